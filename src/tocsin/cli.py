@@ -1,0 +1,113 @@
+"""The `tocsin` command: parses, calls, prints."""
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tocsin import __version__
+
+app = typer.Typer(
+    name="tocsin",
+    help="Alarms on signals whose threshold is the false-alarm rate.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+T = TypeVar("T")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tocsin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None: ...
+
+
+def _chosen(option: str, names: list[str] | None, known: Mapping[str, T]) -> list[T]:
+    """The named things, each once, in the order of `known`; all of them if none is named."""
+    for name in names or []:
+        if name not in known:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}.", param_hint=option)
+    return [value for name, value in known.items() if not names or name in names]
+
+
+@app.command()
+def simulate(
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="A scenario to run; may be given several times. Default: all.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="A method to run; may be given several times. Default: all.")
+    ] = None,
+    realisations: Annotated[int, typer.Option(min=1, help="Independent repetitions of each scenario.")] = 15,
+    length: Annotated[
+        int | None, typer.Option(min=200, help="Observations of each realisation. Default: the scenario's own.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for simulation.csv and simulation.png.")] = Path("simulation"),
+    plot: Annotated[bool, typer.Option(help="Draw the picture (needs the extra 'plot').")] = True,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads to use. Default: one for each core.")] = None,
+) -> None:
+    """Score simulated errors whose true p-values are known, and show how calibrated each method is."""
+    from tocsin.evaluation import simulation, simulation_report
+    from tocsin.evaluation.scenarios import SCENARIOS
+
+    scenarios = _chosen("--scenario", scenario, SCENARIOS)
+    methods = _chosen("--method", method, simulation.METHODS)
+    if plot and importlib.util.find_spec("matplotlib") is None:
+        raise typer.BadParameter(
+            "drawing needs matplotlib: pip install 'tocsin[plot]', or give --no-plot.", param_hint="--plot"
+        )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot make the folder {out}: {error.strerror}.", param_hint="--out") from error
+
+    console = _console()
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("starting", total=simulation.steps(scenarios, methods, length))
+        results = list(
+            simulation.simulate(
+                scenarios,
+                methods,
+                realisations=realisations,
+                seed=seed,
+                length=length,
+                threads=threads or os.cpu_count() or 1,
+                progress=lambda doing: bar.update(task, advance=1, description=doing),
+            )
+        )
+    console.print(simulation_report.summary_table(results))
+    console.print(simulation_report.decile_table(results))
+    simulation_report.write_csv(results, out / "simulation.csv", seed=seed)
+    console.print(f"numbers: {out / 'simulation.csv'}")
+    if plot:
+        simulation_report.draw_figure(results, out / "simulation.png")
+        console.print(f"picture: {out / 'simulation.png'}")
+
+
+def _console() -> Console:
+    """Standard output; wide enough for every table where it is not a terminal, so that no column is cut."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=140)

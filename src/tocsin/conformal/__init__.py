@@ -1,0 +1,27 @@
+"""Scores in, p-values out: W1-ACAS, the reference scorers, and the merges of p-values."""
+
+from tocsin.conformal.decay import ExponentialDecay
+from tocsin.conformal.gaussian import GaussianTail
+from tocsin.conformal.merge import MERGES, Guarantee, Merge, merge_p_values
+from tocsin.conformal.scorer import Scorer
+from tocsin.conformal.split import SplitConformal
+from tocsin.conformal.storage import SCORERS, load_scorer, save_scorer
+from tocsin.conformal.w1acas import W1ACAS, critical_size
+from tocsin.conformal.window import SlidingWindow
+
+__all__ = [
+    "MERGES",
+    "SCORERS",
+    "W1ACAS",
+    "ExponentialDecay",
+    "GaussianTail",
+    "Guarantee",
+    "Merge",
+    "Scorer",
+    "SlidingWindow",
+    "SplitConformal",
+    "critical_size",
+    "load_scorer",
+    "merge_p_values",
+    "save_scorer",
+]

@@ -1,0 +1,52 @@
+"""What the scorers with fixed lag weights have in common."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.conformal.history import HistoryScorer
+from tocsin.conformal.scorer import Floats, Mask
+
+
+class FixedWeightScorer(HistoryScorer):
+    """A conformal scorer with the same weights, given once, for every stream (`lag_weights`, the newest lag first).
+
+    `capacity` is how many scores a stream learns before it stops; None for never.
+    """
+
+    def __init__(
+        self,
+        streams: int,
+        *,
+        lag_weights: Floats,
+        capacity: int | None,
+        smoothing: int | None,
+        dtype: str,
+        threads: int,
+    ) -> None:
+        window = lag_weights.size
+        super().__init__(streams, window=window, kept=window, smoothing=smoothing, dtype=dtype, threads=threads)
+        grid = self._kernels.GRID
+        self._weights = (np.round(lag_weights / grid) * grid).astype(self.dtype)
+        self._cumulative = np.concatenate([[0.0], np.cumsum(self._weights, dtype=np.float64)])
+        self._capacity = np.iinfo(np.int64).max if capacity is None else capacity
+
+    @property
+    def weights(self) -> NDArray[Any]:
+        """The weights, `[streams, window]`, the newest lag first; 0 for lags that hold no score yet."""
+        held = np.arange(self.window) < self.learned[:, np.newaxis]
+        return np.asarray(np.where(held, self._weights, self._weights.dtype.type(0)))
+
+    @property
+    def effective_size(self) -> Floats:
+        return np.asarray(self._cumulative[np.minimum(self.learned, self.window)])
+
+    def _weights_of(self, stream: int, lags: int) -> tuple[NDArray[Any], float]:
+        return self._weights[:lags], float(self._cumulative[lags])
+
+    def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
+        self._kernels.advance_fixed(
+            scores, learn, p, first, last, self._history, self._counters, self._keys, self.smoothing is not None,
+            self._weights, self._cumulative, self._capacity,
+        )  # fmt: skip

@@ -1,0 +1,107 @@
+"""Tail probabilities of a normal distribution fitted to the first scores."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin import checks
+from tocsin.conformal.scorer import Floats, Mask, Scorer, State, require_state
+
+# A number this small stands for every smaller one: a probability of zero would claim that the score cannot happen.
+SMALLEST_P = float(np.finfo(np.float64).tiny)
+
+
+class GaussianTail(Scorer):
+    """The chance of a score at least this large under a normal law with the mean and deviation of the first scores.
+
+    The paper's Gaussian baseline, for comparison. Each stream's first `calibration` scores are its sample; while that
+    fills, a score is judged by what is there (by nothing, p = 1, before there are two) and then joins it. Infinite
+    scores are judged but never join, as they have no place in a mean.
+
+    Examples
+    --------
+    >>> scorer = GaussianTail(calibration=4)
+    >>> _ = scorer.run([[1.0], [2.0], [3.0], [4.0]])
+    >>> scorer.update([5.0]).round(4).tolist()
+    [0.0264]
+    """
+
+    guarantee = (
+        "None, unless the scores are normal and the sample is large: the tail of a fitted normal is not a valid "
+        "p-value for other scores."
+    )
+
+    def __init__(self, streams: int = 1, *, calibration: int = 100) -> None:
+        super().__init__(streams)
+        self.calibration = checks.integer("calibration", calibration, least=2)
+        self._learned = np.zeros(self.streams, dtype=np.int64)
+        self._sample = np.zeros((self.streams, self.calibration))
+        self._mean = np.zeros(self.streams)
+        self._deviation = np.zeros(self.streams)
+
+    @property
+    def learned(self) -> NDArray[np.int64]:
+        """For each stream, how many scores it has learned from so far."""
+        return self._learned.copy()
+
+    @property
+    def effective_size(self) -> Floats:
+        return self._learned.astype(np.float64)
+
+    def quantile(self, alpha: float) -> Floats:
+        from scipy.special import ndtri
+
+        alpha = checks.number("alpha", alpha, above=0, most=1)
+        bounds = self._mean - self._deviation * ndtri(alpha) if alpha < 1 else np.full(self.streams, -np.inf)
+        bounds[self._deviation == 0] = self._mean[self._deviation == 0]
+        bounds[self._learned < 2] = np.inf
+        return bounds
+
+    def _advance(self, scores: Floats, learn: Mask, p: Floats) -> None:
+        for row, mask, out in zip(scores, learn, p, strict=True):
+            out[:] = self._tail(row)
+            joins = mask & np.isfinite(row) & (self._learned < self.calibration)
+            if joins.any():
+                streams = np.flatnonzero(joins)
+                self._sample[streams, self._learned[streams]] = row[streams]
+                self._learned[streams] += 1
+                self._fit(streams)
+
+    def _tail(self, scores: Floats) -> Floats:
+        # Imported where it is used: scoring by comparison needs no scipy.
+        from scipy.special import ndtr
+
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            p: Floats = np.maximum(ndtr((self._mean - scores) / self._deviation), SMALLEST_P)
+        certain = self._deviation == 0
+        p[certain] = np.where(scores[certain] > self._mean[certain], SMALLEST_P, 1.0)
+        p[self._learned < 2] = 1.0
+        p[np.isnan(scores)] = np.nan
+        return p
+
+    def _fit(self, streams: NDArray[np.int64]) -> None:
+        """Mean and deviation (with n - 1) of each stream's sample, scaled so that squares cannot overflow."""
+        for k in streams:
+            sample = self._sample[k, : self._learned[k]]
+            if sample.min() == sample.max():
+                self._mean[k], self._deviation[k] = sample[0], 0.0
+                continue
+            scale = np.abs(sample).max()
+            self._mean[k] = (sample / scale).mean() * scale
+            self._deviation[k] = min((sample / scale).std(ddof=1), 1.0) * scale
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"streams": self.streams, "calibration": self.calibration}
+
+    def _snapshot(self) -> State:
+        return {"learned": self._learned.copy(), "sample": self._sample.copy()}
+
+    def _restore(self, snapshot: State) -> None:
+        learned, sample = snapshot["learned"], snapshot["sample"]
+        counts = (learned >= 0) & (learned <= self.calibration)
+        require_state(np.all(counts), "learned", f"counts from 0 to {self.calibration}")
+        require_state(np.isfinite(sample).all(), "sample", "finite numbers")
+        self._learned[:] = learned
+        self._sample[:] = sample
+        self._fit(np.flatnonzero(learned > 0))

@@ -1,0 +1,126 @@
+"""What the scorers that compare a score with earlier ones have in common."""
+
+from abc import abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin import checks
+from tocsin.conformal.scorer import Floats, Mask, Scorer, State, require_state
+
+# Over more lags than this, sums of weights would no longer be exact (see kernels.py).
+MOST_LAGS = 2**16
+
+
+class HistoryScorer(Scorer):
+    """A scorer that keeps each stream's newest scores and weighs them by lag (lag 0 is the newest).
+
+    Parameters
+    ----------
+    streams : number of independent streams.
+    window : how many past scores of a stream a new one is compared with, at most.
+    kept : how many past scores a subclass needs to see, `window` or more.
+    smoothing : None, or a seed: p-values are then smoothed by a draw that breaks ties (see `docs/scorers.md`).
+    dtype : precision of the stored scores and weights, "float32" or "float64". p-values are always doubles.
+    threads : how many threads share the streams. The numbers do not depend on it.
+    """
+
+    def __init__(
+        self, streams: int, *, window: int, kept: int, smoothing: int | None, dtype: str, threads: int
+    ) -> None:
+        super().__init__(streams)
+        self.smoothing = smoothing if smoothing is None else checks.integer("smoothing", smoothing, least=0)
+        self.dtype = checks.choice("dtype", dtype, ("float32", "float64"))
+        self.threads = checks.integer("threads", threads, least=1)
+        self.window = window
+        self._kept = kept
+        self._kernels = _load_kernels()
+        width = kept + max(64, kept // 8)  # the slack is how many pushes one move of the row pays for
+        self._history = np.zeros((self.streams, width), dtype=self.dtype)
+        self._counters = np.zeros((self.streams, self._kernels.COUNTERS), dtype=np.int64)
+        self._counters[:, self._kernels.HEAD] = width
+        self._keys = _stream_keys(self.smoothing, self.streams)
+
+    @property
+    def learned(self) -> NDArray[np.int64]:
+        """For each stream, how many scores it has learned from so far."""
+        return np.array(self._counters[:, self._kernels.LEARNED])
+
+    def quantile(self, alpha: float) -> Floats:
+        alpha = checks.number("alpha", alpha, above=0, most=1)
+        score = np.empty(1, dtype=self.dtype)
+        bits = score.view(f"int{8 * score.itemsize}")
+        mask = 2 ** (8 * score.itemsize - 1) - 1
+        bounds = np.empty(self.streams)
+        for k in range(self.streams):
+            past, weights, total = self._calibration(k)
+            bounds[k] = self._kernels.quantile(past, weights, total, alpha, score, bits, mask)
+        return bounds
+
+    def _calibration(self, stream: int) -> tuple[NDArray[Any], NDArray[Any], float]:
+        """One stream's past scores, their weights and the weights' sum."""
+        head = self._counters[stream, self._kernels.HEAD]
+        lags = min(int(self._counters[stream, self._kernels.LEARNED]), self.window)
+        weights, total = self._weights_of(stream, lags)
+        return self._history[stream, head : head + lags], weights, total
+
+    @abstractmethod
+    def _weights_of(self, stream: int, lags: int) -> tuple[NDArray[Any], float]:
+        """The weights of a stream's newest `lags` scores, and their sum."""
+
+    def _advance(self, scores: Floats, learn: Mask, p: Floats) -> None:
+        if self.threads == 1:
+            self._advance_streams(scores, learn, p, 0, 0, self.streams)
+            return
+        edges = [self.streams * thread // self.threads for thread in range(self.threads + 1)]
+        share = partial(self._advance_streams, scores, learn, p)
+        for _ in _pool(self.threads).map(share, range(self.threads), edges[:-1], edges[1:]):
+            pass
+
+    @abstractmethod
+    def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
+        """Do the streams from `first` up to `last` with a kernel, which lets go of Python's lock."""
+
+    def _snapshot(self) -> State:
+        kernels = self._kernels
+        scores = np.zeros((self.streams, self._kept), dtype=self.dtype)
+        for k, head in enumerate(self._counters[:, kernels.HEAD]):
+            newest = self._history[k, head : head + self._kept]
+            scores[k, : newest.size] = newest
+        return {
+            "seen": self._counters[:, kernels.SEEN].copy(),
+            "learned": self._counters[:, kernels.LEARNED].copy(),
+            "scores": scores,
+        }
+
+    def _restore(self, snapshot: State) -> None:
+        seen, learned, scores = snapshot["seen"], snapshot["learned"], snapshot["scores"]
+        require_state(np.all(learned >= 0), "learned", "counts of zero or more")
+        require_state(np.all(seen >= learned), "seen", "counts of at least those in 'learned'")
+        require_state(not np.isnan(scores).any(), "scores", "no NaN")
+        head = self._history.shape[1] - self._kept
+        self._history[:, head:] = scores
+        self._counters[:, self._kernels.SEEN] = seen
+        self._counters[:, self._kernels.LEARNED] = learned
+        self._counters[:, self._kernels.HEAD] = head
+
+
+def _load_kernels() -> ModuleType:
+    # numba takes a good part of a second to import: only who scores waits for it.
+    from tocsin.conformal import kernels
+
+    return kernels
+
+
+def _stream_keys(seed: int | None, streams: int) -> NDArray[np.uint64]:
+    """One key a stream for the smoothing draws; unused without smoothing."""
+    return np.random.SeedSequence(seed or 0).generate_state(streams, np.uint64).astype(np.uint64)
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="tocsin")

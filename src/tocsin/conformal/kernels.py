@@ -1,0 +1,469 @@
+"""The compiled inner loops of every scorer that keeps a history of scores.
+
+All kernels live in this one file on purpose: numba's on-disk cache notices a change in the file of the function it
+compiled, not in the files of the functions that one calls, so a helper kept elsewhere could go stale.
+
+Layout. Each stream owns one row of `history`, written from the right end towards the left, so that the score at lag k
+(k = 0 is the newest) stands at `row[head + k]`: scores and weights run in the same direction over contiguous memory,
+which is what lets the compiler vectorise. A row has some slack beyond what must be kept; when the head reaches the
+left end, the part still needed is moved back to the right end.
+
+Same bits everywhere. A vectorised sum adds in an order that depends on the processor and on how the code was compiled,
+so a rounded sum differs from machine to machine in its last digits. Here sums do not round: weights are kept on the
+grid of multiples of `GRID`, and double precision adds more than a hundred thousand such numbers of size one exactly, in
+any order. All other arithmetic is element by element, which IEEE 754 makes reproducible. So only reductions are
+compiled with permission to reorder.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Columns of a stream's counters; everything else about its position follows from these.
+SEEN = 0  # scores that got a p-value
+LEARNED = 1  # of those, scores that entered the history
+HEAD = 2  # where the newest score stands in its history row
+COUNTERS = 3
+
+GRID = 2.0**-36
+_TO_GRID = 1.5 * 2.0**52 * GRID  # adding and subtracting this rounds a double to the nearest multiple of GRID
+
+ADAM_DECAY_1 = 0.9
+ADAM_DECAY_2 = 0.999
+ADAM_EPSILON = 1e-8
+
+# numpy's rule for division by zero, because the check that python's rule needs would keep loops from vectorising.
+_exact = njit(cache=True, nogil=True, error_model="numpy")
+_reduction = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+
+
+@_reduction
+def weight_at_least(past: Array, weights: Array, score: float) -> float:
+    """Total weight of the past scores that are at least `score`."""
+    total = 0.0
+    for lag in range(past.shape[0]):
+        total += np.float64(weights[lag]) if past[lag] >= score else 0.0
+    return total
+
+
+@_reduction
+def weight_above(past: Array, weights: Array, score: float) -> float:
+    """Total weight of the past scores that exceed `score`; ties do not count."""
+    total = 0.0
+    for lag in range(past.shape[0]):
+        total += np.float64(weights[lag]) if past[lag] > score else 0.0
+    return total
+
+
+@_exact
+def conformal_p(past: Array, weights: Array, total: float, score: float) -> float:
+    """The weighted conformal p-value of `score` (paper, Eqs. 4-6; its rank index is misprinted, ties count)."""
+    # `total` may be the nominal sum of the weights, a rounding step below the true one.
+    return min(1.0, (1.0 + weight_at_least(past, weights, score)) / (1.0 + total))
+
+
+@_exact
+def _in_order(bits: Any, mask: int) -> Any:
+    """Map the bits of a floating point number to an integer with the same order, and back (it is its own inverse)."""
+    return bits ^ ((bits >> 63) & mask)
+
+
+@_exact
+def quantile(past: Array, weights: Array, total: float, alpha: float, score: Array, bits: Array, mask: int) -> float:
+    """The largest score with a p-value of at least `alpha`; infinite where every score has one.
+
+    Bisection over the representable numbers in their order, with the very function whose inverse is wanted, so that the
+    two agree to the last bit. It ends on one of the past scores, because p only falls there. `score` is scratch for one
+    number, `bits` the same memory seen as an integer, `mask` all its bits but the sign.
+    """
+    score[0] = -np.inf
+    low = _in_order(np.int64(bits[0]), mask)
+    score[0] = np.inf
+    high = _in_order(np.int64(bits[0]), mask)
+    if conformal_p(past, weights, total, score[0]) >= alpha:
+        return np.inf
+    while low + 1 < high:
+        middle = (low >> 1) + (high >> 1) + (low & high & 1)  # their sum could overflow
+        bits[0] = _in_order(middle, mask)
+        if conformal_p(past, weights, total, score[0]) >= alpha:
+            low = middle
+        else:
+            high = middle
+    bits[0] = _in_order(low, mask)
+    return np.float64(score[0])
+
+
+@_exact
+def uniform(key: int, position: int) -> float:
+    """A number in the open interval (0, 1) that depends on (key, position) alone: splitmix64 of the two.
+
+    Drawing by position instead of from a running generator keeps streams independent of each other and lets a saved
+    scorer continue exactly.
+    """
+    z = key + (np.uint64(position) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (np.float64(z >> np.uint64(12)) + 0.5) * 2.0**-52
+
+
+@_exact
+def smoothed_p(past: Array, weights: Array, total: float, score: float, draw: float) -> float:
+    """The conformal p-value with ties, that of the new score with itself among them, broken by a uniform draw."""
+    above = weight_above(past, weights, score)
+    tied = weight_at_least(past, weights, score) - above
+    return min(1.0, (above + draw * (1.0 + tied)) / (1.0 + total))
+
+
+@_exact
+def _push(row: Array, count: Array, kept: int, score: float) -> None:
+    """Write `score` as the newest of its history row, of which the `kept` newest scores stay readable."""
+    head = count[HEAD]
+    if head == 0:
+        moved = row.shape[0] - kept
+        for i in range(kept - 1, -1, -1):
+            row[moved + i] = row[i]
+        head = moved
+    row[head - 1] = score
+    count[HEAD] = head - 1
+
+
+@_exact
+def wasserstein_slopes(batch_p: Array, slopes: Array) -> None:
+    """Slope of W1(p-values of the batch, uniform) in each p-value (paper, Eq. 11), written to `slopes`.
+
+    Equal p-values are ranked in the order of their arrival; `batch_p` holds them in that order.
+    """
+    n = batch_p.shape[0]
+    for i in range(n):
+        below = 0
+        for j in range(n):
+            if batch_p[j] < batch_p[i] or (batch_p[j] == batch_p[i] and j < i):
+                below += 1
+        low, high = below / n, (below + 1) / n
+        if batch_p[i] < low:
+            slopes[i] = -1.0 / n
+        elif batch_p[i] > high:
+            slopes[i] = 1.0 / n
+        else:
+            slopes[i] = 2.0 * batch_p[i] - low - high
+
+
+@_exact
+def _count_one(gradient: Array, past: Array, score: float, slope: float) -> None:
+    """Add `slope` to the gradient at every lag whose score is at least `score`."""
+    step, nothing = gradient.dtype.type(slope), gradient.dtype.type(0)
+    for lag in range(past.shape[0]):
+        gradient[lag] += step if past[lag] >= score else nothing
+
+
+@_exact
+def _count_five(gradient: Array, row: Array, at: int, slopes: Array) -> None:
+    """`_count_one` for five consecutive scores in one pass, since reading and writing the gradient is half the cost.
+
+    The first of them, the oldest, stands at `row[at]`, the next at `row[at - 1]`; each has all its lags behind it.
+    """
+    kind = gradient.dtype.type
+    nothing = kind(0)
+    lags = gradient.shape[0]
+    score0, score1, score2, score3, score4 = row[at], row[at - 1], row[at - 2], row[at - 3], row[at - 4]
+    step0, step1, step2, step3, step4 = (
+        kind(slopes[0]),
+        kind(slopes[1]),
+        kind(slopes[2]),
+        kind(slopes[3]),
+        kind(slopes[4]),
+    )
+    past0, past1, past2 = row[at + 1 : at + 1 + lags], row[at : at + lags], row[at - 1 : at - 1 + lags]
+    past3, past4 = row[at - 2 : at - 2 + lags], row[at - 3 : at - 3 + lags]
+    for lag in range(lags):
+        total = gradient[lag] + (step0 if past0[lag] >= score0 else nothing)
+        total += step1 if past1[lag] >= score1 else nothing
+        total += step2 if past2[lag] >= score2 else nothing
+        total += step3 if past3[lag] >= score3 else nothing
+        gradient[lag] = total + (step4 if past4[lag] >= score4 else nothing)
+
+
+@_exact
+def _gradient(gradient: Array, row: Array, head: int, available: int, p: Array, slopes: Array) -> None:
+    """The sum over the batch of slope * (1[past score >= score] - p), lag by lag (paper, Eq. 12), into `gradient`.
+
+    The comparisons behind each p-value are made again instead of being kept as a Jacobian: the batch's own scores are
+    the newest of the history, the last one at `row[head]`. `available` scores came before that one; where they do not
+    fill the window, the oldest lags had no score yet for the earlier p-values and get nothing from them.
+    """
+    size = p.shape[0]
+    lags = gradient.shape[0]
+    had = lags  # how many lags the p-values from i on had behind them, at least
+    constant = 0.0
+    for i in range(size - 1, -1, -1):
+        reach = min(available - (size - 1 - i), lags)
+        gradient[reach:had] = constant
+        had = reach
+        constant -= slopes[i] * p[i]
+    gradient[:had] = constant
+    i = 0
+    while i < size:
+        age = size - 1 - i
+        if i + 5 <= size and available - age >= lags:
+            _count_five(gradient, row, head + age, slopes[i:])
+            i += 5
+        else:
+            past = row[head + age + 1 : head + age + 1 + min(available - age, lags)]
+            _count_one(gradient, past, row[head + age], slopes[i])
+            i += 1
+
+
+@_exact
+def _adam_step(
+    gradient: Array, weights: Array, moment1: Array, moment2: Array, learning_rate: float, steps: int
+) -> None:
+    """Replace the gradient by where one Adam step leads from the weights, on the grid; `steps` counts this one."""
+    kind = weights.dtype.type
+    keep1, keep2 = kind(ADAM_DECAY_1), kind(ADAM_DECAY_2)
+    take1, take2 = kind(1.0 - ADAM_DECAY_1), kind(1.0 - ADAM_DECAY_2)
+    rate = kind(learning_rate / (1.0 - ADAM_DECAY_1**steps))
+    unbias2 = kind(1.0 / (1.0 - ADAM_DECAY_2**steps))
+    epsilon = kind(ADAM_EPSILON)
+    for lag in range(weights.shape[0]):
+        slope = gradient[lag]
+        m = keep1 * moment1[lag] + take1 * slope
+        v = keep2 * moment2[lag] + take2 * (slope * slope)
+        moment1[lag] = m
+        moment2[lag] = v
+        moved = np.float64(weights[lag] - rate * m / (np.sqrt(v * unbias2) + epsilon))
+        gradient[lag] = (moved + _TO_GRID) - _TO_GRID
+
+
+@_exact
+def _sgd_step(gradient: Array, weights: Array, learning_rate: float) -> None:
+    """Replace the gradient by where one plain gradient step leads from the weights, on the grid."""
+    rate = weights.dtype.type(learning_rate)
+    for lag in range(weights.shape[0]):
+        moved = np.float64(weights[lag] - rate * gradient[lag])
+        gradient[lag] = (moved + _TO_GRID) - _TO_GRID
+
+
+@_reduction
+def _clip(point: Array, shift: float, weights: Array) -> float:
+    """Write clip(point + shift, 0, 1) to the weights; returns their sum."""
+    total = 0.0
+    for lag in range(point.shape[0]):
+        clipped = min(max(np.float64(point[lag]) + shift, 0.0), 1.0)
+        weights[lag] = clipped
+        total += clipped
+    return total
+
+
+@_reduction
+def _clipped_sum(point: Array, shift: float) -> tuple[float, int]:
+    """Sum of clip(point + shift, 0, 1), and how many of its terms a little more shift would move."""
+    total = 0.0
+    free = 0
+    for lag in range(point.shape[0]):
+        moved = np.float64(point[lag]) + shift
+        total += min(max(moved, 0.0), 1.0)
+        free += 1 if (moved >= 0.0) & (moved < 1.0) else 0
+    return total, free
+
+
+@_exact
+def project(point: Array, least: float, weights: Array) -> float:
+    """Write the point of {0 <= w <= 1, sum(w) >= least} nearest to `point` to the weights; returns their sum.
+
+    It is clip(point + shift, 0, 1) for the smallest shift >= 0 that makes the sum reach `least`. The sum is piecewise
+    linear and increasing in the shift, so Newton's method lands on the root once it is on the right piece; a bracket
+    with bisection behind it makes sure that it gets there. The shift is a multiple of GRID.
+    """
+    total = _clip(point, 0.0, weights)
+    if total >= least:
+        return total
+    low, high = 0.0, 1.0
+    while _clipped_sum(point, high)[0] < least:
+        low, high = high, 2.0 * high
+    shift = low
+    for step in range(200):
+        total, free = _clipped_sum(point, shift)
+        if total < least:
+            low = shift
+        else:
+            high = shift
+            if total - least < free * GRID:
+                break
+        if high - low <= GRID:
+            break
+        if step < 50:
+            shift = GRID * np.ceil((shift + (least - total) / max(free, 1)) / GRID)
+        if step >= 50 or not (low < shift < high):
+            shift = GRID * np.floor((low + high) / (2.0 * GRID))
+    _clip(point, high, weights)
+    # The sum is `least` up to rounding; saying so exactly keeps the smallest p-value from flickering in its last digit.
+    return least
+
+
+@_exact
+def _learn_weights(
+    row: Array,
+    head: int,
+    weights: Array,
+    moment1: Array,
+    moment2: Array,
+    batch_p: Array,
+    batch_total: Array,
+    gradient: Array,
+    scratch: Array,
+    newest: int,
+    available: int,
+    critical: int,
+    learning_rate: float,
+    adam: bool,
+    steps: int,
+) -> float:
+    """One projected gradient step from the last batch of p-values; returns the new sum of weights.
+
+    `newest` is the slot of the last p-value in the ring `batch_p`, `available` the number of scores before it.
+    """
+    size = batch_p.shape[0]
+    p, slopes = scratch[:size], scratch[size:]
+    for i in range(size):
+        p[i] = batch_p[(newest + 1 + i) % size]
+    wasserstein_slopes(p, slopes)
+    for i in range(size):
+        slopes[i] /= 1.0 + batch_total[(newest + 1 + i) % size]
+    lags = min(available, weights.shape[0])
+    _gradient(gradient[:lags], row, head, available, p, slopes)
+    if adam:
+        _adam_step(gradient, weights[:lags], moment1, moment2, learning_rate, steps)
+    else:
+        _sgd_step(gradient, weights[:lags], learning_rate)
+    return project(gradient[:lags], float(critical), weights[:lags])
+
+
+@_exact
+def advance_learned(
+    scores: Array,
+    learn: Array,
+    p: Array,
+    first: int,
+    last: int,
+    gradient: Array,
+    scratch: Array,
+    history: Array,
+    counters: Array,
+    keys: Array,
+    smooth: bool,
+    weights: Array,
+    totals: Array,
+    moment1: Array,
+    moment2: Array,
+    batch_p: Array,
+    batch_total: Array,
+    critical: int,
+    stride: int,
+    learning_rate: float,
+    adam: bool,
+    extend: bool,
+) -> None:
+    """Score and learn `scores[T, K]` with learned lag weights (W1-ACAS, Algorithm 1), writing p-values to `p[T, K]`.
+
+    Only the streams from `first` up to `last` are touched, so that threads can share the others.
+    """
+    window = weights.shape[1]
+    size = batch_p.shape[1]
+    for k in range(first, last):
+        row = history[k]
+        count = counters[k]
+        for t in range(scores.shape[0]):
+            score = row.dtype.type(scores[t, k])
+            if np.isnan(score):
+                p[t, k] = np.nan
+                continue
+            learned = count[LEARNED]
+            lags = min(learned, window)
+            past = row[count[HEAD] : count[HEAD] + lags]
+            weight = weights[k, :lags]
+            plain = conformal_p(past, weight, totals[k], score)
+            if smooth:
+                p[t, k] = smoothed_p(past, weight, totals[k], score, uniform(keys[k], count[SEEN]))
+            else:
+                p[t, k] = plain
+            count[SEEN] += 1
+            if not learn[t, k]:
+                continue
+            _push(row, count, window + size, score)
+            recorded = learned - critical + 1
+            if recorded >= 1:
+                slot = (recorded - 1) % size
+                batch_p[k, slot] = plain
+                batch_total[k, slot] = totals[k]
+                if recorded >= size and (recorded - size) % stride == 0:
+                    totals[k] = _learn_weights(
+                        row,
+                        count[HEAD],
+                        weights[k],
+                        moment1[k],
+                        moment2[k],
+                        batch_p[k],
+                        batch_total[k],
+                        gradient,
+                        scratch,
+                        slot,
+                        learned,
+                        critical,
+                        learning_rate,
+                        adam,
+                        (recorded - size) // stride + 1,
+                    )
+            if learned < window:
+                # Algorithm 1 gives weight to the newest `critical` lags only; "extend" goes on with the oldest weight.
+                if learned < critical:
+                    weights[k, learned] = 1
+                elif extend:
+                    weights[k, learned] = weights[k, learned - 1]
+                totals[k] += weights[k, learned]
+            count[LEARNED] = learned + 1
+
+
+@_exact
+def advance_fixed(
+    scores: Array,
+    learn: Array,
+    p: Array,
+    first: int,
+    last: int,
+    history: Array,
+    counters: Array,
+    keys: Array,
+    smooth: bool,
+    weights: Array,
+    cumulative: Array,
+    capacity: int,
+) -> None:
+    """Score `scores[T, K]` with the same fixed lag weights for every stream, writing p-values to `p[T, K]`.
+
+    Only the streams from `first` up to `last` are touched. `cumulative[m]` is the sum of the newest m weights. A stream
+    stops learning once it holds `capacity` scores.
+    """
+    window = weights.shape[0]
+    for k in range(first, last):
+        row = history[k]
+        count = counters[k]
+        for t in range(scores.shape[0]):
+            score = row.dtype.type(scores[t, k])
+            if np.isnan(score):
+                p[t, k] = np.nan
+                continue
+            lags = min(count[LEARNED], window)
+            past = row[count[HEAD] : count[HEAD] + lags]
+            if smooth:
+                p[t, k] = smoothed_p(past, weights[:lags], cumulative[lags], score, uniform(keys[k], count[SEEN]))
+            else:
+                p[t, k] = conformal_p(past, weights[:lags], cumulative[lags], score)
+            count[SEEN] += 1
+            if learn[t, k] and count[LEARNED] < capacity:
+                _push(row, count, window, score)
+                count[LEARNED] += 1

@@ -1,0 +1,139 @@
+"""Merging several p-values into one, and what each way of doing so promises."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tocsin import checks
+
+Floats = NDArray[np.float64]
+
+# What a merge of positive p-values returns where its true result is too small for a double: never zero.
+SMALLEST_P = float(np.finfo(np.float64).tiny)
+
+
+class Guarantee(Enum):
+    """Under which assumption a merged value is again a p-value: P(merged <= alpha) <= alpha."""
+
+    ANY_DEPENDENCE = "a p-value however the merged p-values depend on each other"
+    ASYMPTOTIC = "close to a p-value under most dependence as alpha goes to 0"
+    INDEPENDENCE = "a p-value only if the merged p-values are independent"
+    NONE = "not a p-value; recalibrate it before calling it one"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """One way to merge p-values. Call it with an array; NaN is left out, and all-NaN gives NaN.
+
+    >>> MERGES["bonferroni"]([0.01, 0.5, float("nan")])
+    array(0.02)
+    >>> MERGES["fisher"].guarantee
+    <Guarantee.INDEPENDENCE: 'a p-value only if the merged p-values are independent'>
+    """
+
+    name: str
+    formula: str
+    guarantee: Guarantee
+    _merge: Callable[[Floats, Floats], Floats]
+
+    def __call__(self, p: ArrayLike, axis: int = -1) -> Floats:
+        """Merge `p` along `axis`."""
+        values = checks.numbers("p", p)
+        axis = checks.integer("axis", axis, least=-values.ndim, most=values.ndim - 1)
+        outside = values[(values < 0) | (values > 1)]
+        if outside.size:
+            raise ValueError(f"p must lie in [0, 1] or be NaN, got {outside[0]!r}")
+        ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)  # NaN goes last
+        count = np.sum(~np.isnan(ordered), axis=-1).astype(np.float64)
+        if ordered.shape[-1] == 0:
+            return np.full(count.shape, np.nan)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            merged = self._merge(ordered, count)
+        smallest = ordered[..., 0]
+        merged = np.where(smallest > 0, np.clip(merged, SMALLEST_P, 1.0), np.minimum(merged, 1.0))
+        # One p-value is its own merge, whatever factor the formula would put before it.
+        merged = np.where(count == 1, smallest, merged)
+        return np.asarray(np.where(count == 0, np.nan, merged))
+
+
+# Each takes the p-values in ascending order along the last axis, NaN behind them, and how many are not NaN.
+
+
+def _median(p: Floats, count: Floats) -> Floats:
+    middle = np.stack([(count - 1) // 2, count // 2], axis=-1).astype(np.int64)
+    return np.asarray(np.take_along_axis(p, middle, axis=-1).mean(axis=-1))
+
+
+def _mean(p: Floats, count: Floats) -> Floats:
+    return np.asarray(np.nansum(p, axis=-1) / count)
+
+
+def _bonferroni(p: Floats, count: Floats) -> Floats:
+    return count * p[..., 0]
+
+
+def _tippett(p: Floats, count: Floats) -> Floats:
+    return -np.expm1(count * np.log1p(-p[..., 0]))
+
+
+def _fisher(p: Floats, count: Floats) -> Floats:
+    from scipy.special import chdtrc
+
+    # The paper drops the logarithm and prints the inverse of the distribution function; this is Fisher's own.
+    statistic = -2.0 * np.nansum(np.log(p), axis=-1)
+    return np.asarray(chdtrc(2.0 * count, statistic))
+
+
+def _harmonic(p: Floats, count: Floats) -> Floats:
+    smallest = p[..., 0]
+    mean = smallest * count / np.nansum(smallest[..., np.newaxis] / p, axis=-1)
+    return np.where(smallest == 0, 0.0, mean)
+
+
+def _harmonic_bound(p: Floats, count: Floats) -> Floats:
+    factor = np.where(count <= 2, count, np.e * np.log(count))
+    return factor * _harmonic(p, count)
+
+
+def _cauchy(p: Floats, count: Floats) -> Floats:
+    # cot(pi p), written so that it keeps its digits near 1 too, where 1 - p is exact.
+    cotangents = np.where(p < 0.5, 1.0 / np.tan(np.pi * p), -1.0 / np.tan(np.pi * (1.0 - p)))
+    merged = np.arctan2(1.0, np.nansum(cotangents, axis=-1) / count) / np.pi
+    # A p-value of exactly 0 settles the matter, also beside a 1, whose cotangent is minus infinity.
+    return np.where(p[..., 0] == 0, 0.0, merged)
+
+
+def _hommel(p: Floats, count: Floats) -> Floats:
+    ranks = np.arange(1.0, p.shape[-1] + 1.0)
+    harmonic_number = np.cumsum(1.0 / ranks)[count.astype(np.int64) - 1]
+    return np.asarray(harmonic_number * count * np.fmin.reduce(p / ranks, axis=-1))
+
+
+MERGES = {
+    merge.name: merge
+    for merge in (
+        Merge("median", "median(p)", Guarantee.NONE, _median),
+        Merge("twice-median", "2 median(p)", Guarantee.ANY_DEPENDENCE, lambda p, k: 2.0 * _median(p, k)),
+        Merge("twice-mean", "2 mean(p)", Guarantee.ANY_DEPENDENCE, lambda p, k: 2.0 * _mean(p, k)),
+        Merge("bonferroni", "k min(p)", Guarantee.ANY_DEPENDENCE, _bonferroni),
+        Merge("tippett", "1 - (1 - min(p))^k", Guarantee.INDEPENDENCE, _tippett),
+        Merge("fisher", "P(chi2 with 2k degrees of freedom > -2 sum(log p))", Guarantee.INDEPENDENCE, _fisher),
+        Merge("harmonic", "k / sum(1/p)", Guarantee.NONE, _harmonic),
+        Merge("harmonic-bound", "e log(k) k / sum(1/p)", Guarantee.ANY_DEPENDENCE, _harmonic_bound),
+        Merge("cauchy", "P(Cauchy > mean(cot(pi p)))", Guarantee.ASYMPTOTIC, _cauchy),
+        Merge("hommel", "(1 + 1/2 + ... + 1/k) min over i of k p_(i) / i", Guarantee.ANY_DEPENDENCE, _hommel),
+    )
+}
+"""Every merge by its name."""
+
+
+def merge_p_values(p: ArrayLike, how: str = "median", axis: int = -1) -> Floats:
+    """Merge the p-values in `p` along `axis`; `how` is a name in `MERGES`, which says what the result is worth.
+
+    >>> merge_p_values([[0.01, 0.2, 0.3], [0.5, 0.5, 0.5]], "cauchy").round(4)
+    array([0.0276, 0.5   ])
+    """
+    return MERGES[checks.choice("how", how, MERGES)](p, axis)

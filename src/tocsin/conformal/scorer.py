@@ -1,0 +1,167 @@
+"""The contract that every scorer keeps."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tocsin import checks
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+State = dict[str, NDArray[Any]]
+
+STATE_FORMAT = 1
+
+
+class Scorer(ABC):
+    """Turns nonconformity scores into p-values, for `streams` independent streams at once.
+
+    A p-value answers: how often would a score at least this large have been seen before? It is low when the new score
+    is unusual. Each stream keeps its own calibration, and none of them ever looks at another.
+
+    - NaN marks a stream that has nothing to score this time: its p-value is NaN and it is left exactly as it was. So
+      streams may start at different times and pause at will.
+    - Infinite scores are scores like any other: larger (or smaller) than all finite ones.
+    - `update` and `run` give the same numbers for the same scores, and a scorer restored from its state continues
+      with exactly the numbers of one that was never interrupted.
+    - Memory does not grow with the number of observations.
+    """
+
+    #: What is promised of the p-values, and under which assumption.
+    guarantee: ClassVar[str]
+
+    def __init__(self, streams: int) -> None:
+        self.streams = checks.integer("streams", streams, least=1)
+        self._learn_all = np.ones((1, self.streams), dtype=np.bool_)
+
+    def update(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> Floats:
+        """Score one observation of every stream; returns one p-value for each.
+
+        Where `learn` (one truth value, or one for each stream) is false, the score gets its p-value but is not
+        remembered: later scores are not compared with it.
+        """
+        row = checks.numbers("scores", scores)
+        if row.shape != (self.streams,) and not (row.ndim == 0 and self.streams == 1):
+            raise ValueError(f"scores must have shape ({self.streams},), one for each stream, got shape {row.shape}")
+        p: Floats = self._scored(row.reshape(1, self.streams), learn)[0]
+        return p
+
+    def run(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> Floats:
+        """Score a history, `scores[T, K]`, as if by T calls of `update`; returns p-values of the same shape.
+
+        `learn` is one truth value, one for each stream, or one for each score.
+        """
+        table = checks.numbers("scores", scores)
+        if table.ndim != 2 or table.shape[1] != self.streams:
+            raise ValueError(
+                f"scores must have shape (T, {self.streams}), a column for each stream, got shape {table.shape}"
+            )
+        return self._scored(table, learn)
+
+    def _scored(self, scores: Floats, learn: bool | ArrayLike) -> Floats:
+        mask = self._mask(learn, scores.shape)
+        p = np.empty(scores.shape)
+        self._advance(scores, mask, p)
+        return p
+
+    def _mask(self, learn: bool | ArrayLike, shape: tuple[int, ...]) -> Mask:
+        if learn is True and shape == self._learn_all.shape:
+            return self._learn_all
+        given = np.asarray(learn)
+        if given.dtype != np.bool_:
+            raise TypeError(f"learn must be true or false, or an array of such, got {given.dtype} values")
+        try:
+            return np.array(np.broadcast_to(given, shape), order="C")
+        except ValueError:
+            raise ValueError(f"learn must fit scores of shape {shape}, got shape {given.shape}") from None
+
+    @abstractmethod
+    def quantile(self, alpha: float) -> Floats:
+        """For each stream, the largest score whose p-value is still at least `alpha`: `p < alpha` for all above it.
+
+        Infinite where the calibration cannot resolve `alpha`, so that no score could have so small a p-value.
+        """
+
+    @property
+    @abstractmethod
+    def effective_size(self) -> Floats:
+        """For each stream, how many past scores its p-values rest on, counting each by its weight."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the arrays of all streams together; constant over the life of the scorer."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    @abstractmethod
+    def _advance(self, scores: Floats, learn: Mask, p: Floats) -> None:
+        """Score `scores[T, K]` into `p[T, K]` and learn where the mask says so."""
+
+    @abstractmethod
+    def _parameters(self) -> dict[str, Any]:
+        """The arguments that would make such a scorer anew."""
+
+    @abstractmethod
+    def _snapshot(self) -> State:
+        """Copies of all arrays that later p-values depend on."""
+
+    @abstractmethod
+    def _restore(self, snapshot: State) -> None:
+        """Take over a snapshot, after checking everything in it that a damaged file could get wrong."""
+
+    def state(self) -> State:
+        """Everything needed to continue later, as plain arrays (no pickle): for `from_state`, or to save."""
+        return {
+            "format": np.array(STATE_FORMAT),
+            "scorer": np.array(type(self).__name__),
+            "parameters": np.array(json.dumps(self._parameters())),
+            **self._snapshot(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, ArrayLike], **resources: Any) -> Self:
+        """The scorer that `state()` described. `resources` are arguments that are no part of a state (`threads`)."""
+        arrays = {name: np.asarray(value) for name, value in state.items()}
+        _require_keys(arrays, {"format", "scorer", "parameters"})
+        found = arrays["format"].tolist()
+        if found != STATE_FORMAT:
+            raise ValueError(f"state['format'] must be {STATE_FORMAT}, the version this release reads, got {found!r}")
+        kind = str(arrays["scorer"])
+        if kind != cls.__name__:
+            raise ValueError(f"state['scorer'] must be {cls.__name__!r}, got {kind!r}")
+        try:
+            parameters = json.loads(str(arrays["parameters"]))
+            scorer = cls(**parameters, **resources)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"state['parameters'] is damaged: {error}") from error
+        snapshot = {name: arrays[name] for name in arrays.keys() - {"format", "scorer", "parameters"}}
+        expected = scorer._snapshot()
+        _require_keys(snapshot, set(expected))
+        for name, wanted in expected.items():
+            got = snapshot[name]
+            if got.shape != wanted.shape or got.dtype != wanted.dtype:
+                raise ValueError(
+                    f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, "
+                    f"got {got.dtype} of shape {got.shape}"
+                )
+        scorer._restore(snapshot)
+        return scorer
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
+        return f"{type(self).__name__}({given})"
+
+
+def _require_keys(arrays: Mapping[str, Any], names: set[str]) -> None:
+    missing = sorted(names - arrays.keys())
+    if missing:
+        raise ValueError(f"state must hold the arrays {sorted(names)}, missing {missing}")
+
+
+def require_state(condition: bool | np.bool_, name: str, accepted: str) -> None:
+    """Refuse a state whose array `name` holds values that no scorer can have written."""
+    if not condition:
+        raise ValueError(f"state[{name!r}] is damaged: it must hold {accepted}")

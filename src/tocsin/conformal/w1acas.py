@@ -1,0 +1,171 @@
+"""W1-ACAS: conformal p-values whose weights over the past are learned online."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin import checks
+from tocsin.conformal.history import MOST_LAGS, HistoryScorer
+from tocsin.conformal.scorer import Floats, Mask, State, require_state
+
+
+class W1ACAS(HistoryScorer):
+    """Online, adaptive, weighted conformal p-values (Martinez Gil et al., ICLR 2026, Algorithm 1).
+
+    A new score `s` is compared with the stream's past scores `S_k` (lag k), each with a weight `w_k` in [0, 1]::
+
+        p = (1 + sum(w_k * (S_k >= s))) / (1 + sum(w_k))
+
+    After every batch of p-values the weights move one gradient step that brings the batch closer to uniform, measured
+    by the 1-Wasserstein distance, and are projected back onto `{0 <= w <= 1, sum(w) >= n_c}` with
+    `n_c = ceil(1/alpha_c - 1)`. Weights belong to lags, not to samples, so they can learn a period. They start to move
+    once a stream has learned `n_c` scores.
+
+    Parameters
+    ----------
+    streams : number of independent streams.
+    alpha_c : the smallest p-value that must stay possible; sets `n_c`, the least sum of weights.
+    window : n, how many past scores a new one is compared with; more than `n_c`.
+    batch : n_b, how many p-values one gradient step looks at.
+    stride : new p-values between two steps; None for `batch`, so that batches do not overlap.
+    learning_rate : gamma.
+    optimizer : "adam" or "sgd".
+    prior : how a lag is weighted when it first holds a score. "recent" (Algorithm 1 as printed): 1 for the newest
+        `n_c` lags, 0 beyond; adapts fast, but p-values stay above about `alpha_c`. "extend": the weight of the oldest
+        lag so far, so that a fresh stream starts with all ones and p-values resolve down to `1/(window + 1)`.
+    smoothing : None, or a seed: reported p-values are then smoothed; what is learned stays the same.
+    dtype : precision of stored scores, weights and moments, "float32" or "float64".
+    threads : how many threads share the streams.
+
+    Errata of the paper that this class does not follow: the rank index in Eq. 6 and Algorithm 1 (the closed form above
+    is the supremum of Eq. 4); the appendix's alarm rule `p > 1 - alpha` (it is `p < alpha`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> errors = np.abs(np.random.default_rng(0).normal(size=(500, 1)))
+    >>> scorer = W1ACAS(streams=1)
+    >>> scorer.run(errors)[-3:, 0].round(3).tolist()
+    [0.0, 0.0, 0.0]
+    >>> scorer.update([9.0]).round(3).tolist()
+    [0.0]
+    """
+
+    guarantee = (
+        "P(p <= alpha) <= alpha for exchangeable scores and weights that do not depend on them; otherwise alpha plus "
+        "the weighted total-variation distance from exchangeability (Barber et al. 2023, Theorem 2). The weights are "
+        "learned from past p-values, so on real data this is a design aim that is measured, not a theorem."
+    )
+
+    def __init__(
+        self,
+        streams: int = 1,
+        *,
+        alpha_c: float = 0.01,
+        window: int = 2000,
+        batch: int = 10,
+        stride: int | None = None,
+        learning_rate: float = 0.001,
+        optimizer: str = "adam",
+        prior: str = "recent",
+        smoothing: int | None = None,
+        dtype: str = "float32",
+        threads: int = 1,
+    ) -> None:
+        self.alpha_c = checks.number("alpha_c", alpha_c, above=0, below=1)
+        self.critical_size = critical_size(self.alpha_c)
+        window = checks.integer("window", window, least=2, most=MOST_LAGS)
+        if window <= self.critical_size:
+            raise ValueError(
+                f"window must be more than n_c = ceil(1/alpha_c - 1) = {self.critical_size} scores "
+                f"for alpha_c={alpha_c!r}, got {window!r}"
+            )
+        self.batch = checks.integer("batch", batch, least=1, most=MOST_LAGS)
+        self.stride = self.batch if stride is None else checks.integer("stride", stride, least=1, most=self.batch)
+        self.learning_rate = checks.number("learning_rate", learning_rate, above=0, most=1e6)
+        self.optimizer = checks.choice("optimizer", optimizer, ("adam", "sgd"))
+        self.prior = checks.choice("prior", prior, ("recent", "extend"))
+        super().__init__(
+            streams, window=window, kept=window + self.batch, smoothing=smoothing, dtype=dtype, threads=threads
+        )
+        self._weights = np.zeros((self.streams, window), dtype=self.dtype)
+        self._totals = np.zeros(self.streams)
+        moments = (self.streams, window if self.optimizer == "adam" else 0)
+        self._moment1 = np.zeros(moments, dtype=self.dtype)
+        self._moment2 = np.zeros(moments, dtype=self.dtype)
+        self._batch_p = np.zeros((self.streams, self.batch))
+        self._batch_total = np.zeros((self.streams, self.batch))
+        self._gradients = np.zeros((self.threads, window), dtype=self.dtype)
+        self._scratch = np.zeros((self.threads, 2 * self.batch))
+        # Collected once: looking them up again for every observation would take a tenth of the time of scoring it.
+        self._kernel_arguments = (
+            self._history, self._counters, self._keys, self.smoothing is not None,
+            self._weights, self._totals, self._moment1, self._moment2, self._batch_p, self._batch_total,
+            self.critical_size, self.stride, self.learning_rate, self.optimizer == "adam", self.prior == "extend",
+        )  # fmt: skip
+
+    @property
+    def weights(self) -> NDArray[Any]:
+        """The learned weights, `[streams, window]`, the newest lag first; 0 for lags that hold no score yet."""
+        return self._weights.copy()
+
+    @property
+    def effective_size(self) -> Floats:
+        return self._totals.copy()
+
+    def _weights_of(self, stream: int, lags: int) -> tuple[NDArray[Any], float]:
+        return self._weights[stream, :lags], float(self._totals[stream])
+
+    def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
+        self._kernels.advance_learned(
+            scores, learn, p, first, last, self._gradients[thread], self._scratch[thread], *self._kernel_arguments
+        )
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "streams": self.streams,
+            "alpha_c": self.alpha_c,
+            "window": self.window,
+            "batch": self.batch,
+            "stride": self.stride,
+            "learning_rate": self.learning_rate,
+            "optimizer": self.optimizer,
+            "prior": self.prior,
+            "smoothing": self.smoothing,
+            "dtype": self.dtype,
+        }
+
+    def _snapshot(self) -> State:
+        own = {name: getattr(self, f"_{name}").copy() for name in _LEARNED_ARRAYS}
+        return {**super()._snapshot(), **own}
+
+    def _restore(self, snapshot: State) -> None:
+        weights, totals = snapshot["weights"], snapshot["totals"]
+        require_state(np.all((weights >= 0) & (weights <= 1)), "weights", "numbers from 0 to 1")
+        sums = weights.sum(axis=1, dtype=np.float64)
+        require_state(np.allclose(totals, sums, rtol=1e-4, atol=1e-4), "totals", "the sums of 'weights'")
+        require_state(np.isfinite(snapshot["moment1"]).all(), "moment1", "finite numbers")
+        moment2, batch_p, batch_total = snapshot["moment2"], snapshot["batch_p"], snapshot["batch_total"]
+        require_state(np.all((moment2 >= 0) & np.isfinite(moment2)), "moment2", "finite numbers of zero or more")
+        require_state(np.all((batch_p >= 0) & (batch_p <= 1)), "batch_p", "numbers from 0 to 1")
+        fits = (batch_total >= 0) & (batch_total <= self.window)
+        require_state(np.all(fits), "batch_total", f"numbers from 0 to {self.window}")
+        super()._restore(snapshot)
+        for name in _LEARNED_ARRAYS:
+            getattr(self, f"_{name}")[...] = snapshot[name]
+
+
+_LEARNED_ARRAYS = ("weights", "totals", "moment1", "moment2", "batch_p", "batch_total")
+
+
+def critical_size(alpha_c: float) -> int:
+    """n_c, the least number of past scores (or sum of weights) that lets p-values reach down to `alpha_c`.
+
+    >>> critical_size(0.01), critical_size(0.03)
+    (99, 33)
+    """
+    # 1/alpha_c - 1 may come out a rounding error above the integer it should be.
+    needed = 1.0 / alpha_c - 1.0
+    return max(1, math.ceil(needed - 1e-9 * (1.0 + needed)))

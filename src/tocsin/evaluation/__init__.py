@@ -1,0 +1,19 @@
+"""Judging p-values: simulations with known truth, and measures of calibration."""
+
+from tocsin.evaluation.calibration import alarm_rate, calibration_gap, error_by_decile
+from tocsin.evaluation.scenarios import SCENARIOS, Scenario, Simulated
+from tocsin.evaluation.simulation import METHODS, Method, Outcome, ScenarioResult, simulate
+
+__all__ = [
+    "METHODS",
+    "SCENARIOS",
+    "Method",
+    "Outcome",
+    "Scenario",
+    "ScenarioResult",
+    "Simulated",
+    "alarm_rate",
+    "calibration_gap",
+    "error_by_decile",
+    "simulate",
+]

@@ -1,0 +1,137 @@
+"""The simulation's results as tables for people, as CSV and as a picture."""
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from tocsin.evaluation.calibration import Floats
+from tocsin.evaluation.simulation import ALPHA_C, CURVE, METHODS, RATES, WINDOW, Outcome, ScenarioResult
+
+DECILES = [f"{low / 10:.1f}-{(low + 1) / 10:.1f}" for low in range(10)]
+
+
+def summary_table(results: Iterable[ScenarioResult]) -> Table:
+    """Calibration gap, error and alarm rates of every method, scenario by scenario."""
+    table = Table(
+        title="Calibration: mean over the realisations ± standard deviation",
+        caption="gap: W1 distance of the p-values from uniform. error: mean |p - true p|. Rates should be alpha.",
+    )
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("method", no_wrap=True)
+    for heading in ("gap", "error", *(f"P(p<={alpha:g})" for alpha in RATES)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for result in results:
+        for outcome in result.outcomes:
+            rates = [f"{np.mean(outcome.rates[alpha]):.4f}" for alpha in RATES]
+            name = result.scenario.name if outcome is result.outcomes[0] else ""
+            table.add_row(
+                name, outcome.method.name, _spread(outcome.gap), f"{np.mean(outcome.error):.4f}", *rates
+            )  # fmt: skip
+        table.add_section()
+    return table
+
+
+def decile_table(results: Iterable[ScenarioResult]) -> Table:
+    """Mean |p - true p| by tenth of the true p."""
+    table = Table(title="Error: mean |p - true p| by tenth of the true p")
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("method", no_wrap=True)
+    for decile in DECILES:
+        table.add_column(decile.replace("-", "-\n"), justify="right")
+    for result in results:
+        for outcome in result.outcomes:
+            name = result.scenario.name if outcome is result.outcomes[0] else ""
+            table.add_row(name, outcome.method.name, *(f"{error:.3f}" for error in outcome.decile_errors))
+        table.add_section()
+    return table
+
+
+def _spread(values: Floats) -> str:
+    return f"{np.mean(values):.4f} ± {_deviation(values):.4f}"
+
+
+def _deviation(values: Floats) -> float:
+    return float(np.std(values, ddof=1)) if values.size > 1 else 0.0
+
+
+def write_csv(results: Iterable[ScenarioResult], path: Path, *, seed: int) -> None:
+    """One row for each scenario and method, with the settings, so that the row can be made again."""
+    rows = [_row(outcome, seed) for result in results for outcome in result.outcomes]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _row(outcome: Outcome, seed: int) -> dict[str, str | int | float]:
+    row: dict[str, str | int | float] = {
+        "scenario": outcome.scenario.name,
+        "method": outcome.method.name,
+        "seed": seed,
+        "realisations": outcome.gap.size,
+        "length": outcome.length,
+        "alpha_c": ALPHA_C,
+        "window": WINDOW,
+        "batch": outcome.scenario.batch,
+        "learning_rate": outcome.scenario.learning_rate,
+        "gap": float(np.mean(outcome.gap)),
+        "gap_sd": _deviation(outcome.gap),
+        "error": float(np.mean(outcome.error)),
+        "error_sd": _deviation(outcome.error),
+    }
+    for alpha, rates in outcome.rates.items():
+        row[f"rate_{alpha:g}"] = float(np.mean(rates))
+        row[f"rate_{alpha:g}_sd"] = _deviation(rates)
+    row.update({f"error_{decile}": float(error) for decile, error in zip(DECILES, outcome.decile_errors, strict=True)})
+    return row
+
+
+def draw_figure(results: list[ScenarioResult], path: Path) -> None:
+    """The paper's three panels, a row for each scenario: signal, calibration curve, error by tenth of the true p."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(15, 3.6 * len(results)), layout="constrained")
+    for result, (signal, curve, error) in zip(results, figure.subplots(len(results), 3, squeeze=False), strict=True):
+        _draw_signal(signal, result)
+        curve.plot([0, 1], [0, 1], color="black", linewidth=0.8, label="ideal")
+        for outcome in result.outcomes:
+            look = _look(outcome)
+            curve.plot(CURVE, outcome.curve, label=outcome.method.name, **look)
+            error.plot(np.arange(10) / 10 + 0.05, outcome.decile_errors, marker="o", markersize=3, **look)
+        curve.set(title="calibration", xlabel="alpha", ylabel="P(p <= alpha)", xlim=(0, 1), ylim=(0, 1))
+        curve.legend(loc="lower right", fontsize="small")
+        error.set(title="error by tenth of the true p", xlabel="true p", ylabel="mean |p - true p|", xlim=(0, 1))
+        error.set_ylim(bottom=0)
+    figure.savefig(path, dpi=110)
+
+
+def _draw_signal(axes: Any, result: ScenarioResult) -> None:
+    shown = slice(0, result.scenario.shown)
+    errors, mean, scale = (
+        values[shown, 0] for values in (result.simulated.errors, result.simulated.mean, result.simulated.scale)
+    )
+    time = np.arange(errors.size)
+    axes.plot(time, errors, ".", markersize=1.5, color="0.6", label="observed")
+    axes.fill_between(time, mean - 2 * scale, mean + 2 * scale, alpha=0.3, linewidth=0, label="mean ± 2 scale")
+    axes.axhline(0, color="black", linewidth=0.8, linestyle="--", label="forecast")
+    low, high = np.percentile(errors, [0.2, 99.8])
+    margin = 0.2 * (high - low)
+    axes.set(title=f"{result.scenario.name}: {result.scenario.description}", xlabel="time", ylabel="error")
+    axes.set_ylim(low - margin, high + margin)
+    axes.legend(loc="upper left", fontsize="small")
+
+
+def _look(outcome: Outcome) -> dict[str, Any]:
+    """W1-ACAS in front and bold; the others dashed, so that curves that coincide all remain to be seen."""
+    place = list(METHODS).index(outcome.method.name)
+    ours = outcome.method.name.startswith("w1-acas")
+    return {
+        "color": f"C{place}",
+        "linewidth": 2.2 if ours else 1.3,
+        "linestyle": "-" if ours else (2 * place, (4, 3)),
+        "zorder": 3 if ours else 4,
+    }
