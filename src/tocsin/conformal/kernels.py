@@ -171,13 +171,8 @@ def _count_five(gradient: Array, row: Array, at: int, slopes: Array) -> None:
     nothing = kind(0)
     lags = gradient.shape[0]
     score0, score1, score2, score3, score4 = row[at], row[at - 1], row[at - 2], row[at - 3], row[at - 4]
-    step0, step1, step2, step3, step4 = (
-        kind(slopes[0]),
-        kind(slopes[1]),
-        kind(slopes[2]),
-        kind(slopes[3]),
-        kind(slopes[4]),
-    )
+    step0, step1, step2 = kind(slopes[0]), kind(slopes[1]), kind(slopes[2])
+    step3, step4 = kind(slopes[3]), kind(slopes[4])
     past0, past1, past2 = row[at + 1 : at + 1 + lags], row[at : at + lags], row[at - 1 : at - 1 + lags]
     past3, past4 = row[at - 2 : at - 2 + lags], row[at - 3 : at - 3 + lags]
     for lag in range(lags):
@@ -219,6 +214,18 @@ def _gradient(gradient: Array, row: Array, head: int, available: int, p: Array, 
 
 
 @_exact
+def _power(base: float, exponent: int) -> float:
+    """`base**exponent` by squaring: the same bits everywhere, which a library's power function does not promise."""
+    result = 1.0
+    while exponent > 0:
+        if exponent & 1:
+            result *= base
+        base *= base
+        exponent >>= 1
+    return result
+
+
+@_exact
 def _adam_step(
     gradient: Array, weights: Array, moment1: Array, moment2: Array, learning_rate: float, steps: int
 ) -> None:
@@ -226,8 +233,8 @@ def _adam_step(
     kind = weights.dtype.type
     keep1, keep2 = kind(ADAM_DECAY_1), kind(ADAM_DECAY_2)
     take1, take2 = kind(1.0 - ADAM_DECAY_1), kind(1.0 - ADAM_DECAY_2)
-    rate = kind(learning_rate / (1.0 - ADAM_DECAY_1**steps))
-    unbias2 = kind(1.0 / (1.0 - ADAM_DECAY_2**steps))
+    rate = kind(learning_rate / (1.0 - _power(ADAM_DECAY_1, steps)))
+    unbias2 = kind(1.0 / (1.0 - _power(ADAM_DECAY_2, steps)))
     epsilon = kind(ADAM_EPSILON)
     for lag in range(weights.shape[0]):
         slope = gradient[lag]

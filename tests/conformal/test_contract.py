@@ -1,0 +1,338 @@
+"""One list of checks that every scorer has to pass."""
+
+import io
+
+import numpy as np
+import pytest
+
+from tocsin import (
+    SCORERS,
+    W1ACAS,
+    ExponentialDecay,
+    GaussianTail,
+    SlidingWindow,
+    SplitConformal,
+    load_scorer,
+    save_scorer,
+)
+
+STREAMS = 3
+
+# Small enough that windows fill, rows move and batches end many times within a test.
+MAKERS = {
+    "w1acas recent": lambda k=STREAMS: W1ACAS(k, alpha_c=0.1, window=30, batch=5, learning_rate=0.02),
+    "w1acas extend": lambda k=STREAMS: W1ACAS(k, alpha_c=0.1, window=30, batch=7, stride=2, prior="extend"),
+    "w1acas sgd": lambda k=STREAMS: W1ACAS(k, alpha_c=0.1, window=30, batch=4, optimizer="sgd", learning_rate=90.0),
+    "w1acas smoothed": lambda k=STREAMS: W1ACAS(k, alpha_c=0.1, window=30, batch=5, smoothing=3),
+    "w1acas float64": lambda k=STREAMS: W1ACAS(k, alpha_c=0.1, window=30, batch=5, dtype="float64"),
+    "w1acas threads": lambda k=STREAMS: W1ACAS(k, alpha_c=0.1, window=30, batch=5, threads=2),
+    "window": lambda k=STREAMS: SlidingWindow(k, window=20),
+    "window smoothed": lambda k=STREAMS: SlidingWindow(k, window=20, smoothing=11),
+    "split": lambda k=STREAMS: SplitConformal(k, calibration=25),
+    "decay": lambda k=STREAMS: ExponentialDecay(k, decay=0.9, window=40),
+    "gaussian": lambda k=STREAMS: GaussianTail(k, calibration=25),
+}
+STEPS = 400
+
+every_scorer = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+# A smoothed p-value is drawn anew each time: what speaks of ties and order is not meant for it.
+UNSMOOTHED = {name: make for name, make in MAKERS.items() if "smoothed" not in name}
+every_unsmoothed_scorer = pytest.mark.parametrize("make", UNSMOOTHED.values(), ids=UNSMOOTHED.keys())
+
+
+def hard_scores(seed=0, steps=STEPS, streams=STREAMS):
+    """Scores with ties, constants, gaps, both infinities, huge and tiny values, and streams that start late."""
+    rng = np.random.default_rng(seed)
+    scores = np.abs(rng.normal(size=(steps, streams)))
+    scores[:, -1] = np.round(scores[:, -1], 1)
+    scores[rng.random(scores.shape) < 0.05] = np.nan
+    scores[rng.random(scores.shape) < 0.02] = np.inf
+    scores[rng.random(scores.shape) < 0.02] = -np.inf
+    scores[rng.random(scores.shape) < 0.02] = 1e300
+    scores[rng.random(scores.shape) < 0.02] = 1e-300
+    scores[rng.random(scores.shape) < 0.02] = 0.0
+    scores[steps // 3 : steps // 2, 0] = 1.0
+    scores[: steps // 5, 1] = np.nan
+    return scores
+
+
+def plain_scores(seed=0, steps=STEPS, streams=STREAMS):
+    return np.abs(np.random.default_rng(seed).normal(size=(steps, streams)))
+
+
+def same_state(one, other):
+    one, other = one.state(), other.state()
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def test_every_scorer_is_on_the_list():
+    assert {type(make()).__name__ for make in MAKERS.values()} == set(SCORERS)
+
+
+@every_scorer
+def test_run_is_update_one_by_one(make):
+    scores = hard_scores()
+    learn = np.random.default_rng(1).random(scores.shape) < 0.8
+    one, other = make(), make()
+    p = one.run(scores, learn)
+    np.testing.assert_array_equal(p, [other.update(row, mask) for row, mask in zip(scores, learn, strict=True)])
+    same_state(one, other)
+
+
+@every_scorer
+def test_run_in_pieces_is_run(make):
+    scores = hard_scores()
+    one, other = make(), make()
+    pieces = [other.run(piece) for piece in np.split(scores, [0, 1, 7, 150, 151, 399])]
+    np.testing.assert_array_equal(one.run(scores), np.concatenate(pieces))
+
+
+@every_scorer
+@pytest.mark.parametrize("at", [0, 1, 2, 9, 13, 20, 31, 64, 97, 200, 333])
+def test_saved_and_loaded_at_any_point_continues_exactly(make, at):
+    scores = hard_scores()
+    scorer = make()
+    scorer.run(scores[:at])
+    file = io.BytesIO()
+    save_scorer(scorer, file)
+    file.seek(0)
+    restored = load_scorer(file)
+    assert type(restored) is type(scorer)
+    np.testing.assert_array_equal(restored.run(scores[at:]), scorer.run(scores[at:]))
+    same_state(scorer, restored)
+
+
+@every_scorer
+def test_state_is_plain_arrays_and_a_copy(make):
+    scorer = make()
+    scorer.run(plain_scores(steps=60))
+    state = scorer.state()
+    assert all(isinstance(array, np.ndarray) and array.dtype.kind in "biufU" for array in state.values())
+    expected = scorer.run(plain_scores(7))
+    restored = type(scorer).from_state(state)
+    for array in state.values():
+        if array.ndim:
+            array.fill(0)
+    np.testing.assert_array_equal(restored.run(plain_scores(7)), expected)
+
+
+@every_scorer
+def test_memory_is_bounded(make):
+    scorer = make()
+    scorer.run(plain_scores(steps=50))
+    before, size = scorer.nbytes, sum(array.nbytes for array in scorer.state().values())
+    scorer.run(plain_scores(steps=5000))
+    assert scorer.nbytes == before
+    assert sum(array.nbytes for array in scorer.state().values()) == size
+
+
+@every_scorer
+def test_inputs_are_neither_modified_nor_kept(make):
+    scores, learn = hard_scores(), np.ones((STEPS, STREAMS), dtype=bool)
+    given_scores, given_learn = scores.copy(), learn.copy()
+    one, other = make(), make()
+    p = one.run(given_scores, given_learn)
+    np.testing.assert_array_equal(given_scores, scores)
+    np.testing.assert_array_equal(given_learn, learn)
+    given_scores.fill(-1.0)
+    given_learn.fill(False)
+    p.fill(-1.0)
+    other.run(scores)
+    same_state(one, other)
+
+
+@every_scorer
+def test_any_layout_and_kind_of_array_is_taken(make):
+    scores = np.round(10 * plain_scores(steps=80))
+    expected = make().run(scores)
+    read_only = scores.copy()
+    read_only.flags.writeable = False
+    for variant in (
+        np.asfortranarray(scores),
+        scores.astype(np.float32),
+        scores.astype(np.int16),
+        scores.astype(object),
+        read_only,
+        np.repeat(scores, 2, axis=1)[:, ::2],
+        scores.tolist(),
+    ):
+        np.testing.assert_array_equal(make().run(variant), expected)
+
+
+@every_scorer
+def test_nan_gives_nan_and_leaves_the_stream_untouched(make):
+    scores = plain_scores(steps=120)
+    gappy = np.full((240, STREAMS), np.nan)
+    places = np.sort(np.random.default_rng(0).permutation(240)[:120])
+    gappy[places] = scores
+    one, other = make(), make()
+    p = one.run(gappy)
+    np.testing.assert_array_equal(p[places], other.run(scores))
+    assert np.isnan(np.delete(p, places, axis=0)).all()
+    same_state(one, other)
+
+
+@every_scorer
+def test_streams_are_independent(make):
+    """Whatever the others get, and wherever they have gaps, a stream's p-values are the same."""
+    scores = plain_scores(steps=200)
+    expected = make().run(scores)
+    for k in range(STREAMS):
+        disturbed = hard_scores(seed=k, steps=200)
+        disturbed[:, k] = scores[:, k]
+        np.testing.assert_array_equal(make().run(disturbed)[:, k], expected[:, k])
+
+
+@every_unsmoothed_scorer
+def test_held_scores_get_a_p_value_but_are_forgotten(make):
+    scores = plain_scores(steps=150)
+    held, learned, untouched = make(), make(), make()
+    for scorer in (held, learned, untouched):
+        scorer.run(scores)
+    unusual = [9.0] * STREAMS
+    np.testing.assert_array_equal(held.update(unusual, learn=False), learned.update(unusual))
+    np.testing.assert_array_equal(held.run(scores), untouched.run(scores))
+
+
+@every_scorer
+def test_learning_can_be_held_stream_by_stream(make):
+    scores = plain_scores(steps=100)
+    one, other = make(), make()
+    one.run(scores, learn=[True, False, True])
+    other.run(np.where([True, False, True], scores, np.nan))
+    assert one.learned.tolist() == other.learned.tolist()
+    assert one.learned[1] == 0
+    assert one.effective_size[1] == 0
+
+
+@every_scorer
+def test_p_values_are_in_range_for_hard_scores(make):
+    scores = hard_scores(seed=3)
+    p = make().run(scores)
+    np.testing.assert_array_equal(np.isnan(p), np.isnan(scores))
+    assert np.nanmin(p) > 0
+    assert np.nanmax(p) <= 1
+
+
+@every_unsmoothed_scorer
+def test_constant_scores_are_never_unusual(make):
+    assert np.all(make().run(np.full((100, STREAMS), 2.5)) == 1.0)
+
+
+@every_unsmoothed_scorer
+def test_p_falls_as_the_score_rises(make):
+    scorer = make()
+    scorer.run(plain_scores(steps=150))
+    ladder = np.concatenate([[-np.inf], np.linspace(-1, 5, 300), [1e300, np.inf]])
+    p = np.array([scorer.update([score] * STREAMS, learn=False) for score in ladder])
+    assert np.all(np.diff(p, axis=0) <= 0)
+
+
+@every_unsmoothed_scorer
+@pytest.mark.parametrize("alpha", [1e-9, 0.02, 0.05, 0.2, 0.5, 0.9])
+def test_quantile_is_the_inverse_of_p(make, alpha):
+    scorer = make()
+    scorer.run(plain_scores(steps=150))
+    bound = scorer.quantile(alpha)
+    finite = np.isfinite(bound)
+    if isinstance(scorer, GaussianTail):
+        np.testing.assert_allclose(scorer.update(bound, learn=False), alpha, rtol=1e-9)
+    else:
+        at = scorer.update(np.where(finite, bound, 0.0), learn=False)
+        dtype = np.dtype(scorer.dtype).type
+        above = scorer.update(np.nextafter(bound.astype(dtype), dtype(np.inf)), learn=False)
+        assert np.all(at[finite] >= alpha)
+        assert np.all(above[finite] < alpha)
+    unresolved = scorer.update([np.inf] * STREAMS, learn=False)
+    assert np.all(unresolved[~finite] >= alpha)
+
+
+@every_unsmoothed_scorer
+def test_a_fresh_stream_knows_nothing(make):
+    scorer = make()
+    assert scorer.effective_size.tolist() == [0.0] * STREAMS
+    assert scorer.quantile(0.05).tolist() == [np.inf] * STREAMS
+    assert scorer.update([5.0] * STREAMS).tolist() == [1.0] * STREAMS
+
+
+@every_scorer
+def test_one_stream_takes_a_bare_number(make):
+    scorer = make(1)
+    assert scorer.update(1.0).shape == (1,)
+
+
+@every_scorer
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.update([1.0, 2.0]), r"scores must have shape \(3,\).*got shape \(2,\)"),
+        (lambda s: s.update(1.0), r"scores must have shape \(3,\).*got shape \(\)"),
+        (lambda s: s.update([[1.0, 2.0, 3.0]]), r"scores must have shape \(3,\).*got shape \(1, 3\)"),
+        (lambda s: s.run([1.0, 2.0, 3.0]), r"scores must have shape \(T, 3\).*got shape \(3,\)"),
+        (lambda s: s.run(np.zeros((4, 2))), r"scores must have shape \(T, 3\).*got shape \(4, 2\)"),
+        (lambda s: s.update(["a", "b", "c"]), "scores must be numbers, got .*'a'"),
+        (lambda s: s.update([1j, 0, 0]), "scores must be numbers, got .*complex"),
+        (lambda s: s.update([[1.0], [2.0, 3.0]]), "scores must be numbers"),
+        (lambda s: s.update([1.0] * 3, learn=[True, False]), r"learn must fit scores of shape \(1, 3\), got .*\(2,\)"),
+        (lambda s: s.update([1.0] * 3, learn=[1, 0, 1]), "learn must be true or false.*got int64"),
+        (lambda s: s.update([1.0] * 3, learn=None), "learn must be true or false.*got object"),
+        (lambda s: s.quantile(0.0), "alpha must be a number > 0 and <= 1, got 0.0"),
+        (lambda s: s.quantile(1.5), "alpha must be a number > 0 and <= 1, got 1.5"),
+        (lambda s: s.quantile("x"), "alpha must be a number > 0 and <= 1, got 'x'"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named_and_the_scorer_stays_usable(make, call, message):
+    scorer, untouched = make(), make()
+    for one in (scorer, untouched):
+        one.run(plain_scores(steps=70))
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(scorer)
+    same_state(scorer, untouched)
+    np.testing.assert_array_equal(scorer.run(plain_scores(9)), untouched.run(plain_scores(9)))
+
+
+@every_scorer
+def test_damaged_states_are_refused(make):
+    scorer = make()
+    scorer.run(plain_scores(steps=70))
+    good = scorer.state()
+    kind = type(scorer)
+
+    def refused(match, **changes):
+        with pytest.raises(ValueError, match=match):
+            kind.from_state({**good, **changes})
+
+    refused(r"state\['format'\] must be 1.*got 2", format=np.array(2))
+    refused(r"state\['format'\] must be 1.*got 'one'", format=np.array("one"))
+    refused(r"state\['scorer'\] must be '\w+', got 'Other'", scorer=np.array("Other"))
+    refused(r"state\['parameters'\] is damaged", parameters=np.array("{"))
+    refused(r"state\['parameters'\] is damaged", parameters=np.array('{"streams": -1}'))
+    refused(r"state\['parameters'\] is damaged", parameters=np.array('{"colour": "red"}'))
+    refused(r"state\['parameters'\] is damaged", parameters=np.array("[1, 2]"))
+    for name, array in good.items():
+        if name in ("format", "scorer", "parameters"):
+            continue
+        with pytest.raises(ValueError, match=f"missing \\['{name}'\\]"):
+            kind.from_state({other: value for other, value in good.items() if other != name})
+        if array.size == 0:  # the moments, where the optimizer has none
+            continue
+        refused(rf"state\['{name}'\] must be .* of shape", **{name: array[:-1]})
+        refused(rf"state\['{name}'\] must be .* of shape", **{name: array.astype(complex)})
+        if array.dtype.kind == "f":
+            refused(rf"state\['{name}'\] is damaged", **{name: np.full_like(array, np.nan)})
+        else:
+            refused(r"is damaged", **{name: np.full_like(array, -5)})
+    same_state(kind.from_state(good), scorer)
+
+
+@every_scorer
+def test_repr_says_how_to_make_it_again(make):
+    scorer = make()
+    assert eval(repr(scorer), dict(SCORERS))._parameters() == scorer._parameters()
+
+
+@every_scorer
+def test_guarantee_is_stated(make):
+    assert len(make().guarantee) > 40
