@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tocsin import __version__
+from tocsin.evaluation import METHODS, SCENARIOS, simulation, simulation_report
 
 app = typer.Typer(
     name="tocsin",
@@ -37,6 +38,21 @@ def _options(
 ) -> None: ...
 
 
+def _whole_number(least: int) -> Callable[[str], int]:
+    """A parser of options that, unlike the built-in one, says what it was given."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise typer.BadParameter(f"{text!r} is not a whole number of at least {least}.")
+        return value
+
+    return parse
+
+
 def _chosen(option: str, names: list[str] | None, known: Mapping[str, T]) -> list[T]:
     """The named things, each once, in the order of `known`; all of them if none is named."""
     for name in names or []:
@@ -48,26 +64,39 @@ def _chosen(option: str, names: list[str] | None, known: Mapping[str, T]) -> lis
 @app.command()
 def simulate(
     scenario: Annotated[
-        list[str] | None, typer.Option(help="A scenario to run; may be given several times. Default: all.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"A scenario to run; repeatable. Default: all, {', '.join(SCENARIOS)}."),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="A method to run; may be given several times. Default: all.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"A method to run; repeatable. Default: all, {', '.join(METHODS)}."),
     ] = None,
-    realisations: Annotated[int, typer.Option(min=1, help="Independent repetitions of each scenario.")] = 15,
+    realisations: Annotated[
+        int, typer.Option(parser=_whole_number(1), metavar="INTEGER", help="Independent repetitions of each scenario.")
+    ] = 15,
     length: Annotated[
-        int | None, typer.Option(min=200, help="Observations of each realisation. Default: the scenario's own.")
+        int | None,
+        typer.Option(
+            parser=_whole_number(200),
+            metavar="INTEGER",
+            help="Observations of each realisation. Default: the scenario's own.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for simulation.csv and simulation.png.")] = Path("simulation"),
+    seed: Annotated[
+        int, typer.Option(parser=_whole_number(0), metavar="INTEGER", help="Seed of the random numbers.")
+    ] = 0,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for simulation.csv and simulation.png.")] = Path(
+        "simulation"
+    ),
     plot: Annotated[bool, typer.Option(help="Draw the picture (needs the extra 'plot').")] = True,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads to use. Default: one for each core.")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(parser=_whole_number(1), metavar="INTEGER", help="Threads to use. Default: one for each core."),
+    ] = None,
 ) -> None:
     """Score simulated errors whose true p-values are known, and show how calibrated each method is."""
-    from tocsin.evaluation import simulation, simulation_report
-    from tocsin.evaluation.scenarios import SCENARIOS
-
     scenarios = _chosen("--scenario", scenario, SCENARIOS)
-    methods = _chosen("--method", method, simulation.METHODS)
+    methods = _chosen("--method", method, METHODS)
     if plot and importlib.util.find_spec("matplotlib") is None:
         raise typer.BadParameter(
             "drawing needs matplotlib: pip install 'tocsin[plot]', or give --no-plot.", param_hint="--plot"

@@ -42,6 +42,8 @@ class Merge:
     def __call__(self, p: ArrayLike, axis: int = -1) -> Floats:
         """Merge `p` along `axis`."""
         values = checks.numbers("p", p)
+        if values.ndim == 0:
+            raise ValueError(f"p must have at least one axis to merge along, got the single number {values}")
         axis = checks.integer("axis", axis, least=-values.ndim, most=values.ndim - 1)
         outside = values[(values < 0) | (values > 1)]
         if outside.size:
@@ -134,6 +136,6 @@ def merge_p_values(p: ArrayLike, how: str = "median", axis: int = -1) -> Floats:
     """Merge the p-values in `p` along `axis`; `how` is a name in `MERGES`, which says what the result is worth.
 
     >>> merge_p_values([[0.01, 0.2, 0.3], [0.5, 0.5, 0.5]], "cauchy").round(4)
-    array([0.0276, 0.5   ])
+    array([0.0281, 0.5   ])
     """
     return MERGES[checks.choice("how", how, MERGES)](p, axis)

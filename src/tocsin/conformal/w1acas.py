@@ -48,9 +48,9 @@ class W1ACAS(HistoryScorer):
     >>> errors = np.abs(np.random.default_rng(0).normal(size=(500, 1)))
     >>> scorer = W1ACAS(streams=1)
     >>> scorer.run(errors)[-3:, 0].round(3).tolist()
-    [0.0, 0.0, 0.0]
+    [0.559, 0.2, 0.7]
     >>> scorer.update([9.0]).round(3).tolist()
-    [0.0]
+    [0.01]
     """
 
     guarantee = (

@@ -1,0 +1,69 @@
+"""What others may rely on: names, a light import, the rooms' boundaries."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tocsin
+import tocsin.conformal
+import tocsin.evaluation
+
+SOURCE = Path(tocsin.__file__).parent
+
+
+def test_public_names():
+    assert set(tocsin.__all__) == {
+        "MERGES",
+        "SCORERS",
+        "ExponentialDecay",
+        "GaussianTail",
+        "Guarantee",
+        "Merge",
+        "Scorer",
+        "SlidingWindow",
+        "SplitConformal",
+        "W1ACAS",
+        "load_scorer",
+        "merge_p_values",
+        "save_scorer",
+    }
+
+
+@pytest.mark.parametrize("module", [tocsin, tocsin.conformal, tocsin.evaluation])
+def test_every_public_name_is_there_and_documented(module):
+    for name in module.__all__:
+        value = getattr(module, name)
+        assert value.__doc__, name
+
+
+def test_import_is_light():
+    script = "import sys, tocsin; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"numba", "llvmlite", "scipy", "matplotlib", "rich", "typer", "pandas", "torch"}
+    assert not heavy & {name.split(".")[0] for name in loaded}
+
+
+def test_scorers_import_nothing_but_numerics():
+    allowed = {"numpy", "numba", "scipy", "tocsin"} | set(sys.stdlib_module_names)
+    for path in (SOURCE / "conformal").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module] if isinstance(node, ast.ImportFrom) else []
+            for module in modules:
+                assert module.split(".")[0] in allowed, f"{path.name} imports {module}"
+                if module.startswith("tocsin"):
+                    assert module == "tocsin" or module.startswith(("tocsin.conformal", "tocsin.checks"))
+
+
+def test_nothing_pickles():
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        assert "import pickle" not in text
+        assert "allow_pickle=True" not in text
+
+
+def test_package_is_typed():
+    assert (SOURCE / "py.typed").exists()
