@@ -186,7 +186,7 @@ def test_power_is_the_power():
 
 
 def test_uniform_draws_are_uniform_and_never_0_or_1():
-    draws = np.array([kernels.uniform(np.uint64(12345), i) for i in range(20_000)])
+    draws = np.array([kernels.uniform(np.uint64(12345), 3, i) for i in range(20_000)])
     assert 0 < draws.min() < draws.max() < 1
     # Kolmogorov's distance stays under 1.95/sqrt(n) with probability .999.
     distance = np.abs(np.sort(draws) - (np.arange(draws.size) + 0.5) / draws.size).max()

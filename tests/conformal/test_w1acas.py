@@ -219,7 +219,7 @@ def test_memory_at_the_reference_size():
         ("learning_rate", float("inf"), "1e+06"),
         ("optimizer", "newton", "'adam', 'sgd'"),
         ("prior", None, "'recent', 'extend'"),
-        ("smoothing", -1, ">= 0"),
+        ("smoothing", -1, "from 0 to"),
         ("smoothing", True, "integer"),
         ("dtype", "float16", "'float32', 'float64'"),
         ("threads", 0, ">= 1"),

@@ -47,6 +47,6 @@ class FixedWeightScorer(HistoryScorer):
 
     def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
         self._kernels.advance_fixed(
-            scores, learn, p, first, last, self._history, self._counters, self._keys, self.smoothing is not None,
+            scores, learn, p, first, last, self._history, self._counters, *self._smoothing_arguments,
             self._weights, self._cumulative, self._capacity,
         )  # fmt: skip

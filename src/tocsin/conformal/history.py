@@ -33,7 +33,9 @@ class HistoryScorer(Scorer):
         self, streams: int, *, window: int, kept: int, smoothing: int | None, dtype: str, threads: int
     ) -> None:
         super().__init__(streams)
-        self.smoothing = smoothing if smoothing is None else checks.integer("smoothing", smoothing, least=0)
+        self.smoothing = (
+            smoothing if smoothing is None else checks.integer("smoothing", smoothing, least=0, most=2**63 - 1)
+        )
         self.dtype = checks.choice("dtype", dtype, ("float32", "float64"))
         self.threads = checks.integer("threads", threads, least=1)
         self.window = window
@@ -43,7 +45,7 @@ class HistoryScorer(Scorer):
         self._history = np.zeros((self.streams, width), dtype=self.dtype)
         self._counters = np.zeros((self.streams, self._kernels.COUNTERS), dtype=np.int64)
         self._counters[:, self._kernels.HEAD] = width
-        self._keys = _stream_keys(self.smoothing, self.streams)
+        self._smoothing_arguments = (self.smoothing is not None, np.uint64(self.smoothing or 0))
 
     @property
     def learned(self) -> NDArray[np.int64]:
@@ -114,11 +116,6 @@ def _load_kernels() -> ModuleType:
     from tocsin.conformal import kernels
 
     return kernels
-
-
-def _stream_keys(seed: int | None, streams: int) -> NDArray[np.uint64]:
-    """One key a stream for the smoothing draws; unused without smoothing."""
-    return np.random.SeedSequence(seed or 0).generate_state(streams, np.uint64).astype(np.uint64)
 
 
 @cache

@@ -29,6 +29,10 @@ LEARNED = 1  # of those, scores that entered the history
 HEAD = 2  # where the newest score stands in its history row
 COUNTERS = 3
 
+# Rows of a stream's ring of p-values that wait for a gradient step.
+P = 0  # the p-values
+TOTAL = 1  # the sum of weights that each was computed with
+
 GRID = 2.0**-36
 _TO_GRID = 1.5 * 2.0**52 * GRID  # adding and subtracting this rounds a double to the nearest multiple of GRID
 
@@ -98,17 +102,23 @@ def quantile(past: Array, weights: Array, total: float, alpha: float, score: Arr
 
 
 @_exact
-def uniform(key: int, position: int) -> float:
-    """A number in the open interval (0, 1) that depends on (key, position) alone: splitmix64 of the two.
+def _scrambled(state: Any, position: int) -> Any:
+    """Output number `position` of the generator splitmix64 started at `state`."""
+    z = state + (np.uint64(position) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@_exact
+def uniform(seed: Any, stream: int, position: int) -> float:
+    """A number in the open interval (0, 1) that depends on the three arguments alone.
 
     Drawing by position instead of from a running generator keeps streams independent of each other and lets a saved
     scorer continue exactly.
     """
-    z = key + (np.uint64(position) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return (np.float64(z >> np.uint64(12)) + 0.5) * 2.0**-52
+    bits = _scrambled(_scrambled(seed, stream), position)
+    return (np.float64(bits >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
 @_exact
@@ -317,10 +327,8 @@ def _learn_weights(
     row: Array,
     head: int,
     weights: Array,
-    moment1: Array,
-    moment2: Array,
-    batch_p: Array,
-    batch_total: Array,
+    moments: Array,
+    batch: Array,
     gradient: Array,
     scratch: Array,
     newest: int,
@@ -332,19 +340,19 @@ def _learn_weights(
 ) -> float:
     """One projected gradient step from the last batch of p-values; returns the new sum of weights.
 
-    `newest` is the slot of the last p-value in the ring `batch_p`, `available` the number of scores before it.
+    `newest` is the slot of the last p-value in the ring `batch`, `available` the number of scores before it.
     """
-    size = batch_p.shape[0]
+    size = batch.shape[1]
     p, slopes = scratch[:size], scratch[size:]
     for i in range(size):
-        p[i] = batch_p[(newest + 1 + i) % size]
+        p[i] = batch[P, (newest + 1 + i) % size]
     wasserstein_slopes(p, slopes)
     for i in range(size):
-        slopes[i] /= 1.0 + batch_total[(newest + 1 + i) % size]
+        slopes[i] /= 1.0 + batch[TOTAL, (newest + 1 + i) % size]
     lags = min(available, weights.shape[0])
     _gradient(gradient[:lags], row, head, available, p, slopes)
     if adam:
-        _adam_step(gradient, weights[:lags], moment1, moment2, learning_rate, steps)
+        _adam_step(gradient, weights[:lags], moments[0], moments[1], learning_rate, steps)
     else:
         _sgd_step(gradient, weights[:lags], learning_rate)
     return project(gradient[:lags], float(critical), weights[:lags])
@@ -361,14 +369,12 @@ def advance_learned(
     scratch: Array,
     history: Array,
     counters: Array,
-    keys: Array,
     smooth: bool,
+    seed: Any,
     weights: Array,
     totals: Array,
-    moment1: Array,
-    moment2: Array,
-    batch_p: Array,
-    batch_total: Array,
+    moments: Array,
+    batches: Array,
     critical: int,
     stride: int,
     learning_rate: float,
@@ -380,7 +386,7 @@ def advance_learned(
     Only the streams from `first` up to `last` are touched, so that threads can share the others.
     """
     window = weights.shape[1]
-    size = batch_p.shape[1]
+    size = batches.shape[2]
     for k in range(first, last):
         row = history[k]
         count = counters[k]
@@ -395,7 +401,7 @@ def advance_learned(
             weight = weights[k, :lags]
             plain = conformal_p(past, weight, totals[k], score)
             if smooth:
-                p[t, k] = smoothed_p(past, weight, totals[k], score, uniform(keys[k], count[SEEN]))
+                p[t, k] = smoothed_p(past, weight, totals[k], score, uniform(seed, k, count[SEEN]))
             else:
                 p[t, k] = plain
             count[SEEN] += 1
@@ -405,17 +411,15 @@ def advance_learned(
             recorded = learned - critical + 1
             if recorded >= 1:
                 slot = (recorded - 1) % size
-                batch_p[k, slot] = plain
-                batch_total[k, slot] = totals[k]
+                batches[k, P, slot] = plain
+                batches[k, TOTAL, slot] = totals[k]
                 if recorded >= size and (recorded - size) % stride == 0:
                     totals[k] = _learn_weights(
                         row,
                         count[HEAD],
                         weights[k],
-                        moment1[k],
-                        moment2[k],
-                        batch_p[k],
-                        batch_total[k],
+                        moments[k],
+                        batches[k],
                         gradient,
                         scratch,
                         slot,
@@ -444,8 +448,8 @@ def advance_fixed(
     last: int,
     history: Array,
     counters: Array,
-    keys: Array,
     smooth: bool,
+    seed: Any,
     weights: Array,
     cumulative: Array,
     capacity: int,
@@ -467,7 +471,7 @@ def advance_fixed(
             lags = min(count[LEARNED], window)
             past = row[count[HEAD] : count[HEAD] + lags]
             if smooth:
-                p[t, k] = smoothed_p(past, weights[:lags], cumulative[lags], score, uniform(keys[k], count[SEEN]))
+                p[t, k] = smoothed_p(past, weights[:lags], cumulative[lags], score, uniform(seed, k, count[SEEN]))
             else:
                 p[t, k] = conformal_p(past, weights[:lags], cumulative[lags], score)
             count[SEEN] += 1

@@ -47,8 +47,10 @@ class Scorer(ABC):
         row = checks.numbers("scores", scores)
         if row.shape != (self.streams,) and not (row.ndim == 0 and self.streams == 1):
             raise ValueError(f"scores must have shape ({self.streams},), one for each stream, got shape {row.shape}")
-        p: Floats = self._scored(row.reshape(1, self.streams), learn)[0]
-        return p
+        p = np.empty((1, self.streams))
+        mask = self._learn_all if learn is True else self._mask(learn, p.shape)
+        self._advance(row.reshape(p.shape), mask, p)
+        return p.reshape(self.streams)
 
     def run(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> Floats:
         """Score a history, `scores[T, K]`, as if by T calls of `update`; returns p-values of the same shape.
@@ -60,17 +62,12 @@ class Scorer(ABC):
             raise ValueError(
                 f"scores must have shape (T, {self.streams}), a column for each stream, got shape {table.shape}"
             )
-        return self._scored(table, learn)
-
-    def _scored(self, scores: Floats, learn: bool | ArrayLike) -> Floats:
-        mask = self._mask(learn, scores.shape)
-        p = np.empty(scores.shape)
-        self._advance(scores, mask, p)
+        p = np.empty(table.shape)
+        self._advance(table, self._mask(learn, table.shape), p)
         return p
 
-    def _mask(self, learn: bool | ArrayLike, shape: tuple[int, ...]) -> Mask:
-        if learn is True and shape == self._learn_all.shape:
-            return self._learn_all
+    @staticmethod
+    def _mask(learn: bool | ArrayLike, shape: tuple[int, ...]) -> Mask:
         given = np.asarray(learn)
         if given.dtype != np.bool_:
             raise TypeError(f"learn must be true or false, or an array of such, got {given.dtype} values")

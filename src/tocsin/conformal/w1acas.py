@@ -92,17 +92,14 @@ class W1ACAS(HistoryScorer):
         )
         self._weights = np.zeros((self.streams, window), dtype=self.dtype)
         self._totals = np.zeros(self.streams)
-        moments = (self.streams, window if self.optimizer == "adam" else 0)
-        self._moment1 = np.zeros(moments, dtype=self.dtype)
-        self._moment2 = np.zeros(moments, dtype=self.dtype)
-        self._batch_p = np.zeros((self.streams, self.batch))
-        self._batch_total = np.zeros((self.streams, self.batch))
+        self._moments = np.zeros((self.streams, 2, window if self.optimizer == "adam" else 0), dtype=self.dtype)
+        self._batches = np.zeros((self.streams, 2, self.batch))
         self._gradients = np.zeros((self.threads, window), dtype=self.dtype)
         self._scratch = np.zeros((self.threads, 2 * self.batch))
         # Collected once: looking them up again for every observation would take a tenth of the time of scoring it.
         self._kernel_arguments = (
-            self._history, self._counters, self._keys, self.smoothing is not None,
-            self._weights, self._totals, self._moment1, self._moment2, self._batch_p, self._batch_total,
+            self._history, self._counters, *self._smoothing_arguments,
+            self._weights, self._totals, self._moments, self._batches,
             self.critical_size, self.stride, self.learning_rate, self.optimizer == "adam", self.prior == "extend",
         )  # fmt: skip
 
@@ -146,18 +143,24 @@ class W1ACAS(HistoryScorer):
         require_state(np.all((weights >= 0) & (weights <= 1)), "weights", "numbers from 0 to 1")
         sums = weights.sum(axis=1, dtype=np.float64)
         require_state(np.allclose(totals, sums, rtol=1e-4, atol=1e-4), "totals", "the sums of 'weights'")
-        require_state(np.isfinite(snapshot["moment1"]).all(), "moment1", "finite numbers")
-        moment2, batch_p, batch_total = snapshot["moment2"], snapshot["batch_p"], snapshot["batch_total"]
-        require_state(np.all((moment2 >= 0) & np.isfinite(moment2)), "moment2", "finite numbers of zero or more")
-        require_state(np.all((batch_p >= 0) & (batch_p <= 1)), "batch_p", "numbers from 0 to 1")
-        fits = (batch_total >= 0) & (batch_total <= self.window)
-        require_state(np.all(fits), "batch_total", f"numbers from 0 to {self.window}")
+        moments, batches = snapshot["moments"], snapshot["batches"]
+        require_state(
+            np.isfinite(moments).all() and np.all(moments[:, 1] >= 0),
+            "moments",
+            "finite means of gradients, and of their squares, which are not negative",
+        )
+        p, sums = batches[:, self._kernels.P], batches[:, self._kernels.TOTAL]
+        require_state(
+            np.all((p >= 0) & (p <= 1) & (sums >= 0) & (sums <= self.window)),
+            "batches",
+            f"p-values and sums of weights, from 0 to 1 and from 0 to {self.window}",
+        )
         super()._restore(snapshot)
         for name in _LEARNED_ARRAYS:
             getattr(self, f"_{name}")[...] = snapshot[name]
 
 
-_LEARNED_ARRAYS = ("weights", "totals", "moment1", "moment2", "batch_p", "batch_total")
+_LEARNED_ARRAYS = ("weights", "totals", "moments", "batches")
 
 
 def critical_size(alpha_c: float) -> int:
