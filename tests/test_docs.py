@@ -1,0 +1,82 @@
+"""The pages a user reads: every example runs, and nothing that exists is left out."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from tocsin import MERGES, SCORERS
+from tocsin.cli import app
+from tocsin.evaluation import METHODS, SCENARIOS
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_print_what_they_say(page):
+    examples = "\n".join(re.findall(r"```pycon\n(.*?)```", page.read_text(), flags=re.DOTALL))
+    test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)
+    report = []
+    assert doctest.DocTestRunner().run(test, out=report.append).failed == 0, "".join(report)
+
+
+def test_the_readme_has_examples():
+    assert (ROOT / "README.md").read_text().count(">>>") > 15
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_option_of_every_command_is_documented():
+    pages = "\n".join(page.read_text() for page in PAGES)
+    commands = typer.main.get_command(app).commands
+    assert commands
+    for name, command in commands.items():
+        assert f"tocsin {name}" in pages
+        for parameter in command.params:
+            for option in (*parameter.opts, *parameter.secondary_opts):
+                assert f"`{option}`" in pages, f"{name} {option}"
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("scorers.md", SCORERS),
+        ("merges.md", MERGES),
+        ("simulation.md", SCENARIOS),
+        ("simulation.md", METHODS),
+    ],
+)
+def test_every_name_is_documented(page, names):
+    text = (ROOT / "docs" / page).read_text()
+    for name in names:
+        assert name in text, name
+
+
+def test_merges_are_documented_with_their_formula_and_guarantee():
+    rows = {}
+    for line in (ROOT / "docs" / "merges.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 3 and cells[0].startswith("`") and cells[0] != "`how`":
+            rows[cells[0].strip("`")] = cells[1:]
+    assert rows.keys() == MERGES.keys()
+    for name, (formula, guarantee) in rows.items():
+        assert formula.startswith(MERGES[name].formula), name
+        assert guarantee == MERGES[name].guarantee.name.lower().replace("_", " "), name
+
+
+def test_every_parameter_of_every_scorer_is_documented():
+    text = (ROOT / "docs" / "scorers.md").read_text()
+    for scorer in SCORERS.values():
+        for parameter in scorer()._parameters():
+            assert f"`{parameter}`" in text, parameter
+
+
+def test_changelog_names_the_current_work():
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
