@@ -160,10 +160,10 @@ def fresh_process() -> tuple[float, float]:
 
 
 def update_us(scorer: W1ACAS, rng: np.random.Generator, updates: int) -> float:
-    """Best µs per update of a scorer whose window is full."""
+    """Best µs per update, over ten runs, of a scorer whose window is full."""
     scorer.run(np.abs(rng.normal(size=(scorer.window + BATCH, scorer.streams))))
     rows = np.abs(rng.normal(size=(updates, scorer.streams)))
-    return min(timed(take_turns, [scorer], rows)[0] for _ in range(3)) / updates * 1e6
+    return min(timed(take_turns, [scorer], rows)[0] for _ in range(10)) / updates * 1e6
 
 
 def growth_with_window(rng: np.random.Generator) -> Table:
@@ -171,7 +171,7 @@ def growth_with_window(rng: np.random.Generator) -> Table:
     for heading in ("window", "µs per observation", "ns per stream and 1,000 lags"):
         table.add_column(heading, justify="right")
     for window in track((500, 1000, 2000, 5000, 10_000, 20_000), "windows", console=progress, transient=True):
-        us = update_us(W1ACAS(STREAMS, window=window), rng, 400)
+        us = update_us(W1ACAS(STREAMS, window=window), rng, 10 * BATCH)
         table.add_row(f"{window:,}", f"{us:.1f}", f"{us / STREAMS / window * 1e6:.0f}")
     return table
 
@@ -182,7 +182,7 @@ def growth_with_streams(rng: np.random.Generator) -> Table:
     for heading in ("streams", "µs per update, 1 thread", "µs per stream", f"µs per update, {cores} threads"):
         table.add_column(heading, justify="right")
     for streams in track((1, 15, 50, 150, 500, 1500), "streams", console=progress, transient=True):
-        updates = max(20, 2000 // streams)
+        updates = 10 * BATCH if streams <= 150 else 2 * BATCH
         alone = update_us(W1ACAS(streams, window=WINDOW), rng, updates)
         shared = update_us(W1ACAS(streams, window=WINDOW, threads=cores), rng, updates)
         table.add_row(f"{streams:,}", f"{alone:.1f}", f"{alone / streams:.2f}", f"{shared:.1f}")

@@ -1,6 +1,8 @@
 """One list of checks that every scorer has to pass."""
 
+import copy
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -116,6 +118,20 @@ def test_state_is_plain_arrays_and_a_copy(make):
         if array.ndim:
             array.fill(0)
     np.testing.assert_array_equal(restored.run(plain_scores(7)), expected)
+
+
+@every_scorer
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda scorer: pickle.loads(pickle.dumps(scorer))])
+def test_copies_are_whole_and_independent(make, duplicate):
+    scorer = make()
+    scorer.run(hard_scores(steps=90))
+    twin = duplicate(scorer)
+    assert getattr(twin, "threads", None) == getattr(scorer, "threads", None)
+    same_state(twin, scorer)
+    expected = make()
+    expected.run(hard_scores(steps=90))
+    twin.run(plain_scores(5))
+    same_state(scorer, expected)
 
 
 @every_scorer
@@ -308,8 +324,9 @@ def test_damaged_states_are_refused(make):
     refused(r"state\['format'\] must be 1.*got 'one'", format=np.array("one"))
     refused(r"state\['scorer'\] must be '\w+', got 'Other'", scorer=np.array("Other"))
     refused(r"state\['parameters'\] is damaged", parameters=np.array("{"))
-    refused(r"state\['parameters'\] is damaged", parameters=np.array('{"streams": -1}'))
-    refused(r"state\['parameters'\] is damaged", parameters=np.array('{"colour": "red"}'))
+    refused(r"state\['parameters'\] is damaged", parameters=np.array('{"streams": 1000000000}'))
+    refused(r"state\['parameters'\] is damaged", parameters=np.array('{"streams": 3, "colour": "red"}'))
+    refused(r"state\['parameters'\] is damaged", parameters=np.array('{"window": 30}'))
     refused(r"state\['parameters'\] is damaged", parameters=np.array("[1, 2]"))
     for name, array in good.items():
         if name in ("format", "scorer", "parameters"):
@@ -318,7 +335,8 @@ def test_damaged_states_are_refused(make):
             kind.from_state({other: value for other, value in good.items() if other != name})
         if array.size == 0:  # the moments, where the optimizer has none
             continue
-        refused(rf"state\['{name}'\] must be .* of shape", **{name: array[:-1]})
+        refused(r"state\['parameters'\] is damaged: its 3 streams", **{name: array[:-1]})
+        refused(rf"state\['{name}'\] must be .* of shape", **{name: array.reshape(*array.shape, 1)})
         refused(rf"state\['{name}'\] must be .* of shape", **{name: array.astype(complex)})
         if array.dtype.kind == "f":
             refused(rf"state\['{name}'\] is damaged", **{name: np.full_like(array, np.nan)})

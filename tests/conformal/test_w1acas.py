@@ -1,6 +1,9 @@
 """W1ACAS against the plain numpy Algorithm 1, and its properties."""
 
 import itertools
+import multiprocessing
+import os
+import warnings
 
 import numpy as np
 import pytest
@@ -193,6 +196,21 @@ def test_threads_do_not_change_the_numbers(threads):
     for row in scores[:50]:
         np.testing.assert_array_equal(alone.update(row), shared.update(row))
     np.testing.assert_array_equal(alone.weights, shared.weights)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_threads_after_a_fork():
+    scorer = W1ACAS(4, threads=2)
+    scorer.update([1.0] * 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside threads, which is what is tested
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            p = pool.apply_async(_update, (scorer, [2.0] * 4)).get(timeout=60)
+    np.testing.assert_array_equal(p, scorer.update([2.0] * 4))
+
+
+def _update(scorer, scores):
+    return scorer.update(scores)
 
 
 def test_memory_at_the_reference_size():

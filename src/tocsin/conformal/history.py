@@ -1,8 +1,9 @@
 """What the scorers that compare a score with earlier ones have in common."""
 
+import os
 from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -79,13 +80,20 @@ class HistoryScorer(Scorer):
             self._advance_streams(scores, learn, p, 0, 0, self.streams)
             return
         edges = [self.streams * thread // self.threads for thread in range(self.threads + 1)]
-        share = partial(self._advance_streams, scores, learn, p)
-        for _ in _pool(self.threads).map(share, range(self.threads), edges[:-1], edges[1:]):
-            pass
+        others = [
+            _pool(self.threads - 1).submit(self._advance_streams, scores, learn, p, thread, *edges[thread : thread + 2])
+            for thread in range(1, self.threads)
+        ]
+        self._advance_streams(scores, learn, p, 0, 0, edges[1])
+        for other in others:
+            other.result()
 
     @abstractmethod
     def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
         """Do the streams from `first` up to `last` with a kernel, which lets go of Python's lock."""
+
+    def _resources(self) -> dict[str, Any]:
+        return {"threads": self.threads}
 
     def _snapshot(self) -> State:
         kernels = self._kernels
@@ -102,7 +110,8 @@ class HistoryScorer(Scorer):
     def _restore(self, snapshot: State) -> None:
         seen, learned, scores = snapshot["seen"], snapshot["learned"], snapshot["scores"]
         require_state(np.all(learned >= 0), "learned", "counts of zero or more")
-        require_state(np.all(seen >= learned), "seen", "counts of at least those in 'learned'")
+        # Far more than any stream will see, and far from where a counter would overflow.
+        require_state(np.all((seen >= learned) & (seen < 2**62)), "seen", "counts from those in 'learned' to 2**62")
         require_state(not np.isnan(scores).any(), "scores", "no NaN")
         head = self._history.shape[1] - self._kept
         self._history[:, head:] = scores
@@ -121,3 +130,8 @@ def _load_kernels() -> ModuleType:
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="tocsin")
+
+
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive a fork: a child that used its parent's pool would wait for ever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)

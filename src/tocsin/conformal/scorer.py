@@ -101,6 +101,10 @@ class Scorer(ABC):
     def _parameters(self) -> dict[str, Any]:
         """The arguments that would make such a scorer anew."""
 
+    def _resources(self) -> dict[str, Any]:
+        """Arguments that say how to compute, not what: no part of a state."""
+        return {}
+
     @abstractmethod
     def _snapshot(self) -> State:
         """Copies of all arrays that later p-values depend on."""
@@ -129,12 +133,15 @@ class Scorer(ABC):
         kind = str(arrays["scorer"])
         if kind != cls.__name__:
             raise ValueError(f"state['scorer'] must be {cls.__name__!r}, got {kind!r}")
+        snapshot = {name: arrays[name] for name in arrays.keys() - {"format", "scorer", "parameters"}}
         try:
             parameters = json.loads(str(arrays["parameters"]))
+            # Before memory is taken for as many streams as a damaged file may claim.
+            if any(array.shape[:1] != (parameters["streams"],) for array in snapshot.values()):
+                raise ValueError(f"its {parameters['streams']} streams are not those of the arrays")
             scorer = cls(**parameters, **resources)
-        except (TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"state['parameters'] is damaged: {error}") from error
-        snapshot = {name: arrays[name] for name in arrays.keys() - {"format", "scorer", "parameters"}}
         expected = scorer._snapshot()
         _require_keys(snapshot, set(expected))
         for name, wanted in expected.items():
@@ -147,9 +154,17 @@ class Scorer(ABC):
         scorer._restore(snapshot)
         return scorer
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies, and travels to other processes, by way of its state."""
+        return _rebuilt, (type(self), self.state(), self._resources())
+
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
         return f"{type(self).__name__}({given})"
+
+
+def _rebuilt(scorer: type[Scorer], state: State, resources: dict[str, Any]) -> Scorer:
+    return scorer.from_state(state, **resources)
 
 
 def _require_keys(arrays: Mapping[str, Any], names: set[str]) -> None:

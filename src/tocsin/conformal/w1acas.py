@@ -140,7 +140,9 @@ class W1ACAS(HistoryScorer):
 
     def _restore(self, snapshot: State) -> None:
         weights, totals = snapshot["weights"], snapshot["totals"]
-        require_state(np.all((weights >= 0) & (weights <= 1)), "weights", "numbers from 0 to 1")
+        empty = np.arange(self.window) >= snapshot["learned"][:, np.newaxis]
+        fits = (weights >= 0) & (weights <= np.where(empty, 0, 1))
+        require_state(np.all(fits), "weights", "numbers from 0 to 1, and 0 for lags that hold no score")
         sums = weights.sum(axis=1, dtype=np.float64)
         require_state(np.allclose(totals, sums, rtol=1e-4, atol=1e-4), "totals", "the sums of 'weights'")
         moments, batches = snapshot["moments"], snapshot["batches"]
