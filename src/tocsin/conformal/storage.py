@@ -25,7 +25,7 @@ SCORERS: dict[str, type[Scorer]] = {
 def save_scorer(scorer: Scorer, file: File) -> None:
     """Write the scorer's state to a file (a path, or open for writing bytes)."""
     with _opened(file, "wb") as opened:
-        np.savez(opened, allow_pickle=False, **scorer.state())
+        np.savez(opened, **scorer.state())
 
 
 def load_scorer(file: File, **resources: Any) -> Scorer:
