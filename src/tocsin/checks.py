@@ -24,7 +24,10 @@ def number(name: str, value: Any, *, above: float, most: float | None = None, be
     accepted = f"a number > {above:g} {upper}"
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
-    given = float(value)
+    try:
+        given = float(value)
+    except OverflowError:
+        given = float("nan")  # an integer too large for a double is outside every range
     if not (given > above and (most is None or given <= most) and (below is None or given < below)):
         raise ValueError(f"{name} must be {accepted}, got {value!r}")
     return given
@@ -38,14 +41,23 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
 
 
 def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """A fresh array of doubles: never the caller's memory, always the one layout that the kernels are compiled for."""
+    """A fresh array of doubles: never the caller's memory, always the one layout that the kernels are compiled for.
+
+    What a masked array hides becomes NaN.
+    """
     try:
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
         array = np.asarray(values)
-        if array.dtype.kind not in "biufO":
+        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and _has_text(array)):
             raise TypeError(f"{array.dtype} values")
         return np.array(array, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise TypeError(f"{name} must be numbers, got {_shortened(values)}: {error}") from error
+
+
+def _has_text(array: NDArray[Any]) -> bool:
+    return any(isinstance(value, (str, bytes)) for value in array.flat)
 
 
 def _shortened(values: Any) -> str:

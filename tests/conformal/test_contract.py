@@ -234,7 +234,7 @@ def test_p_values_are_in_range_for_hard_scores(make):
 
 @every_unsmoothed_scorer
 def test_constant_scores_are_never_unusual(make):
-    assert np.all(make().run(np.full((100, STREAMS), 2.5)) == 1.0)
+    assert np.all(make().run(np.full((800, STREAMS), 2.5)) == 1.0)
 
 
 @every_unsmoothed_scorer
@@ -274,9 +274,27 @@ def test_a_fresh_stream_knows_nothing(make):
 
 
 @every_scorer
-def test_one_stream_takes_a_bare_number(make):
-    scorer = make(1)
-    assert scorer.update(1.0).shape == (1,)
+def test_one_stream_takes_a_bare_number_and_a_plain_series(make):
+    scores = hard_scores(streams=2)[:, 0]
+    learn = np.random.default_rng(2).random(STEPS) < 0.8
+    one, other = make(1), make(1)
+    p = one.run(scores, learn)
+    assert p.shape == (STEPS,)
+    assert [other.update(score, flag).shape for score, flag in zip(scores, learn, strict=True)] == [(1,)] * STEPS
+    same_state(one, other)
+    np.testing.assert_array_equal(p, make(1).run(scores[:, np.newaxis], learn[:, np.newaxis])[:, 0])
+    one.run(scores, learn=False)
+    assert one.learned.tolist() == other.learned.tolist()
+
+
+@every_scorer
+def test_masked_scores_are_missing(make):
+    scores = plain_scores(steps=60)
+    hidden = np.random.default_rng(0).random(scores.shape) < 0.2
+    one, other = make(), make()
+    p = one.run(np.ma.masked_array(scores, hidden))
+    np.testing.assert_array_equal(p, other.run(np.where(hidden, np.nan, scores)))
+    same_state(one, other)
 
 
 @every_scorer
@@ -289,6 +307,9 @@ def test_one_stream_takes_a_bare_number(make):
         (lambda s: s.run([1.0, 2.0, 3.0]), r"scores must have shape \(T, 3\).*got shape \(3,\)"),
         (lambda s: s.run(np.zeros((4, 2))), r"scores must have shape \(T, 3\).*got shape \(4, 2\)"),
         (lambda s: s.update(["a", "b", "c"]), "scores must be numbers, got .*'a'"),
+        (lambda s: s.update(np.array(["1", "2", "3"], dtype=object)), "scores must be numbers, got .*'1'"),
+        (lambda s: s.update([10**400, 0, 0]), "scores must be numbers, got .*too large"),
+        (lambda s: s.quantile(10**400), "alpha must be a number > 0 and <= 1, got 1000"),
         (lambda s: s.update([1j, 0, 0]), "scores must be numbers, got .*complex"),
         (lambda s: s.update([[1.0], [2.0, 3.0]]), "scores must be numbers"),
         (lambda s: s.update([1.0] * 3, learn=[True, False]), r"learn must fit scores of shape \(1, 3\), got .*\(2,\)"),
@@ -322,12 +343,18 @@ def test_damaged_states_are_refused(make):
 
     refused(r"state\['format'\] must be 1.*got 2", format=np.array(2))
     refused(r"state\['format'\] must be 1.*got 'one'", format=np.array("one"))
+    refused(r"state\['format'\] must be 1.*got True", format=np.array(True))
+    with pytest.raises(TypeError, match=r"state must be a mapping.*NoneType"):
+        kind.from_state(None)
+    with pytest.raises(ValueError, match="threads must be an integer from 1 to 1024, got 0"):
+        kind.from_state(good, threads=0)
     refused(r"state\['scorer'\] must be '\w+', got 'Other'", scorer=np.array("Other"))
     refused(r"state\['parameters'\] is damaged", parameters=np.array("{"))
     refused(r"state\['parameters'\] is damaged", parameters=np.array('{"streams": 1000000000}'))
     refused(r"state\['parameters'\] is damaged", parameters=np.array('{"streams": 3, "colour": "red"}'))
     refused(r"state\['parameters'\] is damaged", parameters=np.array('{"window": 30}'))
     refused(r"state\['parameters'\] is damaged", parameters=np.array("[1, 2]"))
+    refused(r"state\['parameters'\] is damaged", parameters=np.array("[" * 100_000))
     for name, array in good.items():
         if name in ("format", "scorer", "parameters"):
             continue
@@ -335,8 +362,8 @@ def test_damaged_states_are_refused(make):
             kind.from_state({other: value for other, value in good.items() if other != name})
         if array.size == 0:  # the moments, where the optimizer has none
             continue
-        refused(r"state\['parameters'\] is damaged: its 3 streams", **{name: array[:-1]})
-        refused(rf"state\['{name}'\] must be .* of shape", **{name: array.reshape(*array.shape, 1)})
+        refused(rf"not fit state\['{name}'\]|state\['{name}'\] must be .* of shape", **{name: array[:-1]})
+        refused(rf"not fit state\['{name}'\]|state\['{name}'\] must be .* of shape", **{name: array[None]})
         refused(rf"state\['{name}'\] must be .* of shape", **{name: array.astype(complex)})
         if array.dtype.kind == "f":
             refused(rf"state\['{name}'\] is damaged", **{name: np.full_like(array, np.nan)})

@@ -76,6 +76,11 @@ def test_nan_is_left_out(name):
     assert merged[2] == MERGES[name]([0.3, 0.3])
 
 
+def test_masked_values_are_left_out():
+    masked = np.ma.masked_array([0.01, 0.2, 0.3], [True, False, False])
+    assert merge_p_values(masked, "bonferroni") == 0.4
+
+
 @every_merge
 def test_axes(name):
     p = np.random.default_rng(0).random((3, 4, 5))
@@ -217,7 +222,7 @@ def test_what_is_not_guaranteed_does_fail(name, kind, alpha):
 
 def test_by_name():
     p = [[0.1, 0.2, 0.6], [0.3, 0.4, 0.5]]
-    assert merge_p_values(p).tolist() == [0.2, 0.4]
+    assert merge_p_values(p, "median").tolist() == [0.2, 0.4]
     assert merge_p_values(p, "bonferroni", axis=0).tolist() == [0.2, 0.4, 1.0]
 
 
@@ -225,12 +230,13 @@ def test_by_name():
     ("call", "message"),
     [
         (lambda: merge_p_values([0.1], "average"), "how must be one of 'median', .*'hommel', got 'average'"),
-        (lambda: merge_p_values([0.1, 1.2]), r"p must lie in \[0, 1\] or be NaN, got .*1\.2"),
-        (lambda: merge_p_values([-0.1]), r"p must lie in \[0, 1\] or be NaN, got .*-0\.1"),
-        (lambda: merge_p_values([np.inf]), r"p must lie in \[0, 1\] or be NaN, got .*inf"),
-        (lambda: merge_p_values(["low"]), "p must be numbers, got"),
-        (lambda: merge_p_values([0.1], axis=1), "axis must be an integer from -1 to 0, got 1"),
-        (lambda: merge_p_values(0.1), "p must have at least one axis"),
+        (lambda: merge_p_values([0.1, 1.2], "median"), r"p must lie in \[0, 1\] or be NaN, got .*1\.2"),
+        (lambda: merge_p_values([-0.1], "median"), r"p must lie in \[0, 1\] or be NaN, got .*-0\.1"),
+        (lambda: merge_p_values([np.inf], "median"), r"p must lie in \[0, 1\] or be NaN, got .*inf"),
+        (lambda: merge_p_values([10**400], "median"), "p must be numbers, got .*too large"),
+        (lambda: merge_p_values(["low"], "median"), "p must be numbers, got"),
+        (lambda: merge_p_values([0.1], "median", axis=1), "axis must be an integer from -1 to 0, got 1"),
+        (lambda: merge_p_values(0.1, "median"), "p must have at least one axis"),
     ],
 )
 def test_bad_input(call, message):

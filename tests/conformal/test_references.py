@@ -83,6 +83,7 @@ def test_gaussian_tail_of_a_constant():
     assert scorer.update([0.05])[0] == 1.0
     assert 0 < scorer.update([0.1000001])[0] < 1e-300
     assert scorer.quantile(0.01)[0] == 0.1
+    assert scorer.quantile(1e-310)[0] == np.inf
 
 
 def test_gaussian_tail_of_huge_scores():

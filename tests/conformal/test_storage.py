@@ -66,6 +66,42 @@ def test_flipped_bits_are_noticed(tmp_path):
         load_scorer(path)
 
 
+def test_no_damage_escapes_as_another_exception(tmp_path):
+    path = tmp_path / "s"
+    save_scorer(SlidingWindow(2, window=4), path)
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    outcomes = set()
+    for _ in range(1500):
+        damaged = bytearray(content)
+        for place in rng.integers(0, len(content), size=rng.integers(1, 4)):
+            damaged[place] = rng.integers(0, 256)
+        path.write_bytes(damaged)
+        try:
+            outcomes.add(type(load_scorer(path)).__name__)
+        except ValueError:
+            outcomes.add("refused")
+    assert outcomes == {"refused", "SlidingWindow"}
+
+
+def test_a_failed_save_leaves_the_last_good_file(tmp_path, monkeypatch):
+    path = tmp_path / "s"
+    save_scorer(SlidingWindow(2, window=4), path)
+    content = path.read_bytes()
+
+    def disk_full(opened, **arrays):
+        opened.write(b"half a file")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", disk_full)
+    with pytest.raises(OSError, match="No space left"):
+        save_scorer(SlidingWindow(3, window=4), path)
+    with pytest.raises(AttributeError):
+        save_scorer("not a scorer", path)
+    assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == ["s"]
+
+
 def test_missing_file_is_the_ordinary_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_scorer(tmp_path / "nowhere")

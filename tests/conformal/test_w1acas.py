@@ -213,6 +213,19 @@ def _update(scorer, scores):
     return scorer.update(scores)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_active_projection_keeps_the_sum_and_p_exact(dtype):
+    """Where the weights are pressed onto their least sum, no rounding shows: p reaches 1 and 1/(1 + n_c) exactly."""
+    scorer = W1ACAS(dtype=dtype)
+    scorer.run(np.full(500, 2.5))
+    assert scorer.effective_size[0] == 99.0
+    assert scorer.weights.sum(dtype=float) >= 99.0
+    assert scorer.update(2.5, learn=False)[0] == 1.0
+    assert scorer.update(-np.inf, learn=False)[0] == 1.0
+    assert scorer.update(3.0, learn=False)[0] == 0.01
+    assert scorer.quantile(1.0)[0] == 2.5
+
+
 def test_memory_at_the_reference_size():
     assert W1ACAS(15, window=2000, batch=10).nbytes / 15 <= 40_000
 
@@ -220,12 +233,13 @@ def test_memory_at_the_reference_size():
 @pytest.mark.parametrize(
     ("argument", "value", "accepted"),
     [
-        ("streams", 0, ">= 1"),
+        ("streams", 0, "from 1 to"),
         ("streams", 1.5, "integer"),
         ("streams", True, "integer"),
-        ("alpha_c", 0.0, "> 0"),
+        ("alpha_c", 0.0, "> 1.52588e-05"),
+        ("alpha_c", 5e-324, "> 1.52588e-05"),
         ("alpha_c", 1.0, "< 1"),
-        ("alpha_c", float("nan"), "> 0"),
+        ("alpha_c", float("nan"), "< 1"),
         ("alpha_c", "small", "number"),
         ("window", 99, "more than n_c"),
         ("window", 10**6, "65536"),
@@ -234,13 +248,15 @@ def test_memory_at_the_reference_size():
         ("stride", 0, "1"),
         ("stride", 11, "10"),
         ("learning_rate", 0, "> 0"),
+        ("learning_rate", 10**400, "> 0"),
+        ("streams", 10**30, "from 1 to"),
         ("learning_rate", float("inf"), "1e+06"),
         ("optimizer", "newton", "'adam', 'sgd'"),
         ("prior", None, "'recent', 'extend'"),
         ("smoothing", -1, "from 0 to"),
         ("smoothing", True, "integer"),
         ("dtype", "float16", "'float32', 'float64'"),
-        ("threads", 0, ">= 1"),
+        ("threads", 0, "from 1 to"),
     ],
 )
 def test_bad_parameters_are_named_with_value_and_what_is_accepted(argument, value, accepted):

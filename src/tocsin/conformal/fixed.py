@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.conformal.history import HistoryScorer
-from tocsin.conformal.scorer import Floats, Mask
+from tocsin.conformal.scorer import Floats, Mask, State, require_state
 
 
 class FixedWeightScorer(HistoryScorer):
@@ -50,3 +50,7 @@ class FixedWeightScorer(HistoryScorer):
             scores, learn, p, first, last, self._history, self._counters, *self._smoothing_arguments,
             self._weights, self._cumulative, self._capacity,
         )  # fmt: skip
+
+    def _restore(self, snapshot: State) -> None:
+        require_state(np.all(snapshot["learned"] <= self._capacity), "learned", f"counts of at most {self._capacity}")
+        super()._restore(snapshot)

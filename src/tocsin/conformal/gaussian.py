@@ -17,7 +17,8 @@ class GaussianTail(Scorer):
 
     The paper's Gaussian baseline, for comparison. Each stream's first `calibration` scores are its sample; while that
     fills, a score is judged by what is there (by nothing, p = 1, before there are two) and then joins it. Infinite
-    scores are judged but never join, as they have no place in a mean.
+    scores are judged but never join, as they have no place in a mean. `threads` is taken as by every scorer, though
+    there is too little work here to share.
 
     Examples
     --------
@@ -32,8 +33,8 @@ class GaussianTail(Scorer):
         "p-value for other scores."
     )
 
-    def __init__(self, streams: int = 1, *, calibration: int = 100) -> None:
-        super().__init__(streams)
+    def __init__(self, streams: int = 1, *, calibration: int = 100, threads: int = 1) -> None:
+        super().__init__(streams, threads)
         self.calibration = checks.integer("calibration", calibration, least=2)
         self._learned = np.zeros(self.streams, dtype=np.int64)
         self._sample = np.zeros((self.streams, self.calibration))
@@ -42,7 +43,6 @@ class GaussianTail(Scorer):
 
     @property
     def learned(self) -> NDArray[np.int64]:
-        """For each stream, how many scores it has learned from so far."""
         return self._learned.copy()
 
     @property
@@ -55,7 +55,7 @@ class GaussianTail(Scorer):
         alpha = checks.number("alpha", alpha, above=0, most=1)
         bounds = self._mean - self._deviation * ndtri(alpha) if alpha < 1 else np.full(self.streams, -np.inf)
         bounds[self._deviation == 0] = self._mean[self._deviation == 0]
-        bounds[self._learned < 2] = np.inf
+        bounds[(self._learned < 2) | (alpha <= SMALLEST_P)] = np.inf
         return bounds
 
     def _advance(self, scores: Floats, learn: Mask, p: Floats) -> None:

@@ -33,12 +33,11 @@ class HistoryScorer(Scorer):
     def __init__(
         self, streams: int, *, window: int, kept: int, smoothing: int | None, dtype: str, threads: int
     ) -> None:
-        super().__init__(streams)
+        super().__init__(streams, threads)
         self.smoothing = (
             smoothing if smoothing is None else checks.integer("smoothing", smoothing, least=0, most=2**63 - 1)
         )
         self.dtype = checks.choice("dtype", dtype, ("float32", "float64"))
-        self.threads = checks.integer("threads", threads, least=1)
         self.window = window
         self._kept = kept
         self._kernels = _load_kernels()
@@ -50,7 +49,6 @@ class HistoryScorer(Scorer):
 
     @property
     def learned(self) -> NDArray[np.int64]:
-        """For each stream, how many scores it has learned from so far."""
         return np.array(self._counters[:, self._kernels.LEARNED])
 
     def quantile(self, alpha: float) -> Floats:
@@ -91,9 +89,6 @@ class HistoryScorer(Scorer):
     @abstractmethod
     def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
         """Do the streams from `first` up to `last` with a kernel, which lets go of Python's lock."""
-
-    def _resources(self) -> dict[str, Any]:
-        return {"threads": self.threads}
 
     def _snapshot(self) -> State:
         kernels = self._kernels

@@ -15,13 +15,15 @@ any order. All other arithmetic is element by element, which IEEE 754 makes repr
 compiled with permission to reorder.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Columns of a stream's counters; everything else about its position follows from these.
 SEEN = 0  # scores that got a p-value
@@ -40,9 +42,23 @@ ADAM_DECAY_1 = 0.9
 ADAM_DECAY_2 = 0.999
 ADAM_EPSILON = 1e-8
 
-# numpy's rule for division by zero, because the check that python's rule needs would keep loops from vectorising.
-_exact = njit(cache=True, nogil=True, error_model="numpy")
-_reduction = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz"})
+
+def _compiled(**options: Any) -> Callable[[Function], Function]:
+    """Compile with numba, keeping the machine code on disk where there is a folder for it."""
+
+    def decorate(function: Function) -> Function:
+        # numpy's rule for division by zero: the check that python's rule needs would keep loops from vectorising.
+        settings = {"nogil": True, "error_model": "numpy", **options}
+        try:
+            return njit(cache=True, **settings)(function)  # type: ignore[no-any-return]
+        except RuntimeError:  # a read-only installation used by someone without a home
+            return njit(**settings)(function)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+_exact = _compiled()
+_reduction = _compiled(fastmath={"reassoc", "nsz"})
 
 
 @_reduction
@@ -66,7 +82,7 @@ def weight_above(past: Array, weights: Array, score: float) -> float:
 @_exact
 def conformal_p(past: Array, weights: Array, total: float, score: float) -> float:
     """The weighted conformal p-value of `score` (paper, Eqs. 4-6; its rank index is misprinted, ties count)."""
-    # `total` may be the nominal sum of the weights, a rounding step below the true one.
+    # `total` may be the nominal sum of the weights, a rounding step below the true one (see `project`).
     return min(1.0, (1.0 + weight_at_least(past, weights, score)) / (1.0 + total))
 
 
@@ -267,12 +283,12 @@ def _sgd_step(gradient: Array, weights: Array, learning_rate: float) -> None:
 
 @_reduction
 def _clip(point: Array, shift: float, weights: Array) -> float:
-    """Write clip(point + shift, 0, 1) to the weights; returns their sum."""
+    """Write clip(point + shift, 0, 1) to the weights; returns the sum of what was written."""
     total = 0.0
     for lag in range(point.shape[0]):
-        clipped = min(max(np.float64(point[lag]) + shift, 0.0), 1.0)
-        weights[lag] = clipped
-        total += clipped
+        written = weights.dtype.type(min(max(np.float64(point[lag]) + shift, 0.0), 1.0))
+        weights[lag] = written
+        total += np.float64(written)
     return total
 
 
@@ -299,6 +315,7 @@ def project(point: Array, least: float, weights: Array) -> float:
     total = _clip(point, 0.0, weights)
     if total >= least:
         return total
+    free = point.shape[0]
     low, high = 0.0, 1.0
     while _clipped_sum(point, high)[0] < least:
         low, high = high, 2.0 * high
@@ -317,7 +334,11 @@ def project(point: Array, least: float, weights: Array) -> float:
             shift = GRID * np.ceil((shift + (least - total) / max(free, 1)) / GRID)
         if step >= 50 or not (low < shift < high):
             shift = GRID * np.floor((low + high) / (2.0 * GRID))
-    _clip(point, high, weights)
+    # Rounded to the weights' own precision the sum may fall short again, by no more than that precision.
+    missing = least - _clip(point, high, weights)
+    while missing > 0.0:
+        high += max(GRID, 2.0 * missing / max(free, 1))
+        missing = least - _clip(point, high, weights)
     # The sum is `least` up to rounding; saying so exactly keeps the smallest p-value from flickering in its last digit.
     return least
 

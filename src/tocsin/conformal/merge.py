@@ -132,7 +132,7 @@ MERGES = {
 """Every merge by its name."""
 
 
-def merge_p_values(p: ArrayLike, how: str = "median", axis: int = -1) -> Floats:
+def merge_p_values(p: ArrayLike, how: str, axis: int = -1) -> Floats:
     """Merge the p-values in `p` along `axis`; `how` is a name in `MERGES`, which says what the result is worth.
 
     >>> merge_p_values([[0.01, 0.2, 0.3], [0.5, 0.5, 0.5]], "cauchy").round(4)

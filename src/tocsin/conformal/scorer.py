@@ -15,6 +15,7 @@ Mask = NDArray[np.bool_]
 State = dict[str, NDArray[Any]]
 
 STATE_FORMAT = 1
+MOST_THREADS = 1024
 
 
 class Scorer(ABC):
@@ -29,13 +30,15 @@ class Scorer(ABC):
     - `update` and `run` give the same numbers for the same scores, and a scorer restored from its state continues
       with exactly the numbers of one that was never interrupted.
     - Memory does not grow with the number of observations.
+    - A scorer serves one caller at a time: it does not lock.
     """
 
     #: What is promised of the p-values, and under which assumption.
     guarantee: ClassVar[str]
 
-    def __init__(self, streams: int) -> None:
-        self.streams = checks.integer("streams", streams, least=1)
+    def __init__(self, streams: int, threads: int) -> None:
+        self.threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
+        self.streams = checks.integer("streams", streams, least=1, most=2**31 - 1)
         self._learn_all = np.ones((1, self.streams), dtype=np.bool_)
 
     def update(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> Floats:
@@ -55,9 +58,13 @@ class Scorer(ABC):
     def run(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> Floats:
         """Score a history, `scores[T, K]`, as if by T calls of `update`; returns p-values of the same shape.
 
-        `learn` is one truth value, one for each stream, or one for each score.
+        `learn` is one truth value, one for each stream, or one for each score. The history of a single stream may be
+        one-dimensional, and so may its `learn`.
         """
         table = checks.numbers("scores", scores)
+        if table.ndim == 1 and self.streams == 1:
+            column = np.reshape(learn, (-1, 1)) if np.ndim(learn) == 1 else learn
+            return self.run(table[:, np.newaxis], column).reshape(-1)
         if table.ndim != 2 or table.shape[1] != self.streams:
             raise ValueError(
                 f"scores must have shape (T, {self.streams}), a column for each stream, got shape {table.shape}"
@@ -85,6 +92,11 @@ class Scorer(ABC):
 
     @property
     @abstractmethod
+    def learned(self) -> NDArray[np.int64]:
+        """For each stream, how many scores it has learned from so far."""
+
+    @property
+    @abstractmethod
     def effective_size(self) -> Floats:
         """For each stream, how many past scores its p-values rest on, counting each by its weight."""
 
@@ -100,10 +112,6 @@ class Scorer(ABC):
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """The arguments that would make such a scorer anew."""
-
-    def _resources(self) -> dict[str, Any]:
-        """Arguments that say how to compute, not what: no part of a state."""
-        return {}
 
     @abstractmethod
     def _snapshot(self) -> State:
@@ -123,48 +131,50 @@ class Scorer(ABC):
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, ArrayLike], **resources: Any) -> Self:
-        """The scorer that `state()` described. `resources` are arguments that are no part of a state (`threads`)."""
+    def from_state(cls, state: Mapping[str, ArrayLike], *, threads: int = 1) -> Self:
+        """The scorer that `state()` described; `threads` is no part of a state."""
+        if not isinstance(state, Mapping):
+            raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
+        threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        _require_keys(arrays, {"format", "scorer", "parameters"})
+        _require_keys(arrays, {"format", "scorer", "parameters", "learned"})
         found = arrays["format"].tolist()
-        if found != STATE_FORMAT:
+        if type(found) is not int or found != STATE_FORMAT:
             raise ValueError(f"state['format'] must be {STATE_FORMAT}, the version this release reads, got {found!r}")
         kind = str(arrays["scorer"])
         if kind != cls.__name__:
             raise ValueError(f"state['scorer'] must be {cls.__name__!r}, got {kind!r}")
-        snapshot = {name: arrays[name] for name in arrays.keys() - {"format", "scorer", "parameters"}}
         try:
             parameters = json.loads(str(arrays["parameters"]))
             # Before memory is taken for as many streams as a damaged file may claim.
-            if any(array.shape[:1] != (parameters["streams"],) for array in snapshot.values()):
-                raise ValueError(f"its {parameters['streams']} streams are not those of the arrays")
-            scorer = cls(**parameters, **resources)
-        except (KeyError, TypeError, ValueError) as error:
+            if arrays["learned"].shape != (parameters["streams"],):
+                raise ValueError(f"streams={parameters['streams']} does not fit state['learned']")
+            scorer = cls(**parameters, threads=threads)
+        except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"state['parameters'] is damaged: {error}") from error
         expected = scorer._snapshot()
-        _require_keys(snapshot, set(expected))
+        _require_keys(arrays, set(expected))
         for name, wanted in expected.items():
-            got = snapshot[name]
+            got = arrays[name]
             if got.shape != wanted.shape or got.dtype != wanted.dtype:
                 raise ValueError(
                     f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, "
                     f"got {got.dtype} of shape {got.shape}"
                 )
-        scorer._restore(snapshot)
+        scorer._restore({name: arrays[name] for name in expected})
         return scorer
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies, and travels to other processes, by way of its state."""
-        return _rebuilt, (type(self), self.state(), self._resources())
+        return _rebuilt, (type(self), self.state(), self.threads)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
         return f"{type(self).__name__}({given})"
 
 
-def _rebuilt(scorer: type[Scorer], state: State, resources: dict[str, Any]) -> Scorer:
-    return scorer.from_state(state, **resources)
+def _rebuilt(scorer: type[Scorer], state: State, threads: int) -> Scorer:
+    return scorer.from_state(state, threads=threads)
 
 
 def _require_keys(arrays: Mapping[str, Any], names: set[str]) -> None:

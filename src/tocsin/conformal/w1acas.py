@@ -74,7 +74,7 @@ class W1ACAS(HistoryScorer):
         dtype: str = "float32",
         threads: int = 1,
     ) -> None:
-        self.alpha_c = checks.number("alpha_c", alpha_c, above=0, below=1)
+        self.alpha_c = checks.number("alpha_c", alpha_c, above=1 / MOST_LAGS, below=1)
         self.critical_size = critical_size(self.alpha_c)
         window = checks.integer("window", window, least=2, most=MOST_LAGS)
         if window <= self.critical_size:
@@ -144,12 +144,17 @@ class W1ACAS(HistoryScorer):
         fits = (weights >= 0) & (weights <= np.where(empty, 0, 1))
         require_state(np.all(fits), "weights", "numbers from 0 to 1, and 0 for lags that hold no score")
         sums = weights.sum(axis=1, dtype=np.float64)
-        require_state(np.allclose(totals, sums, rtol=1e-4, atol=1e-4), "totals", "the sums of 'weights'")
+        rounding = 1e-7 * self.window
+        least = np.minimum(snapshot["learned"], self.critical_size)
+        require_state(
+            np.all(sums >= least - rounding), "weights", f"sums of {self.critical_size} or more, once learned"
+        )
+        require_state(np.allclose(totals, sums, rtol=0, atol=rounding), "totals", "the sums of 'weights'")
         moments, batches = snapshot["moments"], snapshot["batches"]
         require_state(
-            np.isfinite(moments).all() and np.all(moments[:, 1] >= 0),
+            np.all((np.abs(moments) <= 1) & (moments[:, 1:] >= 0)),
             "moments",
-            "finite means of gradients, and of their squares, which are not negative",
+            "means of gradients, from -1 to 1, and of their squares, from 0 to 1",
         )
         p, sums = batches[:, self._kernels.P], batches[:, self._kernels.TOTAL]
         require_state(
