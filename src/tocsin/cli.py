@@ -1,7 +1,9 @@
 """The `tocsin` command: parses, calls, prints."""
 
 import importlib.util
+import io
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -23,6 +25,8 @@ app = typer.Typer(
 
 T = TypeVar("T")
 
+SIZE = "--realisations, --length"
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -38,7 +42,7 @@ def _options(
 ) -> None: ...
 
 
-def _whole_number(least: int) -> Callable[[str], int]:
+def _whole_number(least: int, most: int = 10**9) -> Callable[[str], int]:
     """A parser of options that, unlike the built-in one, says what it was given."""
 
     def parse(text: str) -> int:
@@ -46,8 +50,8 @@ def _whole_number(least: int) -> Callable[[str], int]:
             value = int(text)
         except ValueError:
             value = least - 1
-        if value < least:
-            raise typer.BadParameter(f"{text!r} is not a whole number of at least {least}.")
+        if not least <= value <= most:
+            raise typer.BadParameter(f"{text!r} is not a whole number from {least} to {most}.")
         return value
 
     return parse
@@ -91,7 +95,9 @@ def simulate(
     plot: Annotated[bool, typer.Option(help="Draw the picture (needs the extra 'plot').")] = True,
     threads: Annotated[
         int | None,
-        typer.Option(parser=_whole_number(1), metavar="INTEGER", help="Threads to use. Default: one for each core."),
+        typer.Option(
+            parser=_whole_number(1, 1024), metavar="INTEGER", help="Threads to use. Default: one for each core."
+        ),
     ] = None,
 ) -> None:
     """Score simulated errors whose true p-values are known, and show how calibrated each method is."""
@@ -101,12 +107,15 @@ def simulate(
         raise typer.BadParameter(
             "drawing needs matplotlib: pip install 'tocsin[plot]', or give --no-plot.", param_hint="--plot"
         )
+    numbers, picture = out / "simulation.csv", out / "simulation.png"
     try:
         out.mkdir(parents=True, exist_ok=True)
+        # Found out before the work, not after it: whether there is anything in the way of the results.
+        for file in (numbers, picture) if plot else (numbers,):
+            file.open("ab").close()
     except OSError as error:
-        raise typer.BadParameter(f"cannot make the folder {out}: {error.strerror}.", param_hint="--out") from error
+        raise typer.BadParameter(f"cannot write to {out}: {error}.", param_hint="--out") from error
 
-    console = _console()
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -116,27 +125,34 @@ def simulate(
         transient=True,
     ) as bar:
         task = bar.add_task("starting", total=simulation.steps(scenarios, methods, length))
-        results = list(
-            simulation.simulate(
-                scenarios,
-                methods,
-                realisations=realisations,
-                seed=seed,
-                length=length,
-                threads=threads or os.cpu_count() or 1,
-                progress=lambda doing: bar.update(task, advance=1, description=doing),
-            )
+        runs = simulation.simulate(
+            scenarios,
+            methods,
+            realisations=realisations,
+            seed=seed,
+            length=length,
+            threads=threads or os.cpu_count() or 1,
+            progress=lambda doing: bar.update(task, advance=1, description=doing),
         )
+        try:
+            results = list(runs)
+        except MemoryError as error:
+            raise typer.BadParameter(f"too many for this machine's memory: {error}", param_hint=SIZE) from error
+    # Files first: what is printed may go to a pipe that closes early.
+    simulation_report.write_csv(results, numbers, seed=seed)
+    if plot:
+        simulation_report.draw_figure(results, picture)
+    console = _console()
     console.print(simulation_report.summary_table(results))
     console.print(simulation_report.decile_table(results))
-    simulation_report.write_csv(results, out / "simulation.csv", seed=seed)
-    console.print(f"numbers: {out / 'simulation.csv'}")
+    console.print(f"numbers: {numbers}")
     if plot:
-        simulation_report.draw_figure(results, out / "simulation.png")
-        console.print(f"picture: {out / 'simulation.png'}")
+        console.print(f"picture: {picture}")
 
 
 def _console() -> Console:
     """Standard output; wide enough for every table where it is not a terminal, so that no column is cut."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a plain ASCII output shows ? for what it cannot say
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=140)

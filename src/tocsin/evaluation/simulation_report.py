@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from tocsin.evaluation.calibration import Floats
@@ -16,38 +17,43 @@ DECILES = [f"{low / 10:.1f}-{(low + 1) / 10:.1f}" for low in range(10)]
 
 def summary_table(results: Iterable[ScenarioResult]) -> Table:
     """Calibration gap, error and alarm rates of every method, scenario by scenario."""
-    table = Table(
-        title="Calibration: mean over the realisations ± standard deviation",
-        caption="gap: W1 distance of the p-values from uniform. error: mean |p - true p|. Rates should be alpha.",
+    table = _table(
+        "Calibration: means over the realisations (gap: ± standard deviation)",
+        ["gap", "error", *(f"P(p<={alpha:g})" for alpha in RATES)],
     )
-    table.add_column("scenario", no_wrap=True)
-    table.add_column("method", no_wrap=True)
-    for heading in ("gap", "error", *(f"P(p<={alpha:g})" for alpha in RATES)):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table.caption = (
+        "gap: W1 distance of the p-values from uniform; error: mean |p - true p|; a rate should be its alpha"
+    )
     for result in results:
+        _add_scenario(table, result)
         for outcome in result.outcomes:
             rates = [f"{np.mean(outcome.rates[alpha]):.4f}" for alpha in RATES]
-            name = result.scenario.name if outcome is result.outcomes[0] else ""
-            table.add_row(
-                name, outcome.method.name, _spread(outcome.gap), f"{np.mean(outcome.error):.4f}", *rates
-            )  # fmt: skip
-        table.add_section()
+            table.add_row(f"  {outcome.method.name}", _spread(outcome.gap), f"{np.mean(outcome.error):.4f}", *rates)
     return table
 
 
 def decile_table(results: Iterable[ScenarioResult]) -> Table:
     """Mean |p - true p| by tenth of the true p."""
-    table = Table(title="Error: mean |p - true p| by tenth of the true p")
-    table.add_column("scenario", no_wrap=True)
-    table.add_column("method", no_wrap=True)
-    for decile in DECILES:
-        table.add_column(decile.replace("-", "-\n"), justify="right")
+    table = _table("Error: mean |p - true p| by tenth of the true p", [f"<{(k + 1) / 10:.1f}" for k in range(10)])
     for result in results:
+        _add_scenario(table, result)
         for outcome in result.outcomes:
-            name = result.scenario.name if outcome is result.outcomes[0] else ""
-            table.add_row(name, outcome.method.name, *(f"{error:.3f}" for error in outcome.decile_errors))
-        table.add_section()
+            table.add_row(f"  {outcome.method.name}", *(f"{error:.3f}" for error in outcome.decile_errors))
     return table
+
+
+def _table(title: str, headings: list[str]) -> Table:
+    """A table that fits a terminal of 80 columns: no frame, and scenarios as lines of their own."""
+    table = Table(title=title, box=SIMPLE_HEAD, padding=0, pad_edge=False)
+    table.add_column("scenario\n  method", no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _add_scenario(table: Table, result: ScenarioResult) -> None:
+    table.add_section()
+    table.add_row(result.scenario.name, style="bold")
 
 
 def _spread(values: Floats) -> str:
