@@ -23,6 +23,11 @@ def test_examples_print_what_they_say(page):
     assert doctest.DocTestRunner().run(test, out=report.append).failed == 0, "".join(report)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_nothing_is_left_to_fill_in(page):
+    assert not re.findall(r"^[A-Z]{4,}$|TODO|FIXME|XXX", page.read_text(), flags=re.MULTILINE)
+
+
 def test_the_readme_has_examples():
     assert (ROOT / "README.md").read_text().count(">>>") > 15
 

@@ -21,9 +21,7 @@ def summary_table(results: Iterable[ScenarioResult]) -> Table:
         "Calibration: means over the realisations (gap: ± standard deviation)",
         ["gap", "error", *(f"P(p<={alpha:g})" for alpha in RATES)],
     )
-    table.caption = (
-        "gap: W1 distance of the p-values from uniform; error: mean |p - true p|; a rate should be its alpha"
-    )
+    table.caption = "gap: W1 distance from uniform. error: mean |p - true p|. A rate should be its alpha."
     for result in results:
         _add_scenario(table, result)
         for outcome in result.outcomes:
@@ -126,7 +124,8 @@ def _draw_signal(axes: Any, result: ScenarioResult) -> None:
     axes.axhline(0, color="black", linewidth=0.8, linestyle="--", label="forecast")
     low, high = np.percentile(errors, [0.2, 99.8])
     margin = 0.2 * (high - low)
-    axes.set(title=f"{result.scenario.name}: {result.scenario.description}", xlabel="time", ylabel="error")
+    axes.set_title(f"{result.scenario.name}: {result.scenario.description}", fontsize="medium")
+    axes.set(xlabel="time", ylabel="error")
     axes.set_ylim(low - margin, high + margin)
     axes.legend(loc="upper left", fontsize="small")
 
