@@ -1,5 +1,6 @@
 """The compiled kernels against the formulas."""
 
+import itertools
 import math
 
 import numpy as np
@@ -178,6 +179,23 @@ def test_projection_of_hard_points():
             weights = np.empty(len(point), dtype=dtype)
             kernels.project(np.array(point, dtype=dtype), least, weights)
             np.testing.assert_allclose(weights, expected, atol=1e-7)
+
+
+def test_p_stays_at_one_where_the_nominal_sum_is_rounded_down():
+    past, weights = np.ones(4), np.ones(4)
+    below = 4.0 - 1e-9
+    assert kernels.conformal_p(past, weights, below, 1.0) == 1.0
+    assert kernels.smoothed_p(past, weights, below, 0.0, 1.0 - 1e-12) == 1.0
+
+
+def test_projection_ends_where_numbers_are_coarse():
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "float64"):
+        for size, offset in itertools.product((20, 50), (-3e3, -3e5, 1e5)):
+            point = (offset + rng.normal(size=size)).astype(dtype)
+            weights = np.empty_like(point)
+            kernels.project(point, 14.0, weights)
+            assert weights.sum(dtype=float) >= 14.0
 
 
 def test_power_is_the_power():

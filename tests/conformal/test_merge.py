@@ -131,6 +131,12 @@ def test_too_small_for_a_double_is_still_not_zero(name):
     assert MERGES[name]([5e-324, 5e-324]) > 0
 
 
+def test_cauchy_keeps_its_digits_next_to_one():
+    """By symmetry: what p and 1 - p say cancels exactly."""
+    for tiny in (2.0**-10, 2.0**-30, 2.0**-50):
+        assert MERGES["cauchy"]([tiny, 1 - tiny]) == 0.5
+
+
 def test_fisher_with_many_p_values():
     p = np.random.default_rng(0).random(1500)
     assert MERGES["fisher"](p) == pytest.approx(stats.combine_pvalues(p, "fisher").pvalue, rel=1e-9)

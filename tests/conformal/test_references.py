@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 from tests import oracles
 from tocsin import ExponentialDecay, GaussianTail, SlidingWindow, SplitConformal
+from tocsin.conformal import kernels
 
 
 def by_definition(scores, weights_of):
@@ -84,6 +85,30 @@ def test_gaussian_tail_of_a_constant():
     assert 0 < scorer.update([0.1000001])[0] < 1e-300
     assert scorer.quantile(0.01)[0] == 0.1
     assert scorer.quantile(1e-310)[0] == np.inf
+
+
+def test_gaussian_quantile_at_one_and_damaged_counts():
+    scorer = GaussianTail(calibration=10)
+    scorer.run(SCORES[:10])
+    assert scorer.quantile(1.0)[0] == -np.inf
+    state = scorer.state()
+    state["learned"][0] = 11
+    with pytest.raises(ValueError, match=r"state\['learned'\] is damaged: .*from 0 to 10"):
+        GaussianTail.from_state(state)
+
+
+def test_split_conformal_refuses_more_than_its_calibration():
+    state = SplitConformal(calibration=5).state()
+    state["learned"][0] = state["seen"][0] = 6
+    with pytest.raises(ValueError, match=r"state\['learned'\] is damaged: .*at most 5"):
+        SplitConformal.from_state(state)
+
+
+def test_fixed_weights_are_on_the_grid_that_makes_sums_exact():
+    scorer = ExponentialDecay(decay=0.9, dtype="float64")
+    scorer.run(np.zeros(300))
+    steps = scorer.weights / kernels.GRID
+    np.testing.assert_array_equal(steps, np.round(steps))
 
 
 def test_gaussian_tail_of_huge_scores():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests import oracles
 from tocsin import W1ACAS
-from tocsin.conformal import critical_size
+from tocsin.conformal import critical_size, kernels
 
 STEPS = 3000
 SETTINGS = {
@@ -226,6 +226,60 @@ def test_active_projection_keeps_the_sum_and_p_exact(dtype):
     assert scorer.quantile(1.0)[0] == 2.5
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_weights_stay_on_the_grid_that_makes_sums_exact(optimizer):
+    scorer = W1ACAS(dtype="float64", optimizer=optimizer, learning_rate=0.01 if optimizer == "adam" else 30.0)
+    scorer.run(errors("periodic"))
+    steps = scorer.weights / kernels.GRID
+    assert np.count_nonzero((scorer.weights > 0) & (scorer.weights < 1)) > 50
+    np.testing.assert_array_equal(steps, np.round(steps))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("learning_rate", [1e-6, 1.0, 1e4])
+def test_extreme_learning_rates_end_and_stay_feasible(dtype, learning_rate):
+    for optimizer in ("adam", "sgd"):
+        scorer = W1ACAS(
+            2, alpha_c=0.2, window=20, batch=1, optimizer=optimizer, learning_rate=learning_rate, dtype=dtype
+        )
+        p = scorer.run(np.random.default_rng(0).normal(size=(2000, 2)))
+        assert np.all((p > 0) & (p <= 1))
+        assert np.all(scorer.weights.sum(axis=1, dtype=float) >= 4)
+
+
+def test_a_held_score_gets_a_fresh_smoothing_draw():
+    scorer = W1ACAS(smoothing=1)
+    scorer.run(np.arange(50.0))
+    held = [scorer.update(10.0, learn=False)[0] for _ in range(20)]
+    assert len(set(held)) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "accepted"),
+    [
+        ("weights", lambda a: a.__setitem__((0, -1), 0.5), "0 for lags that hold no score"),
+        ("weights", lambda a: a.__setitem__((0, 0), 1.5), "from 0 to 1"),
+        ("weights", lambda a: a.__imul__(0), "sums of 99 or more"),
+        ("totals", lambda a: a.__iadd__(0.01), "sums of 'weights'"),
+        ("moments", lambda a: a.__setitem__((0, 0, 3), 3e38), "from -1 to 1"),
+        ("moments", lambda a: a.__setitem__((0, 1, 3), -1e-9), "from 0 to 1"),
+        ("batches", lambda a: a.__setitem__((0, 0, 3), 1.1), "p-values"),
+        ("batches", lambda a: a.__setitem__((0, 1, 3), 2001.0), "sums of weights"),
+        ("seen", lambda a: a.__isub__(1), "from those in 'learned'"),
+        ("seen", lambda a: a.__setitem__(0, 2**62), "2\\*\\*62"),
+        ("learned", lambda a: a.__setitem__(0, -1), "zero or more"),
+    ],
+)
+def test_values_that_no_scorer_writes_are_refused(name, spoil, accepted):
+    scorer = W1ACAS(prior="extend")
+    scorer.run(errors("iid", steps=400))
+    state = scorer.state()
+    W1ACAS.from_state(state)
+    spoil(state[name])
+    with pytest.raises(ValueError, match=rf"state\['{name}'\] is damaged: .*{accepted}"):
+        W1ACAS.from_state(state)
+
+
 def test_memory_at_the_reference_size():
     assert W1ACAS(15, window=2000, batch=10).nbytes / 15 <= 40_000
 
@@ -250,7 +304,7 @@ def test_memory_at_the_reference_size():
         ("learning_rate", 0, "> 0"),
         ("learning_rate", 10**400, "> 0"),
         ("streams", 10**30, "from 1 to"),
-        ("learning_rate", float("inf"), "1e+06"),
+        ("learning_rate", float("inf"), "10000"),
         ("optimizer", "newton", "'adam', 'sgd'"),
         ("prior", None, "'recent', 'extend'"),
         ("smoothing", -1, "from 0 to"),

@@ -1,15 +1,18 @@
 """The simulation: its truth is true, and its methods come out in the order that the docs state."""
 
+import io
 from functools import cache
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import stats
 
+from tests import oracles
 from tests.bands import certainly_less, margin
-from tocsin import W1ACAS
-from tocsin.evaluation import METHODS, SCENARIOS, simulate
-from tocsin.evaluation.simulation import CALIBRATION, steps
+from tocsin import W1ACAS, SlidingWindow
+from tocsin.evaluation import METHODS, SCENARIOS, simulate, simulation_report
+from tocsin.evaluation.simulation import CALIBRATION, CURVE, steps
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -37,6 +40,74 @@ def test_random_shift_follows_its_recursion():
     shocks = 2 * (steps[1:] - steps[:-1] / 2)
     assert shocks.std() == pytest.approx(0.05, rel=0.02)
     assert abs(np.corrcoef(shocks[1:].ravel(), shocks[:-1].ravel())[0, 1]) < 0.02
+
+
+def test_switching_spells():
+    drawn = SCENARIOS["switching"].draw(np.random.default_rng(0), 50_000, 10)
+    assert set(np.unique(drawn.scale)) == {1.0, 3.0}
+    switches = np.count_nonzero(np.diff(drawn.scale, axis=0))
+    # 1,000 expected, Poisson: within 4 standard deviations.
+    assert abs(switches - 1000) < 4 * np.sqrt(1000)
+
+
+@pytest.mark.parametrize("period", [24, 96])
+def test_periodic_scale(period):
+    scale = SCENARIOS[f"period-{period}"].draw(np.random.default_rng(0), 1000, 2).scale
+    np.testing.assert_allclose(scale[period:], scale[:-period])
+    np.testing.assert_allclose(scale[[0, period // 4, 3 * period // 4]], [[1, 1], [np.e, np.e], [1 / np.e, 1 / np.e]])
+
+
+def test_an_outcome_is_what_its_measures_say():
+    """One small run, scored and judged again by hand, and followed into the CSV file and the tables."""
+    scenario, method = SCENARIOS["iid"], METHODS["window-n_c"]
+    (result,) = simulate([scenario], [method], realisations=3, seed=2, length=700)
+    p = SlidingWindow(3, window=99).run(result.simulated.scores)[100:]
+    true_p = result.simulated.true_p[100:]
+    (outcome,) = result.outcomes
+    np.testing.assert_allclose(outcome.gap, [oracles.wasserstein_to_uniform(p[:, k]) for k in range(3)])
+    np.testing.assert_allclose(outcome.error, np.abs(p - true_p).mean(axis=0))
+    for alpha in (0.01, 0.05, 0.1):
+        np.testing.assert_allclose(outcome.rates[alpha], (p <= alpha).mean(axis=0))
+    np.testing.assert_allclose(outcome.curve, [(p <= alpha).mean() for alpha in CURVE])
+    for k in range(10):
+        in_tenth = (true_p >= k / 10) & (true_p < (k + 1) / 10)
+        assert outcome.decile_errors[k] == pytest.approx(np.abs(p - true_p)[in_tenth].mean())
+
+    row = simulation_report._row(outcome, seed=2)
+    assert row["gap"] == pytest.approx(outcome.gap.mean())
+    assert row["gap_sd"] == pytest.approx(outcome.gap.std(ddof=1))
+    assert row["error_sd"] == pytest.approx(outcome.error.std(ddof=1))
+    assert row["rate_0.05_sd"] == pytest.approx(outcome.rates[0.05].std(ddof=1))
+    assert row["error_0.3-0.4"] == pytest.approx(outcome.decile_errors[3])
+
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(simulation_report.summary_table([result]))
+    console.print(simulation_report.decile_table([result]))
+    lines = [line.split() for line in console.export_text().splitlines() if line.strip().startswith("window-n_c")]
+    rates = [f"{outcome.rates[alpha].mean():.4f}" for alpha in (0.01, 0.05, 0.1)]
+    gap = [f"{outcome.gap.mean():.4f}", "±", f"{outcome.gap.std(ddof=1):.4f}"]
+    assert lines[0] == ["window-n_c", *gap, f"{outcome.error.mean():.4f}", *rates]
+    assert lines[1] == ["window-n_c", *(f"{error:.3f}" for error in outcome.decile_errors)]
+
+
+def test_the_figure_draws_each_outcome(monkeypatch, tmp_path):
+    from matplotlib.figure import Figure
+
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    results = list(
+        simulate([SCENARIOS["iid"], SCENARIOS["switching"]], list(METHODS.values()), realisations=2, seed=0, length=400)
+    )
+    simulation_report.draw_figure(results, tmp_path / "unused.png")
+    axes = drawn[0].axes
+    assert len(axes) == 6
+    for result, (signal, curve, error) in zip(results, (axes[:3], axes[3:]), strict=True):
+        assert result.scenario.name in signal.get_title()
+        np.testing.assert_array_equal(signal.lines[0].get_ydata(), result.simulated.errors[:, 0])
+        lines = {line.get_label(): line for line in curve.lines}
+        for outcome, line in zip(result.outcomes, error.lines, strict=True):
+            np.testing.assert_array_equal(lines[outcome.method.name].get_ydata(), outcome.curve)
+            np.testing.assert_array_equal(line.get_ydata(), outcome.decile_errors)
 
 
 @cache

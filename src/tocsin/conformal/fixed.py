@@ -52,5 +52,5 @@ class FixedWeightScorer(HistoryScorer):
         )  # fmt: skip
 
     def _restore(self, snapshot: State) -> None:
-        require_state(np.all(snapshot["learned"] <= self._capacity), "learned", f"counts of at most {self._capacity}")
         super()._restore(snapshot)
+        require_state(np.all(snapshot["learned"] <= self._capacity), "learned", f"counts of at most {self._capacity}")

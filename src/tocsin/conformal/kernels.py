@@ -336,8 +336,10 @@ def project(point: Array, least: float, weights: Array) -> float:
             shift = GRID * np.floor((low + high) / (2.0 * GRID))
     # Rounded to the weights' own precision the sum may fall short again, by no more than that precision.
     missing = least - _clip(point, high, weights)
+    more = max(GRID, 2.0 * missing / max(free, 1))
     while missing > 0.0:
-        high += max(GRID, 2.0 * missing / max(free, 1))
+        high += more
+        more *= 2.0
         missing = least - _clip(point, high, weights)
     # The sum is `least` up to rounding; saying so exactly keeps the smallest p-value from flickering in its last digit.
     return least

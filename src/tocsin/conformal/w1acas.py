@@ -84,7 +84,8 @@ class W1ACAS(HistoryScorer):
             )
         self.batch = checks.integer("batch", batch, least=1, most=MOST_LAGS)
         self.stride = self.batch if stride is None else checks.integer("stride", stride, least=1, most=self.batch)
-        self.learning_rate = checks.number("learning_rate", learning_rate, above=0, most=1e6)
+        # Beyond this, a step from [0, 1] could lead to where numbers are too coarse for the kernels' grid.
+        self.learning_rate = checks.number("learning_rate", learning_rate, above=0, most=1e4)
         self.optimizer = checks.choice("optimizer", optimizer, ("adam", "sgd"))
         self.prior = checks.choice("prior", prior, ("recent", "extend"))
         super().__init__(
@@ -139,6 +140,7 @@ class W1ACAS(HistoryScorer):
         return {**super()._snapshot(), **own}
 
     def _restore(self, snapshot: State) -> None:
+        super()._restore(snapshot)
         weights, totals = snapshot["weights"], snapshot["totals"]
         empty = np.arange(self.window) >= snapshot["learned"][:, np.newaxis]
         fits = (weights >= 0) & (weights <= np.where(empty, 0, 1))
@@ -162,7 +164,6 @@ class W1ACAS(HistoryScorer):
             "batches",
             f"p-values and sums of weights, from 0 to 1 and from 0 to {self.window}",
         )
-        super()._restore(snapshot)
         for name in _LEARNED_ARRAYS:
             getattr(self, f"_{name}")[...] = snapshot[name]
 
