@@ -146,7 +146,7 @@ class W1ACAS(HistoryScorer):
         fits = (weights >= 0) & (weights <= np.where(empty, 0, 1))
         require_state(np.all(fits), "weights", "numbers from 0 to 1, and 0 for lags that hold no score")
         sums = weights.sum(axis=1, dtype=np.float64)
-        rounding = 1e-7 * self.window
+        rounding = 3e-7 * self.window
         least = np.minimum(snapshot["learned"], self.critical_size)
         require_state(
             np.all(sums >= least - rounding), "weights", f"sums of {self.critical_size} or more, once learned"
