@@ -315,7 +315,6 @@ def project(point: Array, least: float, weights: Array) -> float:
     total = _clip(point, 0.0, weights)
     if total >= least:
         return total
-    free = point.shape[0]
     low, high = 0.0, 1.0
     while _clipped_sum(point, high)[0] < least:
         low, high = high, 2.0 * high
