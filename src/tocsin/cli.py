@@ -131,7 +131,7 @@ def simulate(
             realisations=realisations,
             seed=seed,
             length=length,
-            threads=threads or os.cpu_count() or 1,
+            threads=threads or min(os.cpu_count() or 1, 1024),
             progress=lambda doing: bar.update(task, advance=1, description=doing),
         )
         try:

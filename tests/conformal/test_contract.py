@@ -212,6 +212,13 @@ def test_held_scores_get_a_p_value_but_are_forgotten(make):
     np.testing.assert_array_equal(held.run(scores), untouched.run(scores))
 
 
+@pytest.mark.parametrize("name", [name for name in MAKERS if "smoothed" in name])
+def test_a_held_score_gets_a_fresh_smoothing_draw(name):
+    scorer = MAKERS[name](1)
+    scorer.run(np.arange(50.0))
+    assert len({scorer.update(40.0, learn=False)[0] for _ in range(20)}) == 20
+
+
 @every_scorer
 def test_learning_can_be_held_stream_by_stream(make):
     scores = plain_scores(steps=100)

@@ -105,6 +105,7 @@ def test_axes(name):
             {**dict.fromkeys(MERGES, 0.0), "median": 0.5, "twice-median": 1.0, "twice-mean": 1.0},
         ),
         # A p-value of exactly 1 pulls Cauchy's mean to minus infinity.
+        ([1e-310, 1.0], {"cauchy": 1.0}),
         ([0.3, 1.0], {"cauchy": 1.0, "bonferroni": 0.6, "tippett": 0.51, "fisher": 0.3 * (1 - math.log(0.3))}),
     ],
 )

@@ -70,6 +70,12 @@ def test_gaussian_tail_while_calibrating():
         assert p[t] == pytest.approx(norm.sf(SCORES[t], sample.mean(), sample.std(ddof=1)), rel=1e-10)
 
 
+def test_gaussian_tail_of_signed_scores():
+    scorer = GaussianTail(calibration=4)
+    scorer.run([-1.0, -1.0, 1.0, 1.0])
+    assert scorer.update(1.0)[0] == pytest.approx(norm.sf(1.0, 0.0, np.std([-1, -1, 1, 1], ddof=1)))
+
+
 def test_gaussian_tail_is_never_zero():
     scorer = GaussianTail(calibration=10)
     scorer.run(SCORES[:10, np.newaxis])
@@ -124,7 +130,7 @@ def test_gaussian_tail_of_huge_scores():
         (lambda: SplitConformal(calibration=0), "calibration must be an integer from 1 to 65536, got 0"),
         (lambda: ExponentialDecay(decay=1.0), "decay must be a number > 0 and < 1, got 1.0"),
         (lambda: ExponentialDecay(window=-3), "window must be an integer from 1 to 65536, got -3"),
-        (lambda: GaussianTail(calibration=1), "calibration must be an integer >= 2, got 1"),
+        (lambda: GaussianTail(calibration=1), "calibration must be an integer from 2 to 65536, got 1"),
     ],
 )
 def test_bad_parameters(make, message):

@@ -247,13 +247,6 @@ def test_extreme_learning_rates_end_and_stay_feasible(dtype, learning_rate):
         assert np.all(scorer.weights.sum(axis=1, dtype=float) >= 4)
 
 
-def test_a_held_score_gets_a_fresh_smoothing_draw():
-    scorer = W1ACAS(smoothing=1)
-    scorer.run(np.arange(50.0))
-    held = [scorer.update(10.0, learn=False)[0] for _ in range(20)]
-    assert len(set(held)) == 20
-
-
 @pytest.mark.parametrize(
     ("name", "spoil", "accepted"),
     [

@@ -75,6 +75,8 @@ def test_an_outcome_is_what_its_measures_say():
 
     row = simulation_report._row(outcome, seed=2)
     assert row["gap"] == pytest.approx(outcome.gap.mean())
+    assert row["rate_0.05"] == pytest.approx(outcome.rates[0.05].mean())
+    assert row["window"] == 2000
     assert row["gap_sd"] == pytest.approx(outcome.gap.std(ddof=1))
     assert row["error_sd"] == pytest.approx(outcome.error.std(ddof=1))
     assert row["rate_0.05_sd"] == pytest.approx(outcome.rates[0.05].std(ddof=1))

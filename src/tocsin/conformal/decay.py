@@ -40,7 +40,7 @@ class ExponentialDecay(FixedWeightScorer):
         window = checks.integer("window", window, least=1, most=MOST_LAGS)
         super().__init__(
             streams,
-            lag_weights=self.decay ** np.arange(window, dtype=np.float64),
+            lag_weights=np.cumprod(np.concatenate([[1.0], np.full(window - 1, self.decay)])),
             capacity=None,
             smoothing=smoothing,
             dtype=dtype,

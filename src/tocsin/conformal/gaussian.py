@@ -11,6 +11,8 @@ from tocsin.conformal.scorer import Floats, Mask, Scorer, State, require_state
 # A number this small stands for every smaller one: a probability of zero would claim that the score cannot happen.
 SMALLEST_P = float(np.finfo(np.float64).tiny)
 
+MOST_SCORES = 2**16  # what a calibration sample may hold
+
 
 class GaussianTail(Scorer):
     """The chance of a score at least this large under a normal law with the mean and deviation of the first scores.
@@ -35,7 +37,7 @@ class GaussianTail(Scorer):
 
     def __init__(self, streams: int = 1, *, calibration: int = 100, threads: int = 1) -> None:
         super().__init__(streams, threads)
-        self.calibration = checks.integer("calibration", calibration, least=2)
+        self.calibration = checks.integer("calibration", calibration, least=2, most=MOST_SCORES)
         self._learned = np.zeros(self.streams, dtype=np.int64)
         self._sample = np.zeros((self.streams, self.calibration))
         self._mean = np.zeros(self.streams)
@@ -53,7 +55,8 @@ class GaussianTail(Scorer):
         from scipy.special import ndtri
 
         alpha = checks.number("alpha", alpha, above=0, most=1)
-        bounds = self._mean - self._deviation * ndtri(alpha) if alpha < 1 else np.full(self.streams, -np.inf)
+        with np.errstate(invalid="ignore", over="ignore"):
+            bounds: Floats = self._mean - self._deviation * ndtri(alpha)
         bounds[self._deviation == 0] = self._mean[self._deviation == 0]
         bounds[(self._learned < 2) | (alpha <= SMALLEST_P)] = np.inf
         return bounds
@@ -89,7 +92,8 @@ class GaussianTail(Scorer):
                 continue
             scale = np.abs(sample).max()
             self._mean[k] = (sample / scale).mean() * scale
-            self._deviation[k] = min((sample / scale).std(ddof=1), 1.0) * scale
+            with np.errstate(over="ignore"):
+                self._deviation[k] = min((sample / scale).std(ddof=1) * scale, np.finfo(np.float64).max)
 
     def _parameters(self) -> dict[str, Any]:
         return {"streams": self.streams, "calibration": self.calibration}

@@ -74,13 +74,14 @@ class HistoryScorer(Scorer):
         """The weights of a stream's newest `lags` scores, and their sum."""
 
     def _advance(self, scores: Floats, learn: Mask, p: Floats) -> None:
-        if self.threads == 1:
+        threads = min(self.threads, self.streams)
+        if threads == 1:
             self._advance_streams(scores, learn, p, 0, 0, self.streams)
             return
-        edges = [self.streams * thread // self.threads for thread in range(self.threads + 1)]
+        edges = [self.streams * thread // threads for thread in range(threads + 1)]
         others = [
-            _pool(self.threads - 1).submit(self._advance_streams, scores, learn, p, thread, *edges[thread : thread + 2])
-            for thread in range(1, self.threads)
+            _pool(threads - 1).submit(self._advance_streams, scores, learn, p, thread, *edges[thread : thread + 2])
+            for thread in range(1, threads)
         ]
         self._advance_streams(scores, learn, p, 0, 0, edges[1])
         for other in others:

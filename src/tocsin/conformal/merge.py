@@ -103,6 +103,8 @@ def _harmonic_bound(p: Floats, count: Floats) -> Floats:
 def _cauchy(p: Floats, count: Floats) -> Floats:
     # cot(pi p), written so that it keeps its digits near 1 too, where 1 - p is exact.
     cotangents = np.where(p < 0.5, 1.0 / np.tan(np.pi * p), -1.0 / np.tan(np.pi * (1.0 - p)))
+    # Large and finite for the smallest p-values, so that the minus infinity of a 1 beside them still decides.
+    cotangents = np.minimum(cotangents, 1e300)
     merged = np.arctan2(1.0, np.nansum(cotangents, axis=-1) / count) / np.pi
     # A p-value of exactly 0 settles the matter, also beside a 1, whose cotangent is minus infinity.
     return np.where(p[..., 0] == 0, 0.0, merged)

@@ -87,7 +87,8 @@ class Scorer(ABC):
     def quantile(self, alpha: float) -> Floats:
         """For each stream, the largest score whose p-value is still at least `alpha`: `p < alpha` for all above it.
 
-        Infinite where the calibration cannot resolve `alpha`, so that no score could have so small a p-value.
+        Infinite where the calibration cannot resolve `alpha`, so that no score could have so small a p-value. It is the
+        inverse of the p-value without smoothing.
         """
 
     @property

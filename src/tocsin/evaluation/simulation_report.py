@@ -63,7 +63,7 @@ def _deviation(values: Floats) -> float:
 
 
 def write_csv(results: Iterable[ScenarioResult], path: Path, *, seed: int) -> None:
-    """One row for each scenario and method, with the settings, so that the row can be made again."""
+    """One row for each scenario and method, with the seed and the settings that W1-ACAS was given on the scenario."""
     rows = [_row(outcome, seed) for result in results for outcome in result.outcomes]
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
@@ -131,7 +131,7 @@ def _draw_signal(axes: Any, result: ScenarioResult) -> None:
 
 
 def _look(outcome: Outcome) -> dict[str, Any]:
-    """W1-ACAS in front and bold; the others dashed, so that curves that coincide all remain to be seen."""
+    """W1-ACAS bold, the others dashed on top of it, so that curves that coincide all remain to be seen."""
     place = list(METHODS).index(outcome.method.name)
     ours = outcome.method.name.startswith("w1-acas")
     return {
