@@ -6,10 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.conformal.scorer import Floats, Mask, Scorer, State, require_state
-
-# A number this small stands for every smaller one: a probability of zero would claim that the score cannot happen.
-SMALLEST_P = float(np.finfo(np.float64).tiny)
+from tocsin.conformal.scorer import SMALLEST_P, Floats, Mask, Scorer, State, require_state
 
 MOST_SCORES = 2**16  # what a calibration sample may hold
 

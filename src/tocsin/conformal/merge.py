@@ -5,14 +5,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tocsin import checks
-
-Floats = NDArray[np.float64]
-
-# What a merge of positive p-values returns where its true result is too small for a double: never zero.
-SMALLEST_P = float(np.finfo(np.float64).tiny)
+from tocsin.conformal.scorer import SMALLEST_P, Floats
 
 
 class Guarantee(Enum):

@@ -14,6 +14,9 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 State = dict[str, NDArray[Any]]
 
+# Stands for every smaller positive p-value: a zero would claim that what was seen cannot happen.
+SMALLEST_P = float(np.finfo(np.float64).tiny)
+
 STATE_FORMAT = 1
 MOST_THREADS = 1024
 
