@@ -45,9 +45,11 @@ class FixedWeightScorer(HistoryScorer):
     def _weights_of(self, stream: int, lags: int) -> tuple[NDArray[Any], float]:
         return self._weights[:lags], float(self._cumulative[lags])
 
-    def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
+    def _advance_streams(
+        self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
+    ) -> None:
         self._kernels.advance_fixed(
-            scores, learn, p, first, last, self._history, self._counters, *self._smoothing_arguments,
+            scores, learn, p, rank, first, last, self._history, self._counters, *self._smoothing_arguments,
             self._weights, self._cumulative, self._capacity,
         )  # fmt: skip
 

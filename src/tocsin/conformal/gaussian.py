@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.conformal.scorer import SMALLEST_P, Floats, Mask, Scorer, State, require_state
+from tocsin.conformal.scorer import NO_RANKS, SMALLEST_P, Floats, Mask, Scorer, State, require_state
 
 MOST_SCORES = 2**16  # what a calibration sample may hold
 
@@ -48,17 +48,18 @@ class GaussianTail(Scorer):
     def effective_size(self) -> Floats:
         return self._learned.astype(np.float64)
 
-    def quantile(self, alpha: float) -> Floats:
+    def quantile(self, alpha: ArrayLike, streams: ArrayLike | None = None) -> Floats:
         from scipy.special import ndtri
 
-        alpha = checks.number("alpha", alpha, above=0, most=1)
+        levels, chosen = self._levels(alpha, streams)
+        mean, deviation = self._mean[chosen], self._deviation[chosen]
         with np.errstate(invalid="ignore", over="ignore"):
-            bounds: Floats = self._mean - self._deviation * ndtri(alpha)
-        bounds[self._deviation == 0] = self._mean[self._deviation == 0]
-        bounds[(self._learned < 2) | (alpha <= SMALLEST_P)] = np.inf
+            bounds: Floats = mean - deviation * ndtri(levels)
+        bounds[deviation == 0] = mean[deviation == 0]
+        bounds[(self._learned[chosen] < 2) | (levels <= SMALLEST_P)] = np.inf
         return bounds
 
-    def _advance(self, scores: Floats, learn: Mask, p: Floats) -> None:
+    def _advance(self, scores: Floats, learn: Mask, p: Floats, rank: Floats = NO_RANKS) -> None:
         for row, mask, out in zip(scores, learn, p, strict=True):
             out[:] = self._tail(row)
             joins = mask & np.isfinite(row) & (self._learned < self.calibration)
@@ -67,6 +68,8 @@ class GaussianTail(Scorer):
                 self._sample[streams, self._learned[streams]] = row[streams]
                 self._learned[streams] += 1
                 self._fit(streams)
+        if rank.size:
+            rank[...] = p  # its p-values have no smallest one and are as fine as can be
 
     def _tail(self, scores: Floats) -> Floats:
         # Imported where it is used: scoring by comparison needs no scipy.

@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.conformal.scorer import Floats, Mask, Scorer, State, require_state
+from tocsin.conformal.scorer import NO_RANKS, Floats, Mask, Scorer, State, require_state
 
 # Over more lags than this, sums of weights would no longer be exact (see kernels.py).
 MOST_LAGS = 2**16
@@ -51,15 +51,15 @@ class HistoryScorer(Scorer):
     def learned(self) -> NDArray[np.int64]:
         return np.array(self._counters[:, self._kernels.LEARNED])
 
-    def quantile(self, alpha: float) -> Floats:
-        alpha = checks.number("alpha", alpha, above=0, most=1)
+    def quantile(self, alpha: ArrayLike, streams: ArrayLike | None = None) -> Floats:
+        levels, chosen = self._levels(alpha, streams)
         score = np.empty(1, dtype=self.dtype)
         bits = score.view(f"int{8 * score.itemsize}")
         mask = 2 ** (8 * score.itemsize - 1) - 1
-        bounds = np.empty(self.streams)
-        for k in range(self.streams):
-            past, weights, total = self._calibration(k)
-            bounds[k] = self._kernels.quantile(past, weights, total, alpha, score, bits, mask)
+        bounds = np.empty(chosen.size)
+        for index, stream in enumerate(chosen):
+            past, weights, total = self._calibration(stream)
+            bounds[index] = self._kernels.quantile(past, weights, total, levels[index], score, bits, mask)
         return bounds
 
     def _calibration(self, stream: int) -> tuple[NDArray[Any], NDArray[Any], float]:
@@ -73,22 +73,26 @@ class HistoryScorer(Scorer):
     def _weights_of(self, stream: int, lags: int) -> tuple[NDArray[Any], float]:
         """The weights of a stream's newest `lags` scores, and their sum."""
 
-    def _advance(self, scores: Floats, learn: Mask, p: Floats) -> None:
+    def _advance(self, scores: Floats, learn: Mask, p: Floats, rank: Floats = NO_RANKS) -> None:
         threads = min(self.threads, self.streams)
         if threads == 1:
-            self._advance_streams(scores, learn, p, 0, 0, self.streams)
+            self._advance_streams(scores, learn, p, rank, 0, 0, self.streams)
             return
         edges = [self.streams * thread // threads for thread in range(threads + 1)]
         others = [
-            _pool(threads - 1).submit(self._advance_streams, scores, learn, p, thread, *edges[thread : thread + 2])
+            _pool(threads - 1).submit(
+                self._advance_streams, scores, learn, p, rank, thread, *edges[thread : thread + 2]
+            )
             for thread in range(1, threads)
         ]
-        self._advance_streams(scores, learn, p, 0, 0, edges[1])
+        self._advance_streams(scores, learn, p, rank, 0, 0, edges[1])
         for other in others:
             other.result()
 
     @abstractmethod
-    def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
+    def _advance_streams(
+        self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
+    ) -> None:
         """Do the streams from `first` up to `last` with a kernel, which lets go of Python's lock."""
 
     def _snapshot(self) -> State:

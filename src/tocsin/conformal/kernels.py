@@ -15,15 +15,14 @@ any order. All other arithmetic is element by element, which IEEE 754 makes repr
 compiled with permission to reorder.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tocsin.compilation import compiled
+
 Array = NDArray[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Columns of a stream's counters; everything else about its position follows from these.
 SEEN = 0  # scores that got a p-value
@@ -38,27 +37,20 @@ TOTAL = 1  # the sum of weights that each was computed with
 GRID = 2.0**-36
 _TO_GRID = 1.5 * 2.0**52 * GRID  # adding and subtracting this rounds a double to the nearest multiple of GRID
 
+# p-values of more than this weight are fine enough as they are.
+RANKED_WEIGHT = 32.0
+# Scores further out than this are all as extreme as can be told; it keeps one of many streams from ruling a merge.
+LEAST_BEYOND = 1e-3
+# The tail is fitted to the largest scores, of about this weight together.
+TAIL_WEIGHT = 60.0
+
 ADAM_DECAY_1 = 0.9
 ADAM_DECAY_2 = 0.999
 ADAM_EPSILON = 1e-8
 
 
-def _compiled(**options: Any) -> Callable[[Function], Function]:
-    """Compile with numba, keeping the machine code on disk where there is a folder for it."""
-
-    def decorate(function: Function) -> Function:
-        # numpy's rule for division by zero: the check that python's rule needs would keep loops from vectorising.
-        settings = {"nogil": True, "error_model": "numpy", **options}
-        try:
-            return njit(cache=True, **settings)(function)  # type: ignore[no-any-return]
-        except RuntimeError:  # a read-only installation used by someone without a home
-            return njit(**settings)(function)  # type: ignore[no-any-return]
-
-    return decorate
-
-
-_exact = _compiled()
-_reduction = _compiled(fastmath={"reassoc", "nsz"})
+_exact = compiled()
+_reduction = compiled(fastmath={"reassoc", "nsz"})
 
 
 @_reduction
@@ -143,6 +135,60 @@ def smoothed_p(past: Array, weights: Array, total: float, score: float, draw: fl
     above = weight_above(past, weights, score)
     tied = weight_at_least(past, weights, score) - above
     return min(1.0, (above + draw * (1.0 + tied)) / (1.0 + total))
+
+
+@_exact
+def _mean_at_least(past: Array, weights: Array, least: float) -> tuple[float, float]:
+    """Weighted mean and total weight of the past scores that are at least `least`."""
+    total, weight = 0.0, 0.0
+    for lag in range(past.shape[0]):
+        if past[lag] >= least:
+            total += np.float64(weights[lag]) * np.float64(past[lag])
+            weight += np.float64(weights[lag])
+    return total / weight, weight
+
+
+@_exact
+def _beyond(past: Array, weights: Array, largest: float, score: float) -> float:
+    """The chance that an exponential tail, fitted to the largest past scores, gives to a larger one to get this far."""
+    # The mean of all, the mean of what lies above it, and so on, until few enough are left to be called the tail.
+    threshold = -np.inf
+    mean, weight = _mean_at_least(past, weights, threshold)
+    while weight > TAIL_WEIGHT and mean > threshold:
+        threshold = mean
+        mean, weight = _mean_at_least(past, weights, threshold)
+    decay = mean - threshold
+    if not 0.0 < decay < np.inf:
+        return 1.0
+    return max(float(np.exp(-(score - largest) / decay)), LEAST_BEYOND)
+
+
+@_exact
+def rank_share(past: Array, weights: Array, above: float, score: float) -> float:
+    """By which share to lower the p-value of `score` so that scores with the same p-value are told apart.
+
+    `above` is the weight of the past scores that are at least `score`. Between two of them a p-value is constant, and
+    above the largest it is the smallest possible, however far above. What is left open, a weight of 1, is divided by
+    where the score lies between its neighbours, or by how far it lies beyond the largest. Times this share, p-values
+    are about uniform at any scale, whatever the number of past scores. They no longer are p-values.
+    """
+    higher, lower = np.inf, -np.inf
+    for lag in range(past.shape[0]):
+        if weights[lag] > 0:
+            if past[lag] > score:
+                higher = min(higher, np.float64(past[lag]))
+            else:
+                lower = max(lower, np.float64(past[lag]))
+    if lower == score or lower == -np.inf:
+        return 1.0
+    part = (higher - score) / (higher - lower) if higher < np.inf else _beyond(past, weights, lower, score)
+    return (above + part) / (above + 1.0)
+
+
+@_exact
+def _rank(p: float, past: Array, weights: Array, total: float, score: float) -> float:
+    above = p * (1.0 + total) - 1.0
+    return p * rank_share(past, weights, max(above, 0.0), score) if above < RANKED_WEIGHT else p
 
 
 @_exact
@@ -385,6 +431,7 @@ def advance_learned(
     scores: Array,
     learn: Array,
     p: Array,
+    rank: Array,
     first: int,
     last: int,
     gradient: Array,
@@ -405,7 +452,8 @@ def advance_learned(
 ) -> None:
     """Score and learn `scores[T, K]` with learned lag weights (W1-ACAS, Algorithm 1), writing p-values to `p[T, K]`.
 
-    Only the streams from `first` up to `last` are touched, so that threads can share the others.
+    Only the streams from `first` up to `last` are touched, so that threads can share the others. If `rank` is not
+    empty, p-values refined by `rank_share` are written to it.
     """
     window = weights.shape[1]
     size = batches.shape[2]
@@ -416,6 +464,8 @@ def advance_learned(
             score = row.dtype.type(scores[t, k])
             if np.isnan(score):
                 p[t, k] = np.nan
+                if rank.shape[0] > 0:
+                    rank[t, k] = np.nan
                 continue
             learned = count[LEARNED]
             lags = min(learned, window)
@@ -426,6 +476,8 @@ def advance_learned(
                 p[t, k] = smoothed_p(past, weight, totals[k], score, uniform(seed, k, count[SEEN]))
             else:
                 p[t, k] = plain
+            if rank.shape[0] > 0:
+                rank[t, k] = _rank(plain, past, weight, totals[k], score)
             count[SEEN] += 1
             if not learn[t, k]:
                 continue
@@ -466,6 +518,7 @@ def advance_fixed(
     scores: Array,
     learn: Array,
     p: Array,
+    rank: Array,
     first: int,
     last: int,
     history: Array,
@@ -478,8 +531,8 @@ def advance_fixed(
 ) -> None:
     """Score `scores[T, K]` with the same fixed lag weights for every stream, writing p-values to `p[T, K]`.
 
-    Only the streams from `first` up to `last` are touched. `cumulative[m]` is the sum of the newest m weights. A stream
-    stops learning once it holds `capacity` scores.
+    Only the streams from `first` up to `last` are touched, and `rank` is as in `advance_learned`. `cumulative[m]` is
+    the sum of the newest m weights. A stream stops learning once it holds `capacity` scores.
     """
     window = weights.shape[0]
     for k in range(first, last):
@@ -489,13 +542,18 @@ def advance_fixed(
             score = row.dtype.type(scores[t, k])
             if np.isnan(score):
                 p[t, k] = np.nan
+                if rank.shape[0] > 0:
+                    rank[t, k] = np.nan
                 continue
             lags = min(count[LEARNED], window)
             past = row[count[HEAD] : count[HEAD] + lags]
+            plain = conformal_p(past, weights[:lags], cumulative[lags], score)
             if smooth:
                 p[t, k] = smoothed_p(past, weights[:lags], cumulative[lags], score, uniform(seed, k, count[SEEN]))
             else:
-                p[t, k] = conformal_p(past, weights[:lags], cumulative[lags], score)
+                p[t, k] = plain
+            if rank.shape[0] > 0:
+                rank[t, k] = _rank(plain, past, weights[:lags], cumulative[lags], score)
             count[SEEN] += 1
             if learn[t, k] and count[LEARNED] < capacity:
                 _push(row, count, window, score)

@@ -17,6 +17,9 @@ State = dict[str, NDArray[Any]]
 # Stands for every smaller positive p-value: a zero would claim that what was seen cannot happen.
 SMALLEST_P = float(np.finfo(np.float64).tiny)
 
+# For who does not ask for ranks.
+NO_RANKS: Floats = np.empty((0, 0))
+
 STATE_FORMAT = 1
 MOST_THREADS = 1024
 
@@ -64,20 +67,38 @@ class Scorer(ABC):
         `learn` is one truth value, one for each stream, or one for each score. The history of a single stream may be
         one-dimensional, and so may its `learn`.
         """
-        table = checks.numbers("scores", scores)
-        if table.ndim == 1 and self.streams == 1:
+        if np.ndim(scores) == 1 and self.streams == 1:
             column = np.reshape(learn, (-1, 1)) if np.ndim(learn) == 1 else learn
-            return self.run(table[:, np.newaxis], column).reshape(-1)
-        if table.ndim != 2 or table.shape[1] != self.streams:
-            raise ValueError(
-                f"scores must have shape (T, {self.streams}), a column for each stream, got shape {table.shape}"
-            )
+            return self.run(np.reshape(scores, (-1, 1)), column).reshape(-1)
+        table = self._table(scores)
         p = np.empty(table.shape)
         self._advance(table, self._mask(learn, table.shape), p)
         return p
 
+    def run_ranked(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> tuple[Floats, Floats]:
+        """`run`, and for each score also a rank: its p-value, lowered a little where that tells scores apart.
+
+        All scores larger than those before them have the same p-value, the smallest possible, however large they are;
+        and that value changes with the weights. Ranks order them, and are about uniform also where p-values cannot go.
+        A rank is not a p-value: merge ranks, and let another scorer make a p-value of the result.
+        """
+        table = self._table(scores)
+        p, rank = np.empty(table.shape), np.empty(table.shape)
+        self._advance(table, self._mask(learn, table.shape), p, rank)
+        return p, rank
+
+    def _table(self, scores: ArrayLike) -> Floats:
+        table = checks.numbers("scores", scores)
+        if table.ndim != 2 or table.shape[1] != self.streams:
+            raise ValueError(
+                f"scores must have shape (T, {self.streams}), a column for each stream, got shape {table.shape}"
+            )
+        return table
+
     @staticmethod
     def _mask(learn: bool | ArrayLike, shape: tuple[int, ...]) -> Mask:
+        if isinstance(learn, bool):  # the usual case, and the fast one
+            return np.full(shape, learn)
         given = np.asarray(learn)
         if given.dtype != np.bool_:
             raise TypeError(f"learn must be true or false, or an array of such, got {given.dtype} values")
@@ -87,12 +108,28 @@ class Scorer(ABC):
             raise ValueError(f"learn must fit scores of shape {shape}, got shape {given.shape}") from None
 
     @abstractmethod
-    def quantile(self, alpha: float) -> Floats:
+    def quantile(self, alpha: ArrayLike, streams: ArrayLike | None = None) -> Floats:
         """For each stream, the largest score whose p-value is still at least `alpha`: `p < alpha` for all above it.
 
+        `streams` are the indices of those to look at, all of them if None; `alpha` is one number, or one for each.
         Infinite where the calibration cannot resolve `alpha`, so that no score could have so small a p-value. It is the
         inverse of the p-value without smoothing.
         """
+
+    def _levels(self, alpha: ArrayLike, streams: ArrayLike | None) -> tuple[Floats, NDArray[np.intp]]:
+        """The arguments of `quantile`, one level for each of the streams."""
+        chosen = np.arange(self.streams) if streams is None else np.asarray(streams)
+        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+            raise TypeError(f"streams must be a sequence of indices of streams, got {streams!r}")
+        chosen = chosen.astype(np.intp)
+        if np.any((chosen < 0) | (chosen >= self.streams)):
+            raise ValueError(f"streams must be indices from 0 to {self.streams - 1}, got {streams!r}")
+        if np.ndim(alpha) == 0:
+            return np.full(chosen.shape, checks.number("alpha", alpha, above=0, most=1)), chosen
+        levels = checks.numbers("alpha", alpha)
+        if levels.shape != chosen.shape or not np.all((levels > 0) & (levels <= 1)):
+            raise ValueError(f"alpha must be a number > 0 and <= 1, or one for each of the streams, got {alpha!r}")
+        return levels, chosen
 
     @property
     @abstractmethod
@@ -110,8 +147,11 @@ class Scorer(ABC):
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
     @abstractmethod
-    def _advance(self, scores: Floats, learn: Mask, p: Floats) -> None:
-        """Score `scores[T, K]` into `p[T, K]` and learn where the mask says so."""
+    def _advance(self, scores: Floats, learn: Mask, p: Floats, rank: Floats = NO_RANKS) -> None:
+        """Score `scores[T, K]` into `p[T, K]` and learn where the mask says so.
+
+        Unless `rank` is empty, the scores' ranks are written to it.
+        """
 
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:

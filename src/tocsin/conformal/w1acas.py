@@ -116,9 +116,11 @@ class W1ACAS(HistoryScorer):
     def _weights_of(self, stream: int, lags: int) -> tuple[NDArray[Any], float]:
         return self._weights[stream, :lags], float(self._totals[stream])
 
-    def _advance_streams(self, scores: Floats, learn: Mask, p: Floats, thread: int, first: int, last: int) -> None:
+    def _advance_streams(
+        self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
+    ) -> None:
         self._kernels.advance_learned(
-            scores, learn, p, first, last, self._gradients[thread], self._scratch[thread], *self._kernel_arguments
+            scores, learn, p, rank, first, last, self._gradients[thread], self._scratch[thread], *self._kernel_arguments
         )
 
     def _parameters(self) -> dict[str, Any]:

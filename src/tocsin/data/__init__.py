@@ -1,0 +1,39 @@
+"""Files, frames and streams in, results out: gaps and bad values made explicit, never dropped and never invented."""
+
+from tocsin.data.assembly import Signals
+from tocsin.data.columns import Columns
+from tocsin.data.durations import parse_duration
+from tocsin.data.frames import frame_like, signals_from_frame
+from tocsin.data.lines import LineError, LineParser, Observation
+from tocsin.data.problems import KINDS, DataError, Problem, merge_problems
+from tocsin.data.reading import read_signals
+from tocsin.data.signal import Interval, Signal
+from tocsin.data.timeline import LONGEST_GAP, infer_interval, missing_steps
+from tocsin.data.times import parse_time
+from tocsin.data.writers import Writer, check_writable, format_times, open_writer
+
+__all__ = [
+    "KINDS",
+    "LONGEST_GAP",
+    "Columns",
+    "DataError",
+    "Interval",
+    "LineError",
+    "LineParser",
+    "Observation",
+    "Problem",
+    "Signal",
+    "Signals",
+    "Writer",
+    "check_writable",
+    "format_times",
+    "frame_like",
+    "infer_interval",
+    "merge_problems",
+    "missing_steps",
+    "open_writer",
+    "parse_duration",
+    "parse_time",
+    "read_signals",
+    "signals_from_frame",
+]

@@ -1,0 +1,83 @@
+"""Cells of a table to numbers: fast where all is well, one by one where it is not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Cells = Sequence[Any] | NDArray[Any]  # text cells are str; cells of typed sources are numbers, None, stamps, ...
+
+MISSING, TEXT, INFINITE = 1, 2, 3
+KIND_OF = {MISSING: "missing value", TEXT: "not a number", INFINITE: "infinite value"}
+
+MISSING_TEXTS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "-", "?"})
+_DECIMAL_COMMA = str.maketrans({",": ".", ".": "'"})  # where the comma is the point, a point is no part of a number
+
+
+def read_numbers(cells: Cells, decimal: str = ".") -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
+    """Finite numbers or NaN, and for each cell why it is NaN (0 where it is not), or None where none is.
+
+    Examples
+    --------
+    >>> values, why = read_numbers(["1.5", "n/a", "abc", "1e999"])
+    >>> values.tolist(), [KIND_OF.get(code) for code in why.tolist()]
+    ([1.5, nan, nan, nan], [None, 'missing value', 'not a number', 'infinite value'])
+    """
+    if isinstance(cells, np.ndarray):
+        values = _typed(cells)
+        why = np.zeros(len(values), dtype=np.uint8)
+        if cells.dtype.kind not in "iuf":
+            why[:] = TEXT
+    else:
+        if decimal != ".":
+            cells = [cell.translate(_DECIMAL_COMMA) if isinstance(cell, str) else cell for cell in cells]
+        values, why = _read_all(cells)
+    strange = ~np.isfinite(values)
+    if not strange.any():
+        return values, None
+    why[np.isnan(values) & (why == 0)] = MISSING
+    why[np.isinf(values)] = INFINITE
+    values[strange] = np.nan
+    return values, why
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell says that there is no value (and is not merely unreadable)."""
+    if isinstance(cell, str):
+        return cell.strip().lower() in MISSING_TEXTS
+    return cell is None or cell != cell  # NaN, NaT and their kin are never equal to themselves
+
+
+def _typed(cells: NDArray[Any]) -> NDArray[np.float64]:
+    if cells.dtype.kind in "iuf":
+        return cells.astype(np.float64)
+    return np.full(len(cells), np.nan)
+
+
+def _read_all(cells: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    why = np.zeros(len(cells), dtype=np.uint8)
+    kinds = set(map(type, cells))
+    # float() takes True for 1 and "1_000" for 1000: a logger that writes such things means something else.
+    if kinds <= {int, float} or (kinds == {str} and "_" not in "".join(cells)):
+        try:
+            return np.fromiter(map(float, cells), np.float64, len(cells)), why
+        except (OverflowError, ValueError):
+            pass  # at least one cell is no number: find out which
+    values = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        values[i], why[i] = _read_one(cell)
+    return values, why
+
+
+def _read_one(cell: Any) -> tuple[float, int]:
+    if is_missing(cell):
+        return np.nan, MISSING
+    if isinstance(cell, bool) or (isinstance(cell, str) and "_" in cell):
+        return np.nan, TEXT
+    try:
+        return float(cell), 0
+    except OverflowError:
+        return np.inf, INFINITE
+    except (TypeError, ValueError):
+        return np.nan, TEXT

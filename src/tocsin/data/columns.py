@@ -1,0 +1,129 @@
+"""Which column is the time, which are the values, which names the signal."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from tocsin.data.cells import TEXT, Cells, is_missing, read_numbers
+from tocsin.data.problems import DataError, ProblemLog
+from tocsin.data.times import choose_time_rule
+
+TIME_NAMES = ("time", "timestamp", "date", "datetime", "ds", "ts")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that matter."""
+
+    time: str | None
+    values: tuple[str, ...]
+    id: str | None
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All of them, each once."""
+        return tuple(dict.fromkeys(name for name in (self.time, self.id, *self.values) if name is not None))
+
+
+def choose_columns(
+    label: str,
+    sample: Mapping[str, Cells],
+    log: ProblemLog,
+    *,
+    time: str | None = None,
+    values: str | Iterable[str] | None = None,
+    id: str | None = None,  # noqa: A002
+    decimal: str = ".",
+) -> Columns:
+    """The given columns, and where none is given, what their names and first cells say.
+
+    The time is the first column with a name in `TIME_NAMES` (in any case), else the first whose cells are moments.
+    The values are all other columns of which at least half of the first cells (those not missing) are numbers; who
+    is left out is logged.
+    """
+    names = list(sample)
+    for role, name in (("time", time), ("id", id)):
+        if name is not None:
+            _require(label, role, name, names)
+    if time is None:
+        time = find_time(sample, {id} | set(_as_names(values) or ()))
+    chosen = _as_names(values)
+    if chosen is not None:
+        if not chosen:
+            raise ValueError("values must name at least one column, got none")
+        for name in chosen:
+            _require(label, "values", name, names)
+            if name in (time, id):
+                raise ValueError(f"values must not hold the time or id column, got {name!r}")
+        return Columns(time, chosen, id)
+    others = [name for name in names if name not in (time, id)]
+    chosen = tuple(name for name in others if _is_numeric(sample[name], decimal))
+    if not chosen:
+        raise DataError(
+            f"{label} has no numeric column" + (f" besides {time!r}" if time else "") + f"; its columns: {_list(names)}"
+        )
+    for name in others:
+        if name not in chosen:
+            log.add("column left out", 1, [f"column {name}: {_described(sample[name])}"])
+    return Columns(time, chosen, id)
+
+
+def find_time(sample: Mapping[str, Cells], taken: set[str | None]) -> str | None:
+    """The column that is the time by its name, or else by its cells; None if there is none."""
+    free = [name for name in sample if name not in taken]
+    for name in free:
+        if name.strip().lower() in TIME_NAMES:
+            return name
+    for position, name in enumerate(free):
+        if _is_moments(sample[name], may_count=position == 0 and name == "1"):
+            return name
+    return None
+
+
+def shown(cell: Any) -> str:
+    """A cell for a message, shortened."""
+    text = repr(cell.item() if isinstance(cell, np.generic) else cell)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _as_names(values: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    if values is None or isinstance(values, str):
+        return None if values is None else (values,)
+    return tuple(dict.fromkeys(values))
+
+
+def _require(label: str, role: str, name: str, names: Sequence[str]) -> None:
+    if name in names:
+        return
+    close = get_close_matches(name.lower(), [known.lower() for known in names], n=1)
+    hint = next((f"; did you mean {known!r}?" for known in names if [known.lower()] == close), "")
+    raise DataError(f"{label} has no column {name!r} (given as {role}){hint or ';'} its columns: {_list(names)}")
+
+
+def _list(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return ", ".join(map(repr, names[:20])) + more
+
+
+def _is_moments(cells: Cells, *, may_count: bool) -> bool:
+    """Whether cells name moments. Numbers do only where they `may_count`, look like Unix time and never fall."""
+    rule = choose_time_rule(cells)
+    if rule is None or not rule.of_numbers:
+        return rule is not None
+    steps = np.diff(read_numbers(cells)[0])
+    return may_count and rule.dtype is np.int64 and steps.size > 0 and bool(np.all(steps >= 0))
+
+
+def _is_numeric(cells: Cells, decimal: str) -> bool:
+    numbers, why = read_numbers(cells, decimal)
+    text = 0 if why is None else np.count_nonzero(why == TEXT)
+    count = np.count_nonzero(np.isfinite(numbers))
+    return bool(count and count >= text)
+
+
+def _described(cells: Cells) -> str:
+    full = next((cell for cell in cells if not is_missing(cell)), None)
+    return "empty in the first rows" if full is None else f"text such as {shown(full)}"

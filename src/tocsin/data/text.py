@@ -1,0 +1,85 @@
+"""Text in chunks of lines, with exact line numbers, from files that may be damaged."""
+
+import codecs
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from tocsin.data.problems import DataError, ProblemLog
+from tocsin.data.sources import OpenSource
+
+CHUNK = 16_384  # lines, at most
+CHUNK_SIZE = 2**21  # characters, after which a chunk is full: a line may hold thousands of cells
+
+_UNDECODABLE = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that make no sense
+
+
+class TextChunks:
+    """Iterates over (number of the first line, lines). Undecodable bytes become U+FFFD and are reported."""
+
+    def __init__(self, source: OpenSource, encoding: str, log: ProblemLog) -> None:
+        self._source = source
+        self._encoding = encoding
+        self._log = log
+        try:
+            self._utf8 = codecs.lookup(encoding).name == "utf-8"
+        except LookupError:
+            raise ValueError(f"encoding must be one that Python knows, such as 'utf-8', got {encoding!r}") from None
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        number = 1
+        for chunk in _chunks(self._lines()):
+            if not all(map(str.isascii, chunk)):
+                self._repair(chunk, number)
+            if number == 1:
+                chunk[0] = chunk[0].removeprefix("\ufeff")  # a byte order mark is no part of the text
+            yield number, chunk
+            number += len(chunk)
+
+    def _lines(self) -> Iterator[str]:
+        stream = self._source.stream
+        text = stream if isinstance(stream, io.TextIOBase) else self._decoded(stream)
+        count = 0
+        try:
+            for line in text:
+                count += 1
+                yield line
+        except UnicodeError as error:
+            raise DataError(f"{self._source.label} cannot be read as {self._encoding}: {error}") from error
+        except (EOFError, zlib.error, OSError) as error:
+            if not self._source.compressed:
+                raise DataError(f"{self._source.label} cannot be read: {error}") from error
+            self._log.add("cut short", 1, [f"after line {count}: the rest of the gzip file is damaged or missing"])
+        finally:
+            if isinstance(text, io.TextIOWrapper) and text is not stream:
+                text.detach()  # else its end would close what is not ours
+
+    def _decoded(self, stream: Any) -> io.TextIOWrapper:
+        if self._utf8 and b"\0" in stream.peek(4096)[:4096]:
+            raise DataError(
+                f"{self._source.label} is not text (or is UTF-16: then give encoding='utf-16'); "
+                f"it was to be read as {self._source.format}"
+            )
+        return io.TextIOWrapper(stream, encoding=self._encoding, errors="surrogateescape", newline="")
+
+    def _repair(self, chunk: list[str], first: int) -> None:
+        for i, line in enumerate(chunk):
+            bad = _UNDECODABLE.search(line)
+            if bad is not None:
+                self._log.add("undecodable text", 1, [f"line {first + i}: byte 0x{ord(bad[0]) & 0xFF:02x}"])
+                chunk[i] = _UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", line)
+
+
+def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line)
+        if len(chunk) >= CHUNK or size >= CHUNK_SIZE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

@@ -1,0 +1,261 @@
+"""A column of times: which rule reads it is settled by its first cells and then holds for all.
+
+- Texts are ISO 8601 (or a loose form of it). Dates such as 31/12/2024 are read once the column shows whether the day
+  or the month comes first. `time_format` overrides both.
+- Numbers that all have 10, 13, 16 or 19 digits before the point are Unix time in seconds, milliseconds, microseconds
+  or nanoseconds; whole numbers that all read as YYYYMMDD are dates; all other numbers stay what they are.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.data.cells import Cells, is_missing, read_numbers
+from tocsin.data.moments import FIRST_YEAR, LAST_YEAR, NAT, nanoseconds, read_formatted, read_moments
+from tocsin.data.problems import DataError
+
+_UNIX_UNITS = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}  # digits before the point -> nanoseconds
+_DAY = 86_400_000_000  # microseconds
+_SLASHED = re.compile(
+    r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})"
+    r"(?:[T\s]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,6}))?)?(?:\s*([AP])\.?M\.?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+Read = tuple[NDArray[Any], NDArray[np.bool_] | None]
+
+
+class TimeRule(ABC):
+    """Reads cells into stored numbers, block by block, and turns stored numbers into times at the end."""
+
+    dtype: type = np.int64
+    of_numbers = False  # whether the cells are numbers, which need not be times at all
+
+    @abstractmethod
+    def read(self, cells: Cells) -> Read:
+        """What to store for each cell (see `bad`), and which cells had a zone other than UTC."""
+
+    def bad(self, stored: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(stored == NAT)
+
+    def settle(self) -> None:  # noqa: B027 most rules have nothing to settle
+        """Called after the last block: raises DataError if the column turned out to have no one reading."""
+
+    def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """The times; NaT where the reading that was settled on makes no date."""
+        return stored.view("datetime64[ns]")
+
+
+class _Texts(TimeRule):
+    def read(self, cells: Cells) -> Read:
+        return read_moments(list(cells))
+
+
+class _Formatted(TimeRule):
+    def __init__(self, form: str) -> None:
+        self._form = form
+
+    def read(self, cells: Cells) -> Read:
+        return read_formatted(list(cells), self._form)
+
+
+class _Stamps(TimeRule):
+    """Cells that are moments already: datetime64 arrays or datetimes."""
+
+    def read(self, cells: Cells) -> Read:
+        if isinstance(cells, np.ndarray):
+            return _within_range(cells), None
+        moments = [nanoseconds(cell) if isinstance(cell, datetime) else (NAT, False) for cell in cells]
+        zoned = np.array([zone for _, zone in moments], dtype=np.bool_)
+        return np.array([stamp for stamp, _ in moments], dtype=np.int64), zoned if zoned.any() else None
+
+
+class _Numbers(TimeRule):
+    dtype = np.float64
+    of_numbers = True
+
+    def read(self, cells: Cells) -> Read:
+        return read_numbers(cells)[0], None
+
+    def bad(self, stored: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(np.isnan(stored))
+
+    def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
+        return stored
+
+
+class _UnixTimes(TimeRule):
+    of_numbers = True
+
+    def __init__(self, unit: int) -> None:
+        self._unit = unit
+
+    def read(self, cells: Cells) -> Read:
+        most = (2**63 - 1) // self._unit
+        whole = _whole_numbers(cells)
+        if whole is not None:
+            outside = (whole > most) | (whole < -most)
+            return np.where(outside, NAT, np.where(outside, 0, whole) * self._unit), None
+        real = read_numbers(cells)[0]
+        real[~(np.abs(real) < most)] = np.nan
+        bad = np.isnan(real)
+        seconds = np.floor(np.where(bad, 0.0, real))
+        # A double holds the Unix time of today to a quarter of a microsecond: further digits would be noise.
+        rest = np.round((np.where(bad, 0.0, real) - seconds) * (self._unit / 1000)) * 1000
+        return np.where(bad, NAT, seconds.astype(np.int64) * self._unit + rest.astype(np.int64)), None
+
+
+class _DigitDates(TimeRule):
+    """Whole numbers such as 20241231."""
+
+    of_numbers = True
+
+    def read(self, cells: Cells) -> Read:
+        number = read_numbers(cells)[0]
+        whole = np.where((number == np.floor(number)) & (number > 0) & (number < 1e8), number, 0).astype(np.int64)
+        return _dates(whole // 10000, whole // 100 % 100, whole % 100), None
+
+
+class _SlashedDates(TimeRule):
+    """Day or month first: stored as they stand, in one number, until the column has shown which."""
+
+    def __init__(self) -> None:
+        self._day_first = ""  # the first date that can only be read so
+        self._month_first = ""
+        self._either = ""
+
+    def read(self, cells: Cells) -> Read:
+        return np.fromiter(map(self._code, cells), np.int64, len(cells)), None
+
+    def _code(self, cell: Any) -> int:
+        match = _SLASHED.fullmatch(cell.strip()) if isinstance(cell, str) else None
+        if match is None:
+            return NAT
+        first, second, year = int(match[1]), int(match[3]), int(match[4])
+        hour, minute, whole_second = (int(match[group] or 0) for group in (5, 6, 7))
+        if match[9]:
+            if not 1 <= hour <= 12:
+                return NAT
+            hour = hour % 12 + (12 if match[9] in "pP" else 0)
+        if not (1 <= min(first, second) <= 12 and max(first, second) <= 31 and FIRST_YEAR <= year <= LAST_YEAR):
+            return NAT
+        if hour > 23 or minute > 59 or whole_second > 59:
+            return NAT
+        if first > 12:
+            self._day_first = self._day_first or match[0]
+        elif second > 12:
+            self._month_first = self._month_first or match[0]
+        elif first != second:
+            self._either = self._either or match[0]
+        time_of_day = ((hour * 60 + minute) * 60 + whole_second) * 10**6 + int((match[8] or "").ljust(6, "0"))
+        return ((year * 100 + first) * 100 + second) * _DAY + time_of_day
+
+    def settle(self) -> None:
+        if self._day_first and self._month_first:
+            raise DataError(
+                f"times such as {self._day_first!r} and {self._month_first!r} do not agree whether the day or the "
+                "month comes first; write them as YYYY-MM-DD"
+            )
+        if self._either and not self._day_first and not self._month_first:
+            raise DataError(
+                f"times such as {self._either!r} can be read with the day or the month first, and none shows which; "
+                "give time_format, such as '%d/%m/%Y' or '%m/%d/%Y'"
+            )
+
+    def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
+        bad = self.bad(stored)
+        date, time_of_day = np.divmod(np.where(bad, 0, stored), _DAY)
+        first, second = date // 100 % 100, date % 100
+        day, month = (second, first) if self._month_first else (first, second)
+        days = _dates(date // 10000, month, day)
+        bad |= days == NAT
+        return np.where(bad, NAT, np.where(bad, 0, days) + time_of_day * 1000).view("datetime64[ns]")
+
+
+def choose_time_rule(cells: Cells, time_format: str | None = None) -> TimeRule | None:
+    """The rule that reads most of these first cells, or None if none does."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
+        return _Stamps()
+    sample = cells if isinstance(cells, np.ndarray) else [cell for cell in cells if not is_missing(cell)]
+    if len(sample) == 0:
+        return None
+    if time_format is not None:
+        return _Formatted(time_format)
+    if isinstance(sample[0], datetime):
+        return _Stamps()
+    numbers = read_numbers(sample)[0]
+    numbers = numbers[np.isfinite(numbers)]
+    if 2 * len(numbers) >= len(sample) and len(numbers):
+        return _number_rule(numbers)
+    for rule in (_Texts(), _SlashedDates()):
+        if 2 * np.count_nonzero(rule.bad(rule.read(sample)[0])) < len(sample):
+            return type(rule)()
+    return None
+
+
+def is_time(cell: str, time_format: str | None = None) -> bool:
+    """Whether a text names a moment (a bare number does not)."""
+    rule = choose_time_rule([cell], time_format)
+    return rule is not None and not rule.of_numbers and not rule.bad(rule.read([cell])[0])[0]
+
+
+def parse_time(time: Any, time_format: str | None = None) -> np.datetime64 | float:
+    """One time, by the rules for columns: datetime64[ns] or a plain number. ValueError says what is accepted.
+
+    Examples
+    --------
+    >>> print(parse_time("2024-01-01T02:00+02:00"), parse_time(1704067200))
+    2024-01-01T00:00:00.000000000 2024-01-01T00:00:00.000000000
+    >>> parse_time("17.5")
+    17.5
+    """
+    cells: Cells = np.array([time]) if isinstance(time, np.datetime64) else [time]
+    rule = choose_time_rule(cells, time_format)
+    if rule is not None:
+        stored = rule.read(cells)[0]
+        rule.settle()
+        moment = rule.finish(stored)[0]
+        if moment == moment:  # neither NaN nor NaT
+            return moment if isinstance(moment, np.datetime64) else float(moment)
+    wanted = f"a time of the form {time_format!r}" if time_format else "an ISO 8601 time, a date, or a number"
+    raise ValueError(f"a time must be {wanted}, got {time!r}")
+
+
+def _number_rule(numbers: NDArray[np.float64]) -> TimeRule:
+    size = np.abs(numbers)
+    for digits, unit in _UNIX_UNITS.items():
+        if np.all((size >= 10.0 ** (digits - 1)) & (size < 10.0**digits)):
+            return _UnixTimes(unit)
+    dates = _DigitDates()
+    if np.all((numbers >= 19000101) & (numbers <= 21001231)) and not dates.bad(dates.read(numbers)[0]).any():
+        return dates
+    return _Numbers()
+
+
+def _whole_numbers(cells: Cells) -> NDArray[np.int64] | None:
+    """Exact integers, as a double is too short for nanoseconds; None if any cell is not one."""
+    if isinstance(cells, np.ndarray):
+        return cells.astype(np.int64) if cells.dtype.kind in "iu" else None
+    try:
+        return np.array([int(cell) if isinstance(cell, (int, str)) else int("") for cell in cells], dtype=np.int64)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _within_range(stamps: NDArray[Any]) -> NDArray[np.int64]:
+    years = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
+    inside = (years >= FIRST_YEAR) & (years <= LAST_YEAR)
+    return np.where(inside, stamps, np.datetime64("NaT")).astype("datetime64[ns]").view(np.int64)
+
+
+def _dates(year: NDArray[np.int64], month: NDArray[np.int64], day: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Nanoseconds of midnight, `NAT` where there is no such date."""
+    good = (year >= FIRST_YEAR) & (year <= LAST_YEAR) & (month >= 1) & (month <= 12) & (day >= 1)
+    months = (np.where(good, year - 1970, 0) * 12 + np.where(good, month - 1, 0)).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + np.where(good, day - 1, 0)
+    good &= days.astype("datetime64[M]") == months
+    return np.where(good, days.astype("datetime64[ns]").view(np.int64), NAT)

@@ -1,0 +1,20 @@
+"""Values in, verdicts out: detectors, alarms, incidents."""
+
+from tocsin.detection.audit import Audit
+from tocsin.detection.detector import Detector, ResolutionWarning, verdict_columns
+from tocsin.detection.fleet import Fleet
+from tocsin.detection.incidents import Incident
+from tocsin.detection.nonconformity import NONCONFORMITIES
+from tocsin.detection.verdict import Verdict, Verdicts
+
+__all__ = [
+    "NONCONFORMITIES",
+    "Audit",
+    "Detector",
+    "Fleet",
+    "Incident",
+    "ResolutionWarning",
+    "Verdict",
+    "Verdicts",
+    "verdict_columns",
+]

@@ -1,0 +1,231 @@
+"""The detector of one signal."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tocsin.arrays import File, read_arrays, write_arrays
+from tocsin.data import LONGEST_GAP, Signal, frame_like, missing_steps, parse_time, signals_from_frame
+from tocsin.detection.audit import Audit
+from tocsin.detection.fleet import Fleet
+from tocsin.detection.incidents import Incident
+from tocsin.detection.verdict import Verdict, Verdicts
+from tocsin.forecasting import Forecaster
+
+
+class ResolutionWarning(UserWarning):
+    """The data are too few for the alarm rate that was asked for."""
+
+
+class Detector:
+    """Values in, verdicts out, for one signal.
+
+    Parameters
+    ----------
+    features : how many features an observation has, or their names.
+    **settings : `alarm_rate`, `forecaster` and all others of `Fleet`, under the same names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> detector = Detector(alarm_rate=0.01)
+    >>> for value in 20 + rng.normal(size=1000):
+    ...     verdict = detector.update(value)
+    >>> verdict.alarm, verdict.warm
+    (False, True)
+    >>> detector.update(30.0).alarm
+    True
+    """
+
+    def __init__(self, features: int | Sequence[str] = 1, **settings: Any) -> None:
+        self._take(Fleet(1, features, **settings), {"time": None})
+
+    def _take(self, fleet: Fleet, memory: dict[str, Any]) -> None:
+        self.fleet = fleet
+        self._last_time = memory["time"]
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the features."""
+        return self.fleet.features
+
+    @property
+    def alarm_rate(self) -> float:
+        """The tolerated rate of false alarms per observation."""
+        return self.fleet.alarm_rate
+
+    @property
+    def warm_up(self) -> int:
+        """How many observations it takes until p-values are as calibrated as they are going to be."""
+        return self.fleet.warm_up
+
+    @property
+    def observations(self) -> int:
+        """How many observations it has seen, missing ones included."""
+        return int(self.fleet.pipeline.seen[0])
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised of p."""
+        return self.fleet.guarantee
+
+    @property
+    def incidents(self) -> list[Incident]:
+        """The newest incidents; one that is not over comes last."""
+        return self.fleet.incidents()
+
+    @property
+    def audit(self) -> Audit:
+        """Whether the promised alarm rate is kept, so far."""
+        return self.fleet.audit(0)
+
+    @property
+    def weights(self) -> NDArray[Any]:
+        """The learned weights of past errors, `(features, streams of a feature, window)`, the newest lag first."""
+        return self.fleet.weights(0)
+
+    def update(self, value: ArrayLike | None, time: Any = None) -> Verdict:
+        """Take one observation: a number, or one for each feature; NaN or None for what is missing.
+
+        With an `interval` and times, observations left out since the last one count as missing. Times must increase.
+        """
+        row = self._row(value)
+        moment = None
+        if time is not None:
+            moment = parse_time(time)
+            self._pass_gap(moment)
+        times = None if moment is None else np.array([[moment]])
+        verdicts = self.fleet.run(row, times=times)
+        self._last_time = moment if moment is not None else self._last_time
+        return verdicts.one(0, 0, moment)
+
+    def _row(self, value: ArrayLike | None) -> NDArray[np.float64]:
+        count = len(self.features)
+        if count == 1 and type(value) is float:  # the usual case, and the fast one
+            return np.array([[[value]]])
+        given = np.array(np.nan if value is None else value, dtype=object)
+        given = given.reshape(1) if given.ndim == 0 else given
+        if given.shape != (count,):
+            raise ValueError(f"value must be {count} number{'s' if count > 1 else ''}, one a feature, got {value!r}")
+        try:
+            row = np.array([np.nan if one is None else one for one in given], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"value must be numbers, NaN or None, got {value!r}") from None
+        return row.reshape(1, 1, count)
+
+    def _pass_gap(self, moment: Any) -> None:
+        if self._last_time is None:
+            return
+        try:
+            if not moment > self._last_time:
+                raise ValueError(f"time must be later than the last one, {self._last_time}, got {moment}")
+        except TypeError:
+            raise TypeError(f"time must be of the kind of the last one, {self._last_time!r}, got {moment!r}") from None
+        if self.fleet.interval is None:
+            return
+        step: Any = self.fleet.interval
+        if isinstance(moment, np.datetime64):
+            step = np.timedelta64(round(step * 1e9), "ns")
+        missing = missing_steps(self._last_time, moment, step, LONGEST_GAP)
+        if missing:
+            gap_times = (self._last_time + np.arange(1, missing + 1) * step)[:, np.newaxis]
+            self.fleet.run(np.full((missing, 1, len(self.features)), np.nan), times=gap_times)
+
+    def run(self, values: ArrayLike, times: ArrayLike | None = None) -> Verdicts:
+        """Take a history, `(T,)` or `(T, F)`, as if by T calls of `update`; returns the verdicts as arrays.
+
+        `times` are taken as they are: gaps in them are not filled. `detect` and `tocsin.data` do that.
+        """
+        table = np.asarray(values)
+        table = table.reshape(table.shape[0], 1, -1) if table.ndim in (1, 2) else table
+        column = None if times is None else np.asarray(times).reshape(-1, 1)
+        verdicts = self.fleet.run(table, times=column)
+        if column is not None and column.size:
+            self._last_time = column[-1, 0]
+        return verdicts
+
+    def detect(
+        self,
+        frame: Any,
+        *,
+        time: str | None = None,
+        values: str | Iterable[str] | None = None,
+    ) -> Any:
+        """Verdicts on a history in a frame (pandas, polars, Arrow and all others that narwhals takes), in such a frame.
+
+        `time` and `values` are names of columns, found out where they are not given. The verdicts have a row for each
+        observation in the order of time, with those that a gap in the times stands for; columns are those of
+        `verdict_columns`. The detector goes on from what it has seen before, and its incidents and audit include it.
+        """
+        with signals_from_frame(frame, time=time, values=values, interval=self._interval_for_data()) as signals:
+            signal = next(iter(signals))
+        return frame_like(frame, verdict_columns(signal, self.run_signal(signal)))
+
+    def _interval_for_data(self) -> Any:
+        return self.fleet.interval
+
+    def run_signal(self, signal: Signal) -> Verdicts:
+        """Verdicts on a signal that was read from a file or frame; warns if it is too short for the alarm rate."""
+        if len(signal.features) != len(self.features):
+            raise ValueError(
+                f"signal {signal.name!r} must have {len(self.features)} features like the detector, "
+                f"got {len(signal.features)}: {', '.join(signal.features)}"
+            )
+        if self.observations + len(signal) < self.warm_up:
+            warnings.warn(
+                f"signal {signal.name!r} has {self.observations + len(signal)} observations, but an alarm rate of "
+                f"{self.alarm_rate:.3g} needs {self.warm_up} before p-values are calibrated: until then they are "
+                "bounds, and there may be no alarm at all",
+                ResolutionWarning,
+                stacklevel=2,
+            )
+        return self.run(signal.values, signal.times)
+
+    def save(self, file: File) -> None:
+        """Write everything needed to go on later to a file (npz, never pickle), in one step or not at all."""
+        write_arrays(self.state(), file)
+
+    @classmethod
+    def load(cls, file: File, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
+        """Go on from a saved file, with exactly the numbers of a detector that was never interrupted.
+
+        `forecaster` is needed only if it is none that goes by a name (see `available_forecasters`).
+        """
+        return cls.from_state(read_arrays(file, "a detector"), forecaster=forecaster, threads=threads)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything needed to go on later, as plain arrays: for `from_state`, or to save."""
+        from tocsin.detection.storage import fleet_state
+
+        return fleet_state(self.fleet, {"time": self._last_time})
+
+    @classmethod
+    def from_state(
+        cls, state: Mapping[str, NDArray[Any]], *, forecaster: Forecaster | None = None, threads: int = 1
+    ) -> Self:
+        """The detector that `state()` described."""
+        from tocsin.detection.storage import fleet_from_state
+
+        detector = cls.__new__(cls)
+        detector._take(*fleet_from_state(state, forecaster=forecaster, threads=threads))
+        return detector
+
+
+def verdict_columns(signal: Signal, verdicts: Verdicts) -> dict[str, NDArray[Any]]:
+    """The verdicts on one signal as columns of a table, those that belong to a feature with its name."""
+    columns: dict[str, Any] = {}
+    columns["time"] = np.arange(len(signal)) if signal.times is None else signal.times
+    single = len(signal.features) == 1
+    for name in ("value", "forecast", "low", "high"):
+        for index, feature in enumerate(signal.features):
+            columns[name if single else f"{name} {feature}"] = getattr(verdicts, name)[:, 0, index]
+    for name in ("p", "severity", "alarm", "merged", "warm"):
+        columns[name] = getattr(verdicts, name)[:, 0]
+    if not single:
+        for index, feature in enumerate(signal.features):
+            columns[f"p {feature}"] = verdicts.feature_p[:, 0, index]
+    return columns

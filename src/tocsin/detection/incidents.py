@@ -1,0 +1,129 @@
+"""Alarms that belong together."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tocsin.detection.verdict import Verdicts, direction_of
+
+# A detector that runs for years keeps the newest incidents only.
+MOST_KEPT = 10_000
+
+
+@dataclass
+class Incident:
+    """Alarms of one signal, each at most a gap after the one before.
+
+    `start`, `end` and `peak` are times, or the numbers of observations where no times are given; `end` is the time of
+    the last alarm so far. `direction` and `deviation` (value minus forecast) are those of the strangest feature at the
+    peak, the alarm with the smallest p. `features` names the features, those that contributed most first.
+    """
+
+    signal: str
+    start: Any
+    end: Any
+    peak: Any
+    first: int
+    last: int
+    alarms: int
+    p: float
+    merged: float
+    direction: str | None
+    deviation: float
+    contributions: dict[str, float] = field(default_factory=dict)
+    open: bool = True
+
+    @property
+    def duration(self) -> int:
+        """Observations from the first alarm to the last."""
+        return self.last - self.first + 1
+
+    @property
+    def severity(self) -> float:
+        """-log10 of the smallest p."""
+        return float(-np.log10(self.p))
+
+    @property
+    def features(self) -> list[str]:
+        """The features, those that contributed most (by the sum of -log10 of their p-values) first."""
+        return sorted(self.contributions, key=lambda name: -self.contributions[name])
+
+
+class IncidentLog:
+    """Groups the alarms of signals into incidents.
+
+    `gap` is how many observations without alarm may lie between two alarms of one incident; incidents shorter than
+    `min_duration` observations are not told of.
+    """
+
+    def __init__(self, names: Sequence[str], features: Sequence[str], gap: int, min_duration: int) -> None:
+        self.names, self.features, self.gap, self.min_duration = list(names), list(features), gap, min_duration
+        self._open: dict[int, Incident] = {}
+        self._closed: deque[Incident] = deque(maxlen=MOST_KEPT)
+
+    def add(self, verdicts: Verdicts, numbers: np.ndarray, rows: np.ndarray, times: Any) -> None:
+        """Take verdicts on the signals `rows`. `numbers[T, N]` counts their observations, `times[T, N]` may be None."""
+        alarms = verdicts.alarm
+        busy = alarms.any(axis=0)
+        if self._open:
+            busy = busy | np.isin(rows, list(self._open))
+        for column in np.flatnonzero(busy):
+            signal = int(rows[column])
+            for step in np.flatnonzero(alarms[:, column]):
+                number = int(numbers[step, column])
+                self._close_before(signal, number)
+                time = number if times is None else times[step, column]
+                self._alarm(signal, verdicts, int(step), int(column), number, time)
+            self._close_before(signal, int(numbers[-1, column]) + 1)
+
+    def _close_before(self, signal: int, number: int) -> None:
+        incident = self._open.get(signal)
+        if incident is not None and number - incident.last > self.gap + 1:
+            del self._open[signal]
+            incident.open = False
+            if incident.duration >= self.min_duration:
+                self._closed.append(incident)
+
+    def _alarm(self, signal: int, verdicts: Verdicts, step: int, column: int, number: int, time: Any) -> None:
+        p, merged = float(verdicts.p[step, column]), float(verdicts.merged[step, column])
+        incident = self._open.get(signal)
+        if incident is None:
+            incident = self._open[signal] = Incident(
+                self.names[signal], time, time, time, number, number, 0, 2.0, 2.0, None, float("nan"),
+                dict.fromkeys(self.features, 0.0),
+            )  # fmt: skip
+        incident.end, incident.last = time, number
+        incident.alarms += 1
+        feature_p = verdicts.feature_p[step, column]
+        for name, feature in zip(self.features, feature_p, strict=True):
+            if not np.isnan(feature):
+                incident.contributions[name] -= float(np.log10(max(feature, 1e-300)))
+        if (p, merged) < (incident.p, incident.merged):
+            incident.peak, incident.p, incident.merged = time, p, merged
+            error = verdicts.value[step, column] - verdicts.forecast[step, column]
+            incident.direction = direction_of(error, feature_p)
+            incident.deviation = float(error[np.nanargmin(feature_p)])
+
+    def incidents(self, signal: int | None = None) -> list[Incident]:
+        """The incidents that are over and then those that are not, long enough to be told of."""
+        going_on = [incident for incident in self._open.values() if incident.duration >= self.min_duration]
+        return [
+            incident
+            for incident in (*self._closed, *going_on)
+            if signal is None or incident.signal == self.names[signal]
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """Everything, in types that JSON knows but for times."""
+        return {
+            "open": {str(signal): asdict(incident) for signal, incident in self._open.items()},
+            "closed": [asdict(incident) for incident in self._closed],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state()` gave."""
+        self._open = {int(signal): Incident(**incident) for signal, incident in state["open"].items()}
+        self._closed = deque((Incident(**incident) for incident in state["closed"]), maxlen=MOST_KEPT)

@@ -1,0 +1,314 @@
+"""From values to p-values, for many signals at once."""
+
+import math
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.conformal import MERGES, W1ACAS, SlidingWindow
+from tocsin.conformal.scorer import Floats, Mask
+from tocsin.detection.alarm_rate import Sizes
+from tocsin.detection.alignment import Alignment
+from tocsin.detection.nonconformity import code_of, sides_of
+from tocsin.detection.verdict import Verdicts
+from tocsin.forecasting.forecaster import Forecaster
+
+Rows = NDArray[np.intp]
+
+# How often the band is drawn anew, in observations. It moves slowly, and takes longer than a p-value.
+BAND_EVERY = 50
+# How many observations go through at once, at most, so that memory stays small.
+MOST_TOGETHER = 50
+NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
+
+
+@dataclass(frozen=True)
+class PipelineSettings:
+    """What a pipeline is made of; `Fleet` documents each and checks it."""
+
+    alarm_rate: float
+    forecaster: Forecaster | None
+    horizons: int
+    nonconformity: str
+    scaled: bool
+    light: bool
+    merge: str
+    merge_features: str
+    recalibrate: bool
+    learn: str
+    hold_below: float
+    hold_after: int
+    hold_most: int
+    hold_context: bool
+    refresh: int
+    learning_rate: float
+    sizes: Sizes
+
+
+@dataclass
+class _Found:
+    """What one pass over the scorers found, before anything is decided: of T observations of N signals."""
+
+    scores: Floats  # (T, all streams)
+    horizon_p: Floats  # (T, N, F, H)
+    feature_p: Floats  # (T, N, F)
+    merged: Floats  # (T, N)
+    second_scores: Floats  # (T, all signals)
+    p: Floats  # (T, N)
+    warm: Mask  # (T, N)
+
+
+class Pipeline:
+    """Forecasts, aligns, scores and merges the observations of `signals` signals with `features` features each.
+
+    Signals never look at each other. Whether they are given one observation at a time or a whole history makes no
+    difference to the numbers.
+    """
+
+    def __init__(self, signals: int, features: int, settings: PipelineSettings, threads: int) -> None:
+        self.signals, self.features, self.settings = signals, features, settings
+        self._kernels = _load_kernels()
+        self.horizons = 1 if settings.forecaster is None else settings.horizons
+        self.scored_horizons = 1 if settings.light else self.horizons
+        self._kind = code_of(settings.nonconformity)
+        if settings.forecaster is None:
+            self._kind = self._kernels.HIGH  # scores given from outside are taken as they are
+        self._shape = (signals, features, sides_of(settings.nonconformity), self.scored_horizons)
+        sizes = settings.sizes
+        self.scorer = W1ACAS(
+            math.prod(self._shape),
+            alpha_c=sizes.alpha_c,
+            window=sizes.window,
+            learning_rate=settings.learning_rate,
+            prior="extend",
+            threads=threads,
+        )
+        self.recalibration = (
+            SlidingWindow(signals, window=sizes.recalibration, dtype="float64") if settings.recalibrate else None
+        )
+        if settings.forecaster is not None:
+            series = signals * features
+            self._session = settings.forecaster.open(series, self.horizons + settings.refresh - 1)
+            self._medians = Alignment(series, self.horizons, settings.refresh)
+            self._spreads = Alignment(series, self.horizons, settings.refresh) if settings.scaled else None
+        self.seen = np.zeros(signals, dtype=np.int64)
+        self.scored = np.zeros(signals, dtype=np.int64)
+        self._strange = np.zeros(signals, dtype=np.int64)
+        self._quantiles = np.full(self._shape, np.inf)
+        self.smallest_warm = self._observations_to_resolve()
+        self._everything = np.arange(signals)
+        self._all_series = np.arange(signals * features)
+
+    def run(self, values: Floats, rows: Rows | None = None) -> Verdicts:
+        """Take `values[T, N, F]`, T observations of the signals `rows` (all of them if None)."""
+        rows = self._everything if rows is None else rows
+        values = np.where(np.isinf(values), np.nan, values)
+        parts: list[Verdicts] = []
+        first = 0
+        while first < values.shape[0] or not parts:
+            steps = self._steps_together(rows)
+            parts.append(self._run_together(values[first : first + steps], rows))
+            first += steps
+        return Verdicts.joined(parts)
+
+    def _steps_together(self, rows: Rows) -> int:
+        """How many observations can go through at once: up to where the band is drawn anew for some signal."""
+        if self.settings.learn == "hold":
+            return 1  # whether the next one is learned depends on this one's p
+        until_drawn = BAND_EVERY - self.seen[rows] % BAND_EVERY
+        return int(until_drawn.min(initial=MOST_TOGETHER))
+
+    def _run_together(self, values: Floats, rows: Rows) -> Verdicts:
+        settings = self.settings
+        due = rows[self.seen[rows] % BAND_EVERY == 0]
+        if due.size and values.shape[0]:
+            self._draw_band(due)
+        hides = settings.hold_context and settings.learn == "hold"
+        predicted, spread = self._expect(rows) if hides else self._issue(values, rows)
+        found, forecast, low, high = self._judge(values, predicted, spread, rows)
+        if settings.learn == "hold":
+            learned = self._learn_or_hold(found, rows)
+            if hides:
+                self._issue(np.where(learned[np.newaxis, :, np.newaxis], values, np.nan), rows)
+        self.seen[rows] += values.shape[0]
+        self.scored[rows] += np.count_nonzero(found.merged == found.merged, axis=0)
+        return Verdicts(
+            value=values,
+            p=found.p,
+            alarm=found.p < settings.alarm_rate,
+            forecast=forecast,
+            low=low,
+            high=high,
+            merged=found.merged,
+            feature_p=found.feature_p,
+            horizon_p=found.horizon_p,
+            warm=found.warm,
+        )
+
+    def _issue(self, values: Floats, rows: Rows) -> tuple[Floats, Floats]:
+        """Forecast from the values; returns what had been forecast for them, `(T, N, F, H)`, and its spread."""
+        steps, count, features = values.shape
+        shape = (steps, count, features, self.horizons)
+        if self.settings.forecaster is None:
+            return np.zeros(shape), NO_SPREAD
+        age = np.zeros((steps, count * features), dtype=np.int64)
+        if self.settings.refresh > 1:
+            ages = (self.seen[rows] + np.arange(steps)[:, np.newaxis]) % self.settings.refresh
+            age = np.repeat(ages, features, axis=1)
+        series = self._series(rows)
+        forecast = self._session.run(values.reshape(steps, -1), series, age == 0)
+        predicted = self._medians.push(forecast.median, age, series).reshape(shape)
+        if self._spreads is None:
+            return predicted, NO_SPREAD
+        quantiles = forecast.quantiles
+        if quantiles is None:
+            raise RuntimeError(f"forecaster {self.settings.forecaster!r} gave no quantiles although it names levels")
+        return predicted, self._spreads.push(quantiles[..., -1] - quantiles[..., 0], age, series).reshape(shape)
+
+    def _expect(self, rows: Rows) -> tuple[Floats, Floats]:
+        """What has been forecast for the next observation, `(1, N, F, H)`, and its spread, before it comes."""
+        series = self._series(rows)
+        shape = (1, rows.size, self.features, self.horizons)
+        spread = NO_SPREAD if self._spreads is None else self._spreads.next(series).reshape(shape)
+        return self._medians.next(series).reshape(shape), spread
+
+    def _series(self, rows: Rows) -> Rows:
+        if rows is self._everything:
+            return self._all_series
+        return (rows[:, np.newaxis] * self.features + np.arange(self.features)).reshape(-1)
+
+    def _judge(
+        self, values: Floats, predicted: Floats, spread: Floats, rows: Rows
+    ) -> tuple[_Found, Floats, Floats, Floats]:
+        """Score and merge; learned from, unless learning waits for what is found. Also the forecast and its band."""
+        settings = self.settings
+        learn = settings.learn != "hold"
+        steps = values.shape[0]
+        forecast, low, high = np.empty(values.shape), np.empty(values.shape), np.empty(values.shape)
+        scores = np.full((steps, *self._shape), np.nan)
+        self._kernels.judge(
+            values, predicted, spread, self._kind, settings.light, rows, self._quantiles, scores, forecast, low, high
+        )
+        if settings.forecaster is None:
+            forecast[...] = low[...] = np.nan
+        flat = scores.reshape(steps, -1)
+        p, rank = self.scorer.run_ranked(flat, learn)
+        shape = (steps, rows.size, self.features, self.scored_horizons)
+        horizon_p, horizon_rank = np.empty(shape), np.empty(shape)
+        feature_p, feature_rank = np.empty(shape[:3]), np.empty(shape[:3])
+        bound = np.empty(shape[:2])
+        self._kernels.gather(
+            p.reshape(scores.shape), rank.reshape(scores.shape), rows, horizon_p, horizon_rank, feature_p, feature_rank,
+            bound,
+        )  # fmt: skip
+        if settings.merge != "median" and self.scored_horizons > 1:
+            feature_p = MERGES[settings.merge](horizon_p)
+            feature_rank = MERGES[settings.merge](horizon_rank)
+        second_scores = np.full((steps, self.signals), np.nan)
+        if self.recalibration is None:
+            merged = self._merge_features(feature_p)
+            warm = self.scored[rows] + np.cumsum(merged == merged, axis=0) > self.smallest_warm
+            found = _Found(flat, horizon_p, feature_p, merged, second_scores, merged, warm)
+            return found, forecast, low, high
+        merged = self._merge_features(feature_rank)
+        warm = np.empty(merged.shape, dtype=np.bool_)
+        sizes = settings.sizes
+        self._kernels.settle(
+            merged, rows, self.scored, self.recalibration.learned, sizes.settled, sizes.believed, second_scores, warm
+        )
+        second = self.recalibration.run(second_scores, learn)
+        # Until the second scorer knows enough, the bound: a p-value whatever the dependence.
+        calibrated = np.where(warm, second if rows is self._everything else second[:, rows], bound)
+        return _Found(flat, horizon_p, feature_p, merged, second_scores, calibrated, warm), forecast, low, high
+
+    def _merge_features(self, values: Floats) -> Floats:
+        return MERGES[self.settings.merge_features](values) if self.features > 1 else values[..., 0]
+
+    def _learn_or_hold(self, found: _Found, rows: Rows) -> Mask:
+        """Learn from the one observation just scored, but where it is held back; returns where it was learned."""
+        settings = self.settings
+        p = found.p[0]
+        strange = p < settings.hold_below
+        run = np.where(strange, self._strange[rows] + 1, np.where(np.isnan(p), self._strange[rows], 0))
+        self._strange[rows] = run
+        held = strange & (run > settings.hold_after) & (run <= settings.hold_after + settings.hold_most)
+        learn = np.zeros(self.signals, dtype=np.bool_)
+        learn[rows] = ~held
+        self.scorer.run(found.scores, np.repeat(learn, self.scorer.streams // self.signals))
+        if self.recalibration is not None:
+            self.recalibration.run(found.second_scores, learn)
+        return np.asarray(~held)
+
+    def _observations_to_resolve(self) -> int:
+        """How many errors it takes until the merged value of equally strange horizons can be under the alarm rate."""
+        horizons, features = MERGES[self.settings.merge], MERGES[self.settings.merge_features]
+        least, most = 1, 2 * self.settings.sizes.window
+        while least < most:
+            middle = (least + most) // 2
+            smallest = np.full((self.features, self.scored_horizons), min(1.0, self._shape[2] / (1 + middle)))
+            if features(horizons(smallest)) < self.settings.alarm_rate:
+                most = middle
+            else:
+                least = middle + 1
+        return least
+
+    def _draw_band(self, rows: Rows) -> None:
+        """For each stream of these signals, find the largest score that does not alarm."""
+        level = np.full(rows.size, self.settings.alarm_rate)
+        if self.recalibration is not None:
+            known = self.recalibration.learned[rows] >= self.settings.sizes.believed
+            threshold = -self.recalibration.quantile(self.settings.alarm_rate, rows[known])
+            level[known] = np.clip(threshold, 1e-12, 1.0)
+        width = self.scorer.streams // self.signals
+        streams = (rows[:, np.newaxis] * width + np.arange(width)).reshape(-1)
+        # Under the smallest possible p-value there is only "larger than all before".
+        smallest = 1.0 / (1.0 + self.scorer.effective_size[streams])
+        levels = np.maximum(np.repeat(level / self._shape[2], width), smallest * (1.0 + 1e-9))
+        self._quantiles[rows] = self.scorer.quantile(np.minimum(levels, 1.0), streams).reshape(-1, *self._shape[1:])
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later verdicts depend on, as a tree of arrays."""
+        tree: dict[str, Any] = {name: array.copy() for name, array in self._arrays().items()}
+        tree["scorer"] = self.scorer.state()
+        if self.recalibration is not None:
+            tree["recalibration"] = self.recalibration.state()
+        for name, part in self._parts().items():
+            tree[name] = part.state()
+        return tree
+
+    def restore(self, tree: dict[str, Any]) -> None:
+        """Take over what `state()` gave, of a pipeline made in the same way."""
+        for name, own in self._arrays().items():
+            if tree[name].shape != own.shape or tree[name].dtype != own.dtype:
+                raise ValueError(f"{name} must be {own.dtype} of shape {own.shape}, got shape {tree[name].shape}")
+            own[...] = tree[name]
+        scorer = W1ACAS.from_state(tree["scorer"], threads=self.scorer.threads)
+        if repr(scorer) != repr(self.scorer):
+            raise ValueError(f"the saved scorer is {scorer!r}, not {self.scorer!r}")
+        self.scorer = scorer
+        if self.recalibration is not None:
+            recalibration = SlidingWindow.from_state(tree["recalibration"])
+            if repr(recalibration) != repr(self.recalibration):
+                raise ValueError(f"the saved second scorer is {recalibration!r}, not {self.recalibration!r}")
+            self.recalibration = recalibration
+        for name, part in self._parts().items():
+            part.restore(tree[name])
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {"seen": self.seen, "scored": self.scored, "strange": self._strange, "quantiles": self._quantiles}
+
+    def _parts(self) -> dict[str, Any]:
+        if self.settings.forecaster is None:
+            return {}
+        parts = {"session": self._session, "medians": self._medians}
+        return parts if self._spreads is None else {**parts, "spreads": self._spreads}
+
+
+def _load_kernels() -> ModuleType:
+    # numba takes a good part of a second to import: only who detects waits for it.
+    from tocsin.detection import kernels
+
+    return kernels

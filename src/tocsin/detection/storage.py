@@ -1,0 +1,108 @@
+"""Detectors in files: arrays and JSON in npz, never pickle."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.detection.fleet import Fleet
+from tocsin.forecasting import Forecaster, available_forecasters, make_forecaster
+
+FORMAT = 1
+_SETTINGS = (
+    "horizons", "nonconformity", "scaled", "light", "merge", "merge_features", "recalibrate", "learn", "hold_below",
+    "hold_after", "hold_most", "hold_context", "refresh", "learning_rate",
+)  # fmt: skip
+
+
+def fleet_state(fleet: Fleet, extra: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """Everything that `fleet` needs to go on later, and something more for JSON, as flat plain arrays."""
+    header = {
+        "format": FORMAT,
+        "signals": fleet.names,
+        "features": fleet.features,
+        "settings": {**fleet.given, **{name: getattr(fleet.settings, name) for name in _SETTINGS}},
+        "forecaster": _forecaster_header(fleet.settings.forecaster),
+        "incidents": fleet.log.state(),
+        "extra": extra,
+    }
+    tree = {"header": np.array(json.dumps(header, default=_time_to_json)), "audit": fleet.trail.counts.copy()}
+    return {**tree, **dict(_flat("pipeline", fleet.pipeline.state()))}
+
+
+def fleet_from_state(
+    arrays: Mapping[str, NDArray[Any]], *, forecaster: Forecaster | None, threads: int
+) -> tuple[Fleet, dict[str, Any]]:
+    """The fleet that `fleet_state` described, and what was said more."""
+    try:
+        header = json.loads(str(arrays["header"]), object_hook=_time_from_json)
+        if header["format"] != FORMAT:
+            raise ValueError(f"its format must be {FORMAT}, the version this release reads, got {header['format']!r}")
+        fleet = Fleet(
+            header["signals"],
+            header["features"],
+            **header["settings"],
+            forecaster=_forecaster_from_header(header["forecaster"], forecaster),
+            threads=threads,
+        )
+        fleet.pipeline.restore(_tree("pipeline", arrays))
+        if arrays["audit"].shape != fleet.trail.counts.shape or np.any(arrays["audit"] < 0):
+            raise ValueError("audit must hold counts for each signal")
+        fleet.trail.counts[...] = arrays["audit"]
+        fleet.log.restore(header["incidents"])
+        return fleet, header["extra"]
+    except (KeyError, IndexError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"this is not the state of a detector, or it is damaged: {error}") from error
+
+
+def _forecaster_header(forecaster: Forecaster | None) -> dict[str, Any] | None:
+    if forecaster is None:
+        return None
+    return {"name": forecaster.name, "parameters": forecaster.parameters()}
+
+
+def _forecaster_from_header(header: dict[str, Any] | None, given: Forecaster | None) -> Forecaster | None:
+    if given is not None:
+        if _forecaster_header(given) != header:
+            raise ValueError(f"forecaster must be the one that was saved, {header}, got {given!r}")
+        return given
+    if header is None:
+        return None
+    if header["name"] not in available_forecasters():
+        raise ValueError(f"forecaster {header['name']!r} does not go by a name here: give it as `forecaster`")
+    return make_forecaster(header["name"], header["parameters"])
+
+
+def _flat(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(f"{prefix}/{name}", value)
+        else:
+            yield f"{prefix}/{name}", np.asarray(value)
+
+
+def _tree(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for name, value in arrays.items():
+        path = name.split("/")
+        if path[0] != prefix:
+            continue
+        branch = tree
+        for part in path[1:-1]:
+            branch = branch.setdefault(part, {})
+        branch[path[-1]] = value
+    return tree
+
+
+def _time_to_json(value: Any) -> Any:
+    if isinstance(value, np.datetime64):
+        return {"datetime64[ns]": int(value.astype("datetime64[ns]").astype(np.int64))}
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"times must be numbers, datetimes or None to be saved, got {value!r}")
+
+
+def _time_from_json(value: dict[str, Any]) -> Any:
+    return np.datetime64(value["datetime64[ns]"], "ns") if value.keys() == {"datetime64[ns]"} else value

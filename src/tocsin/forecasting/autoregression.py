@@ -1,0 +1,114 @@
+"""Ridge regressions on the newest values, learned online."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin import checks
+from tocsin.forecasting.forecaster import Floats, Rows, Session, State
+from tocsin.forecasting.periodic import PeriodicSession, checked_period
+from tocsin.forecasting.stream import StreamForecaster, load_kernels
+
+
+class Autoregression(StreamForecaster):
+    """Forecasts every step ahead by a linear regression of its own on the newest values, learned as they come.
+
+    All of them share one matrix of products, so that an observation costs a few microseconds. Values count relative to
+    the last one: a constant signal is forecast exactly, and a shift of level moves the forecasts along. For a signal
+    whose period is longer than `lags`, the values one period before each step count too. Rows far larger than usual
+    are scaled down before they are learned, so that an anomaly does not spoil what follows. A missing value is filled
+    by what was forecast for it.
+
+    Parameters
+    ----------
+    lags : how many of the newest values each forecast uses.
+    period : in observations; None: found by autocorrelation while the signal warms up; 0: none.
+    memory : how many observations it learns from, roughly; older ones fade.
+    ridge : how many observations it takes to outweigh the first assumption, that nothing changes.
+    search : over how many observations a period is looked for; the longest that can be found is a third of it.
+
+    >>> import numpy as np
+    >>> wave = np.sin(np.arange(300) * 2 * np.pi / 25)
+    >>> Autoregression().forecast([wave], horizon=3).median.round(2)
+    array([[0.  , 0.25, 0.48]])
+    >>> np.sin(np.arange(300, 303) * 2 * np.pi / 25).round(2)
+    array([0.  , 0.25, 0.48])
+    """
+
+    name = "autoregression"
+
+    def __init__(
+        self, lags: int = 32, *, period: int | None = None, memory: int = 5000, ridge: float = 10.0, search: int = 4608
+    ) -> None:
+        self.lags = checks.integer("lags", lags, least=2, most=512)
+        self.period = checked_period(period)
+        self.memory = checks.integer("memory", memory, least=10, most=2**30)
+        self.ridge = checks.number("ridge", ridge, above=0, most=1e9)
+        self.search = checks.integer("search", search, least=320, most=2**20)
+
+    def open(self, series: int, horizon: int) -> Session:
+        return _AutoregressionSession(self, series, horizon)
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "lags": self.lags,
+            "period": self.period,
+            "memory": self.memory,
+            "ridge": self.ridge,
+            "search": self.search,
+        }
+
+
+class _AutoregressionSession(PeriodicSession):
+    def __init__(self, forecaster: Autoregression, series: int, horizon: int) -> None:
+        super().__init__(series, horizon, forecaster.period, forecaster.search, reach=forecaster.lags + horizon + 1)
+        self._kernels = load_kernels()
+        self._settings = (forecaster.lags, 1.0 - 1.0 / forecaster.memory, forecaster.ridge)
+        wide = forecaster.lags - 1 + (0 if forecaster.period == 0 else horizon)
+        self._missing = np.zeros(self._past.shape, dtype=np.bool_)
+        self._counters = np.zeros((self.series, self._kernels.COUNTERS), dtype=np.int64)
+        self._counters[:, self._kernels.PERIOD] = forecaster.period or 0
+        self._gram = np.zeros((self.series, wide, wide))
+        self._cross = np.zeros((self.series, wide, horizon))
+        self._totals = np.zeros((self.series, 2))
+        self._weights = np.zeros((self.series, wide, horizon))
+        self._issued = np.zeros((self.series, horizon))
+        self._scratch = np.zeros((wide + 2, max(wide, horizon)))
+
+    @property
+    def _seen(self) -> NDArray[np.int64]:
+        return self._counters[:, self._kernels.SEEN]
+
+    def _known(self, series: int, length: int) -> Floats:
+        return np.where(self._missing[series, :length], np.nan, self._past[series, :length])
+
+    def _advance(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_], median: Floats) -> None:
+        self._kernels.autoregression(
+            values, rows, wanted, self._past, self._missing, self._counters, *self._settings, self._gram, self._cross,
+            self._totals, self._weights, self._issued, self._scratch, median,
+        )  # fmt: skip
+
+    def _set_period(self, series: int, period: int | None) -> None:
+        if self._counters[series, self._kernels.PERIOD] == (period or 0):
+            return
+        self._counters[series, self._kernels.PERIOD] = period or 0
+        self._kernels.relearn(
+            series, self._past, self._missing, self._counters, *self._settings, self._gram, self._cross, self._totals,
+            self._weights, self._scratch,
+        )  # fmt: skip
+
+    def state(self) -> State:
+        return {name: getattr(self, f"_{name}").copy() for name in _ARRAYS}
+
+    def _restore(self, state: State) -> None:
+        kernels = self._kernels
+        counters, capacity = state["counters"], self._past.shape[1]
+        if not (np.all(counters >= 0) and np.all(counters[:, kernels.PERIOD] < capacity)):
+            raise ValueError(f"state['counters'] is damaged: it must hold counts, and periods under {capacity}")
+        for name in _ARRAYS:
+            getattr(self, f"_{name}")[...] = state[name]
+        super()._restore(state)
+
+
+_ARRAYS = ("past", "missing", "counters", "gram", "cross", "totals", "weights", "issued")

@@ -1,0 +1,145 @@
+"""The contract that every forecaster keeps."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tocsin import checks
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+State = dict[str, NDArray[Any]]
+
+MOST_SERIES = 2**31 - 1
+MOST_STEPS = 4096
+
+
+class Forecast(NamedTuple):
+    """What is expected of the steps that follow, nearest first.
+
+    `median` has the shape (..., horizon). `quantiles` has one axis more, ascending along it, one entry for each of the
+    forecaster's `levels`; None from a forecaster that gives medians only. NaN where nothing can be said yet.
+    """
+
+    median: Floats
+    quantiles: Floats | None = None
+
+
+class Session(ABC):
+    """A forecaster following `series` series, one observation of each at a time.
+
+    NaN is an observation that is missing: time goes on, nothing is learned from it. Memory does not grow, and a session
+    restored from its state goes on with exactly the numbers of one that was never interrupted.
+    """
+
+    def __init__(self, series: int, horizon: int) -> None:
+        self.series = checks.integer("series", series, least=1, most=MOST_SERIES)
+        self.horizon = checks.integer("horizon", horizon, least=1, most=MOST_STEPS)
+        self._all_rows = np.arange(self.series)
+
+    def push(self, values: ArrayLike, rows: Rows | None = None) -> Forecast:
+        """Take one observation of each series; returns their forecasts, `(series, horizon)`."""
+        forecast = self.run(np.asarray(values, dtype=np.float64)[np.newaxis], rows)
+        quantiles = None if forecast.quantiles is None else forecast.quantiles[0]
+        return Forecast(forecast.median[0], quantiles)
+
+    def run(self, values: ArrayLike, rows: Rows | None = None, wanted: NDArray[np.bool_] | None = None) -> Forecast:
+        """Take a history `values[T, N]`, as if by T calls of `push`; returns the forecasts, `(T, N, horizon)`.
+
+        Entry `[t, n]` is the forecast made after `values[t, n]`. `rows` names the series that the columns belong to,
+        each at most once; all others stay as they are. Where `wanted[t, n]` is false nobody will look at the forecast,
+        which may then be NaN.
+        """
+        table = checks.numbers("values", values)
+        rows = self._all_rows if rows is None else rows
+        if table.ndim != 2 or table.shape[1] != rows.size:
+            raise ValueError(
+                f"values must have shape (T, {rows.size}), a column for each series, got shape {table.shape}"
+            )
+        table[np.isinf(table)] = np.nan  # nothing can be forecast from an infinite value
+        if wanted is None:
+            wanted = np.ones(table.shape, dtype=np.bool_)
+        return self._run(table, rows, wanted)
+
+    @abstractmethod
+    def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
+        """`run`, with everything checked."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """Copies of all arrays that later forecasts depend on."""
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state()` gave, of a session opened in the same way."""
+        expected = self.state()
+        missing = sorted(expected.keys() - state.keys())
+        if missing:
+            raise ValueError(f"state must hold the arrays {sorted(expected)}, missing {missing}")
+        for name, wanted in expected.items():
+            got = np.asarray(state[name])
+            if got.shape != wanted.shape or got.dtype != wanted.dtype:
+                raise ValueError(
+                    f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, "
+                    f"got {got.dtype} of shape {got.shape}"
+                )
+        self._restore({name: np.asarray(state[name]) for name in expected})
+
+    @abstractmethod
+    def _restore(self, state: State) -> None:
+        """Take over arrays of the right names, shapes and types; refuse values that cannot have been written."""
+
+
+class Forecaster(ABC):
+    """Says what comes next.
+
+    There are two kinds. A `ContextForecaster` (pretrained models) reads the newest observations anew for every
+    forecast and keeps nothing. A `StreamForecaster` learns as it goes along. Both can be used in both ways: `forecast`
+    for contexts given whole, `open` to follow series observation by observation.
+    """
+
+    #: The name it goes by in commands and files.
+    name: ClassVar[str]
+    #: The extra that brings the libraries it needs, or None.
+    extra: ClassVar[str | None] = None
+    #: The levels of the quantiles that it gives, ascending; empty where it gives medians only.
+    levels: tuple[float, ...] = ()
+
+    @abstractmethod
+    def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:
+        """Forecast the next `horizon` steps of each context, `(contexts, horizon)`.
+
+        Contexts may differ in length and may hold NaN for what is missing.
+        """
+
+    @abstractmethod
+    def open(self, series: int, horizon: int) -> Session:
+        """Start to follow `series` series."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The arguments, as JSON can hold them, that make this forecaster again."""
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
+        return f"{type(self).__name__}({given})"
+
+
+def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
+    """The contexts, each a fresh one-dimensional array without infinities; a single one is a list of one."""
+    if isinstance(contexts, np.ndarray) and contexts.ndim == 1 and contexts.dtype.kind in "biuf":
+        contexts = [contexts]
+    if not isinstance(contexts, Sequence | np.ndarray):
+        raise TypeError(f"contexts must be a sequence of sequences of numbers, got {type(contexts).__name__}")
+    arrays = []
+    for index, context in enumerate(contexts):
+        array = checks.numbers(f"contexts[{index}]", context)
+        if array.ndim != 1:
+            raise ValueError(f"contexts[{index}] must have one dimension, got shape {array.shape}")
+        array[np.isinf(array)] = np.nan
+        arrays.append(array)
+    if not arrays:
+        raise ValueError("contexts must hold at least one context, got none")
+    return arrays

@@ -1,0 +1,96 @@
+"""Every forecaster by its name, those of other packages included."""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import Any
+
+from tocsin.forecasting.forecaster import Forecaster
+
+ENTRY_POINTS = "tocsin.forecasters"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One forecaster that can be asked for by name: where it is, what it does and what it needs."""
+
+    name: str
+    target: str
+    about: str
+    extra: str | None = None
+    #: The modules that the extra brings.
+    modules: tuple[str, ...] = ()
+    #: Arguments that have no default.
+    required: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The modules that are not installed."""
+        return tuple(module for module in self.modules if find_spec(module) is None)
+
+    def load(self) -> type[Forecaster]:
+        """The class itself."""
+        module, _, name = self.target.partition(":")
+        loaded = getattr(importlib.import_module(module), name)
+        if not (isinstance(loaded, type) and issubclass(loaded, Forecaster)):
+            raise TypeError(f"forecaster {self.name!r} must be a subclass of tocsin.Forecaster, got {loaded!r}")
+        return loaded
+
+
+_HERE = "tocsin.forecasting"
+_MODEL = ("model",)
+BUILT_IN = (
+    Entry("autoregression", f"{_HERE}.autoregression:Autoregression",
+          "ridge regressions on the newest values and the last period, learned online"),
+    Entry("last-value", f"{_HERE}.last_value:LastValue", "nothing changes"),
+    Entry("seasonal-naive", f"{_HERE}.seasonal_naive:SeasonalNaive", "this period is like the last one"),
+    Entry("exponential-smoothing", f"{_HERE}.exponential_smoothing:ExponentialSmoothing", "a smoothed level goes on"),
+    Entry("stats", f"{_HERE}.statistical:StatsForecaster",
+          "AutoETS, AutoTheta, AutoARIMA and others of statsforecast, fitted anew for every forecast",
+          "stats", ("statsforecast",)),
+    Entry("chronos", f"{_HERE}.chronos:ChronosForecaster", "Chronos-Bolt, Chronos-2 and Chronos, pretrained",
+          "chronos", ("torch", "chronos"), _MODEL),
+    Entry("ttm", f"{_HERE}.ttm:TTMForecaster", "Tiny Time Mixers, pretrained",
+          "ttm", ("torch", "tsfm_public"), _MODEL),
+    Entry("flowstate", f"{_HERE}.flowstate:FlowStateForecaster", "FlowState, pretrained",
+          "ttm", ("torch", "tsfm_public"), _MODEL),
+    Entry("tirex", f"{_HERE}.tirex:TiRexForecaster", "TiRex, pretrained (NXAI community licence)",
+          "tirex", ("torch", "tirex"), _MODEL),
+)  # fmt: skip
+
+
+def available_forecasters() -> dict[str, Entry]:
+    """Every forecaster by its name: the built-in ones, and those that other packages offer by entry point.
+
+    A package offers one with `[project.entry-points."tocsin.forecasters"]` and a line `name = "module:Class"`. A
+    built-in name cannot be taken.
+    """
+    entries = {entry.name: entry for entry in BUILT_IN}
+    for point in entry_points(group=ENTRY_POINTS):
+        about = f"offered by {point.dist.name if point.dist else point.module}"
+        entries.setdefault(point.name, Entry(point.name, point.value, about))
+    return entries
+
+
+def make_forecaster(name: str, options: Mapping[str, Any] | None = None) -> Forecaster:
+    """The forecaster of that name, made with these arguments.
+
+    >>> make_forecaster("seasonal-naive", {"period": 24})
+    SeasonalNaive(period=24, search=4608)
+    """
+    entries = available_forecasters()
+    if name not in entries:
+        raise ValueError(f"forecaster must be one of {', '.join(map(repr, entries))}, got {name!r}")
+    entry = entries[name]
+    if entry.missing:
+        raise ImportError(f"forecaster {name!r} needs {', '.join(entry.missing)}: pip install 'tocsin[{entry.extra}]'")
+    given = dict(options or {})
+    absent = [argument for argument in entry.required if argument not in given]
+    if absent:
+        raise ValueError(f"forecaster {name!r} needs the argument {', '.join(map(repr, absent))}, got {given!r}")
+    try:
+        return entry.load()(**given)
+    except TypeError as error:
+        raise TypeError(f"forecaster {name!r} does not take {given!r}: {error}") from error

@@ -1,0 +1,78 @@
+"""The forecast that this period is like the last one."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin import checks
+from tocsin.forecasting.forecaster import Floats, Rows, Session, State
+from tocsin.forecasting.periodic import PeriodicSession, checked_period
+from tocsin.forecasting.stream import StreamForecaster, load_kernels
+
+# How many periods back it looks for a value that is not missing.
+PERIODS_BACK = 3
+
+
+class SeasonalNaive(StreamForecaster):
+    """Forecasts the value one period before; where that is missing, the one two or three periods before.
+
+    Parameters
+    ----------
+    period : in observations. None: found by autocorrelation while the signal warms up; until then, and for signals
+        without a period, it forecasts the last value.
+    search : over how many observations the period is looked for; the longest that can be found is a third of it.
+
+    >>> SeasonalNaive(period=3).forecast([[1.0, 2.0, 3.0, 1.5, 2.5]], horizon=4).median
+    array([[3. , 1.5, 2.5, 3. ]])
+    """
+
+    name = "seasonal-naive"
+
+    def __init__(self, period: int | None = None, search: int = 4608) -> None:
+        self.period = checked_period(period)
+        self.search = checks.integer("search", search, least=320, most=2**20)
+
+    def open(self, series: int, horizon: int) -> Session:
+        return _SeasonalSession(series, horizon, self.period, self.search)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"period": self.period, "search": self.search}
+
+
+class _SeasonalSession(PeriodicSession):
+    def __init__(self, series: int, horizon: int, period: int | None, search: int) -> None:
+        super().__init__(series, horizon, period, search, reach=(PERIODS_BACK - 1) * (period or 0) + 1)
+        self._kernels = load_kernels()
+        self._count = np.zeros(self.series, dtype=np.int64)
+        self._period = np.full(self.series, period or 0, dtype=np.int64)
+        self._last = np.full(self.series, np.nan)
+
+    @property
+    def _seen(self) -> NDArray[np.int64]:
+        return self._count
+
+    def _advance(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_], median: Floats) -> None:
+        self._kernels.seasonal(values, rows, self._past, self._count, self._period, self._last, median)
+
+    def _set_period(self, series: int, period: int | None) -> None:
+        self._period[series] = period or 0
+
+    def state(self) -> State:
+        return {
+            "past": self._past.copy(),
+            "count": self._count.copy(),
+            "period": self._period.copy(),
+            "last": self._last.copy(),
+        }
+
+    def _restore(self, state: State) -> None:
+        if not np.all(state["count"] >= 0):
+            raise ValueError("state['count'] is damaged: it must hold counts of zero or more")
+        if not np.all((state["period"] >= 0) & (state["period"] <= self._past.shape[1])):
+            raise ValueError(f"state['period'] is damaged: it must hold periods up to {self._past.shape[1]}")
+        self._past[...] = state["past"]
+        self._count[...] = state["count"]
+        self._period[...] = state["period"]
+        self._last[...] = state["last"]
+        super()._restore(state)

@@ -1,0 +1,136 @@
+"""Lines of a stream, good and bad."""
+
+import numpy as np
+import pytest
+
+from tests.data.tables import write
+from tocsin.data import DataError, LineError, LineParser, Observation, read_signals
+
+
+def parse(lines, *arguments, **options):
+    parser = LineParser(*arguments, **options)
+    return [observation for line in lines if (observation := parser.parse(line)) is not None]
+
+
+def same(left, right):
+    return (left.id, left.time) == (right.id, right.time) and np.array_equal(left.values, right.values, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["1.5\n", "2\r\n"], [(None, None, (1.5,)), (None, None, (2.0,))]),
+        (["1.5, 2", "3 4", "5\t6", "7;NA", "8,"], [(None, None, pair) for pair in
+            [(1.5, 2.0), (3.0, 4.0), (5.0, 6.0), (7.0, np.nan), (8.0, np.nan)]]),
+        (["nan", "1"], [(None, None, (np.nan,)), (None, None, (1.0,))]),
+        (["# a pump", "", "time,id,a,b,note", "1,x,2,3,ok", "2,y,,5,ok"],
+            [("x", 1.0, (2.0, 3.0)), ("y", 2.0, (np.nan, 5.0))]),
+        (["2024-01-01T00:00:00Z,1.5", "2024-01-01T00:01:00Z,2"],
+            [(None, np.datetime64("2024-01-01"), (1.5,)), (None, np.datetime64("2024-01-01T00:01"), (2.0,))]),
+        (["1700000000 5"], [(None, None, (1700000000.0, 5.0))]),
+        (["\ufefftime;v", "1700000000;5"], [(None, np.datetime64("2023-11-14T22:13:20"), (5.0,))]),
+        (['{"id": 7, "time": 1700000000, "value": 1.2}', '{"id": "b", "time": 1700000060, "value": null}'],
+            [("7", np.datetime64("2023-11-14T22:13:20"), (1.2,)),
+             ("b", np.datetime64("2023-11-14T22:14:20"), (np.nan,))]),
+        (['{"a": null, "b": 2, "text": "x"}', '{"b": 3, "a": 1, "text": "y", "more": "z"}'],
+            [(None, None, (np.nan, 2.0)), (None, None, (1.0, 3.0))]),
+    ],
+)  # fmt: skip
+def test_formats_are_told_by_the_first_line(lines, expected):
+    found = parse(lines)
+    assert len(found) == len(expected)
+    assert all(same(left, Observation(*right)) for left, right in zip(found, expected, strict=True))
+
+
+def test_given_columns():
+    lines = ["when,name,a,b", "5,x,1,2"]
+    assert parse(lines, time="when", values=["b", "a"], id="name") == [Observation("x", 5.0, (2.0, 1.0))]
+    assert parse(lines, "csv", values="b") == [Observation(None, None, (2.0,))]
+    assert parse(['{"t": 5, "id": 3, "v": 1}'], values=["id"]) == [Observation(None, None, (3.0,))]
+    assert parse(["1,2,3"], "plain", time="1") == [Observation(None, 1.0, (2.0, 3.0))]
+    assert parse(["03/04/24,1"], "csv", time="1", time_format="%d/%m/%y")[0].time == np.datetime64("2024-04-03")
+
+
+def test_features_and_lines_are_known():
+    parser = LineParser()
+    assert parser.features is None
+    parser.parse("a,b")
+    assert parser.features is None
+    parser.parse("1,2")
+    assert parser.features == ("a", "b")
+    assert parser.line == 2
+    single = LineParser()
+    single.parse("5")
+    assert single.features == ("value",)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "message"),
+    [
+        (["1,2"], "1", r"line 2: 1 fields, but there were 2 at first: '1'"),
+        (["1"], "abc", r"line 2: column value: 'abc' is not a finite number; accepted: a number, or null"),
+        (["1"], "inf", r"line 2: column value: 'inf' is not a finite number"),
+        (["time,a", "1,2"], "x,3", r"line 3: column time: 'x' is not a time; accepted: ISO 8601, a date or a number"),
+        (["time,a", "2024-01-01,2"], ",3", r"line 3: column time: '' is not a time"),
+        (["id,a", "x,2"], ",3", r"line 3: column id: an id is needed, got ''"),
+        (["id,a", "x,2"], "x,3,4", r"line 3: 3 fields, but there were 2"),
+        (["a,b", "1,2"], f'1,"{"x" * 200_000}"', r"line 3: field larger than field limit"),
+        (['{"a": 1}'], "{", r"line 2: Expecting property name"),
+        (['{"a": 1}'], "[1]", r"line 2: a JSON object is needed, not '\[1\]'"),
+        (['{"a": 1, "b": 2}'], '{"a": 1}', r"line 2: no b; every line must hold a, b"),
+        (['{"a": 1}'], '{"a": 1, "b": 2}', r"line 2: b besides a, which were all at first"),
+        (['{"a": 1}'], '{"a": "x"}', r"line 2: column a: 'x' is not a finite number"),
+        (['{"a": 1}'], '{"a": true}', r"line 2: column a: True is not a finite number"),
+        (['{"time": 1, "a": 1}'], '{"a": 1}', r"line 2: column time: None is not a time"),
+        (['{"id": "x", "a": 1}'], '{"a": 1}', r"line 2: column id: an id is needed, got None"),
+    ],
+)
+def test_a_bad_line_is_named_and_the_next_is_read(good, bad, message):
+    parser = LineParser()
+    for line in good:
+        parser.parse(line)
+    features = parser.features
+    with pytest.raises(LineError, match=message) as caught:
+        parser.parse(bad)
+    assert isinstance(caught.value, DataError)
+    assert parser.features == features
+    again = parser.parse(good[-1])
+    assert again is not None
+    assert parser.line == len(good) + 2
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "message"),
+    [
+        (["a,b", "x,y"], {}, r"line 2: no number, but at least one is needed"),
+        (['{"a": "x"}'], {}, r"line 1: no number"),
+        (["a,b", "1,2"], {"values": "c"}, r"line 2: the line has no column 'c' \(given as values\)"),
+        (["a,b", "1,2"], {"time": "bb"}, r"did you mean 'b'"),
+        (["time,b", "01/02/2024,2"], {}, r"line 2: times such as '01/02/2024' can be read .* give time_format"),
+        (["time,b", "foo,2"], {}, r"line 2: column time: 'foo' is not a time"),
+        (["5"], {"format": "jsonl"}, r"line 1: a JSON object is needed, not '5'"),
+    ],
+)  # fmt: skip
+def test_a_first_line_that_settles_nothing(first, options, message):
+    parser = LineParser(**options)
+    for line in first[:-1]:
+        assert parser.parse(line) is None
+    with pytest.raises(LineError, match=message):
+        parser.parse(first[-1])
+    assert parser.features is None
+
+
+def test_wrong_format():
+    with pytest.raises(ValueError, match="format must be one of 'auto', 'csv', 'jsonl', 'plain', got 'xml'"):
+        LineParser("xml")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_stream_reads_what_a_file_does(tmp_path, suffix):
+    times = [f"2024-01-01T00:{minute:02d}:00+01:00" for minute in range(30)]
+    table = {"time": times, "a": [i / 7 for i in range(30)], "b": [None if i % 4 == 1 else i for i in range(30)]}
+    path = write(tmp_path / f"x.{suffix}", table)
+    (signal,) = read_signals(path)
+    observations = parse(path.read_text().splitlines())
+    assert np.array_equal([observation.time for observation in observations], signal.times)
+    assert np.array_equal([observation.values for observation in observations], signal.values, equal_nan=True)
