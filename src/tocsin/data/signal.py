@@ -1,6 +1,6 @@
 """One monitored series, as it was read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,3 +38,9 @@ class Signal:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def piece(self, first: int, last: int) -> "Signal":
+        """The observations from `first` up to `last`."""
+        part = slice(first, last)
+        times = None if self.times is None else self.times[part]
+        return replace(self, times=times, values=self.values[part], lines=self.lines[part])

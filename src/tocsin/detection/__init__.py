@@ -1,11 +1,13 @@
 """Values in, verdicts out: detectors, alarms, incidents."""
 
 from tocsin.detection.audit import Audit
+from tocsin.detection.batch import SignalResult, detect_signal, detect_signals
 from tocsin.detection.detector import Detector, ResolutionWarning, verdict_columns
 from tocsin.detection.fleet import Fleet
 from tocsin.detection.incidents import Incident
 from tocsin.detection.nonconformity import NONCONFORMITIES
 from tocsin.detection.verdict import Verdict, Verdicts
+from tocsin.detection.watching import Watch
 
 __all__ = [
     "NONCONFORMITIES",
@@ -14,7 +16,11 @@ __all__ = [
     "Fleet",
     "Incident",
     "ResolutionWarning",
+    "SignalResult",
     "Verdict",
     "Verdicts",
+    "Watch",
+    "detect_signal",
+    "detect_signals",
     "verdict_columns",
 ]

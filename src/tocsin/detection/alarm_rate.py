@@ -9,7 +9,7 @@ from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
-_BUDGET = re.compile(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(?:/|\s+per\s+)\s*([a-z]+?)s?\s*$")
+_BUDGET = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*(?:/|\s+per\s+)\s*([a-z]+?)s?\s*$")
 
 # The scorer that makes p-values of merged ones compares with this many times 1/alarm_rate: enough to be exact on
 # average although neighbouring observations resemble each other, few enough to follow a signal that changes.

@@ -175,15 +175,19 @@ class Detector:
                 f"signal {signal.name!r} must have {len(self.features)} features like the detector, "
                 f"got {len(signal.features)}: {', '.join(signal.features)}"
             )
+        self.warn_if_short(signal)
+        return self.run(signal.values, signal.times)
+
+    def warn_if_short(self, signal: Signal) -> None:
+        """Warn if the signal has too few observations for the alarm rate."""
         if self.observations + len(signal) < self.warm_up:
             warnings.warn(
                 f"signal {signal.name!r} has {self.observations + len(signal)} observations, but an alarm rate of "
                 f"{self.alarm_rate:.3g} needs {self.warm_up} before p-values are calibrated: until then they are "
                 "bounds, and there may be no alarm at all",
                 ResolutionWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self.run(signal.values, signal.times)
 
     def save(self, file: File) -> None:
         """Write everything needed to go on later to a file (npz, never pickle), in one step or not at all."""
@@ -215,10 +219,13 @@ class Detector:
         return detector
 
 
-def verdict_columns(signal: Signal, verdicts: Verdicts) -> dict[str, NDArray[Any]]:
-    """The verdicts on one signal as columns of a table, those that belong to a feature with its name."""
+def verdict_columns(signal: Signal, verdicts: Verdicts, first: int = 0) -> dict[str, NDArray[Any]]:
+    """The verdicts on one signal as columns of a table, those that belong to a feature with its name.
+
+    Where the signal has no times, observations are numbered, from `first` on.
+    """
     columns: dict[str, Any] = {}
-    columns["time"] = np.arange(len(signal)) if signal.times is None else signal.times
+    columns["time"] = first + np.arange(len(signal)) if signal.times is None else signal.times
     single = len(signal.features) == 1
     for name in ("value", "forecast", "low", "high"):
         for index, feature in enumerate(signal.features):

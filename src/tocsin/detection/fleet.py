@@ -1,6 +1,7 @@
 """Detectors of many signals that share their settings, run as one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal import MERGES, Guarantee
-from tocsin.data import parse_duration
+from tocsin.data import parse_duration, parse_time
 from tocsin.detection.alarm_rate import parse_alarm_rate, sizes
 from tocsin.detection.audit import Audit, AuditTrail
 from tocsin.detection.incidents import Incident, IncidentLog
@@ -32,6 +33,7 @@ class Fleet:
     interval : the time between two observations ("5min", a timedelta, or a number of seconds).
     forecaster : what says what comes next: a `Forecaster`, or the name of one; None if the values given are
         nonconformity scores already (any detector's score, larger is stranger).
+    forecaster_options : arguments for a forecaster that is given by its name.
     horizons : how many steps ahead is forecast; every observation is judged by as many forecasts.
     nonconformity : "absolute" error, "signed" (both sides apart), only "high" or only "low" values.
     scaled : divide errors by the spread of the forecaster's own quantiles.
@@ -63,6 +65,7 @@ class Fleet:
         alarm_rate: float | str = 0.01,
         interval: Any = None,
         forecaster: Forecaster | str | None = DEFAULT_FORECASTER,
+        forecaster_options: Mapping[str, Any] | None = None,
         horizons: int = 15,
         nonconformity: str = "absolute",
         scaled: bool = False,
@@ -90,7 +93,11 @@ class Fleet:
         rate = parse_alarm_rate(alarm_rate, self.interval)
         if window is not None:
             window = checks.integer("window", window, least=250, most=2**16)
-        chosen = make_forecaster(forecaster) if isinstance(forecaster, str) else forecaster
+        if forecaster_options and not isinstance(forecaster, str):
+            raise ValueError(
+                f"forecaster_options={forecaster_options!r} need the name of a forecaster, got {forecaster!r}"
+            )
+        chosen = make_forecaster(forecaster, forecaster_options) if isinstance(forecaster, str) else forecaster
         if chosen is not None and not isinstance(chosen, Forecaster):
             raise TypeError(f"forecaster must be a Forecaster, the name of one, or None, got {forecaster!r}")
         settings = PipelineSettings(
@@ -117,7 +124,7 @@ class Fleet:
         self._check_together(settings)
         self.settings = settings
         self.given = {
-            "alarm_rate": alarm_rate,
+            "alarm_rate": alarm_rate if isinstance(alarm_rate, str) else rate,
             "interval": self.interval,
             "window": window,
             "gap": gap,
@@ -187,11 +194,11 @@ class Fleet:
         `rows` are the indices of the signals that the values belong to, each at most once, all of them if None. Of
         all others no time passes. The verdicts have one step.
         """
-        table = np.asarray(values)
+        table = checks.numbers("values", values)
         return self.run(table[np.newaxis], rows=rows, times=None if times is None else np.asarray(times)[np.newaxis])
 
     def run(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
-        """Take a history, `(T, S)` or `(T, S, F)`, as if by T calls of `update`; `times` has the shape (T, S)."""
+        """Take a history, `(T, S)` or `(T, S, F)`, as if by T calls of `update`; `times`, dates or numbers, has the shape (T, S)."""
         chosen = self._everything if rows is None else self._rows(rows)
         table = checks.numbers("values", values)
         count = len(self.features)
@@ -202,8 +209,7 @@ class Fleet:
                 f"values must have shape (T, {chosen.size}, {count}), times, signals and features, got "
                 f"shape {np.shape(values)}"
             )
-        if times is not None and np.shape(times) != table.shape[:2]:
-            raise ValueError(f"times must have shape {table.shape[:2]}, got {np.shape(times)}")
+        times = None if times is None else _times(times, table.shape[:2])
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         verdicts = self.pipeline.run(table, chosen)
         exceeds = verdicts.alarm.copy()
@@ -276,9 +282,26 @@ def _names(argument: str, given: int | Sequence[str], singular: str) -> list[str
 
 
 def _seconds(interval: Any) -> float:
-    if isinstance(interval, (int, float)) and not isinstance(interval, bool):
+    if isinstance(interval, Real) and not isinstance(interval, (bool, np.bool_)):
         return checks.number("interval", interval, above=0, most=1e12)
-    return float(parse_duration(interval) / np.timedelta64(1, "s"))
+    try:
+        return float(parse_duration(interval) / np.timedelta64(1, "s"))
+    except ValueError as error:
+        raise ValueError(f"interval must be a number of seconds or a length of time: {error}") from None
+
+
+def _times(times: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Times as datetime64 or numbers, whatever kind of dates they came as."""
+    array = np.asarray(times)
+    if array.shape != shape:
+        raise ValueError(f"times must have shape {shape}, got {array.shape}")
+    if array.dtype.kind in "iufM":
+        return array
+    try:
+        moments = [parse_time(time) for time in array.flat]
+    except ValueError as error:
+        raise ValueError(f"times must be dates or numbers: {error}") from None
+    return np.array(moments).reshape(shape)
 
 
 def _truth(name: str, value: Any) -> bool:
@@ -288,4 +311,7 @@ def _truth(name: str, value: Any) -> bool:
 
 
 def _not_negative(name: str, value: Any) -> float:
-    return 0.0 if value == 0 else checks.number(name, value, above=0, most=1e300)
+    try:
+        return checks.number(name, value, above=-1e-300, most=1e300)
+    except ValueError:
+        raise ValueError(f"{name} must be a number >= 0 and <= 1e300, got {value!r}") from None

@@ -113,7 +113,7 @@ def gather(
     p: Array, rank: Array, rows: Array, horizon_p: Array, horizon_rank: Array, feature_p: Array, feature_rank: Array,
     bound: Array,
 ) -> None:  # fmt: skip
-    """From p-values and ranks `[T, S, F, sides, H]` those of the signals `rows`, with their sides joined, `[T, N, F, H]`.
+    """From p-values and ranks `[T, S, F, sides, H]` those of the signals `rows`, sides joined, `[T, N, F, H]`.
 
     Also the medians over the horizons of both, `[T, N, F]`; and `bound[T, N]`, a p-value of the signal whatever the
     dependence: of each feature twice the median over the horizons, of those the smallest times their number.
@@ -128,7 +128,7 @@ def gather(
             for f in range(features):
                 for h in range(horizons):
                     one, fine = p[t, signal, f, 0, h], rank[t, signal, f, 0, h]
-                    if two_sided:
+                    if two_sided and not np.isnan(one):  # the smaller of 1 and NaN would be 1
                         one = min(1.0, 2.0 * min(one, p[t, signal, f, 1, h]))
                         fine = min(1.0, 2.0 * min(fine, rank[t, signal, f, 1, h]))
                     horizon_p[t, n, f, h], horizon_rank[t, n, f, h] = one, fine

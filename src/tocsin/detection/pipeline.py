@@ -105,14 +105,23 @@ class Pipeline:
     def run(self, values: Floats, rows: Rows | None = None) -> Verdicts:
         """Take `values[T, N, F]`, T observations of the signals `rows` (all of them if None)."""
         rows = self._everything if rows is None else rows
+        if values.size == 0:
+            return self._nothing(*values.shape[:2])
         values = np.where(np.isinf(values), np.nan, values)
         parts: list[Verdicts] = []
         first = 0
-        while first < values.shape[0] or not parts:
+        while first < values.shape[0]:
             steps = self._steps_together(rows)
             parts.append(self._run_together(values[first : first + steps], rows))
             first += steps
         return Verdicts.joined(parts)
+
+    def _nothing(self, steps: int, count: int) -> Verdicts:
+        """The verdicts on no observations at all."""
+        shape = (steps, count, self.features, self.scored_horizons)
+        one, no = np.empty(shape[:2]), np.empty(shape[:2], dtype=np.bool_)
+        each = np.empty(shape[:3])
+        return Verdicts(each, one, no, each, each, each, one, each, np.empty(shape), no)
 
     def _steps_together(self, rows: Rows) -> int:
         """How many observations can go through at once: up to where the band is drawn anew for some signal."""
@@ -124,7 +133,7 @@ class Pipeline:
     def _run_together(self, values: Floats, rows: Rows) -> Verdicts:
         settings = self.settings
         due = rows[self.seen[rows] % BAND_EVERY == 0]
-        if due.size and values.shape[0]:
+        if due.size:
             self._draw_band(due)
         hides = settings.hold_context and settings.learn == "hold"
         predicted, spread = self._expect(rows) if hides else self._issue(values, rows)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.forecasting.forecaster import Floats, Rows, Session, State
+from tocsin.forecasting.forecaster import MOST_STEPS, Floats, Rows, Session, State, check_saved
 from tocsin.forecasting.periodic import PeriodicSession, checked_period
 from tocsin.forecasting.stream import StreamForecaster, load_kernels
 
@@ -62,6 +62,7 @@ class Autoregression(StreamForecaster):
 
 class _AutoregressionSession(PeriodicSession):
     def __init__(self, forecaster: Autoregression, series: int, horizon: int) -> None:
+        horizon = checks.integer("horizon", horizon, least=1, most=MOST_STEPS)
         super().__init__(series, horizon, forecaster.period, forecaster.search, reach=forecaster.lags + horizon + 1)
         self._kernels = load_kernels()
         self._settings = (forecaster.lags, 1.0 - 1.0 / forecaster.memory, forecaster.ridge)
@@ -102,10 +103,11 @@ class _AutoregressionSession(PeriodicSession):
         return {name: getattr(self, f"_{name}").copy() for name in _ARRAYS}
 
     def _restore(self, state: State) -> None:
-        kernels = self._kernels
-        counters, capacity = state["counters"], self._past.shape[1]
-        if not (np.all(counters >= 0) and np.all(counters[:, kernels.PERIOD] < capacity)):
-            raise ValueError(f"state['counters'] is damaged: it must hold counts, and periods under {capacity}")
+        counters = state["counters"]
+        self._check_saved("counters", counters, counters[:, self._kernels.PERIOD])
+        check_saved("past", not np.isinf(state["past"]).any(), "finite numbers or NaN")
+        for name in ("gram", "cross", "totals", "weights", "issued"):
+            check_saved(name, np.isfinite(state[name]).all(), "finite numbers")
         for name in _ARRAYS:
             getattr(self, f"_{name}")[...] = state[name]
         super()._restore(state)

@@ -7,7 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.forecasting.forecaster import MOST_STEPS, Floats, Forecast, Forecaster, Rows, Session, State, as_contexts
+from tocsin.forecasting.forecaster import (
+    MOST_STEPS,
+    Floats,
+    Forecast,
+    Forecaster,
+    Rows,
+    Session,
+    State,
+    as_contexts,
+    check_saved,
+)
 
 
 class ContextForecaster(Forecaster):
@@ -57,7 +67,8 @@ class ContextForecaster(Forecaster):
         known = np.flatnonzero(~np.isnan(padded).all(axis=1))
         for first in range(0, known.size, self.batch_size):
             batch = known[first : first + self.batch_size]
-            part = self._predict(padded[batch], horizon)
+            used = np.flatnonzero(~np.isnan(padded[batch]).all(axis=0))
+            part = self._predict(padded[batch, used[0] :], horizon)
             forecast.median[batch] = part.median
             if forecast.quantiles is not None and part.quantiles is not None:
                 # A network may let neighbouring quantiles cross by a little.
@@ -87,10 +98,7 @@ class _BufferSession(Session):
             contexts = np.lib.stride_tricks.sliding_window_view(history, length, axis=1)[:, 1:]
             steps, columns = np.nonzero(wanted[first : first + block.shape[0]])
             if steps.size:
-                # One context after the other, without NaN columns that a call alone would not have had either.
-                chosen = contexts[columns, steps]
-                used = np.flatnonzero(~np.isnan(chosen).all(axis=0))
-                part = self._forecaster._forecast_padded(chosen[:, used[0] if used.size else -1 :], self.horizon)
+                part = self._forecaster._forecast_padded(contexts[columns, steps], self.horizon)
                 forecast.median[first + steps, columns] = part.median
                 if forecast.quantiles is not None:
                     forecast.quantiles[first + steps, columns] = part.quantiles
@@ -101,6 +109,5 @@ class _BufferSession(Session):
         return {"newest": self._newest.copy()}
 
     def _restore(self, state: State) -> None:
-        if np.isinf(state["newest"]).any():
-            raise ValueError("state['newest'] is damaged: it must hold finite numbers or NaN")
+        check_saved("newest", not np.isinf(state["newest"]).any(), "finite numbers or NaN")
         self._newest[...] = state["newest"]

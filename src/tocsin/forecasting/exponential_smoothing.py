@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.forecasting.forecaster import Floats, Forecast, Rows, Session, State
+from tocsin.forecasting.forecaster import Floats, Forecast, Rows, Session, State, check_saved
 from tocsin.forecasting.stream import StreamForecaster, load_kernels
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -55,7 +55,8 @@ class _SmoothingSession(Session):
         return {"levels": self._levels.copy(), "errors": self._errors.copy()}
 
     def _restore(self, state: State) -> None:
-        if not np.all(state["errors"] >= 0):
-            raise ValueError("state['errors'] is damaged: it must hold numbers of zero or more")
+        errors = state["errors"]
+        check_saved("errors", np.all((errors >= 0) & (errors < np.inf)), "finite numbers of zero or more")
+        check_saved("levels", not np.isinf(state["levels"]).any(), "finite numbers or NaN")
         self._levels[...] = state["levels"]
         self._errors[...] = state["errors"]

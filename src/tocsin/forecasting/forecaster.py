@@ -15,6 +15,8 @@ State = dict[str, NDArray[Any]]
 
 MOST_SERIES = 2**31 - 1
 MOST_STEPS = 4096
+# Beyond this a value counts as infinite: differences and sums of such values would be.
+LARGEST = 1e300
 
 
 class Forecast(NamedTuple):
@@ -31,8 +33,9 @@ class Forecast(NamedTuple):
 class Session(ABC):
     """A forecaster following `series` series, one observation of each at a time.
 
-    NaN is an observation that is missing: time goes on, nothing is learned from it. Memory does not grow, and a session
-    restored from its state goes on with exactly the numbers of one that was never interrupted.
+    NaN is an observation that is missing: time goes on, nothing is learned from it. An infinite one is taken as
+    missing. Memory does not grow, and a session restored from its state goes on with exactly the numbers of one that
+    was never interrupted.
     """
 
     def __init__(self, series: int, horizon: int) -> None:
@@ -42,7 +45,11 @@ class Session(ABC):
 
     def push(self, values: ArrayLike, rows: Rows | None = None) -> Forecast:
         """Take one observation of each series; returns their forecasts, `(series, horizon)`."""
-        forecast = self.run(np.asarray(values, dtype=np.float64)[np.newaxis], rows)
+        row = checks.numbers("values", values)
+        count = self.series if rows is None else np.size(rows)
+        if row.shape != (count,):
+            raise ValueError(f"values must have shape ({count},), one for each series, got shape {row.shape}")
+        forecast = self.run(row[np.newaxis], rows)
         quantiles = None if forecast.quantiles is None else forecast.quantiles[0]
         return Forecast(forecast.median[0], quantiles)
 
@@ -54,15 +61,27 @@ class Session(ABC):
         which may then be NaN.
         """
         table = checks.numbers("values", values)
-        rows = self._all_rows if rows is None else rows
+        rows = self._all_rows if rows is None else self._checked_rows(rows)
         if table.ndim != 2 or table.shape[1] != rows.size:
             raise ValueError(
                 f"values must have shape (T, {rows.size}), a column for each series, got shape {table.shape}"
             )
-        table[np.isinf(table)] = np.nan  # nothing can be forecast from an infinite value
-        if wanted is None:
-            wanted = np.ones(table.shape, dtype=np.bool_)
-        return self._run(table, rows, wanted)
+        wanted = np.ones(table.shape, dtype=np.bool_) if wanted is None else np.asarray(wanted)
+        if wanted.dtype != np.bool_ or wanted.shape != table.shape:
+            raise ValueError(
+                f"wanted must be true or false for each of values, shape {table.shape}, "
+                f"got {wanted.dtype} of shape {wanted.shape}"
+            )
+        return self._run(without_infinities(table), rows, np.ascontiguousarray(wanted))
+
+    def _checked_rows(self, rows: ArrayLike) -> Rows:
+        """The argument `rows`; a wrong one would have the compiled loops write into memory that is not theirs."""
+        array = np.asarray(rows)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise TypeError(f"rows must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
+        if array.size and not (array.min() >= 0 and array.max() < self.series and np.unique(array).size == array.size):
+            raise ValueError(f"rows must be different numbers from 0 to {self.series - 1}, got {array!r}")
+        return np.ascontiguousarray(array, dtype=np.intp)
 
     @abstractmethod
     def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
@@ -74,6 +93,8 @@ class Session(ABC):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state()` gave, of a session opened in the same way."""
+        if not isinstance(state, Mapping):
+            raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
         expected = self.state()
         missing = sorted(expected.keys() - state.keys())
         if missing:
@@ -127,19 +148,30 @@ class Forecaster(ABC):
         return f"{type(self).__name__}({given})"
 
 
+def without_infinities(values: Floats) -> Floats:
+    """The same array, NaN in the place of what is infinite or close to it: nothing can be forecast from that."""
+    values[np.abs(values) > LARGEST] = np.nan
+    return values
+
+
+def check_saved(name: str, good: bool | np.bool_, accepted: str) -> None:
+    """Refuse an array of a state that no session can have written."""
+    if not good:
+        raise ValueError(f"state[{name!r}] is damaged: it must hold {accepted}")
+
+
 def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     """The contexts, each a fresh one-dimensional array without infinities; a single one is a list of one."""
     if isinstance(contexts, np.ndarray) and contexts.ndim == 1 and contexts.dtype.kind in "biuf":
         contexts = [contexts]
-    if not isinstance(contexts, Sequence | np.ndarray):
-        raise TypeError(f"contexts must be a sequence of sequences of numbers, got {type(contexts).__name__}")
+    if not isinstance(contexts, Sequence | np.ndarray) or (isinstance(contexts, np.ndarray) and contexts.ndim == 0):
+        raise TypeError(f"contexts must be a sequence of sequences of numbers, got {contexts!r}")
     arrays = []
     for index, context in enumerate(contexts):
         array = checks.numbers(f"contexts[{index}]", context)
         if array.ndim != 1:
             raise ValueError(f"contexts[{index}] must have one dimension, got shape {array.shape}")
-        array[np.isinf(array)] = np.nan
-        arrays.append(array)
+        arrays.append(without_infinities(array))
     if not arrays:
         raise ValueError("contexts must hold at least one context, got none")
     return arrays

@@ -23,8 +23,8 @@ SIZE_RATE = 0.01
 SOLVE_EVERY = 16
 EARLY_ROWS = 64
 SOLVE_EVERY_EARLY = 4
-# What is known before the first row, counted in rows: nothing changes.
-PRIOR_ROWS = 10.0
+# Squares of values beyond this, or of values closer to 0 than its inverse, would leave the range of doubles.
+LEARNABLE = 1e140
 
 # Columns of an autoregression's counters.
 SEEN = 0  # observations, missing ones included
@@ -46,25 +46,31 @@ def last_value(values: Array, rows: Array, last: Array, median: Array) -> None:
 
 
 @_exact
-def seasonal(values: Array, rows: Array, past: Array, seen: Array, period: Array, last: Array, median: Array) -> None:
+def seasonal(
+    values: Array, rows: Array, periods_back: int, past: Array, seen: Array, period: Array, last: Array, median: Array
+) -> None:
     """Forecast the newest value that stands a whole number of periods before; the last value where there is none."""
     capacity = past.shape[1]
     for n in range(rows.shape[0]):
         series = rows[n]
         ring = past[series]
         for t in range(values.shape[0]):
+            if seen[series] == 0 and np.isnan(values[t, n]):
+                median[t, n, :] = np.nan  # nothing was ever seen: the series has not begun
+                continue
             ring[seen[series] % capacity] = values[t, n]
             if not np.isnan(values[t, n]):
                 last[series] = values[t, n]
             seen[series] += 1
             now = seen[series]
+            oldest = max(0, now - periods_back * period[series])
             for step in range(median.shape[2]):
                 found = last[series]
                 if period[series] > 0:
                     at = now + step - period[series]
                     while at >= now:
                         at -= period[series]
-                    while at >= max(0, now - capacity):
+                    while at >= oldest:
                         if not np.isnan(ring[at % capacity]):
                             found = ring[at % capacity]
                             break
@@ -138,8 +144,8 @@ def _learn_row(
     size = _fill_row(ring, now, lags, count[PERIOD], horizon, x)
     for i in range(size):
         largest = max(largest, abs(x[i]))
-    if not largest < np.inf:
-        return
+    if not 1.0 / LEARNABLE < largest < LEARNABLE:
+        return  # nothing moved, or not within the range of doubles
     shrink = 1.0
     if totals[1] > 0.0 and largest > LARGE_ROW * totals[1]:
         shrink = LARGE_ROW * totals[1] / largest
@@ -190,7 +196,7 @@ def _refit(count: Array, lags: int, ridge: float, gram: Array, cross: Array, tot
     trace = 0.0
     for i in range(size):
         trace += gram[i, i]
-    if trace > 0.0:
+    if trace > 1.0 / LEARNABLE**2:
         variance = trace / (size * totals[0])
         _solve(gram, cross, size, ridge * variance + 1e-9 * trace, factor, weights)
 
@@ -265,6 +271,8 @@ def autoregression(
                         y[step] += x[i] * weights[series, i, step]
             for step in range(horizon):
                 y[step] += ring[now % capacity]
+                if not abs(y[step]) < np.inf:
+                    y[step] = ring[now % capacity]
                 median[t, n, step] = y[step]
             if count[GAP] == 0:
                 for step in range(horizon):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.forecasting.forecaster import Floats, Forecast, Rows, Session, State
+from tocsin.forecasting.forecaster import Floats, Forecast, Rows, Session, State, check_saved
 from tocsin.forecasting.stream import StreamForecaster, load_kernels
 
 
@@ -40,4 +40,5 @@ class _LastValueSession(Session):
         return {"last": self._last.copy()}
 
     def _restore(self, state: State) -> None:
+        check_saved("last", not np.isinf(state["last"]).any(), "finite numbers or NaN")
         self._last[...] = state["last"]

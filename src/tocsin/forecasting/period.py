@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tocsin import checks
-from tocsin.forecasting.forecaster import Floats
+from tocsin.forecasting.forecaster import Floats, without_infinities
 
 # A peak of the autocorrelation counts as a period if it is this high, rises this much above the lowest value before
 # it, and comes back after another period with at least this share of its height.
@@ -29,14 +29,14 @@ def find_period(values: ArrayLike) -> int | None:
     array = checks.numbers("values", values)
     if array.ndim != 1:
         raise ValueError(f"values must have one dimension, got shape {array.shape}")
-    array[np.isinf(array)] = np.nan
+    without_infinities(array)
     most = array.size // 3
     if most < 3 or np.isfinite(array).sum() < array.size / 2:
         return None
     correlation = _autocorrelation(array, 2 * most)
     if correlation is None:
         return None
-    lags = np.arange(2, most)
+    lags = np.arange(2, most + 1)
     peaks = lags[(correlation[lags] >= correlation[lags - 1]) & (correlation[lags] > correlation[lags + 1])]
     lowest = np.minimum.accumulate(correlation)
     peaks = peaks[(correlation[peaks] >= HIGH) & (correlation[peaks] - lowest[peaks] >= RISE)]
@@ -52,7 +52,7 @@ def _autocorrelation(values: Floats, most: int) -> Floats | None:
     at = np.flatnonzero(there)
     known = values[at]
     scale = np.max(np.abs(known - known[0]))
-    if not 0 < scale < np.inf:
+    if scale == 0:
         return None
     known = (known - known[0]) / scale
     slope, intercept = np.polyfit(at - at.mean(), known, 1)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.forecasting.forecaster import Floats, Forecast, Rows, Session, State
+from tocsin.forecasting.forecaster import Floats, Forecast, Rows, Session, State, check_saved
 from tocsin.forecasting.period import find_period
 
 MOST_PERIOD = 2**20
@@ -15,9 +15,11 @@ NEVER = 2**62
 
 def checked_period(period: int | None) -> int | None:
     """The argument `period` of a forecaster: None to look for one, 0 for none, or a number of observations."""
-    if period in (None, 0):
-        return period
-    return checks.integer("period", period, least=2, most=MOST_PERIOD)
+    if period is None:
+        return None
+    if checks.integer("period", period, least=0, most=MOST_PERIOD) == 1:
+        raise ValueError(f"period must be None, 0 or an integer from 2 to {MOST_PERIOD}, got {period!r}")
+    return int(period)
 
 
 class PeriodicSession(Session):
@@ -29,6 +31,7 @@ class PeriodicSession(Session):
 
     def __init__(self, series: int, horizon: int, period: int | None, search: int, reach: int) -> None:
         super().__init__(series, horizon)
+        self._given, self._most_period = period, search // 3
         self._stops = [] if period is not None else [search >> k for k in range(5, -1, -1)]
         # How many observations of each series may come, at least, before one of the stops.
         self._left = np.full(self.series, self._stops[0] if self._stops else NEVER)
@@ -55,7 +58,7 @@ class PeriodicSession(Session):
     def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
         median = np.empty((*values.shape, self.horizon))
         step = 0
-        while step < values.shape[0]:
+        while step < values.shape[0] and rows.size:
             until = min(values.shape[0], step + int(self._left[rows].min()))
             self._advance(values[step:until], rows, wanted[step:until], median[step:until])
             self._left[rows] -= until - step
@@ -73,6 +76,15 @@ class PeriodicSession(Session):
 
     def _until_stop(self, seen: int) -> int:
         return next((stop - seen for stop in self._stops if stop > seen), NEVER)
+
+    def _check_saved(self, name: str, counts: NDArray[np.int64], periods: NDArray[np.int64]) -> None:
+        """Refuse counts and periods that would lead outside of the arrays."""
+        check_saved(name, np.all((counts >= 0) & (counts < NEVER)), "counts of zero or more")
+        if self._given is None:
+            good, accepted = (periods >= 0) & (periods <= self._most_period), f"periods up to {self._most_period}"
+        else:
+            good, accepted = periods == self._given, f"the period {self._given}"
+        check_saved(name, np.all(good), accepted)
 
     def _restore(self, state: State) -> None:
         self._left[:] = [self._until_stop(int(seen)) for seen in self._seen]

@@ -33,7 +33,7 @@ class Entry:
     def load(self) -> type[Forecaster]:
         """The class itself."""
         module, _, name = self.target.partition(":")
-        loaded = getattr(importlib.import_module(module), name)
+        loaded = getattr(importlib.import_module(module), name, None)
         if not (isinstance(loaded, type) and issubclass(loaded, Forecaster)):
             raise TypeError(f"forecaster {self.name!r} must be a subclass of tocsin.Forecaster, got {loaded!r}")
         return loaded
@@ -70,7 +70,8 @@ def available_forecasters() -> dict[str, Entry]:
     entries = {entry.name: entry for entry in BUILT_IN}
     for point in entry_points(group=ENTRY_POINTS):
         about = f"offered by {point.dist.name if point.dist else point.module}"
-        entries.setdefault(point.name, Entry(point.name, point.value, about))
+        target = point.value.partition("[")[0].strip()  # what stands in brackets are extras
+        entries.setdefault(point.name, Entry(point.name, target, about))
     return entries
 
 
@@ -90,7 +91,8 @@ def make_forecaster(name: str, options: Mapping[str, Any] | None = None) -> Fore
     absent = [argument for argument in entry.required if argument not in given]
     if absent:
         raise ValueError(f"forecaster {name!r} needs the argument {', '.join(map(repr, absent))}, got {given!r}")
+    kind = entry.load()
     try:
-        return entry.load()(**given)
+        return kind(**given)
     except TypeError as error:
         raise TypeError(f"forecaster {name!r} does not take {given!r}: {error}") from error

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.forecasting.forecaster import Floats, Rows, Session, State
+from tocsin.forecasting.forecaster import Floats, Rows, Session, State, check_saved
 from tocsin.forecasting.periodic import PeriodicSession, checked_period
 from tocsin.forecasting.stream import StreamForecaster, load_kernels
 
@@ -53,7 +53,7 @@ class _SeasonalSession(PeriodicSession):
         return self._count
 
     def _advance(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_], median: Floats) -> None:
-        self._kernels.seasonal(values, rows, self._past, self._count, self._period, self._last, median)
+        self._kernels.seasonal(values, rows, PERIODS_BACK, self._past, self._count, self._period, self._last, median)
 
     def _set_period(self, series: int, period: int | None) -> None:
         self._period[series] = period or 0
@@ -67,10 +67,10 @@ class _SeasonalSession(PeriodicSession):
         }
 
     def _restore(self, state: State) -> None:
-        if not np.all(state["count"] >= 0):
-            raise ValueError("state['count'] is damaged: it must hold counts of zero or more")
-        if not np.all((state["period"] >= 0) & (state["period"] <= self._past.shape[1])):
-            raise ValueError(f"state['period'] is damaged: it must hold periods up to {self._past.shape[1]}")
+        self._check_saved("count", state["count"], self._period)
+        self._check_saved("period", self._count, state["period"])
+        for name in ("past", "last"):
+            check_saved(name, not np.isinf(state[name]).any(), "finite numbers or NaN")
         self._past[...] = state["past"]
         self._count[...] = state["count"]
         self._period[...] = state["period"]

@@ -1,60 +1,18 @@
-"""The `tocsin` command: parses, calls, prints."""
+"""`tocsin simulate`: how calibrated each method is, where the truth is known."""
 
-import importlib.util
-import io
 import os
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tocsin import __version__
+from tocsin.cli.application import app, console, progress, require_matplotlib, whole_number
 from tocsin.evaluation import METHODS, SCENARIOS, simulation, simulation_report
-
-app = typer.Typer(
-    name="tocsin",
-    help="Alarms on signals whose threshold is the false-alarm rate.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
 
 T = TypeVar("T")
 
 SIZE = "--realisations, --length"
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"tocsin {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None: ...
-
-
-def _whole_number(least: int, most: int = 10**9) -> Callable[[str], int]:
-    """A parser of options that, unlike the built-in one, says what it was given."""
-
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            raise typer.BadParameter(f"{text!r} is not a whole number from {least} to {most}.")
-        return value
-
-    return parse
 
 
 def _chosen(option: str, names: list[str] | None, known: Mapping[str, T]) -> list[T]:
@@ -76,18 +34,18 @@ def simulate(
         typer.Option(metavar="NAME", help=f"A method to run; repeatable. Default: all, {', '.join(METHODS)}."),
     ] = None,
     realisations: Annotated[
-        int, typer.Option(parser=_whole_number(1), metavar="INTEGER", help="Independent repetitions of each scenario.")
+        int, typer.Option(parser=whole_number(1), metavar="INTEGER", help="Independent repetitions of each scenario.")
     ] = 15,
     length: Annotated[
         int | None,
         typer.Option(
-            parser=_whole_number(200),
+            parser=whole_number(200),
             metavar="INTEGER",
             help="Observations of each realisation. Default: the scenario's own.",
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(parser=_whole_number(0), metavar="INTEGER", help="Seed of the random numbers.")
+        int, typer.Option(parser=whole_number(0), metavar="INTEGER", help="Seed of the random numbers.")
     ] = 0,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for simulation.csv and simulation.png.")] = Path(
         "simulation"
@@ -96,17 +54,15 @@ def simulate(
     threads: Annotated[
         int | None,
         typer.Option(
-            parser=_whole_number(1, 1024), metavar="INTEGER", help="Threads to use. Default: one for each core."
+            parser=whole_number(1, 1024), metavar="INTEGER", help="Threads to use. Default: one for each core."
         ),
     ] = None,
 ) -> None:
     """Score simulated errors whose true p-values are known, and show how calibrated each method is."""
     scenarios = _chosen("--scenario", scenario, SCENARIOS)
     methods = _chosen("--method", method, METHODS)
-    if plot and importlib.util.find_spec("matplotlib") is None:
-        raise typer.BadParameter(
-            "drawing needs matplotlib: pip install 'tocsin[plot]', or give --no-plot.", param_hint="--plot"
-        )
+    if plot:
+        require_matplotlib("--plot")
     numbers, picture = out / "simulation.csv", out / "simulation.png"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -116,14 +72,7 @@ def simulate(
     except OSError as error:
         raise typer.BadParameter(f"cannot write to {out}: {error}.", param_hint="--out") from error
 
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
+    with progress() as bar:
         task = bar.add_task("starting", total=simulation.steps(scenarios, methods, length))
         runs = simulation.simulate(
             scenarios,
@@ -142,17 +91,9 @@ def simulate(
     simulation_report.write_csv(results, numbers, seed=seed)
     if plot:
         simulation_report.draw_figure(results, picture)
-    console = _console()
-    console.print(simulation_report.summary_table(results))
-    console.print(simulation_report.decile_table(results))
-    console.print(f"numbers: {numbers}")
+    screen = console()
+    screen.print(simulation_report.summary_table(results))
+    screen.print(simulation_report.decile_table(results))
+    screen.print(f"numbers: {numbers}")
     if plot:
-        console.print(f"picture: {picture}")
-
-
-def _console() -> Console:
-    """Standard output; wide enough for every table where it is not a terminal, so that no column is cut."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a plain ASCII output shows ? for what it cannot say
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=140)
+        screen.print(f"picture: {picture}")
