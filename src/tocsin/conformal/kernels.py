@@ -168,21 +168,28 @@ def rank_share(past: Array, weights: Array, above: float, score: float) -> float
     """By which share to lower the p-value of `score` so that scores with the same p-value are told apart.
 
     `above` is the weight of the past scores that are at least `score`. Between two of them a p-value is constant, and
-    above the largest it is the smallest possible, however far above. What is left open, a weight of 1, is divided by
-    where the score lies between its neighbours, or by how far it lies beyond the largest. Times this share, p-values
-    are about uniform at any scale, whatever the number of past scores. They no longer are p-values.
+    above the largest it is the smallest possible, however far above. What is left open is divided by where the score
+    lies between its neighbours, or by how far it lies beyond the largest: there a weight of 1, and between two scores
+    that of the higher one, so that shares never let a larger score have the larger rank. Times this share, p-values are
+    about uniform at any scale, whatever the number of past scores. They no longer are p-values. Ties keep theirs.
     """
-    higher, lower = np.inf, -np.inf
+    higher, lower, width = np.inf, -np.inf, 1.0
     for lag in range(past.shape[0]):
         if weights[lag] > 0:
             if past[lag] > score:
-                higher = min(higher, np.float64(past[lag]))
+                if past[lag] < higher:
+                    higher, width = np.float64(past[lag]), 0.0
+                if past[lag] == higher:
+                    width += np.float64(weights[lag])
             else:
                 lower = max(lower, np.float64(past[lag]))
     if lower == score or lower == -np.inf:
         return 1.0
-    part = (higher - score) / (higher - lower) if higher < np.inf else _beyond(past, weights, lower, score)
-    return (above + part) / (above + 1.0)
+    if higher == np.inf:
+        return (above + _beyond(past, weights, lower, score)) / (above + 1.0)
+    # Halved, because the distance between two doubles may be more than a double can hold.
+    part = (0.5 * higher - 0.5 * score) / (0.5 * higher - 0.5 * lower)
+    return (above + 1.0 - min(width, 1.0) * (1.0 - part)) / (above + 1.0)
 
 
 @_exact

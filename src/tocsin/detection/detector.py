@@ -7,10 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.data import LONGEST_GAP, Signal, frame_like, missing_steps, parse_time, signals_from_frame
 from tocsin.detection.audit import Audit
-from tocsin.detection.fleet import Fleet
+from tocsin.detection.fleet import Fleet, as_times
 from tocsin.detection.incidents import Incident
 from tocsin.detection.verdict import Verdict, Verdicts
 from tocsin.forecasting import Forecaster
@@ -107,14 +108,9 @@ class Detector:
         count = len(self.features)
         if count == 1 and type(value) is float:  # the usual case, and the fast one
             return np.array([[[value]]])
-        given = np.array(np.nan if value is None else value, dtype=object)
-        given = given.reshape(1) if given.ndim == 0 else given
-        if given.shape != (count,):
+        row = checks.numbers("value", np.nan if value is None else value)
+        if row.shape != (count,) and not (row.ndim == 0 and count == 1):
             raise ValueError(f"value must be {count} number{'s' if count > 1 else ''}, one a feature, got {value!r}")
-        try:
-            row = np.array([np.nan if one is None else one for one in given], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"value must be numbers, NaN or None, got {value!r}") from None
         return row.reshape(1, 1, count)
 
     def _pass_gap(self, moment: Any) -> None:
@@ -140,12 +136,16 @@ class Detector:
 
         `times` are taken as they are: gaps in them are not filled. `detect` and `tocsin.data` do that.
         """
-        table = np.asarray(values)
-        table = table.reshape(table.shape[0], 1, -1) if table.ndim in (1, 2) else table
-        column = None if times is None else np.asarray(times).reshape(-1, 1)
-        verdicts = self.fleet.run(table, times=column)
+        table = checks.numbers("values", values)
+        table = table[:, np.newaxis] if table.ndim == 1 else table
+        if table.ndim != 2 or table.shape[1] != len(self.features):
+            raise ValueError(
+                f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(values)}"
+            )
+        column = None if times is None else as_times(times, table.shape[:1])
+        verdicts = self.fleet.run(table[:, np.newaxis], times=None if column is None else column[:, np.newaxis])
         if column is not None and column.size:
-            self._last_time = column[-1, 0]
+            self._last_time = column[-1]
         return verdicts
 
     def detect(
@@ -214,8 +214,11 @@ class Detector:
         """The detector that `state()` described."""
         from tocsin.detection.storage import fleet_from_state
 
+        fleet, memory = fleet_from_state(state, forecaster=forecaster, threads=threads)
+        if len(fleet.names) != 1 or "time" not in memory:
+            raise ValueError(f"this is the state of a fleet of {len(fleet.names)} signals: load it with Fleet.load")
         detector = cls.__new__(cls)
-        detector._take(*fleet_from_state(state, forecaster=forecaster, threads=threads))
+        detector._take(fleet, memory)
         return detector
 
 

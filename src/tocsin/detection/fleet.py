@@ -198,7 +198,10 @@ class Fleet:
         return self.run(table[np.newaxis], rows=rows, times=None if times is None else np.asarray(times)[np.newaxis])
 
     def run(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
-        """Take a history, `(T, S)` or `(T, S, F)`, as if by T calls of `update`; `times`, dates or numbers, has the shape (T, S)."""
+        """Take a history, `(T, S)` or `(T, S, F)`, as if by T calls of `update`.
+
+        `times`, dates or numbers, has the shape (T, S).
+        """
         chosen = self._everything if rows is None else self._rows(rows)
         table = checks.numbers("values", values)
         count = len(self.features)
@@ -209,7 +212,7 @@ class Fleet:
                 f"values must have shape (T, {chosen.size}, {count}), times, signals and features, got "
                 f"shape {np.shape(values)}"
             )
-        times = None if times is None else _times(times, table.shape[:2])
+        times = None if times is None else as_times(times, table.shape[:2])
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         verdicts = self.pipeline.run(table, chosen)
         exceeds = verdicts.alarm.copy()
@@ -290,7 +293,7 @@ def _seconds(interval: Any) -> float:
         raise ValueError(f"interval must be a number of seconds or a length of time: {error}") from None
 
 
-def _times(times: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+def as_times(times: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Times as datetime64 or numbers, whatever kind of dates they came as."""
     array = np.asarray(times)
     if array.shape != shape:
@@ -311,7 +314,8 @@ def _truth(name: str, value: Any) -> bool:
 
 
 def _not_negative(name: str, value: Any) -> float:
-    try:
-        return checks.number(name, value, above=-1e-300, most=1e300)
-    except ValueError:
-        raise ValueError(f"{name} must be a number >= 0 and <= 1e300, got {value!r}") from None
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 <= value <= 1e300:
+        return float(value)
+    raise (ValueError if isinstance(value, Real) else TypeError)(
+        f"{name} must be a number >= 0 and <= 1e300, got {value!r}"
+    )

@@ -1,7 +1,7 @@
 """Alarms that belong together."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -70,22 +70,26 @@ class IncidentLog:
         busy = alarms.any(axis=0)
         if self._open:
             busy = busy | np.isin(rows, list(self._open))
-        for column in np.flatnonzero(busy):
-            signal = int(rows[column])
-            for step in np.flatnonzero(alarms[:, column]):
-                number = int(numbers[step, column])
-                self._close_before(signal, number)
-                time = number if times is None else times[step, column]
-                self._alarm(signal, verdicts, int(step), int(column), number, time)
-            self._close_before(signal, int(numbers[-1, column]) + 1)
+        over: list[tuple[int, int, Incident]] = []
+        for column in map(int, np.flatnonzero(busy)):
+            signal, first = int(rows[column]), int(numbers[0, column])
+            for step in map(int, np.flatnonzero(alarms[:, column])):
+                over += [(at - first, column, incident) for at, incident in self._close_before(signal, first + step)]
+                time = first + step if times is None else times[step, column]
+                self._alarm(signal, verdicts, step, column, first + step, time)
+            after = first + len(alarms)
+            over += [(at - first, column, incident) for at, incident in self._close_before(signal, after)]
+        # In the order in which they would have ended had the observations come one by one.
+        self._closed.extend(incident for _, _, incident in sorted(over, key=lambda one: one[:2]))
 
-    def _close_before(self, signal: int, number: int) -> None:
+    def _close_before(self, signal: int, number: int) -> Iterator[tuple[int, Incident]]:
+        """End what the observation `number` can no longer belong to: with which observation it was over, and what."""
         incident = self._open.get(signal)
         if incident is not None and number - incident.last > self.gap + 1:
             del self._open[signal]
             incident.open = False
             if incident.duration >= self.min_duration:
-                self._closed.append(incident)
+                yield incident.last + self.gap + 1, incident
 
     def _alarm(self, signal: int, verdicts: Verdicts, step: int, column: int, number: int, time: Any) -> None:
         p, merged = float(verdicts.p[step, column]), float(verdicts.merged[step, column])
@@ -109,7 +113,7 @@ class IncidentLog:
 
     def incidents(self, signal: int | None = None) -> list[Incident]:
         """The incidents that are over and then those that are not, long enough to be told of."""
-        going_on = [incident for incident in self._open.values() if incident.duration >= self.min_duration]
+        going_on = [incident for _, incident in sorted(self._open.items()) if incident.duration >= self.min_duration]
         return [
             incident
             for incident in (*self._closed, *going_on)
@@ -119,7 +123,7 @@ class IncidentLog:
     def state(self) -> dict[str, Any]:
         """Everything, in types that JSON knows but for times."""
         return {
-            "open": {str(signal): asdict(incident) for signal, incident in self._open.items()},
+            "open": {str(signal): asdict(incident) for signal, incident in sorted(self._open.items())},
             "closed": [asdict(incident) for incident in self._closed],
         }
 

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin import checks
+from tocsin.conformal.scorer import MOST_THREADS
 from tocsin.detection.fleet import Fleet
 from tocsin.forecasting import Forecaster, available_forecasters, make_forecaster
 
@@ -36,24 +39,36 @@ def fleet_from_state(
     arrays: Mapping[str, NDArray[Any]], *, forecaster: Forecaster | None, threads: int
 ) -> tuple[Fleet, dict[str, Any]]:
     """The fleet that `fleet_state` described, and what was said more."""
-    try:
+    threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
+    with _damage_told():
         header = json.loads(str(arrays["header"]), object_hook=_time_from_json)
         if header["format"] != FORMAT:
             raise ValueError(f"its format must be {FORMAT}, the version this release reads, got {header['format']!r}")
+        known = header["forecaster"]
+        if known is not None and not isinstance(known["parameters"], dict):
+            raise ValueError(f"a forecaster must have parameters, got {known!r}")
+    chosen = _forecaster_from_header(known, forecaster)  # a wrong one is no damage of the file
+    with _damage_told():
         fleet = Fleet(
-            header["signals"],
-            header["features"],
-            **header["settings"],
-            forecaster=_forecaster_from_header(header["forecaster"], forecaster),
-            threads=threads,
-        )
+            header["signals"], header["features"], **header["settings"], forecaster=chosen, threads=threads
+        )  # fmt: skip
         fleet.pipeline.restore(_tree("pipeline", arrays))
-        if arrays["audit"].shape != fleet.trail.counts.shape or np.any(arrays["audit"] < 0):
+        counts, audit = fleet.trail.counts, arrays["audit"]
+        if audit.shape != counts.shape or audit.dtype != counts.dtype or np.any(audit < 0):
             raise ValueError("audit must hold counts for each signal")
-        fleet.trail.counts[...] = arrays["audit"]
+        counts[...] = audit
         fleet.log.restore(header["incidents"])
-        return fleet, header["extra"]
-    except (KeyError, IndexError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        return fleet, dict(header["extra"])
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    """Says of everything that a damaged state can lead to that it is damaged."""
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(f"this is not the state of a detector, or it is damaged: {error} is missing") from error
+    except (IndexError, AttributeError, OverflowError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"this is not the state of a detector, or it is damaged: {error}") from error
 
 
@@ -65,7 +80,7 @@ def _forecaster_header(forecaster: Forecaster | None) -> dict[str, Any] | None:
 
 def _forecaster_from_header(header: dict[str, Any] | None, given: Forecaster | None) -> Forecaster | None:
     if given is not None:
-        if _forecaster_header(given) != header:
+        if json.loads(json.dumps(_forecaster_header(given))) != header:
             raise ValueError(f"forecaster must be the one that was saved, {header}, got {given!r}")
         return given
     if header is None:

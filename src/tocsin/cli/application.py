@@ -1,0 +1,109 @@
+"""What all commands of `tocsin` share."""
+
+import importlib.util
+import io
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from tocsin import __version__
+
+app = typer.Typer(
+    name="tocsin",
+    help="Alarms on signals whose threshold is the false-alarm rate.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Exit(IntEnum):
+    """The exit codes of all commands."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    DAMAGED = 3
+    INCIDENTS = 4
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tocsin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None: ...
+
+
+def whole_number(least: int, most: int = 10**9) -> Callable[[str], int]:
+    """A parser of options that, unlike the built-in one, says what it was given."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            raise typer.BadParameter(f"{text!r} is not a whole number from {least} to {most}.")
+        return value
+
+    return parse
+
+
+def console() -> Console:
+    """Standard output; wide enough for every table where it is not a terminal, so that no column is cut."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a plain ASCII output shows ? for what it cannot say
+    screen = Console(highlight=False)
+    return screen if screen.is_terminal else Console(highlight=False, width=140)
+
+
+def progress() -> Progress:
+    """A bar on standard error that says how long it will take."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def say(message: Any) -> None:
+    """Tell something that is no result, on standard error."""
+    typer.echo(str(message), err=True)
+
+
+def require_matplotlib(option: str) -> None:
+    """Refuse to draw where nothing can be drawn, before the work and not after it."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise typer.BadParameter("drawing needs matplotlib: pip install 'tocsin[plot]'.", param_hint=option)
+
+
+def check_picture(path: Path, option: str) -> None:
+    """Refuse a picture that could not be written, before the work."""
+    require_matplotlib(option)
+    if path.suffix.lower() not in PICTURES:
+        raise typer.BadParameter(f"{path} must end in one of {', '.join(PICTURES)}.", param_hint=option)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write to {path}: {error}.", param_hint=option) from error
+
+
+PICTURES = (".png", ".svg", ".pdf", ".jpg")

@@ -1,0 +1,78 @@
+"""`tocsin demo`: a machine with faults, watched."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, whole_number
+from tocsin.data import open_writer, read_signals
+from tocsin.detection import SignalResult, detect_signals
+from tocsin.evaluation import detection_report
+from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
+
+RATE = "1/day"
+# An incident that starts so soon after a fault is over is about its end.
+AFTERMATH = 15
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the files it makes.")] = Path("demo"),
+    seed: Annotated[
+        int, typer.Option("--seed", parser=whole_number(0), metavar="INTEGER", help="Seed of the random numbers.")
+    ] = 0,
+) -> None:
+    """Make four weeks of a machine's sensor data with six faults in them, and find the faults."""
+    require_matplotlib("demo")
+    recorded = out / "machine.csv"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        machine = simulate_machine(seed)
+        with open_writer(recorded) as writer:
+            columns = {name: machine.values[:, index] for index, name in enumerate(FEATURES)}
+            writer.write({"time": machine.times, **columns})
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write to {out}: {error}.", param_hint="--out") from error
+    with read_signals(recorded) as signals, progress() as bar:
+        task = bar.add_task("detecting", total=len(signals))
+        (result,) = detect_signals(signals, {"alarm_rate": RATE}, keep=True)
+        bar.update(task, advance=1)
+    if result.columns is None:
+        raise typer.Exit(Exit.FAILED)
+    with open_writer(out / "verdicts.csv") as writer:
+        writer.write(result.columns)
+    with open_writer(out / "incidents.csv") as writer:
+        writer.write(detection_report.incident_columns(result.incidents))
+    spans = [(machine.times[fault.first], machine.times[fault.last], fault.feature) for fault in machine.faults]
+    detection_report.draw_detection([result], out / "machine.png", faults=spans)
+    screen = console()
+    screen.print(f"{len(machine.times)} observations of {', '.join(FEATURES)}, every 5 minutes: {recorded}")
+    screen.print(f"alarm rate: {RATE}, that is one observation in {1 / (result.alarm_rate or 1):.0f}\n")
+    screen.print(_fault_table(machine, result))
+    screen.print(detection_report.incident_table(result.incidents, top=20, many=False))
+    screen.print(detection_report.summary([result]))
+    screen.print(f"\nthe same by hand: tocsin detect {recorded} --alarm-rate {RATE} --plot {out / 'machine.png'}")
+    for name, file in (("verdicts", "verdicts.csv"), ("incidents", "incidents.csv"), ("picture", "machine.png")):
+        screen.print(f"{name}: {out / file}")
+
+
+def _fault_table(machine: Machine, result: SignalResult) -> Table:
+    table = Table(title="The faults that were put in", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for heading in ("fault", "feature", "from", "to", "first alarm", "blamed"):
+        table.add_column(heading, overflow="fold")
+    for fault in machine.faults:
+        found = [
+            incident
+            for incident in result.incidents
+            if incident.last >= fault.first and incident.first <= fault.last + AFTERMATH
+        ]
+        first = max(found[0].first, fault.first) - fault.first if found else None
+        after = "at once" if first == 0 else f"after {first} observations" if first is not None else "none"
+        if first is not None and first > fault.last - fault.first:
+            after = "when it was over"
+        start, end = (detection_report.time_text(machine.times[at]) for at in (fault.first, fault.last))
+        table.add_row(fault.name, fault.feature, start, end, after, found[0].features[0] if found else "")
+    return table

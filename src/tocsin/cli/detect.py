@@ -1,0 +1,188 @@
+"""`tocsin detect`: histories in files."""
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tocsin.cli.application import Exit, app, check_picture, console, progress, say, whole_number
+from tocsin.cli.options import check_settings, takes_detector_settings
+from tocsin.data import DataError, Problem, Writer, check_writable, merge_problems, open_writer, read_signals
+from tocsin.detection import SignalResult, detect_signals
+from tocsin.evaluation import detection_report
+
+# Fewer observations than this are done sooner here than another process is started.
+WORTH_A_PROCESS = 200_000
+# So many signals are kept to be drawn, those with the smallest p.
+MOST_KEPT = 50
+
+
+@app.command()
+@takes_detector_settings
+def detect(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="CSV, TSV, JSON lines (.gz too) or Parquet; - for standard input."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write all verdicts (.csv, .jsonl, .parquet, .gz).")
+    ] = None,
+    incidents: Annotated[Path | None, typer.Option("--incidents", help="Write the incidents, likewise.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw signal, forecast, band, alarms, p and weights (.png, .svg).")
+    ] = None,
+    time: Annotated[str | None, typer.Option("--time", help="The column of times. Default: found.")] = None,
+    value: Annotated[
+        list[str] | None, typer.Option("--value", help="A column of values; repeatable. Default: the numeric ones.")
+    ] = None,
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option("--id", help="The column that says which signal a row is of (long layout).")
+    ] = None,
+    separate: Annotated[
+        bool, typer.Option("--separate", help="Each value column is a signal of its own, not a feature of one.")
+    ] = False,
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by the file's name.")
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Between fields. Default: found.")] = None,
+    decimal: Annotated[str, typer.Option("--decimal", help="The decimal point: '.' or ','.")] = ".",
+    time_format: Annotated[
+        str | None, typer.Option("--time-format", help="How times are written, such as '%d.%m.%Y %H:%M'.")
+    ] = None,
+    longest_gap: Annotated[
+        int,
+        typer.Option(
+            "--longest-gap", parser=whole_number(0), metavar="INTEGER", help="A gap counts as so many missing, at most."
+        ),
+    ] = 10_000,
+    top: Annotated[
+        int, typer.Option("--top", parser=whole_number(1), metavar="INTEGER", help="How many incidents to print.")
+    ] = 20,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", parser=whole_number(1, 256), metavar="INTEGER", help="Processes. Default: one a core."),
+    ] = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 4 if there are incidents, as scripts may want.")
+    ] = False,
+    *,
+    settings: dict[str, Any],
+) -> None:
+    """Find the incidents in files: a table on screen, all verdicts to a file, a picture."""
+    check_settings(settings, interval_known=False)
+    for target, option in ((output, "--output"), (incidents, "--incidents")):
+        if target is not None:
+            try:
+                check_writable(target)
+            except (OSError, ValueError, ImportError) as error:
+                raise typer.BadParameter(f"{error}.", param_hint=option) from error
+    if plot is not None:
+        check_picture(plot, "--plot")
+    reading = {
+        "format": file_format, "time": time, "values": value or None, "id": id, "separate": separate,
+        "interval": settings["interval"], "time_format": time_format, "delimiter": delimiter, "decimal": decimal,
+        "longest_gap": longest_gap,
+    }  # fmt: skip
+    run = _Run(settings, reading, jobs or os.cpu_count() or 1, drawing=plot is not None)
+    with ExitStack() as resources:
+        writer = resources.enter_context(open_writer(output)) if output is not None else None
+        for file in files:
+            run.read(file, writer, prefix=len(files) > 1)
+    run.report(top=top, incidents=incidents, plot=plot, output=output)
+    raise typer.Exit(run.exit_code(exit_code))
+
+
+class _Run:
+    """All files of one call."""
+
+    def __init__(self, settings: Mapping[str, Any], reading: Mapping[str, Any], jobs: int, *, drawing: bool) -> None:
+        self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
+        self.results: list[SignalResult] = []
+        self.drawn: list[SignalResult] = []
+        self.problems: list[Problem] = []
+        self.failed = False
+
+    def read(self, file: str, writer: Writer | None, *, prefix: bool) -> None:
+        """One file: what can be done with it is done, the rest is told."""
+        label = "standard input" if file == "-" else file
+        try:
+            signals = read_signals(file, **self.reading)
+        except (DataError, OSError, ImportError) as error:
+            say(f"{label}: {error}")
+            self.failed = True
+            return
+        except (TypeError, ValueError) as error:
+            raise typer.BadParameter(f"{error}.") from error
+        keep = writer is not None or self.drawing
+        with signals, progress() as bar:
+            jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
+            task = bar.add_task(Path(file).name, total=len(signals))
+            found: list[Problem] = []
+
+            def passing() -> Any:
+                for signal in signals:
+                    found.extend(signal.problems)
+                    yield signal
+
+            for result in detect_signals(passing(), self.settings, keep=keep, jobs=jobs):
+                bar.update(task, advance=1)
+                self._take(result, writer, f"{Path(file).name}: " if prefix else "")
+            self.problems.extend([*signals.problems, *found])
+        for problem in merge_problems([*signals.problems, *found]):
+            say(f"{label}: {problem}")
+
+    def _take(self, result: SignalResult, writer: Writer | None, prefix: str) -> None:
+        if result.error is not None:
+            say(f"{prefix}{result.signal}: {result.error}")
+            self.failed = True
+            return
+        if writer is not None and result.columns is not None:
+            names = np.full(result.observations, f"{prefix}{result.signal}", dtype=object)
+            writer.write({"signal": names, **result.columns})
+        for incident in result.incidents:
+            incident.signal = f"{prefix}{incident.signal}"
+        if self.drawing:
+            self.drawn.append(result)
+            if len(self.drawn) > MOST_KEPT:
+                self.drawn.sort(key=lambda one: min((incident.p for incident in one.incidents), default=2.0))
+                self.drawn.pop()
+        self.results.append(SignalResult(**{**vars(result), "columns": None, "weights": None}))
+
+    def report(self, *, top: int, incidents: Path | None, plot: Path | None, output: Path | None) -> None:
+        """Write what was asked for, and print what a person wants to see."""
+        screen = console()
+        if not self.results:
+            return
+        found = [incident for result in self.results for incident in result.incidents]
+        if incidents is not None:
+            with open_writer(incidents) as writer:
+                writer.write(detection_report.incident_columns(found))
+        if plot is not None:
+            detection_report.draw_detection(self.drawn, plot)
+        short = [result for result in self.results if result.warning]
+        for result in short[:3]:
+            say(f"note: {result.warning}")
+        if len(short) > 3:
+            say(f"note: {len(short) - 3} more signals are too short, too")
+        if found:
+            screen.print(detection_report.incident_table(found, top=top, many=len(self.results) > 1))
+        else:
+            screen.print("no incidents")
+        screen.print(detection_report.summary(self.results))
+        for name, path in (("verdicts", output), ("incidents", incidents), ("picture", plot)):
+            if path is not None:
+                screen.print(f"{name}: {path}")
+
+    def exit_code(self, incidents_matter: bool) -> Exit:
+        """What a script should know."""
+        if self.failed:
+            return Exit.FAILED
+        if incidents_matter and any(result.incidents for result in self.results):
+            return Exit.INCIDENTS
+        if any(problem.severity == "damage" for problem in self.problems):
+            return Exit.DAMAGED
+        return Exit.DONE

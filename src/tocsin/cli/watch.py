@@ -1,0 +1,158 @@
+"""`tocsin watch`: lines in, verdicts out."""
+
+import json
+import math
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tocsin.cli.application import Exit, app, say, whole_number
+from tocsin.cli.options import check_settings, takes_detector_settings
+from tocsin.data import LineError, LineParser, Observation, format_times
+from tocsin.detection import Detector, Verdict, Watch
+
+
+@app.command()
+@takes_detector_settings
+def watch(
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="Keep what was learned in this file, and go on from it if it is there."),
+    ] = None,
+    save_every: Annotated[
+        int,
+        typer.Option(
+            "--save-every", parser=whole_number(1), metavar="INTEGER", help="Save the state after so many lines."
+        ),
+    ] = 1000,
+    alarms_only: Annotated[bool, typer.Option("--alarms-only", help="Write verdicts with an alarm only.")] = False,
+    file_format: Annotated[
+        str, typer.Option("--format", help="How lines are written: plain, csv, jsonl or auto.")
+    ] = "auto",
+    time: Annotated[str | None, typer.Option("--time", help="The field of times.")] = None,
+    value: Annotated[list[str] | None, typer.Option("--value", help="A field of values; repeatable.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="The field that says which signal it is.")] = None,  # noqa: A002
+    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Between fields of a CSV line.")] = None,
+    time_format: Annotated[str | None, typer.Option("--time-format", help="How times are written.")] = None,
+    *,
+    settings: dict[str, Any],
+) -> None:
+    """Read observations from standard input, one a line, and write a verdict for each as a line of JSON.
+
+    A line that cannot be read is told of on standard error and left out; the others go on.
+    """
+    check_settings(settings, interval_known=True)
+    try:
+        parser = LineParser(
+            file_format, time=time, values=value or None, id=id, delimiter=delimiter, time_format=time_format
+        )
+        watched = _resumed(state, settings)
+    except (OSError, TypeError, ValueError) as error:
+        raise typer.BadParameter(f"{error}.") from error
+    damaged = False
+    with _stopping_gently() as stop:
+        for number, line in enumerate(_lines(stop), start=1):
+            try:
+                observation = parser.parse(line)
+                if observation is None:
+                    continue
+                verdict = watched.observe(observation, parser.features)
+            except (LineError, TypeError, ValueError) as error:
+                say(error if isinstance(error, LineError) else f"line {number}: {error}")
+                damaged = True
+                continue
+            if verdict.alarm or not alarms_only:
+                detector = watched.detectors[observation.id]
+                if not _write(_record(observation, verdict, detector)):
+                    break
+            if state is not None and number % save_every == 0:
+                watched.save(state)
+        if state is not None:
+            watched.save(state)
+    raise typer.Exit(Exit.DAMAGED if damaged else Exit.DONE)
+
+
+def _resumed(state: Path | None, settings: dict[str, Any]) -> Watch:
+    if state is None or not state.exists():
+        if state is not None:
+            state.parent.mkdir(parents=True, exist_ok=True)
+        return Watch(settings)
+    watched = Watch.load(state, settings)
+    say(f"{state}: going on after {watched.observations} observations of {len(watched.detectors)} signals")
+    return watched
+
+
+@contextmanager
+def _stopping_gently() -> Iterator[list[int]]:
+    """Let a signal to stop end the reading, so that the state is saved; a second one ends everything."""
+    stop: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        stop.append(number)
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _lines(stop: list[int]) -> Iterator[str]:
+    """Standard input line by line; ends at its end, or when asked to stop while waiting for more."""
+    stream = sys.stdin.buffer if hasattr(sys.stdin, "buffer") else sys.stdin
+    while not stop:
+        try:
+            line = stream.readline()
+        except KeyboardInterrupt:
+            return
+        if not line:
+            return
+        yield line.decode("utf-8", errors="replace") if isinstance(line, bytes) else line
+
+
+def _record(observation: Observation, verdict: Verdict, detector: Detector) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    if observation.id is not None:
+        record["id"] = observation.id
+    if verdict.time is not None:
+        record["time"] = _time(verdict.time)
+    for name in ("value", "p", "alarm", "severity", "forecast", "low", "high", "warm"):
+        record[name] = _plain(getattr(verdict, name))
+    record["direction"] = verdict.direction
+    newest = detector.incidents[-1:] if verdict.alarm else []
+    if newest and newest[0].open:
+        record["incident"] = {"start": _time(newest[0].start), "alarms": newest[0].alarms, "p": newest[0].p}
+    return record
+
+
+def _time(time: Any) -> Any:
+    return format_times(np.array([time]))[0] if isinstance(time, np.datetime64) else time
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can say it: null for what is not there or has no bound."""
+    if isinstance(value, np.ndarray):
+        return [_plain(one) for one in value.tolist()]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _write(record: dict[str, Any]) -> bool:
+    """Write one line at once; false if nobody reads any more."""
+    try:
+        sys.stdout.write(json.dumps(record) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        with suppress(OSError):
+            sys.stdout.close()
+        return False
+    return True

@@ -1,0 +1,102 @@
+"""Histories of many signals, on all cores."""
+
+import multiprocessing
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.data import Signal
+from tocsin.detection.audit import Audit
+from tocsin.detection.detector import Detector, ResolutionWarning, verdict_columns
+from tocsin.detection.incidents import Incident
+
+# A history goes through in pieces of so many observations, so that what is only needed on the way does not pile up.
+PIECE = 20_000
+# How many signals wait for each process, at most: enough to keep it busy, few enough to keep memory small.
+WAITING = 4
+
+
+@dataclass(frozen=True)
+class SignalResult:
+    """What was found in the history of one signal.
+
+    `columns` are those of `verdict_columns`, None if nobody wanted them; `weights` the learned weights by lag, the mean
+    over features and horizons. `error` says why there is nothing, `warning` what to keep in mind.
+    """
+
+    signal: str
+    observations: int
+    incidents: list[Incident]
+    alarm_rate: float | None = None
+    audit: Audit | None = None
+    columns: dict[str, NDArray[Any]] | None = None
+    weights: NDArray[Any] | None = None
+    error: str | None = None
+    warning: str | None = None
+
+
+def detect_signal(signal: Signal, settings: Mapping[str, Any], *, keep: bool) -> SignalResult:
+    """Run a new detector with these settings over the history of one signal; `keep` the verdicts."""
+    try:
+        interval = settings.get("interval")
+        given = {**settings, "interval": signal.interval if interval is None else interval}
+        if isinstance(given["interval"], np.floating):
+            given["interval"] = float(given["interval"])
+        detector = Detector(signal.features, **given)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ResolutionWarning)
+            detector.warn_if_short(signal)
+        pieces = []
+        for first in range(0, len(signal), PIECE):
+            piece = signal.piece(first, first + PIECE)
+            verdicts = detector.run(piece.values, piece.times)
+            if keep:
+                pieces.append(verdict_columns(piece, verdicts, first))
+        columns = None
+        if keep:
+            columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        return SignalResult(
+            signal=signal.name,
+            observations=len(signal),
+            incidents=[_of(incident, signal.name) for incident in detector.incidents],
+            alarm_rate=detector.alarm_rate,
+            audit=detector.audit,
+            columns=columns,
+            weights=detector.weights.mean(axis=(0, 1)) if keep else None,
+            warning=str(caught[0].message) if caught else None,
+        )
+    except (ValueError, TypeError, MemoryError) as error:
+        return SignalResult(signal.name, len(signal), [], error=str(error))
+
+
+def _of(incident: Incident, signal: str) -> Incident:
+    incident.signal = signal
+    return incident
+
+
+def detect_signals(
+    signals: Iterable[Signal], settings: Mapping[str, Any], *, keep: bool = False, jobs: int = 1
+) -> Iterator[SignalResult]:
+    """`detect_signal` for each of the signals, in their order, on `jobs` processes.
+
+    A signal in which something goes wrong gives a result that says so; the others go on.
+    """
+    if jobs == 1:
+        for signal in signals:
+            yield detect_signal(signal, settings, keep=keep)
+        return
+    # Not forked: a fork of a process with threads (those of a progress bar, say) may stand still for ever.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting: deque[Future[SignalResult]] = deque()
+        for signal in signals:
+            waiting.append(pool.submit(detect_signal, signal, settings, keep=keep))
+            if len(waiting) >= WAITING * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

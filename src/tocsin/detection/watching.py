@@ -1,0 +1,73 @@
+"""Signals that come observation by observation, each with a detector of its own."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tocsin.arrays import File, read_arrays, write_arrays
+from tocsin.data import Observation
+from tocsin.detection.detector import Detector
+from tocsin.detection.verdict import Verdict
+
+FORMAT = 1
+
+
+class Watch:
+    """Detectors that appear with the first observation of their signal. What they know can be saved and loaded."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = dict(settings)
+        self.detectors: dict[str | None, Detector] = {}
+        self.observations = 0
+
+    def observe(self, observation: Observation, features: tuple[str, ...] | None) -> Verdict:
+        """The verdict on one observation; ValueError for one that comes too late, which changes nothing."""
+        detector = self.detectors.get(observation.id)
+        if detector is None:
+            names = features if features and len(features) == len(observation.values) else len(observation.values)
+            detector = Detector(names, **self.settings)
+        values = observation.values if len(observation.values) > 1 else observation.values[0]
+        verdict = detector.update(values, observation.time)
+        self.detectors[observation.id] = detector
+        self.observations += 1
+        return verdict
+
+    def save(self, file: File) -> None:
+        """Write everything to one file, in one step or not at all."""
+        header = {
+            "format": FORMAT,
+            "settings": self.settings,
+            "observations": self.observations,
+            "ids": list(self.detectors),
+        }
+        arrays = {"watch": np.array(json.dumps(header))}
+        for number, detector in enumerate(self.detectors.values()):
+            for name, array in detector.state().items():
+                arrays[f"{number}/{name}"] = array
+        write_arrays(arrays, file)
+
+    @classmethod
+    def load(cls, file: File, settings: Mapping[str, Any]) -> "Watch":
+        """Go on from a saved file, which must have been made with the same settings."""
+        arrays = read_arrays(file, "what was watched")
+        try:
+            header = json.loads(str(arrays["watch"]))
+            saved = header["settings"]
+            ids, observations = header["ids"], int(header["observations"])
+            if header["format"] != FORMAT:
+                raise ValueError(f"its format must be {FORMAT}, got {header['format']!r}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"file must hold what was watched, saved by tocsin, got {file!r}: {error}") from error
+        given = json.loads(json.dumps(dict(settings)))
+        for name in sorted({*saved, *given}):
+            if saved.get(name) != given.get(name):
+                raise ValueError(f"{file!r} was made with {name}={saved.get(name)!r}, got {name}={given.get(name)!r}")
+        watch = cls(settings)
+        watch.observations = observations
+        for number, name in enumerate(ids):
+            prefix = f"{number}/"
+            state = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+            watch.detectors[name] = Detector.from_state(state)
+        return watch
