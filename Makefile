@@ -2,25 +2,38 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# The pretrained forecasters' libraries pin versions that the rest should not have to keep to.
+PRETRAINED := .venv-pretrained
+PRETRAINED_INSTALLED := $(PRETRAINED)/.installed
+PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv demo test lint benchmark clean
+.PHONY: help venv demo test test-pretrained lint benchmark clean
 
 help:
-	@echo "make demo       set everything up and show the main job"
-	@echo "make test       set everything up and run everything that must pass"
-	@echo "make lint       only the checks of style, types and room boundaries"
-	@echo "make benchmark  measure the speed of the scorer"
-	@echo "make clean      remove what these made"
+	@echo "make demo             set everything up and show the main job"
+	@echo "make test             set everything up and run everything that must pass"
+	@echo "make test-pretrained  the same for the adapters to pretrained forecasters, in an environment of their own"
+	@echo "make lint             only the checks of style, types and room boundaries"
+	@echo "make benchmark        measure speed, calibration and what faults are found"
+	@echo "make clean            remove what these made"
 
 venv: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(BIN)/python $(PIP) --editable ".[dev]"
 	touch $(INSTALLED)
 
+$(PRETRAINED_INSTALLED): pyproject.toml tests/pretrained/constraints.txt
+	$(PYTHON) -m venv $(PRETRAINED)
+	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --editable . \
+		hypothesis pytest pytest-xdist chronos-forecasting==2.3.2 tirex-ts==1.4.2 \
+		datasets deprecated einops urllib3 "scikit-learn<1.8"
+	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --no-deps granite-tsfm==0.3.11
+	touch $(PRETRAINED_INSTALLED)
+
 demo: venv
-	$(BIN)/tocsin simulate --out simulation
+	$(BIN)/tocsin demo --out demo
 
 lint: venv
 	$(BIN)/ruff check .
@@ -31,8 +44,15 @@ lint: venv
 test: lint
 	$(BIN)/pytest -n auto
 
+test-pretrained: $(PRETRAINED_INSTALLED)
+	$(PRETRAINED)/bin/pytest -n auto tests/pretrained
+
 benchmark: venv
 	$(BIN)/python benchmarks/scorer.py
+	$(BIN)/python benchmarks/detector.py
+	$(BIN)/python benchmarks/faults.py
+	$(BIN)/python benchmarks/calibration.py
 
 clean:
-	rm -rf $(VENV) simulation dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PRETRAINED) demo simulation dist
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,14 +1,19 @@
 """The pages a user reads: every example runs, and nothing that exists is left out."""
 
 import doctest
+import inspect
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import typer.main
 
-from tocsin import MERGES, SCORERS
+from tocsin import MERGES, NONCONFORMITIES, SCORERS, Fleet, available_forecasters
 from tocsin.cli import app
+from tocsin.data import KINDS
 from tocsin.evaluation import METHODS, SCENARIOS
 
 ROOT = Path(__file__).parent.parent
@@ -21,6 +26,26 @@ def test_examples_print_what_they_say(page):
     test = doctest.DocTestParser().get_doctest(examples, {}, page.name, str(page), 0)
     report = []
     assert doctest.DocTestRunner().run(test, out=report.append).failed == 0, "".join(report)
+
+
+def console_blocks(page):
+    return re.findall(r"```console\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if console_blocks(page)], ids=lambda page: page.name)
+def test_commands_print_what_they_say(page, tmp_path):
+    """Lines after a command must stand in its output; `...` stands for anything."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for block in console_blocks(page):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *expected = part.strip().splitlines()
+            done = subprocess.run(
+                command, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
+            )
+            assert done.returncode == 0, f"{command}: {done.stderr}"
+            for line in expected:
+                pattern = re.escape(line.strip()).replace(re.escape("..."), ".*")
+                assert re.search(pattern, done.stdout), f"{command}: {line!r} is not in\n{done.stdout}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -45,6 +70,8 @@ def test_every_option_of_every_command_is_documented():
     for name, command in commands.items():
         assert f"tocsin {name}" in pages
         for parameter in command.params:
+            if parameter.param_type_name == "argument":
+                continue
             for option in (*parameter.opts, *parameter.secondary_opts):
                 assert f"`{option}`" in pages, f"{name} {option}"
 
@@ -56,6 +83,9 @@ def test_every_option_of_every_command_is_documented():
         ("merges.md", MERGES),
         ("simulation.md", SCENARIOS),
         ("simulation.md", METHODS),
+        ("detector.md", NONCONFORMITIES),
+        ("forecasters.md", available_forecasters()),
+        ("data.md", KINDS),
     ],
 )
 def test_every_name_is_documented(page, names):
@@ -81,6 +111,13 @@ def test_every_parameter_of_every_scorer_is_documented():
     for scorer in SCORERS.values():
         for parameter in scorer()._parameters():
             assert f"`{parameter}`" in text, parameter
+
+
+def test_every_setting_of_the_detector_is_documented_with_its_default():
+    text = (ROOT / "docs" / "detector.md").read_text()
+    for name, parameter in inspect.signature(Fleet).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            assert f"| `{name}` |" in text, name
 
 
 def test_changelog_names_the_current_work():

@@ -7,7 +7,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, whole_number
+from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, say, whole_number
 from tocsin.data import open_writer, read_signals
 from tocsin.detection import SignalResult, detect_signals
 from tocsin.evaluation import detection_report
@@ -41,6 +41,7 @@ def demo(
         (result,) = detect_signals(signals, {"alarm_rate": RATE}, keep=True)
         bar.update(task, advance=1)
     if result.columns is None:
+        say(f"{recorded}: {result.error}")
         raise typer.Exit(Exit.FAILED)
     with open_writer(out / "verdicts.csv") as writer:
         writer.write(result.columns)

@@ -1,8 +1,9 @@
 """`tocsin detect`: histories in files."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from tocsin.cli.application import Exit, app, check_picture, console, progress, say, whole_number
 from tocsin.cli.options import check_settings, takes_detector_settings
-from tocsin.data import DataError, Problem, Writer, check_writable, merge_problems, open_writer, read_signals
+from tocsin.data import DataError, Problem, Signal, Writer, check_writable, merge_problems, open_writer, read_signals
 from tocsin.detection import SignalResult, detect_signals
 from tocsin.evaluation import detection_report
 
@@ -92,6 +93,8 @@ def detect(
         writer = resources.enter_context(open_writer(output)) if output is not None else None
         for file in files:
             run.read(file, writer, prefix=len(files) > 1)
+        if not run.results:
+            raise typer.Exit(run.exit_code(exit_code))  # and an earlier result stays as it is
     run.report(top=top, incidents=incidents, plot=plot, output=output)
     raise typer.Exit(run.exit_code(exit_code))
 
@@ -117,32 +120,36 @@ class _Run:
             return
         except (TypeError, ValueError) as error:
             raise typer.BadParameter(f"{error}.") from error
-        keep = writer is not None or self.drawing
+        name = f"{Path(file).name}: " if prefix else ""
+
+        def write(signal: str, columns: dict[str, Any]) -> None:
+            if writer is not None:
+                names = np.full(len(columns["time"]), f"{name}{signal}", dtype=object)
+                writer.write({"signal": names, **columns})
+
+        found: list[Problem] = []
+
+        def passing() -> Iterator[Signal]:
+            for signal in signals:
+                found.extend(signal.problems)
+                yield signal
+
         with signals, progress() as bar:
             jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
             task = bar.add_task(Path(file).name, total=len(signals))
-            found: list[Problem] = []
-
-            def passing() -> Any:
-                for signal in signals:
-                    found.extend(signal.problems)
-                    yield signal
-
-            for result in detect_signals(passing(), self.settings, keep=keep, jobs=jobs):
+            sink = None if writer is None else write
+            for result in detect_signals(passing(), self.settings, keep=self.drawing, sink=sink, jobs=jobs):
                 bar.update(task, advance=1)
-                self._take(result, writer, f"{Path(file).name}: " if prefix else "")
+                self._take(result, name)
             self.problems.extend([*signals.problems, *found])
         for problem in merge_problems([*signals.problems, *found]):
             say(f"{label}: {problem}")
 
-    def _take(self, result: SignalResult, writer: Writer | None, prefix: str) -> None:
+    def _take(self, result: SignalResult, prefix: str) -> None:
         if result.error is not None:
             say(f"{prefix}{result.signal}: {result.error}")
             self.failed = True
             return
-        if writer is not None and result.columns is not None:
-            names = np.full(result.observations, f"{prefix}{result.signal}", dtype=object)
-            writer.write({"signal": names, **result.columns})
         for incident in result.incidents:
             incident.signal = f"{prefix}{incident.signal}"
         if self.drawing:
@@ -150,13 +157,11 @@ class _Run:
             if len(self.drawn) > MOST_KEPT:
                 self.drawn.sort(key=lambda one: min((incident.p for incident in one.incidents), default=2.0))
                 self.drawn.pop()
-        self.results.append(SignalResult(**{**vars(result), "columns": None, "weights": None}))
+        self.results.append(replace(result, columns=None, weights=None))
 
     def report(self, *, top: int, incidents: Path | None, plot: Path | None, output: Path | None) -> None:
         """Write what was asked for, and print what a person wants to see."""
         screen = console()
-        if not self.results:
-            return
         found = [incident for result in self.results for incident in result.incidents]
         if incidents is not None:
             with open_writer(incidents) as writer:

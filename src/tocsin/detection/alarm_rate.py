@@ -16,8 +16,8 @@ _BUDGET = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*(?:/
 RECALIBRATION = 8
 # It is believed once it could have raised this many alarms.
 BELIEVED = 2
-# It starts once each horizon's own scorer has seen so many errors: the first ones are those of an unlearned forecaster.
-SETTLED = 500
+# It starts once each horizon's own scorer has seen so many errors.
+SETTLED = 300
 LEAST_RATE = 1 / (MOST_LAGS - 1)
 
 

@@ -74,7 +74,7 @@ def rate_bounds(alarms: float, observations: float, level: float) -> tuple[float
     stake by betting against them.
 
     >>> [round(bound, 4) for bound in rate_bounds(10, 1000, 0.99)]
-    [0.0026, 0.0257]
+    [0.0017, 0.0303]
     """
     from scipy.optimize import brentq
     from scipy.special import betaln, xlog1py, xlogy

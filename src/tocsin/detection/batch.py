@@ -3,9 +3,9 @@
 import multiprocessing
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from tocsin.data import Signal
 from tocsin.detection.audit import Audit
 from tocsin.detection.detector import Detector, ResolutionWarning, verdict_columns
 from tocsin.detection.incidents import Incident
+
+Sink = Callable[[str, dict[str, NDArray[Any]]], None]
 
 # A history goes through in pieces of so many observations, so that what is only needed on the way does not pile up.
 PIECE = 20_000
@@ -41,8 +43,11 @@ class SignalResult:
     warning: str | None = None
 
 
-def detect_signal(signal: Signal, settings: Mapping[str, Any], *, keep: bool) -> SignalResult:
-    """Run a new detector with these settings over the history of one signal; `keep` the verdicts."""
+def detect_signal(signal: Signal, settings: Mapping[str, Any], *, keep: bool, sink: Sink | None = None) -> SignalResult:
+    """Run a new detector with these settings over the history of one signal.
+
+    The verdicts are given to `sink` with the signal's name as they come, piece by piece, and are kept if `keep`.
+    """
     try:
         interval = settings.get("interval")
         given = {**settings, "interval": signal.interval if interval is None else interval}
@@ -56,18 +61,19 @@ def detect_signal(signal: Signal, settings: Mapping[str, Any], *, keep: bool) ->
         for first in range(0, len(signal), PIECE):
             piece = signal.piece(first, first + PIECE)
             verdicts = detector.run(piece.values, piece.times)
+            columns = verdict_columns(piece, verdicts, first) if keep or sink else {}
+            if sink is not None:
+                sink(signal.name, columns)
             if keep:
-                pieces.append(verdict_columns(piece, verdicts, first))
-        columns = None
-        if keep:
-            columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+                pieces.append(columns)
+        kept = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if keep else None
         return SignalResult(
             signal=signal.name,
             observations=len(signal),
             incidents=[_of(incident, signal.name) for incident in detector.incidents],
             alarm_rate=detector.alarm_rate,
             audit=detector.audit,
-            columns=columns,
+            columns=kept,
             weights=detector.weights.mean(axis=(0, 1)) if keep else None,
             warning=str(caught[0].message) if caught else None,
         )
@@ -81,7 +87,12 @@ def _of(incident: Incident, signal: str) -> Incident:
 
 
 def detect_signals(
-    signals: Iterable[Signal], settings: Mapping[str, Any], *, keep: bool = False, jobs: int = 1
+    signals: Iterable[Signal],
+    settings: Mapping[str, Any],
+    *,
+    keep: bool = False,
+    sink: Sink | None = None,
+    jobs: int = 1,
 ) -> Iterator[SignalResult]:
     """`detect_signal` for each of the signals, in their order, on `jobs` processes.
 
@@ -89,14 +100,21 @@ def detect_signals(
     """
     if jobs == 1:
         for signal in signals:
-            yield detect_signal(signal, settings, keep=keep)
+            yield detect_signal(signal, settings, keep=keep, sink=sink)
         return
+
+    def taken(future: Future[SignalResult]) -> SignalResult:
+        result = future.result()
+        if sink is not None and result.columns is not None:
+            sink(result.signal, result.columns)
+        return result if keep else replace(result, columns=None, weights=None)
+
     # Not forked: a fork of a process with threads (those of a progress bar, say) may stand still for ever.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: deque[Future[SignalResult]] = deque()
         for signal in signals:
-            waiting.append(pool.submit(detect_signal, signal, settings, keep=keep))
+            waiting.append(pool.submit(detect_signal, signal, settings, keep=keep or sink is not None))
             if len(waiting) >= WAITING * jobs:
-                yield waiting.popleft().result()
+                yield taken(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield taken(waiting.popleft())

@@ -169,9 +169,10 @@ class Fleet:
     @property
     def warm_up(self) -> int:
         """How many observations it takes until p-values are as calibrated as they are going to be."""
+        first = max(self.pipeline.settles, self.pipeline.horizons)
         if self.settings.recalibrate:
-            return self.settings.sizes.warm_up + self.pipeline.horizons
-        return self.pipeline.smallest_warm + self.pipeline.horizons
+            return first + self.settings.sizes.warm_up
+        return first + self.pipeline.smallest_warm
 
     @property
     def guarantee(self) -> str:
@@ -285,7 +286,8 @@ def _names(argument: str, given: int | Sequence[str], singular: str) -> list[str
 
 
 def _seconds(interval: Any) -> float:
-    if isinstance(interval, Real) and not isinstance(interval, (bool, np.bool_)):
+    # numpy counts its timedeltas among the integers.
+    if isinstance(interval, Real) and not isinstance(interval, (bool, np.bool_, np.timedelta64)):
         return checks.number("interval", interval, above=0, most=1e12)
     try:
         return float(parse_duration(interval) / np.timedelta64(1, "s"))
@@ -314,8 +316,9 @@ def _truth(name: str, value: Any) -> bool:
 
 
 def _not_negative(name: str, value: Any) -> float:
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 <= value <= 1e300:
-        return float(value)
-    raise (ValueError if isinstance(value, Real) else TypeError)(
-        f"{name} must be a number >= 0 and <= 1e300, got {value!r}"
-    )
+    if isinstance(value, Real) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    try:
+        return checks.number(name, value, above=0, most=1e300)
+    except ValueError:
+        raise ValueError(f"{name} must be a number >= 0 and <= 1e+300, got {value!r}") from None

@@ -1,7 +1,7 @@
 """Alarms that belong together."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -74,22 +74,23 @@ class IncidentLog:
         for column in map(int, np.flatnonzero(busy)):
             signal, first = int(rows[column]), int(numbers[0, column])
             for step in map(int, np.flatnonzero(alarms[:, column])):
-                over += [(at - first, column, incident) for at, incident in self._close_before(signal, first + step)]
+                over += [(incident.last - first, column, incident) for incident in self._over(signal, first + step)]
                 time = first + step if times is None else times[step, column]
+                time = time.item() if isinstance(time, np.number) else time
                 self._alarm(signal, verdicts, step, column, first + step, time)
             after = first + len(alarms)
-            over += [(at - first, column, incident) for at, incident in self._close_before(signal, after)]
+            over += [(incident.last - first, column, incident) for incident in self._over(signal, after)]
         # In the order in which they would have ended had the observations come one by one.
         self._closed.extend(incident for _, _, incident in sorted(over, key=lambda one: one[:2]))
 
-    def _close_before(self, signal: int, number: int) -> Iterator[tuple[int, Incident]]:
-        """End what the observation `number` can no longer belong to: with which observation it was over, and what."""
+    def _over(self, signal: int, number: int) -> list[Incident]:
+        """The signal's incident, if there is one to tell of that its observation `number` can no longer belong to."""
         incident = self._open.get(signal)
-        if incident is not None and number - incident.last > self.gap + 1:
-            del self._open[signal]
-            incident.open = False
-            if incident.duration >= self.min_duration:
-                yield incident.last + self.gap + 1, incident
+        if incident is None or number - incident.last <= self.gap + 1:
+            return []
+        del self._open[signal]
+        incident.open = False
+        return [incident] if incident.duration >= self.min_duration else []
 
     def _alarm(self, signal: int, verdicts: Verdicts, step: int, column: int, number: int, time: Any) -> None:
         p, merged = float(verdicts.p[step, column]), float(verdicts.merged[step, column])

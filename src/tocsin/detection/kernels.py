@@ -63,12 +63,13 @@ def align(carried: Array, rows: Array, issued: Array, predicted: Array) -> None:
 
 @_exact
 def judge(
-    values: Array, predicted: Array, spread: Array, kind: int, light: bool, rows: Array, quantiles: Array,
-    scores: Array, forecast: Array, low: Array, high: Array,
+    values: Array, predicted: Array, spread: Array, kind: int, light: bool, rows: Array, seen: Array, settles: int,
+    quantiles: Array, scores: Array, forecast: Array, low: Array, high: Array,
 ) -> None:  # fmt: skip
     """Scores, forecast and band of the observations `values[T, N, F]` with the forecasts `predicted[T, N, F, H]`.
 
-    Scores go to `scores[T, S, F, sides, H]`, in which the other signals are NaN. Errors are divided by `spread` unless
+    Scores go to `scores[T, S, F, sides, H]`, in which the other signals are NaN, and those of the first observations of
+    a signal, until `settles` of them were `seen`, stay so. Errors are divided by `spread` unless
     it is empty. The forecast is the median over the horizons. The band, from the largest scores that do not alarm,
     `quantiles[S, F, sides, H]`, reaches as far as half of the horizons find nothing strange; NaN for divided ones.
     """
@@ -90,7 +91,8 @@ def judge(
                         there += 1
                 if light:
                     errors[0] = total / there if there > 0 else np.nan
-                for h in range(scores.shape[4]):
+                known = scores.shape[4] if seen[signal] + t >= settles else 0
+                for h in range(known):
                     error = errors[h]
                     scores[t, signal, f, 0, h] = abs(error) if kind == ABSOLUTE else -error if kind == LOW else error
                     if kind == SIGNED:

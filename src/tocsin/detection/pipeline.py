@@ -73,6 +73,7 @@ class Pipeline:
         self._kernels = _load_kernels()
         self.horizons = 1 if settings.forecaster is None else settings.horizons
         self.scored_horizons = 1 if settings.light else self.horizons
+        self.settles = 0 if settings.forecaster is None else settings.forecaster.settles
         self._kind = code_of(settings.nonconformity)
         if settings.forecaster is None:
             self._kind = self._kernels.HIGH  # scores given from outside are taken as they are
@@ -199,8 +200,9 @@ class Pipeline:
         forecast, low, high = np.empty(values.shape), np.empty(values.shape), np.empty(values.shape)
         scores = np.full((steps, *self._shape), np.nan)
         self._kernels.judge(
-            values, predicted, spread, self._kind, settings.light, rows, self._quantiles, scores, forecast, low, high
-        )
+            values, predicted, spread, self._kind, settings.light, rows, self.seen, self.settles, self._quantiles,
+            scores, forecast, low, high,
+        )  # fmt: skip
         if settings.forecaster is None:
             forecast[...] = low[...] = np.nan
         flat = scores.reshape(steps, -1)
@@ -267,7 +269,8 @@ class Pipeline:
     def _draw_band(self, rows: Rows) -> None:
         """For each stream of these signals, find the largest score that does not alarm."""
         level = np.full(rows.size, self.settings.alarm_rate)
-        if self.recalibration is not None:
+        # With several features an alarm depends on all of them, so that each is judged by itself, at the alarm rate.
+        if self.recalibration is not None and self.features == 1:
             known = self.recalibration.learned[rows] >= self.settings.sizes.believed
             threshold = -self.recalibration.quantile(self.settings.alarm_rate, rows[known])
             level[known] = np.clip(threshold, 1e-12, 1.0)
@@ -293,6 +296,8 @@ class Pipeline:
         for name, own in self._arrays().items():
             if tree[name].shape != own.shape or tree[name].dtype != own.dtype:
                 raise ValueError(f"{name} must be {own.dtype} of shape {own.shape}, got shape {tree[name].shape}")
+            if np.isnan(tree[name]).any() or (own.dtype == np.int64 and np.any(tree[name] < 0)):
+                raise ValueError(f"{name} must hold {'counts' if own.dtype == np.int64 else 'numbers'}")
             own[...] = tree[name]
         scorer = W1ACAS.from_state(tree["scorer"], threads=self.scorer.threads)
         if repr(scorer) != repr(self.scorer):

@@ -25,7 +25,8 @@ class Verdict:
     alarm: bool
     #: The median over the horizons of what was forecast for this observation.
     forecast: Any
-    #: The values between which there is no alarm: exact for one feature, an odd number of horizons and their median.
+    #: The values between which there is no alarm: exact for one feature, an odd number of horizons and their median, up
+    #: to how long ago it was drawn. With several features, between which a feature by itself is not strange.
     low: Any
     high: Any
     #: The merged value before the second scorer. It ranks observations best, but need not be a p-value.

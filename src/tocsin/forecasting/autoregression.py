@@ -16,9 +16,9 @@ class Autoregression(StreamForecaster):
 
     All of them share one matrix of products, so that an observation costs a few microseconds. Values count relative to
     the last one: a constant signal is forecast exactly, and a shift of level moves the forecasts along. For a signal
-    whose period is longer than `lags`, the values one period before each step count too. Rows far larger than usual
-    are scaled down before they are learned, so that an anomaly does not spoil what follows. A missing value is filled
-    by what was forecast for it.
+    whose period is longer than `lags`, the values one period before now and before each step count too. Rows far
+    larger than usual are scaled down before they are learned, so that an anomaly does not spoil what follows. A missing
+    value is filled by what was forecast for it.
 
     Parameters
     ----------
@@ -29,14 +29,15 @@ class Autoregression(StreamForecaster):
     search : over how many observations a period is looked for; the longest that can be found is a third of it.
 
     >>> import numpy as np
-    >>> wave = np.sin(np.arange(300) * 2 * np.pi / 25)
-    >>> Autoregression().forecast([wave], horizon=3).median.round(2)
-    array([[0.  , 0.25, 0.48]])
-    >>> np.sin(np.arange(300, 303) * 2 * np.pi / 25).round(2)
-    array([0.  , 0.25, 0.48])
+    >>> wave = np.sin(np.arange(304) * 2 * np.pi / 25)
+    >>> Autoregression().forecast([wave[:301]], horizon=3).median.round(2)
+    array([[0.25, 0.48, 0.68]])
+    >>> wave[301:].round(2)
+    array([0.25, 0.48, 0.68])
     """
 
     name = "autoregression"
+    settles = 200
 
     def __init__(
         self, lags: int = 32, *, period: int | None = None, memory: int = 5000, ridge: float = 10.0, search: int = 4608
@@ -66,7 +67,7 @@ class _AutoregressionSession(PeriodicSession):
         super().__init__(series, horizon, forecaster.period, forecaster.search, reach=forecaster.lags + horizon + 1)
         self._kernels = load_kernels()
         self._settings = (forecaster.lags, 1.0 - 1.0 / forecaster.memory, forecaster.ridge)
-        wide = forecaster.lags - 1 + (0 if forecaster.period == 0 else horizon)
+        wide = forecaster.lags - 1 + (0 if forecaster.period == 0 else horizon + 1)
         self._missing = np.zeros(self._past.shape, dtype=np.bool_)
         self._counters = np.zeros((self.series, self._kernels.COUNTERS), dtype=np.int64)
         self._counters[:, self._kernels.PERIOD] = forecaster.period or 0

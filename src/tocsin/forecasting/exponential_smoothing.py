@@ -27,6 +27,7 @@ class ExponentialSmoothing(StreamForecaster):
     """
 
     name = "exponential-smoothing"
+    settles = 50
 
     def __init__(self, rate: float | None = None) -> None:
         self.rate = None if rate is None else checks.number("rate", rate, above=0, most=1)

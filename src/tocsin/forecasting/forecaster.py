@@ -127,6 +127,9 @@ class Forecaster(ABC):
     extra: ClassVar[str | None] = None
     #: The levels of the quantiles that it gives, ascending; empty where it gives medians only.
     levels: tuple[float, ...] = ()
+    #: How many observations it takes, roughly, until it forecasts as well as it is going to. Errors made before would
+    #: only spoil what later ones are compared with.
+    settles: int = 0
 
     @abstractmethod
     def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:

@@ -17,8 +17,10 @@ _exact = compiled()
 
 # Learning rows far larger than usual would rule the fit: beyond this many typical sizes they are scaled down.
 LARGE_ROW = 8.0
-# How fast the typical size follows.
+# How fast the typical size follows. It follows at most up to twice itself: an anomaly stays in the rows for as long as
+# there are lags, and must not pass for usual before it has left them.
 SIZE_RATE = 0.01
+SIZE_STEP = 2.0
 # How many rows of learning lie between two solutions of the normal equations; fewer at first.
 SOLVE_EVERY = 16
 EARLY_ROWS = 64
@@ -104,7 +106,7 @@ def _fill_row(ring: Array, now: int, lags: int, period: int, horizon: int, x: Ar
     """Write what is known at time `now` to `x`, relative to the value then; returns how many entries were written.
 
     The newest lags come first. Behind them, if there is a period that they do not reach, the values one period before
-    each step of the horizon, relative to the value one period before now.
+    each step of the horizon, relative to the value one period before now; and that one, relative to the value now.
     """
     capacity = ring.shape[0]
     base = ring[now % capacity]
@@ -120,7 +122,8 @@ def _fill_row(ring: Array, now: int, lags: int, period: int, horizon: int, x: Ar
         while back < step + 1:
             back += period
         x[lags - 1 + step] = ring[(now + step + 1 - back) % capacity] - before
-    return lags - 1 + horizon
+    x[lags - 1 + horizon] = before - base
+    return lags + horizon
 
 
 @_exact
@@ -149,7 +152,7 @@ def _learn_row(
     shrink = 1.0
     if totals[1] > 0.0 and largest > LARGE_ROW * totals[1]:
         shrink = LARGE_ROW * totals[1] / largest
-    typical = min(largest, LARGE_ROW * totals[1]) if totals[1] > 0.0 else largest
+    typical = min(largest, SIZE_STEP * totals[1]) if totals[1] > 0.0 else largest
     totals[1] += SIZE_RATE * (typical - totals[1]) if totals[1] > 0.0 else typical
     totals[0] = forget * totals[0] + 1.0
     for i in range(size):
@@ -192,7 +195,7 @@ def _solve(gram: Array, cross: Array, size: int, ridge: float, factor: Array, we
 @_exact
 def _refit(count: Array, lags: int, ridge: float, gram: Array, cross: Array, totals: Array, factor: Array,
            weights: Array) -> None:  # fmt: skip
-    size = lags - 1 + (weights.shape[1] if count[PERIOD] > lags else 0)
+    size = lags - 1 + (weights.shape[1] + 1 if count[PERIOD] > lags else 0)
     trace = 0.0
     for i in range(size):
         trace += gram[i, i]

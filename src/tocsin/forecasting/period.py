@@ -1,7 +1,9 @@
 """The period of a signal, from its autocorrelation."""
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.forecasting.forecaster import Floats, without_infinities
@@ -13,12 +15,16 @@ RISE = 0.3
 RETURN = 0.5
 # Among peaks almost as high as the highest, the first is the period and the others its multiples.
 ALMOST = 0.9
+# What is periodic comes this often, since a period is at most a third of all. So as many values less one, the farthest
+# from the median, count no more than the next: an anomaly or two do not hide the period.
+OFTEN = 3
 
 
 def find_period(values: ArrayLike) -> int | None:
     """The period of `values` in observations, at most a third of their number; None where there is none.
 
-    NaN is left out. A straight trend is taken off first.
+    NaN is left out. The two values farthest from the median count no more than the third, so that a spike hides
+    nothing. A straight trend is taken off.
 
     >>> import numpy as np
     >>> hours = np.arange(500)
@@ -43,30 +49,34 @@ def find_period(values: ArrayLike) -> int | None:
     peaks = peaks[correlation[2 * peaks] >= RETURN * correlation[peaks]]
     if not peaks.size:
         return None
-    return int(peaks[correlation[peaks] >= ALMOST * correlation[peaks].max()][0])
+    first = peaks[correlation[peaks] >= ALMOST * correlation[peaks].max()][0]
+    # Noise makes many small peaks of a broad one: the highest of those around the first.
+    around = peaks[(peaks >= first) & (peaks < 1.5 * first)]
+    return int(around[np.argmax(correlation[around])])
 
 
 def _autocorrelation(values: Floats, most: int) -> Floats | None:
     """Autocorrelation at the lags from 0 to `most`, over the pairs of which both are there; None for a constant."""
     there = np.isfinite(values)
     at = np.flatnonzero(there)
-    known = values[at]
-    scale = np.max(np.abs(known - known[0]))
-    if scale == 0:
+    known = values[at] - np.median(values[at])
+    limit = np.partition(np.abs(known), -OFTEN)[-OFTEN]
+    if limit == 0:
         return None
-    known = (known - known[0]) / scale
+    known = np.clip(known, -limit, limit) / limit
     slope, intercept = np.polyfit(at - at.mean(), known, 1)
     filled = np.zeros(values.size)
     filled[at] = known - intercept - slope * (at - at.mean())
     length = 2 ** int(np.ceil(np.log2(values.size + most + 1)))
-    products = _correlate(filled, length)[: most + 1]
-    pairs = np.round(_correlate(there.astype(np.float64), length)[: most + 1])
-    variance = products[0] / pairs[0]
-    if variance <= 1e-12:
+    energy = np.square(filled)
+    if energy.sum() <= 1e-12 * at.size:
         return None
-    return np.asarray(np.divide(products, pairs, out=np.zeros(most + 1), where=pairs > 0) / variance)
+    # Over the squares of the same pairs: the mean square of all would let a few missing peaks lower some lags.
+    products = _correlate(filled, filled, length)[: most + 1]
+    energies = (_correlate(energy, there, length) + _correlate(there, energy, length))[: most + 1] / 2
+    return np.asarray(np.divide(products, energies, out=np.zeros(most + 1), where=energies > 1e-9 * energies[0]))
 
 
-def _correlate(values: Floats, length: int) -> Floats:
-    spectrum = np.fft.rfft(values, length)
-    return np.fft.irfft(spectrum * spectrum.conj(), length)
+def _correlate(earlier: NDArray[Any], later: NDArray[Any], length: int) -> Floats:
+    """Sums of `earlier[t] * later[t + lag]`."""
+    return np.fft.irfft(np.fft.rfft(earlier, length).conj() * np.fft.rfft(later, length), length)

@@ -69,7 +69,7 @@ def available_forecasters() -> dict[str, Entry]:
     """
     entries = {entry.name: entry for entry in BUILT_IN}
     for point in entry_points(group=ENTRY_POINTS):
-        about = f"offered by {point.dist.name if point.dist else point.module}"
+        about = f"offered by {point.dist.name if point.dist else point.value}"
         target = point.value.partition("[")[0].strip()  # what stands in brackets are extras
         entries.setdefault(point.name, Entry(point.name, target, about))
     return entries

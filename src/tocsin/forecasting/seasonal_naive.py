@@ -31,6 +31,7 @@ class SeasonalNaive(StreamForecaster):
 
     def __init__(self, period: int | None = None, search: int = 4608) -> None:
         self.period = checked_period(period)
+        self.settles = 200 if self.period is None else self.period
         self.search = checks.integer("search", search, least=320, most=2**20)
 
     def open(self, series: int, horizon: int) -> Session:

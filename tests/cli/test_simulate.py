@@ -1,4 +1,4 @@
-"""The command as a user meets it."""
+"""`tocsin simulate`, and what all commands share."""
 
 import csv
 import io
@@ -8,17 +8,12 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import tocsin
-from tocsin.cli import app
+from tests.cli.calling import invoke
 from tocsin.evaluation import METHODS, SCENARIOS
 
 SMALL = ["simulate", "--realisations", "2", "--length", "400"]
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_version():

@@ -1,0 +1,35 @@
+"""Calling the command as a user does."""
+
+import subprocess
+import sys
+
+import numpy as np
+from typer.testing import CliRunner
+
+from tocsin.cli import app
+
+
+def invoke(*arguments, stdin=None):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+
+
+def run_process(*arguments, stdin=None, **more):
+    command = [sys.executable, "-m", "tocsin", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, **more)
+
+
+def words(result):
+    """What was said, however wide the screen was."""
+    return " ".join(result.output.replace("│", " ").split())
+
+
+def noisy_values(length=1200, seed=0, fault=900):
+    values = 20 + np.random.default_rng(seed).normal(size=length)
+    if fault is not None:
+        values[fault : fault + 3] += 12
+    return values
+
+
+def csv_text(values, start="2026-01-01T00:00:00"):
+    times = np.datetime64(start) + np.arange(len(values)) * np.timedelta64(300, "s")
+    return "time,value\n" + "".join(f"{time},{value}\n" for time, value in zip(times, values, strict=True))

@@ -1,0 +1,276 @@
+"""`tocsin detect`: files in, incidents out, whatever the files are like."""
+
+import csv
+import gzip
+import json
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from tests.cli.calling import csv_text, invoke, noisy_values, run_process, words
+from tocsin import Detector
+from tocsin.data import read_signals
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "signal.csv"
+    path.write_text(csv_text(noisy_values()))
+    return path
+
+
+def test_table_verdicts_incidents_and_picture(file, tmp_path):
+    verdicts, incidents, picture = tmp_path / "v.csv", tmp_path / "i.jsonl", tmp_path / "p.png"
+    result = invoke("detect", file, "-o", verdicts, "--incidents", incidents, "--plot", picture)
+    assert result.exit_code == 0, result.output
+    assert "2026-01-04 03:00:00" in result.stdout  # observation 900
+    with verdicts.open() as opened:
+        rows = list(csv.DictReader(opened))
+    assert len(rows) == 1200
+    assert rows[900]["time"] == "2026-01-04T03:00:00"
+    assert rows[900]["alarm"] == "true"
+    assert [json.loads(line)["start"] for line in incidents.read_text().splitlines()].count("2026-01-04T03:00:00") == 1
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_verdicts_are_those_of_the_detector(file, tmp_path):
+    path = tmp_path / "v.parquet"
+    arguments = ["--alarm-rate", "1/day", "--merge", "cauchy", "--horizons", 5, "--learn", "hold", "--gap", 3]
+    assert invoke("detect", file, "-o", path, *arguments).exit_code == 0
+    table = pyarrow.parquet.read_table(path)
+    detector = Detector(alarm_rate="1/day", interval="5min", merge="cauchy", horizons=5, learn="hold", gap=3)
+    (signal,) = read_signals(file)
+    verdicts = detector.run(signal.values, signal.times)
+    np.testing.assert_array_equal(table["p"].to_numpy(), verdicts.p[:, 0])
+    np.testing.assert_array_equal(table["merged"].to_numpy(), verdicts.merged[:, 0])
+    assert set(table["signal"].to_pylist()) == {"signal"}
+
+
+def test_long_files_are_split_and_shared_between_processes(tmp_path, monkeypatch):
+    signals = {f"s{k}": noisy_values(800, seed=k, fault=750 if k == 2 else None) for k in range(5)}
+    rows = [(t, name, values[t]) for t in range(800) for name, values in signals.items()]
+    path = tmp_path / "fleet.jsonl"
+    path.write_text("".join(json.dumps({"t": t, "name": name, "x": x}) + "\n" for t, name, x in rows))
+    outputs = []
+    for jobs in (1, 2):
+        monkeypatch.setattr("tocsin.cli.detect.WORTH_A_PROCESS", 0)
+        output = tmp_path / f"v{jobs}.csv"
+        result = invoke(
+            "detect", path, "--id", "name", "--time", "t", "--value", "x", "-o", output, "--jobs", jobs, "--plot",
+            tmp_path / "p.svg",
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        assert "s2" in result.stdout
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+    alone = Detector().run(signals["s3"]).p[:, 0]
+    with output.open() as opened:
+        streamed = [float(row["p"] or "nan") for row in csv.DictReader(opened) if row["signal"] == "s3"]
+    np.testing.assert_array_equal(streamed, alone)
+
+
+def test_features_or_separate_signals(tmp_path):
+    path = tmp_path / "wide.csv"
+    one, other = noisy_values(700, 1, 650), noisy_values(700, 2, None)
+    path.write_text("pressure;flow\n" + "".join(f"{a};{b}\n" for a, b in zip(one, other, strict=True)))
+    together = invoke("detect", path)
+    assert together.exit_code == 0
+    assert "pressure, flow" in together.stdout
+    apart = invoke("detect", path, "--separate")
+    assert "of 2 signals" in apart.stdout
+
+
+def test_scores_from_outside(tmp_path):
+    path = tmp_path / "scores.csv"
+    scores = np.random.default_rng(0).gamma(2.0, size=900)
+    scores[800] = 50
+    path.write_text("score\n" + "\n".join(map(str, scores)))
+    result = invoke("detect", path, "--scores")
+    assert result.exit_code == 0
+    assert " 800 " in result.stdout
+    assert invoke("detect", path, "--scores", "--forecaster", "last-value").exit_code == 2
+
+
+def test_exit_codes_for_scripts(file, tmp_path):
+    assert invoke("detect", file, "--exit-code").exit_code == 4
+    quiet = tmp_path / "quiet.csv"
+    quiet.write_text(csv_text(np.full(900, 5.0)))
+    result = invoke("detect", quiet, "--exit-code")
+    assert result.exit_code == 0
+    assert "no incidents" in result.stdout
+
+
+def test_standard_input():
+    result = run_process("detect", "-", "--format", "csv", stdin=csv_text(noisy_values()))
+    assert result.returncode == 0, result.stderr
+    assert "2026-01-04 03:00:00" in result.stdout
+
+
+DAMAGE = {
+    "text": ("abc", "not a number", "line 52"),
+    "infinity": ("inf", "infinite value", "line 52"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_bad_cells_are_named_and_the_rest_is_done(kind, tmp_path):
+    cell, said, line = DAMAGE[kind]
+    lines = csv_text(noisy_values()).splitlines()
+    lines[51] = lines[51].split(",")[0] + f",{cell}"
+    path, output = tmp_path / "bad.csv", tmp_path / "v.csv"
+    path.write_text("\n".join(lines))
+    result = invoke("detect", path, "-o", output)
+    assert result.exit_code == 3
+    assert said in words(result)
+    assert line in words(result)
+    with output.open() as opened:
+        rows = list(csv.DictReader(opened))
+    assert len(rows) == 1200
+    assert (rows[50]["value"], rows[50]["p"], rows[50]["alarm"]) == ("", "", "false")
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "code"),
+    [
+        (lambda lines: [*lines[:60], *lines[61:]], "gap", 0),
+        (lambda lines: [*lines[:60], lines[60].split(",")[0] + ",", *lines[61:]], "missing value", 0),
+        (lambda lines: [*lines[:60], lines[59], *lines[60:]], "duplicate time", 3),
+        (lambda lines: [lines[0], *lines[600:], *lines[1:600]], "unsorted", 3),
+        (lambda lines: [*lines[:60], "yesterday,1.0", *lines[60:]], "bad time", 3),
+        (lambda lines: [*lines[:60], lines[60] + ",9,9", *lines[61:]], "wrong number of fields", 3),
+    ],
+)
+def test_each_kind_of_trouble(change, said, code, tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(change(csv_text(noisy_values()).splitlines())))
+    result = invoke("detect", path)
+    assert said in words(result)
+    assert result.exit_code == code, result.output
+    assert "observations" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.csv", b"", "empty"),
+        ("header.csv", b"time,value\n", "header.csv"),
+        ("words.csv", b"a,b\nx,y\nz,w\n", "numeric"),
+        ("broken.parquet", b"PAR1 this is no parquet", "broken.parquet"),
+        ("broken.csv.gz", b"this is no gzip", "broken.csv.gz"),
+        ("broken.jsonl", b"{]\n{]\n", "broken.jsonl"),
+    ],
+)
+def test_files_that_cannot_be_read(name, content, said, tmp_path, file):
+    path = tmp_path / name
+    path.write_bytes(content)
+    alone = invoke("detect", path)
+    assert alone.exit_code == 1
+    assert said in words(alone)
+    assert "Traceback" not in alone.output
+    both = invoke("detect", path, file)
+    assert both.exit_code == 1
+    assert "2026-01-04 03:00:00" in both.stdout
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    result = invoke("detect", tmp_path / "nothing.csv")
+    assert result.exit_code == 1
+    assert "nothing.csv" in words(result)
+
+
+def test_a_truncated_gzip_gives_what_could_be_read(tmp_path):
+    path = tmp_path / "cut.csv.gz"
+    whole = gzip.compress(csv_text(noisy_values(3000)).encode())
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    result = invoke("detect", path)
+    assert result.exit_code == 3
+    assert "cut short" in words(result)
+    assert "2026-01-04 03:00:00" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--alarm-rate", "often"], ["alarm_rate", "'often'", "1/day"]),
+        (["--alarm-rate", "1e-9"], ["alarm_rate", "at least"]),
+        (["--forecaster", "oracle"], ["'oracle'", "autoregression"]),
+        (["--forecaster", "chronos"], ["chronos", "tocsin[chronos]"]),
+        (["--forecaster-option", "period"], ["--forecaster-option", "'period'"]),
+        (["--forecaster", "seasonal-naive", "--forecaster-option", "period=-1"], ["period", "-1"]),
+        (["--merge", "guess"], ["merge", "'guess'", "median"]),
+        (["--nonconformity", "odd"], ["nonconformity", "'odd'", "signed"]),
+        (["--learn", "never"], ["learn", "'never'", "absorb"]),
+        (["--horizons", "0"], ["--horizons", "'0'"]),
+        (["--window", "9"], ["--window", "'9'"]),
+        (["--scaled"], ["scaled", "quantiles"]),
+        (["--min-deviation", "-1"], ["min_deviation", "-1"]),
+        (["-o", "v.xls"], ["--output", ".xls"]),
+        (["--plot", "p.txt"], ["--plot", ".png"]),
+        (["--interval", "soon"], ["interval", "soon"]),
+    ],
+)
+def test_bad_options_are_named(arguments, said, file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    result = invoke("detect", file, *arguments)
+    assert result.exit_code == 2, result.output
+    for word in said:
+        assert word in words(result)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--value", "valeu"], ["valeu", "value"]), (["--time", "when"], ["when", "time"]), (["--id", "who"], ["who"])],
+)
+def test_wrong_columns_are_named(arguments, said, file):
+    result = invoke("detect", file, *arguments)
+    assert result.exit_code == 1
+    for word in said:
+        assert word in words(result)
+
+
+def test_a_budget_without_times_asks_for_the_interval(tmp_path):
+    path = tmp_path / "plain.csv"
+    path.write_text("value\n" + "\n".join(map(str, noisy_values())))
+    result = invoke("detect", path, "--alarm-rate", "1/day")
+    assert result.exit_code == 1
+    assert "interval" in words(result)
+    assert invoke("detect", path, "--alarm-rate", "1/day", "--interval", "5min").exit_code == 0
+
+
+def test_too_short_a_signal_is_told(tmp_path):
+    path = tmp_path / "short.csv"
+    path.write_text(csv_text(noisy_values(300, fault=None)))
+    result = invoke("detect", path)
+    assert result.exit_code == 0
+    assert "has 300 observations" in words(result)
+
+
+def test_an_old_result_survives_a_failure(file, tmp_path):
+    output = tmp_path / "v.csv"
+    output.write_text("old")
+    assert invoke("detect", file, "--value", "nothing", "-o", output).exit_code == 1
+    assert output.read_text() == "old"
+
+
+def test_forecasters_are_listed():
+    result = invoke("forecasters")
+    assert result.exit_code == 0
+    for name in ("autoregression", "last-value", "chronos", "tocsin[tirex]", "torch"):
+        assert name in result.stdout
+
+
+def test_demo_finds_the_faults(tmp_path):
+    result = invoke("demo", "--out", tmp_path / "demo")
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
+        "incidents.csv", "machine.csv", "machine.png", "verdicts.csv",
+    ]  # fmt: skip
+    table = result.stdout.split("incidents")[0]
+    assert table.count("at once") + table.count("observations ") + table.count("when it was over") >= 5
+    assert "as promised" in result.stdout
+    again = invoke("demo", "--out", tmp_path / "again")
+    assert again.stdout.replace("again", "demo") == result.stdout
+    assert (tmp_path / "again" / "verdicts.csv").read_bytes() == (tmp_path / "demo" / "verdicts.csv").read_bytes()

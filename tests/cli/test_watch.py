@@ -1,0 +1,155 @@
+"""`tocsin watch`: lines in, verdicts out, and a restart that nobody notices."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.cli.calling import invoke, noisy_values, run_process, words
+from tocsin import Detector
+
+SETTINGS = ["--alarm-rate", "0.02", "--window", "400", "--horizons", "3", "--forecaster", "last-value"]
+
+
+def verdicts(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def started(state):
+    command = [sys.executable, "-m", "tocsin", "watch", *SETTINGS, "--state", str(state)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def plain(values):
+    return "".join("\n" if np.isnan(value) else f"{value}\n" for value in values)
+
+
+def test_a_verdict_for_every_line():
+    values = noisy_values(900, fault=800)
+    result = run_process("watch", *SETTINGS, stdin=plain(values))
+    assert result.returncode == 0, result.stderr
+    records = verdicts(result.stdout)
+    detector = Detector(alarm_rate=0.02, window=400, horizons=3, forecaster="last-value")
+    for value, record in zip(values, records, strict=True):
+        verdict = detector.update(float(value))
+        assert record["p"] == (None if np.isnan(verdict.p) else verdict.p)
+        assert record["alarm"] == verdict.alarm
+    assert records[800]["alarm"]
+    assert records[800]["direction"] == "above"
+    assert records[800]["incident"]["start"] == 800
+
+
+@pytest.mark.parametrize("cut", [1, 333, 899])
+def test_a_restart_goes_on_exactly(cut, tmp_path):
+    values = noisy_values(900, fault=800)
+    whole = run_process("watch", *SETTINGS, stdin=plain(values)).stdout
+    state = tmp_path / "deep" / "state.npz"
+    first = run_process("watch", *SETTINGS, "--state", state, stdin=plain(values[:cut]))
+    second = run_process("watch", *SETTINGS, "--state", state, stdin=plain(values[cut:]))
+    assert first.stdout + second.stdout == whole
+    assert f"after {cut} observations" in second.stderr
+
+
+def test_many_signals_with_times_and_gaps(tmp_path):
+    lines = []
+    for step in range(600):
+        for name in ("a", "b"):
+            if (name, step) != ("b", 300):
+                time_ = f"2026-01-01T{step // 60:02d}:{step % 60:02d}:00"
+                lines.append(json.dumps({"id": name, "time": time_, "value": float(np.sin(step * 7.3 + ord(name)))}))
+    result = run_process("watch", *SETTINGS, "--interval", "1min", stdin="\n".join(lines))
+    assert result.returncode == 0, result.stderr
+    records = verdicts(result.stdout)
+    assert len(records) == 1199
+    alone = Detector(alarm_rate=0.02, window=400, horizons=3, forecaster="last-value", interval="1min")
+    for line in lines:
+        given = json.loads(line)
+        if given["id"] == "b":
+            expected = alone.update(given["value"], given["time"])
+    assert records[-1]["p"] == expected.p
+    assert alone.observations == 600
+
+
+def test_bad_lines_are_told_and_left_out():
+    result = invoke("watch", *SETTINGS, stdin="1.0\nabc\n2.0\n")
+    assert result.exit_code == 3
+    assert len(verdicts(result.stdout)) == 2
+    assert "line 2" in result.stderr
+    assert "'abc'" in result.stderr
+
+
+def test_late_observations_are_told_and_change_nothing():
+    lines = ["time,value", "2026-01-01 00:00,1", "2026-01-01 00:02,2", "2026-01-01 00:01,9", "2026-01-01 00:03,3"]
+    result = invoke("watch", *SETTINGS, stdin="\n".join(lines) + "\n")
+    assert result.exit_code == 3
+    assert [record["value"] for record in verdicts(result.stdout)] == [1, 2, 3]
+    assert "line 4" in result.stderr
+    assert "later" in result.stderr
+
+
+def test_another_setting_than_the_state_has_is_refused(tmp_path):
+    state = tmp_path / "state.npz"
+    assert invoke("watch", *SETTINGS, "--state", state, stdin="1\n2\n").exit_code == 0
+    before = state.read_bytes()
+    result = invoke("watch", *SETTINGS, "--merge", "cauchy", "--state", state, stdin="3\n")
+    assert result.exit_code == 2
+    assert "merge='median'" in words(result)
+    assert state.read_bytes() == before
+
+
+def test_a_damaged_state_is_refused(tmp_path):
+    state = tmp_path / "state.npz"
+    state.write_text("this is no state")
+    result = invoke("watch", *SETTINGS, "--state", state, stdin="3\n")
+    assert result.exit_code == 2
+    assert "state.npz" in "".join(words(result).split())
+    assert state.read_text() == "this is no state"
+
+
+def test_alarms_only():
+    result = invoke("watch", *SETTINGS, "--alarms-only", stdin=plain(noisy_values(900, fault=800)))
+    records = verdicts(result.stdout)
+    assert 0 < len(records) < 60
+    assert all(record["alarm"] for record in records)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_stop_saves_the_state(kind, tmp_path):
+    state = tmp_path / "state.npz"
+    command = [sys.executable, "-m", "tocsin", "watch", *SETTINGS, "--state", str(state)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdin.write("1\n2\n3\n")
+    process.stdin.flush()
+    for _ in range(3):
+        process.stdout.readline()
+    time.sleep(0.1)
+    process.send_signal(kind)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    result = run_process("watch", *SETTINGS, "--state", state, stdin="4\n")
+    assert "after 3 observations" in result.stderr
+
+
+def test_a_reader_that_goes_away_loses_no_state(tmp_path):
+    state = tmp_path / "state.npz"
+    command = [sys.executable, "-m", "tocsin", "watch", *SETTINGS, "--state", str(state)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdin.write("1\n2\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdin.write("3\n")
+    process.stdin.close()
+    process.wait(timeout=30)
+    process.stderr.close()
+    assert "after 3 observations" in run_process("watch", *SETTINGS, "--state", state, stdin="4\n").stderr
