@@ -5,7 +5,7 @@ from tocsin.data.columns import Columns
 from tocsin.data.durations import parse_duration
 from tocsin.data.frames import frame_like, signals_from_frame
 from tocsin.data.lines import LineError, LineParser, Observation
-from tocsin.data.problems import KINDS, DataError, Problem, merge_problems
+from tocsin.data.problems import KINDS, DataError, DataWarning, Problem, merge_problems
 from tocsin.data.reading import read_signals
 from tocsin.data.signal import Interval, Signal
 from tocsin.data.timeline import LONGEST_GAP, infer_interval, missing_steps
@@ -17,6 +17,7 @@ __all__ = [
     "LONGEST_GAP",
     "Columns",
     "DataError",
+    "DataWarning",
     "Interval",
     "LineError",
     "LineParser",

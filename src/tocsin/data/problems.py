@@ -37,6 +37,10 @@ class DataError(ValueError):
     """Data that cannot be read at all; the message names the source and what is wrong with it."""
 
 
+class DataWarning(UserWarning):
+    """Something in the data is not as it should be; the rest is used."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One kind of trouble (a key of `KINDS`): how often, and where it was first met."""

@@ -2,10 +2,14 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tocsin import checks
+from tocsin.conformal import Merge
 from tocsin.conformal.history import MOST_LAGS
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
@@ -55,12 +59,14 @@ def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
 class Sizes:
     """How much of the past is needed to tell an alarm rate.
 
-    `window` and `alpha_c` are those of the scorer of errors; `recalibration` is the window of the scorer of merged
+    `window` and `alpha_c` are those of the scorer of errors, and `resolving` is how many errors it takes until merged
+    p-values can be under the alarm rate; `recalibration` is the window of the scorer of merged
     values, `settled` how many errors come before it learns, `believed` how many merged values before it is believed.
     """
 
     window: int
     alpha_c: float
+    resolving: int
     settled: int
     believed: int
     recalibration: int
@@ -71,8 +77,29 @@ class Sizes:
         return self.settled + self.believed
 
 
-def sizes(alarm_rate: float, *, recalibrate: bool, window: int | None) -> Sizes:
-    """What a detector needs for its alarm rate; `window` if the caller insists on one."""
+def observations_to_resolve(alarm_rate: float, merges: Sequence[Merge], shape: tuple[int, ...], sides: int) -> int:
+    """How many errors it takes until merged p-values can be under the alarm rate, if all are as small as can be.
+
+    The first of the `merges` is along the last axis of the `shape` of p-values of one observation, and so on.
+    """
+    least, most = 1, 2**40
+    while least < most:
+        middle = (least + most) // 2
+        merged = np.full(shape, min(1.0, sides / (1 + middle)))
+        for merge in merges:
+            merged = merge(merged)
+        if merged < alarm_rate:
+            most = middle
+        else:
+            least = middle + 1
+    return least
+
+
+def sizes(alarm_rate: float, *, recalibrate: bool, window: int | None, resolving: int = 0) -> Sizes:
+    """What a detector needs for its alarm rate; `window` if the caller insists on one.
+
+    `resolving` is how many errors it takes until merged p-values can be under the alarm rate.
+    """
     if alarm_rate < LEAST_RATE:
         raise ValueError(
             f"alarm_rate must be at least {LEAST_RATE:.3g} per observation, since no more than {MOST_LAGS} past "
@@ -85,9 +112,23 @@ def sizes(alarm_rate: float, *, recalibrate: bool, window: int | None) -> Sizes:
         return Sizes(
             window=wide,
             alpha_c=max(0.01, 2 / wide),
+            resolving=resolving,
             settled=min(max(SETTLED, needed), 1000, wide),
             believed=min(BELIEVED * needed, MOST_LAGS - 1),
             recalibration=min(RECALIBRATION * needed, MOST_LAGS),
         )
-    wide = min(max(2000, 5 * needed), MOST_LAGS) if window is None else window
-    return Sizes(window=wide, alpha_c=max(min(0.01, alarm_rate / 2), 2 / wide), settled=0, believed=0, recalibration=0)
+    wide = min(max(2000, 5 * needed, 2 * resolving), MOST_LAGS) if window is None else window
+    if resolving >= wide:
+        raise ValueError(
+            f"window must be more than {resolving} past errors for alarm_rate={alarm_rate:.3g} without recalibration and "
+            f"with these merges, or there could never be an alarm, got {wide}"
+        )
+    smallest = 1 / (1 + resolving) if resolving else alarm_rate / 2
+    return Sizes(
+        window=wide,
+        alpha_c=max(min(0.01, smallest), 2 / wide),
+        resolving=resolving,
+        settled=0,
+        believed=0,
+        recalibration=0,
+    )

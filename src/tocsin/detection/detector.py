@@ -9,7 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
-from tocsin.data import LONGEST_GAP, Signal, frame_like, missing_steps, parse_time, signals_from_frame
+from tocsin.data import (
+    LONGEST_GAP,
+    DataWarning,
+    Signal,
+    frame_like,
+    merge_problems,
+    missing_steps,
+    parse_time,
+    signals_from_frame,
+)
 from tocsin.detection.audit import Audit
 from tocsin.detection.fleet import Fleet, as_times
 from tocsin.detection.incidents import Incident
@@ -159,14 +168,15 @@ class Detector:
 
         `time` and `values` are names of columns, found out where they are not given. The verdicts have a row for each
         observation in the order of time, with those that a gap in the times stands for; columns are those of
-        `verdict_columns`. The detector goes on from what it has seen before, and its incidents and audit include it.
+        `verdict_columns`. The detector goes on from what it has seen before: times must be later, and what was left out
+        in between counts as missing. Bad values count as missing too, with a `DataWarning` that names them.
         """
-        with signals_from_frame(frame, time=time, values=values, interval=self._interval_for_data()) as signals:
+        with signals_from_frame(frame, time=time, values=values, interval=self.fleet.interval) as signals:
             signal = next(iter(signals))
+            for problem in merge_problems([*signals.problems, *signal.problems]):
+                if problem.severity == "damage":
+                    warnings.warn(f"the frame is damaged: {problem}", DataWarning, stacklevel=2)
         return frame_like(frame, verdict_columns(signal, self.run_signal(signal)))
-
-    def _interval_for_data(self) -> Any:
-        return self.fleet.interval
 
     def run_signal(self, signal: Signal) -> Verdicts:
         """Verdicts on a signal that was read from a file or frame; warns if it is too short for the alarm rate."""
@@ -176,6 +186,8 @@ class Detector:
                 f"got {len(signal.features)}: {', '.join(signal.features)}"
             )
         self.warn_if_short(signal)
+        if signal.times is not None and len(signal):
+            self._pass_gap(signal.times[0])
         return self.run(signal.values, signal.times)
 
     def warn_if_short(self, signal: Signal) -> None:

@@ -11,10 +11,10 @@ from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal import MERGES, Guarantee
 from tocsin.data import parse_duration, parse_time
-from tocsin.detection.alarm_rate import parse_alarm_rate, sizes
+from tocsin.detection.alarm_rate import Sizes, observations_to_resolve, parse_alarm_rate, sizes
 from tocsin.detection.audit import Audit, AuditTrail
 from tocsin.detection.incidents import Incident, IncidentLog
-from tocsin.detection.nonconformity import NONCONFORMITIES
+from tocsin.detection.nonconformity import NONCONFORMITIES, sides_of
 from tocsin.detection.pipeline import Pipeline, PipelineSettings
 from tocsin.detection.verdict import Verdicts
 from tocsin.forecasting import Forecaster, make_forecaster
@@ -100,25 +100,25 @@ class Fleet:
         chosen = make_forecaster(forecaster, forecaster_options) if isinstance(forecaster, str) else forecaster
         if chosen is not None and not isinstance(chosen, Forecaster):
             raise TypeError(f"forecaster must be a Forecaster, the name of one, or None, got {forecaster!r}")
-        settings = PipelineSettings(
-            alarm_rate=rate,
-            forecaster=chosen,
-            horizons=checks.integer("horizons", horizons, least=1, most=1024),
-            nonconformity=checks.choice("nonconformity", nonconformity, NONCONFORMITIES),
-            scaled=_truth("scaled", scaled),
-            light=_truth("light", light),
-            merge=checks.choice("merge", merge, MERGES),
-            merge_features=checks.choice("merge_features", merge_features, MERGES),
-            recalibrate=_truth("recalibrate", recalibrate),
-            learn=checks.choice("learn", learn, ("absorb", "hold")),
-            hold_below=rate if hold_below is None else checks.number("hold_below", hold_below, above=0, below=1),
-            hold_after=checks.integer("hold_after", hold_after, least=0, most=10**9),
-            hold_most=checks.integer("hold_most", hold_most, least=1, most=10**9),
-            hold_context=_truth("hold_context", hold_context),
-            refresh=checks.integer("refresh", refresh, least=1, most=1024),
-            learning_rate=checks.number("learning_rate", learning_rate, above=0, most=1e4),
-            sizes=sizes(rate, recalibrate=recalibrate, window=window),
-        )
+        checked: dict[str, Any] = {
+            "alarm_rate": rate,
+            "forecaster": chosen,
+            "horizons": checks.integer("horizons", horizons, least=1, most=1024),
+            "nonconformity": checks.choice("nonconformity", nonconformity, NONCONFORMITIES),
+            "scaled": _truth("scaled", scaled),
+            "light": _truth("light", light),
+            "merge": checks.choice("merge", merge, MERGES),
+            "merge_features": checks.choice("merge_features", merge_features, MERGES),
+            "recalibrate": _truth("recalibrate", recalibrate),
+            "learn": checks.choice("learn", learn, ("absorb", "hold")),
+            "hold_below": rate if hold_below is None else checks.number("hold_below", hold_below, above=0, below=1),
+            "hold_after": checks.integer("hold_after", hold_after, least=0, most=10**9),
+            "hold_most": checks.integer("hold_most", hold_most, least=1, most=10**9),
+            "hold_context": _truth("hold_context", hold_context),
+            "refresh": checks.integer("refresh", refresh, least=1, most=1024),
+            "learning_rate": checks.number("learning_rate", learning_rate, above=0, most=1e4),
+        }
+        settings = PipelineSettings(**checked, sizes=self._sizes(checked, window))
         self.min_deviation = _not_negative("min_deviation", min_deviation)
         self.min_relative_deviation = _not_negative("min_relative_deviation", min_relative_deviation)
         self._check_together(settings)
@@ -142,6 +142,14 @@ class Fleet:
         )
         self.trail = AuditTrail(len(self.names))
         self._everything = np.arange(len(self.names))
+
+    def _sizes(self, checked: Mapping[str, Any], window: int | None) -> Sizes:
+        merges = [MERGES[checked["merge"]], MERGES[checked["merge_features"]]]
+        scored = 1 if checked["forecaster"] is None or checked["light"] else checked["horizons"]
+        shape = (len(self.features), scored)
+        rate, sides = checked["alarm_rate"], sides_of(checked["nonconformity"])
+        resolving = observations_to_resolve(rate, merges, shape, sides)
+        return sizes(rate, recalibrate=checked["recalibrate"], window=window, resolving=resolving)
 
     def _check_together(self, settings: PipelineSettings) -> None:
         if settings.forecaster is None:
@@ -172,7 +180,7 @@ class Fleet:
         first = max(self.pipeline.settles, self.pipeline.horizons)
         if self.settings.recalibrate:
             return first + self.settings.sizes.warm_up
-        return first + self.pipeline.smallest_warm
+        return first + self.settings.sizes.resolving
 
     @property
     def guarantee(self) -> str:

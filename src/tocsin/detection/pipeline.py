@@ -99,7 +99,6 @@ class Pipeline:
         self.scored = np.zeros(signals, dtype=np.int64)
         self._strange = np.zeros(signals, dtype=np.int64)
         self._quantiles = np.full(self._shape, np.inf)
-        self.smallest_warm = self._observations_to_resolve()
         self._everything = np.arange(signals)
         self._all_series = np.arange(signals * features)
 
@@ -221,7 +220,7 @@ class Pipeline:
         second_scores = np.full((steps, self.signals), np.nan)
         if self.recalibration is None:
             merged = self._merge_features(feature_p)
-            warm = self.scored[rows] + np.cumsum(merged == merged, axis=0) > self.smallest_warm
+            warm = self.scored[rows] + np.cumsum(merged == merged, axis=0) > settings.sizes.resolving
             found = _Found(flat, horizon_p, feature_p, merged, second_scores, merged, warm)
             return found, forecast, low, high
         merged = self._merge_features(feature_rank)
@@ -252,19 +251,6 @@ class Pipeline:
         if self.recalibration is not None:
             self.recalibration.run(found.second_scores, learn)
         return np.asarray(~held)
-
-    def _observations_to_resolve(self) -> int:
-        """How many errors it takes until the merged value of equally strange horizons can be under the alarm rate."""
-        horizons, features = MERGES[self.settings.merge], MERGES[self.settings.merge_features]
-        least, most = 1, 2 * self.settings.sizes.window
-        while least < most:
-            middle = (least + most) // 2
-            smallest = np.full((self.features, self.scored_horizons), min(1.0, self._shape[2] / (1 + middle)))
-            if features(horizons(smallest)) < self.settings.alarm_rate:
-                most = middle
-            else:
-                least = middle + 1
-        return least
 
     def _draw_band(self, rows: Rows) -> None:
         """For each stream of these signals, find the largest score that does not alarm."""

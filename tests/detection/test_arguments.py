@@ -1,0 +1,393 @@
+"""What a detector accepts, what it refuses and how it says so."""
+
+import inspect
+import re
+import warnings
+from datetime import timedelta
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.detection.material import SMALL, MovingMean
+from tocsin import MERGES
+from tocsin.conformal.history import MOST_LAGS
+from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
+from tocsin.detection.alarm_rate import BELIEVED, LEAST_RATE, RECALIBRATION, SETTLED, parse_alarm_rate, sizes
+from tocsin.forecasting import LastValue
+
+QUICK = {"forecaster": "last-value"}
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds", "rate"),
+    [
+        (0.01, None, 0.01),
+        (np.float32(0.25), None, 0.25),
+        (Fraction(1, 50), None, 0.02),
+        ("0.01", None, 0.01),
+        (" 1e-3 ", None, 0.001),
+        ("0.01", 60.0, 0.01),
+        ("1/day", 300, 300 / 86400),
+        ("2 per week", 3600, 2 * 3600 / (7 * 86400)),
+        ("0.5/hour", 60, 0.5 / 60),
+        (".5 / hours", 60, 0.5 / 60),
+        ("10/Months", 86400, 10 / 30),
+        ("  3  per  MINUTE ", 1, 3 / 60),
+        ("1e-2/second", 1, 0.01),
+        ("2e1/day", 60, 20 / 1440),
+        ("1./day", 60, 1 / 1440),
+    ],
+)
+def test_alarm_rates_as_people_say_them(given, seconds, rate):
+    assert parse_alarm_rate(given, seconds) == pytest.approx(rate, rel=1e-12)
+
+
+@pytest.mark.parametrize("given", [0, 0.0, -0.1, 0.5, 1, float("nan"), float("inf"), 10**400])
+def test_numbers_that_are_no_alarm_rates_are_refused(given):
+    with pytest.raises(ValueError, match=r"alarm_rate must be a number > 0 and < 0.5, got " + re.escape(repr(given))):
+        parse_alarm_rate(given, 60.0)
+
+
+@pytest.mark.parametrize("given", [None, True, [0.01], b"0.01", 1j])
+def test_other_kinds_of_alarm_rates_are_refused(given):
+    with pytest.raises(TypeError, match=r"alarm_rate must be a number > 0 and < 0.5, got " + re.escape(repr(given))):
+        parse_alarm_rate(given, 60.0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "often", "1/fortnight", "/day", "1/", "1 day", "0/day", "-1/day", "1..5/day", "./day", "1/2/day", "nan", "0.7",
+     "nan/day", "1/days/week", "1 per", "one per day", "1/da", "1e/day", "1/ss"],
+)  # fmt: skip
+def test_nonsense_is_no_alarm_rate(given):
+    message = r"alarm_rate must be a number between 0 and 0.5.*'1/day'.*per second.*month.*got " + re.escape(
+        repr(given)
+    )
+    with pytest.raises(ValueError, match=message):
+        parse_alarm_rate(given, 60.0)
+
+
+def test_a_budget_needs_an_interval():
+    message = "alarm_rate='1/day' is a budget over time: give the sampling interval"
+    with pytest.raises(ValueError, match=message):
+        parse_alarm_rate("1/day", None)
+    with pytest.raises(ValueError, match=message):
+        Detector(alarm_rate="1/day", **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [("1/day", 86400), ("1/minute", 60), ("1e400/week", 1), ("30/minute", 1)]
+)
+def test_a_budget_of_an_alarm_at_every_other_observation_is_refused(given, seconds):
+    message = rf"alarm_rate={given!r} allows .* alarms per observation of {seconds} seconds.*less than 0.5"
+    with pytest.raises(ValueError, match=message):
+        parse_alarm_rate(given, seconds)
+
+
+@pytest.mark.parametrize(
+    ("interval", "seconds"),
+    [("5min", 300.0), (300, 300.0), (np.int64(300), 300.0), (np.float32(0.5), 0.5), (timedelta(hours=1), 3600.0),
+     (np.timedelta64(2, "m"), 120.0), ("1h 30min", 5400.0)],
+)  # fmt: skip
+def test_intervals(interval, seconds):
+    assert Fleet(1, interval=interval, **QUICK).interval == seconds
+
+
+def test_sizes_with_a_second_scorer():
+    normal = sizes(0.01, recalibrate=True, window=None)
+    assert (normal.window, normal.alpha_c, normal.settled) == (2000, 0.01, SETTLED)
+    assert (normal.believed, normal.recalibration) == (100 * BELIEVED, 100 * RECALIBRATION)
+    assert normal.warm_up == SETTLED + 100 * BELIEVED
+    rare = sizes(1e-4, recalibrate=True, window=None)
+    assert (rare.settled, rare.believed, rare.recalibration) == (1000, 10_000 * BELIEVED, MOST_LAGS)
+    narrow = sizes(0.05, recalibrate=True, window=250)
+    assert (narrow.window, narrow.settled) == (250, 250)
+    assert (narrow.believed, narrow.recalibration) == (20 * BELIEVED, 20 * RECALIBRATION)
+
+
+def test_a_window_in_which_there_could_never_be_an_alarm_is_refused():
+    with pytest.raises(ValueError, match=r"window must be more than 15000 past errors.*got 5000"):
+        Detector(alarm_rate=0.001, merge="bonferroni", recalibrate=False, window=5000)
+    assert Detector(alarm_rate=0.001, merge="bonferroni", recalibrate=False).fleet.settings.sizes.window == 30_000
+    with pytest.raises(ValueError, match=r"window must be more than \d+ past errors"):
+        Detector(alarm_rate=1e-4, merge="bonferroni", recalibrate=False)
+
+
+def test_sizes_without_a_second_scorer():
+    assert sizes(0.01, recalibrate=False, window=None).window == 2000
+    assert sizes(0.001, recalibrate=False, window=None).window == 5000
+    assert sizes(2e-5, recalibrate=False, window=None).window == MOST_LAGS
+    assert sizes(0.01, recalibrate=False, window=300).window == 300
+    assert sizes(0.01, recalibrate=False, window=None).warm_up == 0
+
+
+@pytest.mark.parametrize("recalibrate", [True, False])
+@pytest.mark.parametrize("rate", np.geomspace(LEAST_RATE, 0.499, 60))
+def test_sizes_let_every_rate_be_told(rate, recalibrate):
+    """A scorer can reach a p-value under the rate, and the sizes are ones that the scorers accept."""
+    for window in (None, 250, MOST_LAGS):
+        size = sizes(float(rate), recalibrate=recalibrate, window=window)
+        assert 1 / MOST_LAGS < size.alpha_c < 1
+        assert np.ceil(1 / size.alpha_c - 1) < size.window <= MOST_LAGS
+        if recalibrate:
+            assert 1 / (1 + size.believed) < rate
+            assert size.believed < size.recalibration <= MOST_LAGS
+            assert size.settled <= size.window
+        elif window is None:
+            assert 1 / (1 + size.window) < rate
+
+
+def test_too_small_a_rate_is_refused_with_the_reason():
+    for recalibrate in (True, False):
+        with pytest.raises(
+            ValueError, match=r"alarm_rate must be at least 1.53e-05.*no more than 65536 past.*got 1e-06"
+        ):
+            Detector(alarm_rate=1e-6, recalibrate=recalibrate, **QUICK)
+    with pytest.raises(ValueError, match=r"alarm_rate must be at least .*got 3.86e-07.*longer intervals"):
+        Detector(alarm_rate="1/month", interval="1s", **QUICK)
+
+
+BAD = {
+    "signals": [0, -1, 1.5, True, None, "name", [], ["a", "a"], ["a", 1], 2**40],
+    "features": [0, 2.0, False, None, "name", [], ["a", "a"], [None]],
+    "alarm_rate": [0, 0.5, -1, "often", None, float("nan"), True],
+    "interval": [0, -5, "soon", float("nan"), True, [], "0s", 1j, np.timedelta64("NaT")],
+    "forecaster": ["nonsense", 5, LastValue, ["last-value"]],
+    "forecaster_options": [{"colour": 1}, {"period": 24}],
+    "horizons": [0, -1, 1.5, "3", None, True, 2000],
+    "nonconformity": ["other", None, 5, "Absolute", ["high"]],
+    "scaled": [1, None, "yes", True],
+    "light": [1, None, "yes"],
+    "merge": ["other", None, 5, "Median"],
+    "merge_features": ["other", None, 5, ["fisher"]],
+    "recalibrate": [0, None, "yes"],
+    "learn": ["other", None, True, "Hold"],
+    "hold_below": [0, 1, -0.1, "x", True, float("nan")],
+    "hold_after": [-1, 1.5, None, "3", True],
+    "hold_most": [0, -1, 1.5, None, "3", True],
+    "hold_context": [1, None, "yes", True],
+    "refresh": [0, -1, 1.5, None, "3", True, 2000],
+    "window": [0, 249, 2**16 + 1, 300.0, "300", True],
+    "learning_rate": [0, -1, 1e5, None, "x", float("nan"), True],
+    "gap": [-1, 1.5, None, "3", True],
+    "min_deviation": [-1, None, "x", float("nan"), float("inf"), False, [0.0, 0.0]],
+    "min_relative_deviation": [-0.5, None, "x", float("nan"), float("inf"), True],
+    "min_duration": [0, -1, 1.5, None, "3", True],
+    "threads": [0, -1, 1.5, None, "3", True, 2000],
+}
+GOOD = {
+    "signals": [1, 2, np.int64(2), ["a", "b"], ("a",)],
+    "features": [1, 2, ["a", "b"], ("a",)],
+    "alarm_rate": [0.1, "0.1", np.float64(0.1), Fraction(1, 10)],
+    "interval": [None, 5, "5s"],
+    "forecaster": [None, "last-value", LastValue(), MovingMean()],
+    "forecaster_options": [None, {}],
+    "horizons": [1, 20, np.int32(2)],
+    "nonconformity": list(NONCONFORMITIES),
+    "scaled": [False, np.False_],
+    "light": [True, False, np.True_],
+    "merge": list(MERGES),
+    "merge_features": list(MERGES),
+    "recalibrate": [True, False],
+    "learn": ["absorb", "hold"],
+    "hold_below": [None, 0.001, 0.9],
+    "hold_after": [0, 10],
+    "hold_most": [1, 10**6],
+    "hold_context": [False],
+    "refresh": [1, 9],
+    "window": [None, 250, 1000],
+    "learning_rate": [1e-6, 1, 1e4],
+    "gap": [0, 10**6],
+    "min_deviation": [0, 0.0, 3, 1e300],
+    "min_relative_deviation": [0, 0.0, 3, np.float32(0.5)],
+    "min_duration": [1, 100],
+    "threads": [1, 3],
+}
+
+
+def test_every_parameter_is_on_the_lists():
+    names = set(inspect.signature(Fleet.__init__).parameters) - {"self"}
+    assert set(BAD) == names
+    assert set(GOOD) == names
+
+
+def made(name, value):
+    arguments = {"signals": 1, **QUICK, name: value}
+    return Fleet(**arguments)
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])
+def test_bad_arguments_are_named_with_what_was_given(name, value):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        made(name, value)
+    message = str(caught.value)
+    assert re.search(rf"\b{name}\b|forecaster 'last-value' does not take", message), message
+    assert repr(value) in message or str(value) in message, message
+    if name not in ("signals", "threads"):
+        with pytest.raises(type(caught.value)) as again:
+            Detector(**{**QUICK, name: value})
+        assert str(again.value) == message
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_arguments_are_taken(name):
+    for value in GOOD[name]:
+        made(name, value)
+
+
+def test_unknown_arguments_are_refused():
+    with pytest.raises(TypeError, match="colour"):
+        Detector(colour="red")
+    with pytest.raises(TypeError, match="signals"):
+        Detector(signals=3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scaled": True}, r"scaled=True needs a forecaster with quantiles, got LastValue\(\)"),
+        ({"scaled": True, "forecaster": None}, "scaled=True needs a forecaster, got forecaster=None"),
+        ({"min_deviation": 2.0, "forecaster": None}, "min_deviation=2.0 needs a forecaster, got forecaster=None"),
+        ({"min_relative_deviation": 0.1, "forecaster": None}, "min_relative_deviation=0.1 needs a forecaster"),
+        ({"hold_context": True, "learn": "hold", "forecaster": None}, "hold_context=True needs a forecaster"),
+        ({"hold_context": True}, "hold_context=True needs learn='hold', got learn='absorb'"),
+        ({"nonconformity": "low", "forecaster": None}, "nonconformity must be left as it is with forecaster=None"),
+        ({"nonconformity": "signed", "forecaster": None}, "nonconformity must be left as it is.*got 'signed'"),
+        ({"forecaster": LastValue(), "forecaster_options": {"a": 1}}, "forecaster_options=.* need the name"),
+        ({"forecaster": None, "forecaster_options": {"a": 1}}, "forecaster_options=.* need the name"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Detector(**{**QUICK, **settings})
+
+
+def test_arguments_that_go_together():
+    Detector(forecaster=MovingMean(), scaled=True, learn="hold", hold_context=True, min_deviation=1.0)
+    Detector(forecaster=None, nonconformity="high", learn="hold", light=True, refresh=3)
+
+
+def test_names():
+    assert Fleet(1, **QUICK).names == ["signal"]
+    assert Fleet(2, 3, **QUICK).names == ["signal 1", "signal 2"]
+    assert Fleet(2, 3, **QUICK).features == ["feature 1", "feature 2", "feature 3"]
+    assert Fleet(("a", "b"), ["x"], **QUICK).names == ["a", "b"]
+    assert Detector(("x", "y"), **QUICK).features == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: f.update([1.0]), r"values must have shape \(T, 2, 2\).*got shape \(1, 1\)"),
+        (lambda f: f.update(np.zeros((3, 2))), r"values must have shape \(T, 2, 2\).*got shape \(1, 3, 2\)"),
+        (lambda f: f.run(np.zeros((4, 2))), r"values must have shape \(T, 2, 2\).*got shape \(4, 2\)"),
+        (lambda f: f.run(np.zeros((4, 2, 3))), r"values must have shape \(T, 2, 2\).*got shape \(4, 2, 3\)"),
+        (lambda f: f.update([["a", "b"], ["c", "d"]]), "values must be numbers, got"),
+        (lambda f: f.update([[1, 2], [3, 10**400]]), "values must be numbers, got"),
+        (lambda f: f.update(np.zeros((2, 2)), rows=[0, 0]), r"rows must be different indices.*0 to 1, got \[0, 0\]"),
+        (lambda f: f.update(np.zeros((1, 2)), rows=[2]), r"rows must be different indices from 0 to 1, got \[2\]"),
+        (lambda f: f.update(np.zeros((1, 2)), rows=[-1]), r"rows must be different indices from 0 to 1, got \[-1\]"),
+        (lambda f: f.update(np.zeros((1, 2)), rows=[True]), r"rows must be a sequence of indices"),
+        (lambda f: f.update(np.zeros((1, 2)), rows=[0.0]), r"rows must be a sequence of indices"),
+        (lambda f: f.update(np.zeros((1, 2)), rows=0), r"rows must be a sequence of indices.*got 0"),
+        (lambda f: f.update(np.zeros((2, 2)), rows=[0]), r"values must have shape \(T, 1, 2\)"),
+        (lambda f: f.update(np.zeros((2, 2)), times=[1]), r"times must have shape \(1, 2\), got \(1, 1\)"),
+        (lambda f: f.run(np.zeros((3, 2, 2)), times=np.zeros(3)), r"times must have shape \(3, 2\), got \(3,\)"),
+        (lambda f: f.audit(0, level=1.0), "level must be a number > 0 and < 1, got 1.0"),
+    ],
+)  # fmt: skip
+def test_bad_calls_of_a_fleet_are_named_and_change_nothing(call, message):
+    fleet = Fleet(2, 2, **SMALL, **QUICK)
+    fleet.run(np.zeros((5, 2, 2)))
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(fleet)
+    assert fleet.pipeline.seen.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("features", "value", "message"),
+    [
+        (1, [1.0, 2.0], r"value must be 1 number, one a feature, got \[1.0, 2.0\]"),
+        (2, 1.0, "value must be 2 numbers, one a feature, got 1.0"),
+        (2, [[1.0, 2.0]], "value must be 2 numbers, one a feature"),
+        (2, None, "value must be 2 numbers, one a feature, got None"),
+        (1, "5", "value must be numbers, got '5'"),
+        (1, "abc", "value must be numbers, got 'abc'"),
+        (1, 10**400, "value must be numbers, got 1000.*too large"),
+        (1, 1j, "value must be numbers"),
+        (1, object(), "value must be numbers"),
+        (2, [1.0, "x"], "value must be numbers"),
+        (2, [[1.0], [2.0, 3.0]], "value must be numbers"),
+    ],
+)
+def test_bad_values_are_refused_and_change_nothing(features, value, message):
+    detector = Detector(features, **SMALL, **QUICK)
+    with pytest.raises((TypeError, ValueError), match=message):
+        detector.update(value, time=5.0)
+    assert detector.observations == 0
+    detector.update([1.0] * features, time=1.0)
+
+
+@pytest.mark.parametrize("value", [1, 1.0, np.float32(1), np.array(1.0), np.array([1.0]), [1], (1,), True, Fraction(1)])
+def test_every_kind_of_number_is_taken(value):
+    assert Detector(**SMALL, **QUICK).update(value).value == 1.0
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), -np.inf, [None], np.ma.masked, np.array(np.nan)])
+def test_every_kind_of_missing_value_is_taken(value):
+    verdict = Detector(**SMALL, **QUICK).update(value)
+    assert np.isnan(verdict.value)
+    assert np.isnan(verdict.p)
+    assert not verdict.alarm
+
+
+@pytest.mark.parametrize(
+    ("features", "values", "shape"), [(1, np.zeros((3, 2)), "(T, 1)"), (2, np.zeros(3), "(T, 2)"), (1, 5.0, "(T, 1)")]
+)
+def test_histories_of_the_wrong_shape_are_refused(features, values, shape):
+    with pytest.raises(ValueError, match=re.escape(f"values must have shape {shape}")):
+        Detector(features, **SMALL, **QUICK).run(values)
+
+
+def frame_of(rows):
+    return pl.DataFrame({"value": np.arange(float(rows))})
+
+
+def test_too_short_a_signal_warns():
+    detector = Detector(alarm_rate=0.01, **QUICK)
+    needed = detector.warm_up
+    assert needed == sizes(0.01, recalibrate=True, window=None).warm_up + 15
+    with pytest.warns(ResolutionWarning, match=rf"signal 'signal' has 100 observations.*0.01 needs {needed}"):
+        detector.detect(frame_of(100))
+    with pytest.warns(ResolutionWarning, match=f"has {needed - 1} observations"):
+        detector.detect(frame_of(needed - 1 - 100))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detector.detect(frame_of(1))
+
+
+@pytest.mark.parametrize("recalibrate", [True, False])
+@pytest.mark.parametrize("features", [1, 2])
+@pytest.mark.parametrize("forecaster", ["last-value", "autoregression", MovingMean(), None], ids=str)
+def test_warm_up_is_enough(recalibrate, features, forecaster):
+    """Of a signal with nothing missing, all verdicts after warm-up say so, and the first do not."""
+    detector = Detector(features, **SMALL, forecaster=forecaster, recalibrate=recalibrate)
+    values = np.random.default_rng(0).normal(size=(detector.warm_up + 50, features))
+    warm = detector.run(values).warm[:, 0]
+    assert warm[detector.warm_up :].all()
+    assert not warm[: detector.warm_up - 3].any()
+
+
+def test_guarantees_say_what_the_merges_allow():
+    assert Detector(**QUICK).guarantee.startswith("calibrated")
+    assert Detector(2, recalibrate=False, merge="twice-median", **QUICK).guarantee.startswith(
+        "not guaranteed: a p-value only if"
+    )
+    assert Detector(recalibrate=False, merge="twice-median", **QUICK).guarantee.startswith("conservative")
+    assert Detector(recalibrate=False, **QUICK).guarantee.startswith("not guaranteed: not a p-value")
+    assert Detector(recalibrate=False, light=True, **QUICK).guarantee.startswith("conservative")
+    assert Detector(2, recalibrate=False, light=True, merge_features="cauchy", **QUICK).guarantee.startswith(
+        "not guaranteed: close to a p-value"
+    )
