@@ -8,7 +8,7 @@ import numpy as np
 from tocsin import MERGES, W1ACAS, SlidingWindow
 from tocsin.detection.alarm_rate import sizes
 
-BAND_EVERY = 50
+BAND_EVERY = 100
 
 
 def known(values):
@@ -70,7 +70,7 @@ class OracleDetector:
         recalibrate=True,
         learn="absorb",
         hold_below=None,
-        hold_after=3,
+        hold_after=2,
         hold_most=200,
         hold_context=False,
         refresh=1,
@@ -239,11 +239,11 @@ class OracleDetector:
         return not held
 
     def _observations_to_resolve(self):
-        for count in itertools.count(1):
-            smallest = min(1.0, self.sides / (1 + count))
-            feature = merged_by(self.merge, [smallest] * self.scored)
-            if merged_by(self.merge_features, [feature] * self.features) < self.alarm_rate:
-                return count
+        def smallest(count):
+            feature = merged_by(self.merge, [min(1.0, self.sides / (1 + count))] * self.scored)
+            return merged_by(self.merge_features, [feature] * self.features)
+
+        return next(count for count in itertools.count(1) if smallest(count) < self.alarm_rate)
 
     def _draw_band(self):
         level = self.alarm_rate

@@ -100,8 +100,8 @@ def test_sizes_with_a_second_scorer():
     assert (normal.window, normal.alpha_c, normal.settled) == (2000, 0.01, SETTLED)
     assert (normal.believed, normal.recalibration) == (100 * BELIEVED, 100 * RECALIBRATION)
     assert normal.warm_up == SETTLED + 100 * BELIEVED
-    rare = sizes(1e-4, recalibrate=True, window=None)
-    assert (rare.settled, rare.believed, rare.recalibration) == (1000, 10_000 * BELIEVED, MOST_LAGS)
+    rare = sizes(5e-5, recalibrate=True, window=None)
+    assert (rare.settled, rare.believed, rare.recalibration) == (1000, 20_000 * BELIEVED, MOST_LAGS)
     narrow = sizes(0.05, recalibrate=True, window=250)
     assert (narrow.window, narrow.settled) == (250, 250)
     assert (narrow.believed, narrow.recalibration) == (20 * BELIEVED, 20 * RECALIBRATION)

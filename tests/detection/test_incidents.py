@@ -384,17 +384,17 @@ def test_a_frame_of_unsorted_times_with_a_gap_is_the_signal_in_order():
 
 
 def test_a_second_frame_goes_on_after_the_first():
-    values = np.arange(300.0) % 7
+    values = np.arange(500.0) % 7
     detector, plain = Detector(**LAST, interval=1), Detector(**LAST)
-    detector.detect(pd.DataFrame({"t": np.arange(200), "v": values[:200]}), time="t", values="v")
-    later = pd.DataFrame({"t": np.arange(205, 300), "v": values[205:]})
+    detector.detect(pd.DataFrame({"t": np.arange(400), "v": values[:400]}), time="t", values="v")
+    later = pd.DataFrame({"t": np.arange(405, 500), "v": values[405:]})
     result = detector.detect(later, time="t", values="v")
     expected = values.copy()
-    expected[200:205] = np.nan
-    np.testing.assert_array_equal(result["p"], plain.run(expected).p[205:, 0])
+    expected[400:405] = np.nan
+    np.testing.assert_array_equal(result["p"], plain.run(expected).p[405:, 0])
     with pytest.raises(ValueError, match="time must be later than the last one"):
         detector.detect(later, time="t", values="v")
-    assert detector.observations == 300
+    assert detector.observations == 500
 
 
 def test_what_is_wrong_with_a_frame_is_told():

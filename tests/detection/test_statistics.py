@@ -189,7 +189,7 @@ def test_between_two_drawings_the_band_is_close_to_where_alarms_begin():
     warm = verdicts.warm[:, :, np.newaxis]
     outside = (verdicts.value < verdicts.low) | (verdicts.value > verdicts.high)
     alarms = verdicts.alarm[..., np.newaxis]
-    assert outside[alarms & warm].mean() > 0.9
+    assert outside[alarms & warm].mean() > 0.85
     assert outside[~alarms & warm].mean() < 0.002
 
 
@@ -208,13 +208,13 @@ def test_holding_keeps_alarming_while_a_fault_lasts_and_accepts_it_in_the_end():
     held = Fleet(12, learn="hold", hold_most=200, **settings).run(values).alarm[at:]
     assert certainly_less(absorbed[:200].sum(axis=0), held[:200].sum(axis=0))
     assert held[:200].mean() > 0.98
-    # After the first three and as many as may be held it gives in, and goes the way of the other.
-    assert held[203 + 100 :].mean() < 0.05
+    # After the first two and as many as may be held it gives in, and goes the way of the other.
+    assert held[202 + 100 :].mean() < 0.05
     assert absorbed[:200].mean() < 0.2
 
 
 def test_a_shift_hidden_from_the_forecaster_is_alarmed_on_for_longer_and_accepted_too():
-    """12 signals, a forecaster so slow that the three observations before the first held one hardly move it; 1e-4."""
+    """12 signals, a forecaster so slow that the two observations before the first held one hardly move it; 1e-4."""
     values, at = lasting_shift(12)
     settings = {"alarm_rate": ALPHA, "forecaster": ExponentialSmoothing(rate=0.05), "horizons": 3, "learn": "hold"}
     hidden = Fleet(12, hold_most=150, hold_context=True, **settings).run(values)

@@ -17,7 +17,7 @@ _BUDGET = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*(?:/
 
 # The scorer that makes p-values of merged ones compares with this many times 1/alarm_rate: enough to be exact on
 # average although neighbouring observations resemble each other, few enough to follow a signal that changes.
-RECALIBRATION = 8
+RECALIBRATION = 6
 # It is believed once it could have raised this many alarms.
 BELIEVED = 2
 # It starts once each horizon's own scorer has seen so many errors.
@@ -120,8 +120,8 @@ def sizes(alarm_rate: float, *, recalibrate: bool, window: int | None, resolving
     wide = min(max(2000, 5 * needed, 2 * resolving), MOST_LAGS) if window is None else window
     if resolving >= wide:
         raise ValueError(
-            f"window must be more than {resolving} past errors for alarm_rate={alarm_rate:.3g} without recalibration and "
-            f"with these merges, or there could never be an alarm, got {wide}"
+            f"window must be more than {resolving} past errors for alarm_rate={alarm_rate:.3g} with these merges and "
+            f"without recalibration, or there could never be an alarm, got {wide}"
         )
     smallest = 1 / (1 + resolving) if resolving else alarm_rate / 2
     return Sizes(

@@ -75,7 +75,7 @@ class Fleet:
         recalibrate: bool = True,
         learn: str = "absorb",
         hold_below: float | None = None,
-        hold_after: int = 3,
+        hold_after: int = 2,
         hold_most: int = 200,
         hold_context: bool = False,
         refresh: int = 1,

@@ -67,6 +67,8 @@ class IncidentLog:
     def add(self, verdicts: Verdicts, numbers: np.ndarray, rows: np.ndarray, times: Any) -> None:
         """Take verdicts on the signals `rows`. `numbers[T, N]` counts their observations, `times[T, N]` may be None."""
         alarms = verdicts.alarm
+        if not self._open and not alarms.any():
+            return
         busy = alarms.any(axis=0)
         if self._open:
             busy = busy | np.isin(rows, list(self._open))

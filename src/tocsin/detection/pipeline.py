@@ -19,9 +19,9 @@ from tocsin.forecasting.forecaster import Forecaster
 Rows = NDArray[np.intp]
 
 # How often the band is drawn anew, in observations. It moves slowly, and takes longer than a p-value.
-BAND_EVERY = 50
+BAND_EVERY = 100
 # How many observations go through at once, at most, so that memory stays small.
-MOST_TOGETHER = 50
+MOST_TOGETHER = 100
 NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
 
 
@@ -168,7 +168,8 @@ class Pipeline:
             ages = (self.seen[rows] + np.arange(steps)[:, np.newaxis]) % self.settings.refresh
             age = np.repeat(ages, features, axis=1)
         series = self._series(rows)
-        forecast = self._session.run(values.reshape(steps, -1), series, age == 0)
+        chosen = None if rows is self._everything else series  # all need not be checked again
+        forecast = self._session.run(values.reshape(steps, -1), chosen, age == 0)
         predicted = self._medians.push(forecast.median, age, series).reshape(shape)
         if self._spreads is None:
             return predicted, NO_SPREAD
