@@ -58,7 +58,7 @@ def detect_signal(signal: Signal, settings: Mapping[str, Any], *, keep: bool, si
             warnings.simplefilter("always", ResolutionWarning)
             detector.warn_if_short(signal)
         pieces = []
-        for first in range(0, len(signal), PIECE):
+        for first in range(0, max(len(signal), 1), PIECE):
             piece = signal.piece(first, first + PIECE)
             verdicts = detector.run(piece.values, piece.times)
             columns = verdict_columns(piece, verdicts, first) if keep or sink else {}

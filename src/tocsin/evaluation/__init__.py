@@ -1,12 +1,20 @@
 """Judging p-values: simulations with known truth, and measures of calibration."""
 
 from tocsin.evaluation.calibration import alarm_rate, calibration_gap, error_by_decile
+from tocsin.evaluation.families import FAMILIES, Family
+from tocsin.evaluation.faults import FAULTS, Fault
+from tocsin.evaluation.machine import Machine, simulate_machine
 from tocsin.evaluation.scenarios import SCENARIOS, Scenario, Simulated
 from tocsin.evaluation.simulation import METHODS, Method, Outcome, ScenarioResult, simulate
 
 __all__ = [
+    "FAMILIES",
+    "FAULTS",
     "METHODS",
     "SCENARIOS",
+    "Family",
+    "Fault",
+    "Machine",
     "Method",
     "Outcome",
     "Scenario",
@@ -16,4 +24,5 @@ __all__ = [
     "calibration_gap",
     "error_by_decile",
     "simulate",
+    "simulate_machine",
 ]
