@@ -37,9 +37,11 @@ def demo(
     except OSError as error:
         raise typer.BadParameter(f"cannot write to {out}: {error}.", param_hint="--out") from error
     with read_signals(recorded) as signals, progress() as bar:
-        task = bar.add_task("detecting", total=len(signals))
-        (result,) = detect_signals(signals, {"alarm_rate": RATE}, keep=True)
-        bar.update(task, advance=1)
+        task = bar.add_task("detecting", total=signals.rows)
+        done = detect_signals(
+            signals, {"alarm_rate": RATE}, keep=True, progress=lambda count: bar.update(task, advance=count)
+        )
+        (result,) = done
     if result.columns is None:
         say(f"{recorded}: {result.error}")
         raise typer.Exit(Exit.FAILED)

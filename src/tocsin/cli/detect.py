@@ -136,10 +136,15 @@ class _Run:
 
         with signals, progress() as bar:
             jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
-            task = bar.add_task(Path(file).name, total=len(signals))
-            sink = None if writer is None else write
-            for result in detect_signals(passing(), self.settings, keep=self.drawing, sink=sink, jobs=jobs):
-                bar.update(task, advance=1)
+            task = bar.add_task(Path(file).name, total=signals.rows)
+            for result in detect_signals(
+                passing(),
+                self.settings,
+                keep=self.drawing,
+                sink=None if writer is None else write,
+                progress=lambda done: bar.update(task, advance=done),
+                jobs=jobs,
+            ):
                 self._take(result, name)
             self.problems.extend([*signals.problems, *found])
         for problem in merge_problems([*signals.problems, *found]):

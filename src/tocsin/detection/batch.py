@@ -17,6 +17,7 @@ from tocsin.detection.detector import Detector, ResolutionWarning, verdict_colum
 from tocsin.detection.incidents import Incident
 
 Sink = Callable[[str, dict[str, NDArray[Any]]], None]
+Progress = Callable[[int], None]
 
 # A history goes through in pieces of so many observations, so that what is only needed on the way does not pile up.
 PIECE = 20_000
@@ -43,10 +44,18 @@ class SignalResult:
     warning: str | None = None
 
 
-def detect_signal(signal: Signal, settings: Mapping[str, Any], *, keep: bool, sink: Sink | None = None) -> SignalResult:
+def detect_signal(
+    signal: Signal,
+    settings: Mapping[str, Any],
+    *,
+    keep: bool,
+    sink: Sink | None = None,
+    progress: Progress | None = None,
+) -> SignalResult:
     """Run a new detector with these settings over the history of one signal.
 
-    The verdicts are given to `sink` with the signal's name as they come, piece by piece, and are kept if `keep`.
+    The verdicts are given to `sink` with the signal's name as they come, piece by piece, and are kept if `keep`;
+    `progress` is told how many observations were done since it was last told.
     """
     try:
         interval = settings.get("interval")
@@ -66,6 +75,8 @@ def detect_signal(signal: Signal, settings: Mapping[str, Any], *, keep: bool, si
                 sink(signal.name, columns)
             if keep:
                 pieces.append(columns)
+            if progress is not None:
+                progress(len(piece))
         kept = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if keep else None
         return SignalResult(
             signal=signal.name,
@@ -92,6 +103,7 @@ def detect_signals(
     *,
     keep: bool = False,
     sink: Sink | None = None,
+    progress: Progress | None = None,
     jobs: int = 1,
 ) -> Iterator[SignalResult]:
     """`detect_signal` for each of the signals, in their order, on `jobs` processes.
@@ -100,13 +112,15 @@ def detect_signals(
     """
     if jobs == 1:
         for signal in signals:
-            yield detect_signal(signal, settings, keep=keep, sink=sink)
+            yield detect_signal(signal, settings, keep=keep, sink=sink, progress=progress)
         return
 
     def taken(future: Future[SignalResult]) -> SignalResult:
         result = future.result()
         if sink is not None and result.columns is not None:
             sink(result.signal, result.columns)
+        if progress is not None:
+            progress(result.observations)
         return result if keep else replace(result, columns=None, weights=None)
 
     # Not forked: a fork of a process with threads (those of a progress bar, say) may stand still for ever.
