@@ -255,6 +255,31 @@ def test_an_old_result_survives_a_failure(file, tmp_path):
     assert output.read_text() == "old"
 
 
+@pytest.mark.parametrize("option", ["-o", "--incidents"])
+def test_the_input_is_never_overwritten(option, file):
+    before = file.read_bytes()
+    result = invoke("detect", file, option, file.parent / "." / file.name)
+    assert result.exit_code == 2
+    assert "the input" in words(result)
+    assert file.read_bytes() == before
+
+
+def test_two_results_do_not_share_a_file(file, tmp_path):
+    result = invoke("detect", file, "-o", tmp_path / "x.csv", "--incidents", tmp_path / "x.csv")
+    assert result.exit_code == 2
+    assert "--output" in words(result)
+
+
+def test_files_of_the_same_name_are_told_apart(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.csv").write_text(csv_text(noisy_values(300, fault=None)))
+    output = tmp_path / "v.csv"
+    assert invoke("detect", tmp_path / "a" / "x.csv", tmp_path / "b" / "x.csv", "-o", output).exit_code == 0
+    with output.open() as opened:
+        assert len({row["signal"] for row in csv.DictReader(opened)}) == 2
+
+
 def test_forecasters_are_listed():
     result = invoke("forecasters")
     assert result.exit_code == 0

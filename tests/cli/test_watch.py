@@ -4,7 +4,9 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -153,3 +155,49 @@ def test_a_reader_that_goes_away_loses_no_state(tmp_path):
     process.wait(timeout=30)
     process.stderr.close()
     assert "after 3 observations" in run_process("watch", *SETTINGS, "--state", state, stdin="4\n").stderr
+
+
+@pytest.mark.parametrize("after", [0.0, 0.013, 0.031, 0.058])
+def test_a_signal_in_the_middle_of_the_work_saves_the_state_too(after, tmp_path):
+    state, busy = tmp_path / "state.npz", threading.Event()
+    process = started(state)
+
+    def feed():
+        with suppress(OSError, ValueError):
+            while not busy.is_set():
+                process.stdin.write("1\n2\n3\n")
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    for _ in range(20):
+        process.stdout.readline()
+    time.sleep(after)
+    process.send_signal(signal.SIGTERM)
+    rest = process.stdout.read()
+    assert process.wait(timeout=30) == 0
+    busy.set()
+    feeder.join()
+    for stream in (process.stdout, process.stderr):
+        stream.close()
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    count = 20 + rest.count("\n")
+    assert f"after {count} observations" in run_process("watch", *SETTINGS, "--state", state, stdin="4\n").stderr
+
+
+def test_features_are_known_by_their_names_after_a_restart(tmp_path):
+    state = tmp_path / "state.npz"
+    invoke("watch", *SETTINGS, "--state", state, stdin='{"a": 1, "b": 100}\n{"a": 2, "b": 200}\n')
+    result = invoke("watch", *SETTINGS, "--state", state, stdin='{"b": 300, "a": 3}\n')
+    assert result.exit_code == 0
+    assert verdicts(result.stdout)[0]["forecast"] == [2, 200]
+    other = invoke("watch", *SETTINGS, "--state", state, stdin='{"a": 3, "c": 300}\n')
+    assert other.exit_code == 3
+    assert "a, b as before" in other.stderr
+
+
+def test_a_state_that_cannot_be_written_is_found_out_at_once(tmp_path):
+    (tmp_path / "taken").write_text("")
+    result = invoke("watch", *SETTINGS, "--state", tmp_path / "taken" / "state.npz", stdin="1\n")
+    assert result.exit_code == 2
+    assert not result.stdout

@@ -32,7 +32,7 @@ def merged_by(name, values):
 class LastSeen:
     """`LastValue` again: the last value of a list that is not missing."""
 
-    settles = 0
+    settles = recovers = 0
 
     def forecast(self, history, steps):
         there = known(history)
@@ -43,7 +43,7 @@ class FromContext:
     """A forecaster that reads a context, given the newest values as they are."""
 
     def __init__(self, forecaster):
-        self.forecaster, self.settles = forecaster, forecaster.settles
+        self.forecaster, self.settles, self.recovers = forecaster, forecaster.settles, forecaster.recovers
 
     def forecast(self, history, steps):
         given = self.forecaster.forecast([history[-self.forecaster.context_length :]], steps)
@@ -102,6 +102,7 @@ class OracleDetector:
         self.issued = []  # after each observation: for each feature its age, medians and spreads
         self.quantiles = None
         self.seen = self.counted = self.strange = 0
+        self.gaps, self.rests = [0] * features, [0] * features
         self.resolved = None if recalibrate else self._observations_to_resolve()
 
     def update(self, values):
@@ -188,8 +189,21 @@ class OracleDetector:
         age, _, spreads = self.issued[self.seen - distance][feature]
         return spreads[age + distance - 1]
 
+    def _rests(self, feature, value):
+        """Whether a long gap was so short a time ago that the forecaster has not recovered."""
+        resting = self.rests[feature] > 0
+        if math.isnan(value):
+            self.gaps[feature] += 1
+            if self.gaps[feature] > self.horizons:
+                self.rests[feature] = max(self.forecaster.recovers, self.horizons)
+        else:
+            self.gaps[feature] = 0
+            self.rests[feature] -= resting
+        return resting
+
     def _scores(self, feature, value, predicted):
-        if self.forecaster is not None and self.seen < self.forecaster.settles:
+        resting = self.forecaster is not None and self._rests(feature, value)
+        if self.forecaster is not None and (self.seen < self.forecaster.settles or resting):
             value = math.nan  # what an unlearned forecaster gets wrong is no score
         errors = []
         for distance, forecast in enumerate(predicted, start=1):
@@ -247,7 +261,8 @@ class OracleDetector:
 
     def _draw_band(self):
         level = self.alarm_rate
-        if self.features == 1 and self.second is not None and self.second.learned[0] >= self.sizes.believed:
+        single = self.features == 1 and (self.scored == 1 or self.merge == "median")
+        if single and self.second is not None and self.second.learned[0] >= self.sizes.believed:
             level = min(max(-float(self.second.quantile(self.alarm_rate)[0]), 1e-12), 1.0)
 
         def bound(scorer):

@@ -74,7 +74,11 @@ class Autoregression:
             return np.full(self.horizon, math.nan)
         absent = math.isnan(value)
         self.gap = self.gap + 1 if absent else 0
-        self.filled.append(self.issued[min(self.gap, self.horizon) - 1] if absent else value)
+        if absent:
+            value = self.issued[min(self.gap, self.horizon) - 1]
+            if self.gap > self.horizon and 0 < self.period <= len(self.filled):
+                value = self.filled[-self.period]
+        self.filled.append(value)
         self.missing.append(absent)
         if self.learn(len(self.filled) - 1 - self.horizon) and len(self.rows) % (4 if len(self.rows) < 64 else 16) == 0:
             self.solve()

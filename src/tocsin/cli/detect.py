@@ -75,14 +75,7 @@ def detect(
 ) -> None:
     """Find the incidents in files: a table on screen, all verdicts to a file, a picture."""
     check_settings(settings, interval_known=False)
-    for target, option in ((output, "--output"), (incidents, "--incidents")):
-        if target is not None:
-            try:
-                check_writable(target)
-            except (OSError, ValueError, ImportError) as error:
-                raise typer.BadParameter(f"{error}.", param_hint=option) from error
-    if plot is not None:
-        check_picture(plot, "--plot")
+    _check_targets(files, {"--output": output, "--incidents": incidents, "--plot": plot})
     reading = {
         "format": file_format, "time": time, "values": value or None, "id": id, "separate": separate,
         "interval": settings["interval"], "time_format": time_format, "delimiter": delimiter, "decimal": decimal,
@@ -90,13 +83,34 @@ def detect(
     }  # fmt: skip
     run = _Run(settings, reading, jobs or os.cpu_count() or 1, drawing=plot is not None)
     with ExitStack() as resources:
-        writer = resources.enter_context(open_writer(output)) if output is not None else None
+        try:
+            writer = resources.enter_context(open_writer(output)) if output is not None else None
+        except OSError as error:
+            raise typer.BadParameter(f"cannot write to {output}: {error}.", param_hint="--output") from error
         for file in files:
             run.read(file, writer, prefix=len(files) > 1)
         if not run.results:
             raise typer.Exit(run.exit_code(exit_code))  # and an earlier result stays as it is
     run.report(top=top, incidents=incidents, plot=plot, output=output)
     raise typer.Exit(run.exit_code(exit_code))
+
+
+def _check_targets(files: list[str], targets: Mapping[str, Path | None]) -> None:
+    """Refuse, before the work, what cannot be written or would overwrite what is read or written besides."""
+    taken = {Path(file).resolve(): f"the input {file}" for file in files if file != "-"}
+    for option, target in targets.items():
+        if target is None:
+            continue
+        if target.resolve() in taken:
+            raise typer.BadParameter(f"{target} is {taken[target.resolve()]} already.", param_hint=option)
+        taken[target.resolve()] = option
+        if option == "--plot":
+            check_picture(target, option)
+            continue
+        try:
+            check_writable(target)
+        except (OSError, ValueError, ImportError) as error:
+            raise typer.BadParameter(f"{error}.", param_hint=option) from error
 
 
 class _Run:
@@ -115,16 +129,18 @@ class _Run:
         try:
             signals = read_signals(file, **self.reading)
         except (DataError, OSError, ImportError) as error:
-            say(f"{label}: {error}")
+            say(error if str(error).startswith(label) else f"{label}: {error}")
             self.failed = True
             return
         except (TypeError, ValueError) as error:
             raise typer.BadParameter(f"{error}.") from error
-        name = f"{Path(file).name}: " if prefix else ""
+        # A file that is one signal is called by its path where there are several files.
+        name = f"{file}: " if prefix and len(signals) > 1 else ""
+        alone = file if prefix and len(signals) == 1 else None
 
         def write(signal: str, columns: dict[str, Any]) -> None:
             if writer is not None:
-                names = np.full(len(columns["time"]), f"{name}{signal}", dtype=object)
+                names = np.full(len(columns["time"]), alone or f"{name}{signal}", dtype=object)
                 writer.write({"signal": names, **columns})
 
         found: list[Problem] = []
@@ -145,18 +161,19 @@ class _Run:
                 progress=lambda done: bar.update(task, advance=done),
                 jobs=jobs,
             ):
-                self._take(result, name)
+                self._take(result, alone or f"{name}{result.signal}")
             self.problems.extend([*signals.problems, *found])
         for problem in merge_problems([*signals.problems, *found]):
             say(f"{label}: {problem}")
 
-    def _take(self, result: SignalResult, prefix: str) -> None:
+    def _take(self, result: SignalResult, name: str) -> None:
         if result.error is not None:
-            say(f"{prefix}{result.signal}: {result.error}")
+            say(f"{name}: {result.error}")
             self.failed = True
             return
+        result = replace(result, signal=name)
         for incident in result.incidents:
-            incident.signal = f"{prefix}{incident.signal}"
+            incident.signal = name
         if self.drawing:
             self.drawn.append(result)
             if len(self.drawn) > MOST_KEPT:

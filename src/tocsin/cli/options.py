@@ -56,6 +56,12 @@ def _settings(
     learn: Annotated[
         str, _option("--learn", "'absorb' every observation, or 'hold' back a lasting strangeness.", metavar="NAME")
     ] = "absorb",
+    hold_below: Annotated[
+        float | None, _option("--hold-below", "p under which an observation is held back. Default: the alarm rate.")
+    ] = None,
+    hold_after: Annotated[
+        int, _option("--hold-after", "Strange ones still learned.", parser=whole_number(0), metavar="INTEGER")
+    ] = 2,
     hold_most: Annotated[
         int, _option("--hold-most", "Hold back so many, at most.", parser=whole_number(1), metavar="INTEGER")
     ] = 200,
@@ -72,6 +78,7 @@ def _settings(
             parser=whole_number(250, 65536), metavar="INTEGER",
         ),
     ] = None,
+    learning_rate: Annotated[float, _option("--learning-rate", "How fast weights over the past are learned.")] = 0.001,
     gap: Annotated[
         int,
         _option(
@@ -102,10 +109,13 @@ def _settings(
         "merge_features": merge_features,
         "recalibrate": recalibrate,
         "learn": learn,
+        "hold_below": hold_below,
+        "hold_after": hold_after,
         "hold_most": hold_most,
         "hold_context": hold_context,
         "refresh": refresh,
         "window": window,
+        "learning_rate": learning_rate,
         "gap": gap,
         "min_deviation": min_deviation,
         "min_relative_deviation": min_relative_deviation,

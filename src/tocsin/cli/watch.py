@@ -54,6 +54,8 @@ def watch(
             file_format, time=time, values=value or None, id=id, delimiter=delimiter, time_format=time_format
         )
         watched = _resumed(state, settings)
+        if state is not None:
+            watched.save(state)  # found out now, not after the first thousand lines: whether it can be written
     except (OSError, TypeError, ValueError) as error:
         raise typer.BadParameter(f"{error}.") from error
     damaged = False
@@ -73,10 +75,18 @@ def watch(
                 if not _write(_record(observation, verdict, detector)):
                     break
             if state is not None and number % save_every == 0:
-                watched.save(state)
+                _save(watched, state)
         if state is not None:
-            watched.save(state)
+            _save(watched, state)
     raise typer.Exit(Exit.DAMAGED if damaged else Exit.DONE)
+
+
+def _save(watched: Watch, state: Path) -> None:
+    try:
+        watched.save(state)
+    except OSError as error:
+        say(f"{state}: the state cannot be saved: {error}")
+        raise typer.Exit(Exit.FAILED) from error
 
 
 def _resumed(state: Path | None, settings: dict[str, Any]) -> Watch:
@@ -89,17 +99,24 @@ def _resumed(state: Path | None, settings: dict[str, Any]) -> Watch:
     return watched
 
 
+class _Stop:
+    """Notes a signal to stop, and breaks off waiting for a line, but nothing else: what is being done is finished."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.waiting = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        if self.waiting:
+            raise KeyboardInterrupt
+
+
 @contextmanager
-def _stopping_gently() -> Iterator[list[int]]:
-    """Let a signal to stop end the reading, so that the state is saved; a second one ends everything."""
-    stop: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        stop.append(number)
-        raise KeyboardInterrupt
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+def _stopping_gently() -> Iterator[_Stop]:
+    """Let a signal to stop end the reading, so that the state is saved."""
+    stop = _Stop()
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -107,14 +124,20 @@ def _stopping_gently() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _lines(stop: list[int]) -> Iterator[str]:
-    """Standard input line by line; ends at its end, or when asked to stop while waiting for more."""
+def _lines(stop: _Stop) -> Iterator[str]:
+    """Standard input line by line; ends at its end, or when asked to stop."""
     stream = sys.stdin.buffer if hasattr(sys.stdin, "buffer") else sys.stdin
-    while not stop:
+    while True:
         try:
+            stop.waiting = True
+            if stop.asked:
+                return
             line = stream.readline()
+            stop.waiting = False
         except KeyboardInterrupt:
             return
+        finally:
+            stop.waiting = False
         if not line:
             return
         yield line.decode("utf-8", errors="replace") if isinstance(line, bytes) else line

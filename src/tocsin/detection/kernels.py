@@ -64,14 +64,16 @@ def align(carried: Array, rows: Array, issued: Array, predicted: Array) -> None:
 @_exact
 def judge(
     values: Array, predicted: Array, spread: Array, kind: int, light: bool, rows: Array, seen: Array, settles: int,
-    quantiles: Array, scores: Array, forecast: Array, low: Array, high: Array,
+    recovers: int, gaps: Array, rests: Array, quantiles: Array, scores: Array, forecast: Array, low: Array, high: Array,
 ) -> None:  # fmt: skip
     """Scores, forecast and band of the observations `values[T, N, F]` with the forecasts `predicted[T, N, F, H]`.
 
-    Scores go to `scores[T, S, F, sides, H]`, in which the other signals are NaN, and those of the first observations of
-    a signal, until `settles` of them were `seen`, stay so. Errors are divided by `spread` unless
-    it is empty. The forecast is the median over the horizons. The band, from the largest scores that do not alarm,
-    `quantiles[S, F, sides, H]`, reaches as far as half of the horizons find nothing strange; NaN for divided ones.
+    Scores go to `scores[T, S, F, sides, H]`, in which the other signals are NaN. So are those of the first observations
+    of a signal, until `settles` of them were `seen`, and those of the `recovers` observations after a gap longer than
+    the horizon: `gaps[S, F]` counts what is missing in a row, `rests[S, F]` what is left to rest. Errors are divided by
+    `spread` unless it is empty. The forecast is the median over the horizons. The band, from the largest scores that do
+    not alarm, `quantiles[S, F, sides, H]`, reaches as far as half of the horizons find nothing strange; NaN for divided
+    ones.
     """
     steps, count, features, horizons = predicted.shape
     scaled = spread.shape[0] > 0
@@ -80,6 +82,14 @@ def judge(
         for n in range(count):
             signal = rows[n]
             for f in range(features):
+                resting = rests[signal, f] > 0
+                if np.isnan(values[t, n, f]):
+                    gaps[signal, f] += 1
+                    if gaps[signal, f] > horizons:
+                        rests[signal, f] = recovers
+                else:
+                    gaps[signal, f] = 0
+                    rests[signal, f] -= 1 if resting else 0
                 total, there = 0.0, 0
                 for h in range(horizons):
                     error = values[t, n, f] - predicted[t, n, f, h]
@@ -91,7 +101,7 @@ def judge(
                         there += 1
                 if light:
                     errors[0] = total / there if there > 0 else np.nan
-                known = scores.shape[4] if seen[signal] + t >= settles else 0
+                known = scores.shape[4] if seen[signal] + t >= settles and not resting else 0
                 for h in range(known):
                     error = errors[h]
                     scores[t, signal, f, 0, h] = abs(error) if kind == ABSOLUTE else -error if kind == LOW else error

@@ -73,7 +73,11 @@ class Pipeline:
         self._kernels = _load_kernels()
         self.horizons = 1 if settings.forecaster is None else settings.horizons
         self.scored_horizons = 1 if settings.light else self.horizons
-        self.settles = 0 if settings.forecaster is None else settings.forecaster.settles
+        self.settles = self._recovers = 0
+        if settings.forecaster is not None:
+            self.settles = settings.forecaster.settles
+            # Forecasts made within the gap are no better than those made from what was filled in for it.
+            self._recovers = max(settings.forecaster.recovers, settings.horizons)
         self._kind = code_of(settings.nonconformity)
         if settings.forecaster is None:
             self._kind = self._kernels.HIGH  # scores given from outside are taken as they are
@@ -98,6 +102,8 @@ class Pipeline:
         self.seen = np.zeros(signals, dtype=np.int64)
         self.scored = np.zeros(signals, dtype=np.int64)
         self._strange = np.zeros(signals, dtype=np.int64)
+        self._gaps = np.zeros((signals, features), dtype=np.int64)
+        self._rests = np.zeros((signals, features), dtype=np.int64)
         self._quantiles = np.full(self._shape, np.inf)
         self._everything = np.arange(signals)
         self._all_series = np.arange(signals * features)
@@ -200,8 +206,8 @@ class Pipeline:
         forecast, low, high = np.empty(values.shape), np.empty(values.shape), np.empty(values.shape)
         scores = np.full((steps, *self._shape), np.nan)
         self._kernels.judge(
-            values, predicted, spread, self._kind, settings.light, rows, self.seen, self.settles, self._quantiles,
-            scores, forecast, low, high,
+            values, predicted, spread, self._kind, settings.light, rows, self.seen, self.settles, self._recovers,
+            self._gaps, self._rests, self._quantiles, scores, forecast, low, high,
         )  # fmt: skip
         if settings.forecaster is None:
             forecast[...] = low[...] = np.nan
@@ -256,8 +262,10 @@ class Pipeline:
     def _draw_band(self, rows: Rows) -> None:
         """For each stream of these signals, find the largest score that does not alarm."""
         level = np.full(rows.size, self.settings.alarm_rate)
-        # With several features an alarm depends on all of them, so that each is judged by itself, at the alarm rate.
-        if self.recalibration is not None and self.features == 1:
+        # Only a median tells where a single horizon has to be. Else, and with several features, which alarm together,
+        # each is judged by itself, at the alarm rate.
+        invertible = self.features == 1 and (self.scored_horizons == 1 or self.settings.merge == "median")
+        if self.recalibration is not None and invertible:
             known = self.recalibration.learned[rows] >= self.settings.sizes.believed
             threshold = -self.recalibration.quantile(self.settings.alarm_rate, rows[known])
             level[known] = np.clip(threshold, 1e-12, 1.0)
@@ -299,7 +307,14 @@ class Pipeline:
             part.restore(tree[name])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {"seen": self.seen, "scored": self.scored, "strange": self._strange, "quantiles": self._quantiles}
+        return {
+            "seen": self.seen,
+            "scored": self.scored,
+            "strange": self._strange,
+            "gaps": self._gaps,
+            "rests": self._rests,
+            "quantiles": self._quantiles,
+        }
 
     def _parts(self) -> dict[str, Any]:
         if self.settings.forecaster is None:

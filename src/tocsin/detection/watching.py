@@ -24,12 +24,12 @@ class Watch:
 
     def observe(self, observation: Observation, features: tuple[str, ...] | None) -> Verdict:
         """The verdict on one observation; ValueError for one that comes too late, which changes nothing."""
-        detector = self.detectors.get(observation.id)
-        if detector is None:
-            names = features if features and len(features) == len(observation.values) else len(observation.values)
-            detector = Detector(names, **self.settings)
-        values = observation.values if len(observation.values) > 1 else observation.values[0]
-        verdict = detector.update(values, observation.time)
+        names = features or [f"feature {number}" for number in range(1, len(observation.values) + 1)]
+        detector = self.detectors.get(observation.id) or Detector(names, **self.settings)
+        values = dict(zip(names, observation.values, strict=True))
+        if values.keys() != set(detector.features):
+            raise ValueError(f"values must be of {', '.join(detector.features)} as before, got {', '.join(names)}")
+        verdict = detector.update([values[name] for name in detector.features], observation.time)
         self.detectors[observation.id] = detector
         self.observations += 1
         return verdict

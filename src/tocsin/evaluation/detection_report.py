@@ -56,6 +56,7 @@ def incident_columns(incidents: Sequence[Incident]) -> dict[str, NDArray[Any]]:
         "duration": np.array([incident.duration for incident in incidents], dtype=np.int64),
         "alarms": np.array([incident.alarms for incident in incidents], dtype=np.int64),
         "p": np.array([incident.p for incident in incidents], dtype=np.float64),
+        "merged": np.array([incident.merged for incident in incidents], dtype=np.float64),
         "severity": np.array([incident.severity for incident in incidents], dtype=np.float64),
         "direction": np.array([incident.direction or "" for incident in incidents], dtype=object),
         "deviation": np.array([incident.deviation for incident in incidents], dtype=np.float64),

@@ -130,6 +130,9 @@ class Forecaster(ABC):
     #: How many observations it takes, roughly, until it forecasts as well as it is going to. Errors made before would
     #: only spoil what later ones are compared with.
     settles: int = 0
+    #: How many observations it needs after a gap longer than its horizon, roughly, until what it fills in for the gap
+    #: no longer shows in its forecasts.
+    recovers: int = 0
 
     @abstractmethod
     def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:

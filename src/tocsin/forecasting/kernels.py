@@ -247,8 +247,11 @@ def autoregression(
                 continue
             now = count[SEEN]
             if np.isnan(value):
-                # A gap is filled by what was forecast before it, and then by the last of that.
-                ring[now % capacity] = issued[series, min(count[GAP], horizon - 1)]
+                # A gap is filled by what was forecast before it; then by what was a period before, or the last of that.
+                if count[GAP] >= horizon and 0 < count[PERIOD] <= now:
+                    ring[now % capacity] = ring[(now - count[PERIOD]) % capacity]
+                else:
+                    ring[now % capacity] = issued[series, min(count[GAP], horizon - 1)]
                 count[GAP] += 1
             else:
                 ring[now % capacity] = value
