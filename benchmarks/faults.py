@@ -52,8 +52,8 @@ def measure(values, start, length, policy):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--signals", type=int, default=60, help="for each kind of fault")
-    parser.add_argument("--length", type=int, default=12_000)
+    parser.add_argument("--signals", type=int, default=40, help="for each kind of fault")
+    parser.add_argument("--length", type=int, default=9000)
     parser.add_argument("--size", type=float, default=5.0, help="of the faults, in standard deviations of the noise")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
