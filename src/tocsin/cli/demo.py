@@ -25,7 +25,7 @@ def demo(
         int, typer.Option("--seed", parser=whole_number(0), metavar="INTEGER", help="Seed of the random numbers.")
     ] = 0,
 ) -> None:
-    """Make four weeks of a machine's sensor data with six faults in them, and find the faults."""
+    """Make four weeks of a machine's sensor data with six faults in them, and look for the faults."""
     require_matplotlib("demo")
     recorded = out / "machine.csv"
     try:
