@@ -193,6 +193,7 @@ def test_a_truncated_gzip_gives_what_could_be_read(tmp_path):
     ("arguments", "said"),
     [
         (["--alarm-rate", "often"], ["alarm_rate", "'often'", "1/day"]),
+        (["--alarm-rate", "1/fortnight"], ["alarm_rate", "'1/fortnight'", "week"]),
         (["--alarm-rate", "1e-9"], ["alarm_rate", "at least"]),
         (["--forecaster", "oracle"], ["'oracle'", "autoregression"]),
         (["--forecaster", "chronos"], ["chronos", "tocsin[chronos]"]),

@@ -36,7 +36,7 @@ def test_importing_the_adapters_loads_no_library():
 @pytest.mark.parametrize("missing", ["library", "torch"])
 @every_kind
 def test_says_which_extra_is_missing(kind, missing):
-    library = kind.library.split(".")[0] if missing == "library" else "torch"
+    library = kind.package.split(".")[0] if missing == "library" else "torch"
     output = run(
         f"import sys; sys.modules[{library!r}] = None\n"
         f"from {kind.__module__} import {kind.__name__}\n"

@@ -10,6 +10,7 @@ import typer
 from tocsin.cli.application import whole_number
 from tocsin.conformal import MERGES
 from tocsin.detection import NONCONFORMITIES
+from tocsin.detection.alarm_rate import parse_alarm_rate
 from tocsin.detection.fleet import DEFAULT_FORECASTER, Fleet
 
 _PANEL = "The detector"
@@ -176,13 +177,13 @@ def takes_detector_settings(command: Callable[..., None]) -> Callable[..., None]
 def check_settings(settings: Mapping[str, Any], *, interval_known: bool) -> None:
     """Refuse what a detector would refuse, before any data are read."""
     trial = dict(settings)
-    if trial["interval"] is None and not interval_known and "/" in str(trial["alarm_rate"]):
-        trial["interval"] = 1e-3  # the true one comes from the data; a short one makes no budget too large
-    if isinstance(trial["forecaster"], str) and trial["forecaster_options"].get("model"):
+    if trial["forecaster_options"].get("model"):
         return  # loading a model twice only to see whether it can be loaded would take too long
     try:
-        if trial["interval"] == 1e-3:
-            trial["alarm_rate"] = "0.01"
+        if trial["interval"] is None and not interval_known and isinstance(_value(trial["alarm_rate"]), str):
+            # The interval comes with the data; until then all that can be told of a budget is whether it is one.
+            parse_alarm_rate(trial["alarm_rate"], interval_seconds=1e-9)
+            trial["alarm_rate"] = 0.01
         Fleet(1, **trial)
     except (ImportError, TypeError, ValueError) as error:
         raise typer.BadParameter(f"{error}.") from error

@@ -27,7 +27,7 @@ class ChronosForecaster(PretrainedForecaster):
 
     name = "chronos"
     extra = "chronos"
-    library = "chronos"
+    package = "chronos"
     dtypes = ("float32", "bfloat16")
 
     def _load(self, library: ModuleType, folder: str | None) -> Any:

@@ -39,7 +39,7 @@ class FlowStateForecaster(PretrainedForecaster):
 
     name = "flowstate"
     extra = "ttm"
-    library = "tsfm_public.models.flowstate"
+    package = "tsfm_public.models.flowstate"
 
     def __init__(
         self,

@@ -71,7 +71,7 @@ class PretrainedForecaster(ContextForecaster):
         ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"),
     )
     #: The module that offers the model.
-    library: ClassVar[str]
+    package: ClassVar[str]
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class PretrainedForecaster(ContextForecaster):
         self.revision = _check_revision(revision, folder)
         # Torch first: some libraries fail without it in ways that do not tell what is missing.
         self._torch = import_library("torch", type(self).__name__, self.extra)
-        library = import_library(self.library, type(self).__name__, self.extra)
+        library = import_library(self.package, type(self).__name__, self.extra)
         self._device = _find_device(self._torch, device)
         self.device = device
         try:

@@ -40,7 +40,7 @@ class TiRexForecaster(PretrainedForecaster):
 
     name = "tirex"
     extra = "tirex"
-    library = "tirex.models.tirex"
+    package = "tirex.models.tirex"
     files = ((_FILE,),)
 
     def _load(self, library: ModuleType, folder: str | None) -> Any:

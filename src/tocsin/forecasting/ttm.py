@@ -32,7 +32,7 @@ class TTMForecaster(PretrainedForecaster):
 
     name = "ttm"
     extra = "ttm"
-    library = "tsfm_public.models.tinytimemixer"
+    package = "tsfm_public.models.tinytimemixer"
     dtypes = ("float32", "bfloat16", "float16")
 
     def _load(self, library: ModuleType, folder: str | None) -> Any:
