@@ -27,7 +27,7 @@ $(INSTALLED): pyproject.toml
 $(PRETRAINED_INSTALLED): pyproject.toml tests/pretrained/constraints.txt
 	$(PYTHON) -m venv $(PRETRAINED)
 	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --editable . \
-		hypothesis pytest pytest-xdist chronos-forecasting==2.3.2 tirex-ts==1.4.2 \
+		hypothesis matplotlib pytest pytest-xdist chronos-forecasting==2.3.2 tirex-ts==1.4.2 \
 		datasets deprecated einops urllib3 "scikit-learn<1.8"
 	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --no-deps granite-tsfm==0.3.11
 	touch $(PRETRAINED_INSTALLED)
@@ -45,7 +45,7 @@ test: lint
 	$(BIN)/pytest -n auto
 
 test-pretrained: $(PRETRAINED_INSTALLED)
-	$(PRETRAINED)/bin/pytest -n auto tests/pretrained
+	$(PRETRAINED)/bin/pytest -n auto tests/pretrained tests/training
 
 benchmark: venv
 	$(BIN)/python benchmarks/scorer.py

@@ -24,6 +24,7 @@ def test_public_names():
         "Autoregression",
         "ContextForecaster",
         "Detector",
+        "EmbeddedForecaster",
         "ExponentialDecay",
         "ExponentialSmoothing",
         "Fleet",

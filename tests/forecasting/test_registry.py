@@ -16,8 +16,8 @@ def test_every_built_in_forecaster_is_there_once():
     names = [entry.name for entry in BUILT_IN]
     assert len(names) == len(set(names))
     assert set(names) == {
-        "autoregression", "last-value", "seasonal-naive", "exponential-smoothing", "stats", "chronos", "ttm",
-        "flowstate", "tirex",
+        "embedded", "autoregression", "last-value", "seasonal-naive", "exponential-smoothing", "stats", "chronos",
+        "ttm", "flowstate", "tirex",
     }  # fmt: skip
     entries = available_forecasters()
     assert [entries[name] for name in names] == list(BUILT_IN)
@@ -57,7 +57,7 @@ def test_a_module_that_cannot_be_found_is_named(monkeypatch):
 @pytest.mark.parametrize("name", ["prophet", "", "Last-Value", "last_value", None, 3])
 def test_an_unknown_name_is_answered_with_the_known_ones(name):
     with pytest.raises(
-        ValueError, match=r"forecaster must be one of 'autoregression', 'last-value', .*, got "
+        ValueError, match=r"forecaster must be one of 'embedded', 'autoregression', 'last-value', .*, got "
     ) as error:
         make_forecaster(name)
     assert str(error.value).endswith(f"got {name!r}")

@@ -101,7 +101,7 @@ def _settings(
         "alarm_rate": alarm_rate,
         "interval": _number_or_text(interval),
         "forecaster": None if scores else forecaster,
-        "forecaster_options": _forecaster_options(forecaster_option or []),
+        "forecaster_options": forecaster_options_of(forecaster_option or []),
         "horizons": horizons,
         "nonconformity": nonconformity,
         "scaled": scaled,
@@ -133,7 +133,8 @@ def _number_or_text(text: str | None) -> float | str | None:
         return text
 
 
-def _forecaster_options(given: list[str]) -> dict[str, Any]:
+def forecaster_options_of(given: list[str]) -> dict[str, Any]:
+    """The arguments of a forecaster, given as NAME=VALUE."""
     options: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")

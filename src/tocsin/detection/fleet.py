@@ -19,7 +19,7 @@ from tocsin.detection.pipeline import Pipeline, PipelineSettings
 from tocsin.detection.verdict import Verdicts
 from tocsin.forecasting import Forecaster, make_forecaster
 
-DEFAULT_FORECASTER = "autoregression"
+DEFAULT_FORECASTER = "embedded"
 
 
 class Fleet:

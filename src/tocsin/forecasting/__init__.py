@@ -2,6 +2,7 @@
 
 from tocsin.forecasting.autoregression import Autoregression
 from tocsin.forecasting.context import ContextForecaster
+from tocsin.forecasting.embedded import EmbeddedForecaster
 from tocsin.forecasting.exponential_smoothing import ExponentialSmoothing
 from tocsin.forecasting.forecaster import Forecast, Forecaster, Session
 from tocsin.forecasting.last_value import LastValue
@@ -13,6 +14,7 @@ from tocsin.forecasting.stream import StreamForecaster
 __all__ = [
     "Autoregression",
     "ContextForecaster",
+    "EmbeddedForecaster",
     "ExponentialSmoothing",
     "Forecast",
     "Forecaster",

@@ -138,7 +138,7 @@ class Forecaster(ABC):
     def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:
         """Forecast the next `horizon` steps of each context, `(contexts, horizon)`.
 
-        Contexts may differ in length and may hold NaN for what is missing.
+        Contexts may differ in length and may hold NaN for what is missing, but each holds at least one number.
         """
 
     @abstractmethod
@@ -167,7 +167,7 @@ def check_saved(name: str, good: bool | np.bool_, accepted: str) -> None:
 
 
 def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
-    """The contexts, each a fresh one-dimensional array without infinities; a single one is a list of one."""
+    """The contexts, each a fresh one-dimensional array of numbers and NaN; a single one is a list of one."""
     if isinstance(contexts, np.ndarray) and contexts.ndim == 1 and contexts.dtype.kind in "biuf":
         contexts = [contexts]
     if not isinstance(contexts, Sequence | np.ndarray) or (isinstance(contexts, np.ndarray) and contexts.ndim == 0):
@@ -177,7 +177,15 @@ def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
         array = checks.numbers(f"contexts[{index}]", context)
         if array.ndim != 1:
             raise ValueError(f"contexts[{index}] must have one dimension, got shape {array.shape}")
-        arrays.append(without_infinities(array))
+        too_large = np.flatnonzero(np.abs(array) > LARGEST)
+        if too_large.size:
+            raise ValueError(
+                f"contexts[{index}] must hold numbers up to {LARGEST:g} in size, or NaN where one is missing, "
+                f"got {array[too_large[0]]} at {too_large[0]}"
+            )
+        if np.isnan(array).all():
+            raise ValueError(f"contexts[{index}] must hold at least one number, got {array.size or 'no'} missing ones")
+        arrays.append(array)
     if not arrays:
         raise ValueError("contexts must hold at least one context, got none")
     return arrays

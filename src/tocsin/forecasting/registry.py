@@ -42,6 +42,7 @@ class Entry:
 _HERE = "tocsin.forecasting"
 _MODEL = ("model",)
 BUILT_IN = (
+    Entry("embedded", f"{_HERE}.embedded:EmbeddedForecaster", "a small pretrained network, shipped in the package"),
     Entry("autoregression", f"{_HERE}.autoregression:Autoregression",
           "ridge regressions on the newest values and the last period, learned online"),
     Entry("last-value", f"{_HERE}.last_value:LastValue", "nothing changes"),

@@ -1,0 +1,84 @@
+"""What the network is told of a patch, and of the newest observations."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.compilation import compiled
+from tocsin.forecasting.embedded.functions import asinh, log
+from tocsin.forecasting.embedded.memory import UNSEEN, Memory
+from tocsin.forecasting.embedded.weights import LIMIT, PATCH, RECENT
+
+Array = NDArray[Any]
+
+_exact = compiled(with_folder=True)
+
+# Variations within a patch or within the newest observations are seen in units of their own size, down to this.
+_FINEST = 1e-4
+_ZERO, _ONE, _UNSEEN = np.float32(0), np.float32(1), np.float32(UNSEEN)
+
+
+@_exact
+def _read(memory: Memory, series: int, first: int, standard: Array, known: Array) -> None:
+    """Write observations in the network's units, 0 where missing or before the first, and which are known."""
+    centre, scale = memory.centre[series], memory.scale[series]
+    count = standard.shape[0]
+    before = max(0, -first)
+    standard[:before] = _ZERO
+    known[:before] = _ZERO
+    values = memory.values[series, first + before : first + count]
+    for i in range(count - before):
+        there = values[i] == values[i]
+        relative = ((values[i] if there else centre) - centre) / scale
+        bounded = asinh(min(max(relative, -1e6), 1e6))
+        standard[before + i] = np.float32(min(max(bounded, -LIMIT), LIMIT))
+        known[before + i] = _ONE if there else _ZERO
+
+
+@_exact
+def describe_patch(memory: Memory, series: int, patch: int, features: Array) -> None:
+    """Write the values of a patch, their shape in units of their own spread, and what is known of them."""
+    standard, around, known = features[:PATCH], features[PATCH : 2 * PATCH], features[2 * PATCH : 3 * PATCH]
+    _read(memory, series, patch * PATCH, standard, known)
+    count, total, squares = 0.0, 0.0, 0.0
+    for i in range(PATCH):
+        count += known[i]
+        total += standard[i]
+    mean = total / max(count, 1.0)
+    for i in range(PATCH):
+        squares += known[i] * (standard[i] - mean) ** 2
+    size = np.sqrt(squares / max(count, 1.0)) + _FINEST
+    for i in range(PATCH):
+        around[i] = known[i] * (standard[i] - mean) / size
+    features[3 * PATCH] = 0.3 * log(size)
+    memory.unseen[series, patch] = _ZERO if count > 0.0 else _UNSEEN
+
+
+@_exact
+def describe_query(memory: Memory, series: int, length: int, features: Array) -> float:
+    """Write the newest observations of a context of that length; returns the newest known one, in its units.
+
+    Beside the values: how they differ from the newest known one in units of the typical step, what is known, where in
+    a patch the context ends, and how long it is.
+    """
+    standard, steps, known = features[:RECENT], features[RECENT : 2 * RECENT], features[2 * RECENT : 3 * RECENT]
+    _read(memory, series, length - RECENT, standard, known)
+    last, pairs, squares = 0.0, 0.0, 0.0
+    for i in range(RECENT):
+        if known[i] > _ZERO:
+            last = float(standard[i])
+    for i in range(1, RECENT):
+        both = known[i] * known[i - 1]
+        pairs += both
+        squares += both * (float(standard[i]) - standard[i - 1]) ** 2
+    size = np.sqrt(squares / max(pairs, 1.0)) + _FINEST
+    for i in range(RECENT):
+        steps[i] = known[i] * asinh((standard[i] - last) / size)
+    rest = features[3 * RECENT :]
+    rest[:PATCH] = _ZERO
+    rest[length % PATCH] = _ONE
+    rest[PATCH] = 0.3 * log(size)
+    rest[PATCH + 1] = last
+    rest[PATCH + 2] = 0.15 * log(float(length))
+    return last

@@ -1,0 +1,6 @@
+"""The compiled loops that the rest calls; with them numba is imported."""
+
+from tocsin.forecasting.embedded.observations import follow, review, settle
+from tocsin.forecasting.embedded.transformer import answer, encode
+
+__all__ = ["answer", "encode", "follow", "review", "settle"]

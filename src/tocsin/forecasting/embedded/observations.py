@@ -1,0 +1,169 @@
+"""What series take in: the units in which the network sees them, and what it has to do for a forecast."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.compilation import compiled
+from tocsin.forecasting.embedded.memory import Memory
+from tocsin.forecasting.embedded.weights import PATCH
+
+Array = NDArray[Any]
+
+_exact = compiled(with_folder=True)
+
+# What is more deviations than this from the mean counts as if it stood there: one outlier must not set the scale.
+_OUTLIER = 4.0
+# A value this many scales from the centre could not be told from one further away: the units are taken anew.
+_TOO_FAR = 3000.0
+# How many observations of a series are followed together, at most.
+_STEPS = 128
+
+
+@_exact
+def centre_and_scale(values: Array) -> tuple[float, float]:
+    """Mean and standard deviation of what is known, outliers brought in twice; the scale of a constant is 0.
+
+    Relative to the first value and the largest difference from it, so that nothing overflows or vanishes.
+    """
+    first = 0
+    while first < values.shape[0] and np.isnan(values[first]):
+        first += 1
+    if first == values.shape[0]:
+        return np.nan, 0.0
+    base, largest = values[first], 0.0
+    for value in values:
+        if abs(value - base) > largest:
+            largest = abs(value - base)
+    if largest == 0.0:
+        return base, 0.0
+    centre, spread = 0.0, np.inf
+    for _ in range(3):
+        low, high = centre - _OUTLIER * spread, centre + _OUTLIER * spread
+        total, known = 0.0, 0
+        for value in values:
+            if not np.isnan(value):
+                total += min(max((value - base) / largest, low), high)
+                known += 1
+        centre, squares = total / known, 0.0
+        for value in values:
+            if not np.isnan(value):
+                squares += (min(max((value - base) / largest, low), high) - centre) ** 2
+        spread = np.sqrt(squares / known)
+    return base + largest * centre, largest * spread
+
+
+@_exact
+def _is_due(memory: Memory, series: int, value: float) -> bool:
+    """Must centre and scale be taken anew once this value has come?"""
+    normalised = memory.normalised[series]
+    if memory.length[series] + 1 >= normalised + max(1, normalised // 8):
+        return True
+    return bool(abs(value - memory.centre[series]) > _TOO_FAR * memory.scale[series])
+
+
+@_exact
+def _renew(memory: Memory, series: int, context_length: int) -> None:
+    """Let go of all but the newest observations, and see the rest in units of their centre and scale."""
+    values, length = memory.values[series], memory.length[series]
+    first = max(0, length - context_length)
+    while first < length and np.isnan(values[first]):
+        first += 1
+    kept = length - first
+    if first > 0:
+        for at in range(kept):
+            values[at] = values[first + at]
+        values[kept:length] = 0.0
+    memory.length[series] = memory.normalised[series] = kept
+    _settle(memory, series)
+
+
+@_exact
+def _settle(memory: Memory, series: int) -> None:
+    """Take centre and scale from what they should be taken from; no patch is encoded in these units yet."""
+    centre, scale = centre_and_scale(memory.values[series, : memory.normalised[series]])
+    memory.centre[series], memory.scale[series] = centre, scale
+    memory.encoded[series] = 0
+
+
+@_exact
+def settle(memory: Memory) -> None:
+    """Make everything anew that follows from the observations of every series."""
+    for series in range(memory.length.shape[0]):
+        _settle(memory, series)
+
+
+@_exact
+def _ask(memory: Memory, series: int, step: int, column: int, quantiles: Array, question: Array) -> bool:
+    """Put down that a forecast of this series, as it stands, is wanted; or write it if it needs no network."""
+    if memory.length[series] == 0:
+        return False
+    if memory.scale[series] > 0.0:
+        question[0], question[1], question[2], question[3] = series, memory.length[series], step, column
+        return True
+    quantiles[step, column] = memory.centre[series]
+    return False
+
+
+@_exact
+def _missing_patches(memory: Memory, asked: Array) -> Array:
+    """The patches, `(series, patch)`, that have to be encoded before these forecasts, a series' behind each other."""
+    count = 0
+    for i in range(asked.shape[0]):
+        if i + 1 == asked.shape[0] or asked[i + 1, 0] != asked[i, 0]:
+            count += max(0, asked[i, 1] // PATCH - memory.encoded[asked[i, 0]])
+    missing = np.empty((count, 2), dtype=np.int64)
+    count = 0
+    for i in range(asked.shape[0]):
+        if i + 1 == asked.shape[0] or asked[i + 1, 0] != asked[i, 0]:
+            for patch in range(memory.encoded[asked[i, 0]], asked[i, 1] // PATCH):
+                missing[count, 0], missing[count, 1] = asked[i, 0], patch
+                count += 1
+    return missing
+
+
+@_exact
+def follow(
+    values: Array, columns: Array, rows: Array, wanted: Array, context_length: int, memory: Memory, at: Array,
+    quantiles: Array,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Let series take their next observations, `rows[n]` from `values[at[n], columns[n]]` on, until its units change.
+
+    Returns the patches that have to be encoded, `(series, patch)`, and the forecasts that have to be made,
+    `(series, length, step, column)`. Forecasts that need no network are written at once.
+    """
+    steps, count = values.shape[0], rows.shape[0]
+    asked = np.empty((count * min(steps, _STEPS), 4), dtype=np.int64)
+    questions = 0
+    for n in range(count):
+        series, column = rows[n], columns[n]
+        taken = 0
+        while at[n] < steps and taken < _STEPS:
+            value = values[at[n], column]
+            # A series begins with its first number.
+            if memory.length[series] > 0 or not np.isnan(value):
+                due = _is_due(memory, series, value)
+                if due and taken > 0:
+                    break
+                memory.values[series, memory.length[series]] = value
+                memory.length[series] += 1
+                if due:
+                    _renew(memory, series, context_length)
+            if wanted[at[n], column] and _ask(memory, series, at[n], column, quantiles, asked[questions]):
+                questions += 1
+            taken += 1
+            at[n] += 1
+    return _missing_patches(memory, asked[:questions]), asked[:questions]
+
+
+@_exact
+def review(memory: Memory, quantiles: Array) -> tuple[Array, Array]:
+    """Ask for a forecast of every series as it stands, `quantiles[-1, series]`; returns what `follow` does."""
+    count, step = memory.length.shape[0], quantiles.shape[0] - 1
+    asked = np.empty((count, 4), dtype=np.int64)
+    questions = 0
+    for series in range(count):
+        if _ask(memory, series, step, series, quantiles, asked[questions]):
+            questions += 1
+    return _missing_patches(memory, asked[:questions]), asked[:questions]

@@ -1,0 +1,84 @@
+"""Following series with the network: one token of work for an observation."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.forecasting.embedded.memory import Memory, capacity, make_memory
+from tocsin.forecasting.embedded.network import answer, as_forecast, load_kernels
+from tocsin.forecasting.embedded.weights import LEVELS, Weights
+from tocsin.forecasting.forecaster import LARGEST, Floats, Forecast, Rows, Session, State, check_saved
+
+
+class EmbeddedSession(Session):
+    """Keeps the newest observations of every series, and what the network has made of their complete patches.
+
+    The keys and values of patches stay valid for as long as the units stay the same, in which the network sees the
+    values. So these are taken anew only when the context has grown by an eighth, or when a value comes that would be
+    off the scale. In between a new observation costs one token, and every sixteenth of them a second one.
+
+    When a context has grown to `context_length` and an eighth more, its oldest part is dropped. With the network that
+    is shipped a series then takes 215 kB, of which the state holds 9 kB, the observations: the rest is made anew from
+    them. A series of fewer than 16 observations, or a constant one, takes next to nothing.
+    """
+
+    def __init__(self, weights: Weights, series: int, horizon: int, context_length: int, batch_size: int) -> None:
+        super().__init__(series, horizon)
+        self._weights, self._context_length, self._batch_size = weights, context_length, batch_size
+        self._kernels = load_kernels()
+        # Series are kept in batches, each made when its first observation comes.
+        self._batches: list[Memory | None] = [None] * -(-self.series // batch_size)
+
+    def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
+        quantiles = np.full((*values.shape, self.horizon, len(LEVELS)), np.nan)
+        batch = rows // self._batch_size
+        for number in np.unique(batch):
+            memory, columns = self._memory(number), np.flatnonzero(batch == number)
+            some, at = rows[columns] % self._batch_size, np.zeros(columns.size, dtype=np.int64)
+            # In rounds: in each of them every series goes on until its units change.
+            while (at < values.shape[0]).any():
+                patches, asked = self._kernels.follow(
+                    values, columns, some, wanted, self._context_length, memory, at, quantiles
+                )
+                answer(self._weights, memory, patches, asked, quantiles)
+        return as_forecast(quantiles)
+
+    def _memory(self, number: int) -> Memory:
+        memory = self._batches[number]
+        if memory is None:
+            count = min(self._batch_size, self.series - number * self._batch_size)
+            memory = self._batches[number] = make_memory(count, capacity(self._context_length), self._weights)
+        return memory
+
+    def state(self) -> State:
+        state = {
+            "values": np.zeros((self.series, capacity(self._context_length))),
+            "length": np.zeros(self.series, dtype=np.int64),
+            "normalised": np.zeros(self.series, dtype=np.int64),
+        }
+        for number, memory in enumerate(self._batches):
+            if memory is not None:
+                some = slice(number * self._batch_size, (number + 1) * self._batch_size)
+                for name, array in state.items():
+                    array[some] = getattr(memory, name)
+        return state
+
+    def _restore(self, state: State) -> None:
+        self._check(**state)
+        self._batches = [None] * len(self._batches)
+        for number in np.unique(np.flatnonzero(state["length"]) // self._batch_size):
+            memory = self._memory(number)
+            some = slice(number * self._batch_size, (number + 1) * self._batch_size)
+            for name, array in state.items():
+                getattr(memory, name)[...] = array[some]
+            self._kernels.settle(memory)
+
+    def _check(self, values: Floats, length: NDArray[np.int64], normalised: NDArray[np.int64]) -> None:
+        most = self._context_length
+        check_saved("values", not (np.abs(values) > LARGEST).any(), f"NaN, or numbers up to {LARGEST:g}")
+        check_saved("normalised", ((normalised >= 0) & (normalised <= most)).all(), f"numbers from 0 to {most}")
+        grown = np.maximum(1, normalised // 8)
+        possible = (length >= normalised) & (length < normalised + grown) & ((length > 0) == (normalised > 0))
+        check_saved("length", possible.all(), "numbers from those of normalised to an eighth more")
+        behind = np.arange(values.shape[1]) >= length[:, np.newaxis]
+        check_saved("values", (values[behind] == 0).all(), "0 behind the length of each series")
+        check_saved("values", not np.isnan(values[:, 0]).any(), "a number at the beginning of each series")

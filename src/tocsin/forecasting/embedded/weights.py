@@ -1,0 +1,212 @@
+"""The network's weights: read from a file, checked, and laid out for the compiled loops."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.arrays import read_arrays
+from tocsin.forecasting.pretrained import WeightsError
+
+Singles = NDArray[np.float32]
+#: A matrix in panels: the bits of half-precision numbers, or single precision where the machine does not read those.
+Panels = NDArray[Any]
+
+FORMAT = 1
+#: What every network of this format has in common: the levels of its quantiles, how many observations make a patch,
+#: how many of the newest the query reads, and how many steps ahead it looks.
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+PATCH, RECENT, HORIZON = 16, 32, 64
+#: Each step ahead has a gate, a centre, and the distances of the other quantiles from the median.
+OUTPUTS = 2 + len(LEVELS) - 1
+PATCH_FEATURES = 3 * PATCH + 1
+QUERY_FEATURES = 3 * RECENT + PATCH + 3
+#: The network's units end here, on both sides of 0.
+LIMIT = 12.0
+#: Positions run from 0 to here, in observations.
+LONGEST = 1152
+
+SHIPPED = Path(__file__).with_name("weights.npz")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a network, as its file names them."""
+
+    patch: int = PATCH
+    recent: int = RECENT
+    width: int = 192
+    layers: int = 5
+    heads: int = 6
+    groups: int = 2
+    hidden: int = 768
+    horizon: int = HORIZON
+
+    @property
+    def head_width(self) -> int:
+        """How many numbers each head compares."""
+        return self.width // self.heads
+
+    def arrays(self) -> dict[str, tuple[int, ...]]:
+        """The names of all weights and their shapes."""
+        wide, narrow = 2 * self.width, self.groups * self.head_width
+        block = {
+            "attention_norm.weight": (self.width,),
+            "query.weight": (self.width, self.width),
+            "key.weight": (narrow, self.width),
+            "value.weight": (narrow, self.width),
+            "mix.weight": (self.width, self.width),
+            "hidden_norm.weight": (self.width,),
+            "widen.weight": (self.hidden, self.width),
+            "narrow.weight": (self.width, self.hidden),
+        }
+        return {
+            "patch_in.weight": (wide, PATCH_FEATURES),
+            "patch_in.bias": (wide,),
+            "patch_out.weight": (self.width, wide),
+            "query_in.weight": (wide, QUERY_FEATURES),
+            "query_in.bias": (wide,),
+            "query_out.weight": (self.width, wide),
+            **{f"blocks.{layer}.{name}": shape for layer in range(self.layers) for name, shape in block.items()},
+            "head_norm.weight": (self.width,),
+            "head_in.weight": (self.hidden, self.width),
+            "head_in.bias": (self.hidden,),
+            "head_out.weight": (HORIZON * OUTPUTS, self.hidden),
+            "head_out.bias": (HORIZON * OUTPUTS,),
+        }
+
+
+class Weights(NamedTuple):
+    """All weights, matrices in panels (see `products`), those of the layers behind each other."""
+
+    patch_in: Panels
+    patch_bias: Singles
+    patch_out: Panels
+    query_in: Panels
+    query_bias: Singles
+    query_out: Panels
+    attention_norm: Singles
+    query: Panels
+    key_value: Panels
+    mix: Panels
+    hidden_norm: Singles
+    widen: Panels
+    narrow: Panels
+    head_norm: Singles
+    head_in: Panels
+    head_bias: Singles
+    head_out: Panels
+    out_bias: Singles
+    #: Cosines and sines, `(position, 2, head_width / 2)`, that turn queries and keys by their position.
+    turns: Singles
+    heads: int
+    groups: int
+
+
+def load_weights(path: str | PathLike[str] | None) -> Weights:
+    """The weights in that file, those that come with the package if it is None; a file is read only once."""
+    return _load(str(SHIPPED if path is None else Path(path).expanduser().resolve()))
+
+
+@lru_cache(maxsize=4)
+def _load(path: str) -> Weights:
+    try:
+        arrays = read_arrays(path, "weights")
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"weights={path!r} could not be read: {error}") from error
+    try:
+        return _laid_out(arrays, _checked_shape(arrays))
+    except ValueError as error:
+        raise WeightsError(f"weights={path!r} are not what this version of tocsin needs: {error}") from error
+
+
+def _checked_shape(arrays: Mapping[str, NDArray[Any]]) -> Shape:
+    """The shape that the file states; refuses a file that does not hold just such a network."""
+    version = _whole(arrays, "format")
+    if version != FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {version}")
+    shape = Shape(**{field.name: _whole(arrays, f"shape.{field.name}") for field in fields(Shape)})
+    common = (shape.patch, shape.recent, shape.horizon)
+    if common != (PATCH, RECENT, HORIZON):
+        raise ValueError(f"patch, recent and horizon must be {PATCH}, {RECENT} and {HORIZON}, got {common}")
+    fits = (
+        shape.layers >= 1 and shape.heads >= 1 and shape.groups >= 1 and shape.heads % shape.groups == 0
+        and shape.width == shape.heads * shape.head_width and shape.head_width % 16 == 0 and shape.head_width > 0
+        and shape.width % 32 == 0 and shape.hidden % 32 == 0 and shape.hidden > 0
+    )  # fmt: skip
+    if not fits:
+        raise ValueError(f"width, heads, groups and hidden must go together, got {shape}")
+    levels = arrays.get("levels", np.empty(0))
+    if levels.shape != (len(LEVELS),) or levels.dtype.kind != "f" or np.abs(levels - LEVELS).max() > 1e-6:
+        raise ValueError(f"levels must be {LEVELS}, got {levels!r}")
+    for name, expected in shape.arrays().items():
+        if name not in arrays:
+            raise ValueError(f"{name} is missing")
+        array = arrays[name]
+        if array.shape != expected or array.dtype != np.float16:
+            raise ValueError(f"{name} must be float16 of shape {expected}, got {array.dtype} of shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} must hold finite numbers")
+    return shape
+
+
+def _whole(arrays: Mapping[str, NDArray[Any]], name: str) -> int:
+    if name not in arrays:
+        raise ValueError(f"{name} is missing")
+    if arrays[name].size != 1 or arrays[name].dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a whole number, got {arrays[name]!r}")
+    return int(arrays[name].item())
+
+
+def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> Weights:
+    from tocsin.forecasting.embedded.products import panels  # numba takes a good part of a second to import
+
+    def matrix(name: str) -> Panels:
+        return panels(arrays[f"{name}.weight"])
+
+    def vector(name: str) -> Singles:
+        return arrays[name].astype(np.float32)
+
+    def matrices(*names: str) -> Panels:
+        """Of each layer those of these names, side by side."""
+        blocks = [[arrays[f"blocks.{layer}.{name}.weight"] for name in names] for layer in range(shape.layers)]
+        return np.stack([panels(np.concatenate(block)) for block in blocks])
+
+    def vectors(name: str) -> Singles:
+        return np.stack([vector(f"blocks.{layer}.{name}.weight") for layer in range(shape.layers)])
+
+    return Weights(
+        patch_in=matrix("patch_in"),
+        patch_bias=vector("patch_in.bias"),
+        patch_out=matrix("patch_out"),
+        query_in=matrix("query_in"),
+        query_bias=vector("query_in.bias"),
+        query_out=matrix("query_out"),
+        attention_norm=vectors("attention_norm"),
+        query=matrices("query"),
+        key_value=matrices("key", "value"),
+        mix=matrices("mix"),
+        hidden_norm=vectors("hidden_norm"),
+        widen=matrices("widen"),
+        narrow=matrices("narrow"),
+        head_norm=vector("head_norm.weight"),
+        head_in=matrix("head_in"),
+        head_bias=vector("head_in.bias"),
+        head_out=matrix("head_out"),
+        out_bias=vector("head_out.bias"),
+        turns=_turns(shape.head_width),
+        heads=shape.heads,
+        groups=shape.groups,
+    )
+
+
+def _turns(head_width: int) -> Singles:
+    pairs = head_width // 2
+    speed = 2.0 * 200.0 ** (-np.arange(pairs) / pairs)
+    angle = np.arange(LONGEST + 1)[:, np.newaxis] / PATCH * speed
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)

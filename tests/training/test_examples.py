@@ -1,0 +1,79 @@
+"""From signals to examples: the truth stays clean, and what is asked lies where it may."""
+
+import numpy as np
+import pytest
+import torch
+
+from training.dice import Dice
+from training.examples import (
+    AHEAD,
+    LONG,
+    LONGEST,
+    SHORT,
+    SIGNAL_LENGTH,
+    WINDOWS,
+    centre_and_scale,
+    contaminated,
+    known_values,
+    make_examples,
+)
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Of a straight line: what a value is says where it is."""
+    signals = torch.linspace(-1, 1, SIGNAL_LENGTH).expand(400, -1).contiguous()
+    return make_examples(Dice(seed=1), signals)
+
+
+def test_shapes_and_places(examples):
+    for part, rows, length in zip(examples, (400, 400 * WINDOWS), (LONG, SHORT), strict=True):
+        assert part.values.shape == part.known.shape == (rows, length)
+        assert part.truth.shape == (*part.lengths.shape, AHEAD)
+        assert part.lengths.min() >= 2
+        assert part.lengths.max() <= length
+        assert (part.values[part.known == 0] == 0).all()
+        assert torch.isfinite(part.truth).all()
+    long, _ = examples
+    assert (long.lengths >= LONGEST).all(1).float().mean() > 0.4
+
+
+def test_the_truth_follows_the_context_and_is_clean(examples):
+    for part in examples:
+        usable = part.weight > 0
+        steps = part.truth[usable][..., 1:] - part.truth[usable][..., :-1]
+        assert (steps > 0).all(), "a rising line goes on rising, whatever happened to the context"
+
+
+def test_faults_touch_some_signals():
+    signals = torch.sin(torch.arange(600) / 9).expand(3000, -1).contiguous()
+    different = contaminated(Dice(seed=2), signals) != signals
+    assert 0.25 < different.any(1).float().mean() < 0.42
+    stretches = (different[:, 1:] & different[:, :-1]).any(1)
+    assert 0.1 < stretches.float().mean() < 0.3
+
+
+def test_most_values_are_known():
+    known = known_values(Dice(seed=3), 2000, 400)
+    assert set(known.unique().tolist()) == {0.0, 1.0}
+    assert 0.8 < (known == 1).all(1).float().mean() < 0.9
+
+
+def test_centre_and_scale_by_hand():
+    values = np.array([0.0, 1.0, 2.0, 3.0, 1000.0])
+    used = np.array([1.0, 1.0, 1.0, 1.0, 1.0])
+    clipped = values
+    centre, scale = values.mean(), values.std()
+    for _ in range(2):
+        clipped = np.clip(values, centre - 4 * scale, centre + 4 * scale)
+        centre, scale = clipped.mean(), clipped.std()
+    got = centre_and_scale(torch.tensor(values)[None], torch.tensor(used)[None])
+    assert [float(number) for number in got] == pytest.approx([centre, scale])
+
+
+def test_one_spike_hardly_changes_the_scale():
+    values = Dice(seed=4).normal(1, 1000).double()
+    quiet = float(centre_and_scale(values, torch.ones_like(values))[1])
+    values[0, 500] = 1e4
+    assert float(centre_and_scale(values, torch.ones_like(values))[1]) < 10 * quiet
+    assert float(values.std()) > 300 * quiet

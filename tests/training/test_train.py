@@ -1,0 +1,142 @@
+"""Training: it learns, it can be interrupted, it refuses what it cannot use."""
+
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from training.dice import Dice
+from training.examples import SIGNAL_LENGTH, make_examples
+from training.model import LEVELS, Network, Shape
+from training.signals import make_signals
+from training.train import Settings, Trainer, pinball, read_config
+
+SMALL = Shape(width=32, layers=2, heads=2, groups=1, hidden=64)
+SETTINGS = Settings(
+    seed=1, signals=8, pooled=2, steps=60, warm_up=5, decay=30, matrix_rate=0.01, other_rate=0.003,
+    weight_decay=0.02, averaging=0.9, short_share=0.5,
+)  # fmt: skip
+CPU = torch.device("cpu")
+
+
+def small_config(path, **changes):
+    lines = ["[network]", *(f"{name} = {value}" for name, value in asdict(SMALL).items())]
+    lines += ["[training]", *(f"{name} = {value}" for name, value in asdict(replace(SETTINGS, **changes)).items())]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def losses(network, examples):
+    with torch.no_grad():
+        return [float(pinball(network(part.values, part.known, part.lengths), part)) for part in examples]
+
+
+def test_the_shipped_configuration_is_read():
+    shape, settings = read_config(Path(__file__).parents[2] / "training" / "config.toml")
+    assert shape == Shape()
+    assert settings.steps > settings.decay > 0
+
+
+def test_training_learns_on_signals_it_has_not_seen():
+    trainer = Trainer(SMALL, SETTINGS, CPU)
+    unseen = make_examples(Dice(seed=99), make_signals(Dice(seed=98), 32, SIGNAL_LENGTH))
+    before = losses(trainer.network, unseen)
+    for _ in range(SETTINGS.steps):
+        trainer.train_step()
+    averaged = Network(SMALL)
+    averaged.load_state_dict(trainer.average)
+    for network in (trainer.network, averaged):
+        for was, now in zip(before, losses(network, unseen), strict=True):
+            assert now < 0.97 * was
+
+
+def test_a_checkpoint_holds_everything(tmp_path):
+    trainer = Trainer(SMALL, SETTINGS, CPU)
+    for _ in range(3):
+        trainer.train_step()
+    trainer.save(tmp_path)
+    other = Trainer(SMALL, SETTINGS, CPU)
+    other.load(tmp_path)
+    again = Trainer(SMALL, SETTINGS, CPU)
+    again.load(tmp_path)
+    assert other.step == 3
+    for name, tensor in trainer.network.state_dict().items():
+        assert torch.equal(tensor, other.network.state_dict()[name])
+        assert torch.equal(trainer.average[name], other.average[name])
+    assert torch.equal(other.train_step(), again.train_step())
+    for name, tensor in other.network.state_dict().items():
+        assert torch.equal(tensor, again.network.state_dict()[name]), name
+
+
+def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
+    trainer = Trainer(SMALL, SETTINGS, CPU)
+    trainer.save(tmp_path)
+    with pytest.raises(ValueError, match="other sizes"):
+        Trainer(replace(SMALL, layers=1), SETTINGS, CPU).load(tmp_path)
+    trainer.train_step()
+    trainer.save(tmp_path / "later")
+    (tmp_path / "later" / "average.pt").replace(tmp_path / "average.pt")
+    with pytest.raises(ValueError, match="same step"):
+        Trainer(SMALL, SETTINGS, CPU).load(tmp_path)
+
+
+def test_the_command_trains_in_pieces(tmp_path):
+    config, folder = small_config(tmp_path / "config.toml", steps=4, decay=2, warm_up=1), tmp_path / "checkpoint"
+    command = [sys.executable, "-m", "training.train", str(config), str(folder)]
+    first = subprocess.run([*command, "--minutes", "0"], check=True, capture_output=True, text=True)
+    assert "at step 0" in first.stdout
+    second = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "from step 0 of 4" in second.stdout
+    assert "at step 4" in second.stdout
+    assert {path.name for path in folder.iterdir()} == {"average.pt", "weights.pt", "optimisers.pt"}
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("[network]\npatches = 3\n[training]\n", "patches"), ("[network]\n[training]\n", "seed"), ("[other]\n", "other")],
+)
+def test_a_configuration_that_is_none_is_refused(tmp_path, text, named):
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=named):
+        read_config(path)
+
+
+def test_the_learning_rate_rises_stays_and_falls():
+    paces = [SETTINGS.pace(step) for step in range(SETTINGS.steps)]
+    assert paces[0] == pytest.approx(0.2)
+    assert max(paces) == 1
+    assert paces[10:30] == [1] * 20
+    assert paces[-1] == pytest.approx(1 / 30)
+
+
+def test_pinball_by_hand():
+    examples, _ = make_examples(Dice(seed=5), make_signals(Dice(seed=6), 3, SIGNAL_LENGTH))
+    forecast = torch.zeros(*examples.truth.shape, len(LEVELS))
+    total = weights = 0.0
+    for row, weight in enumerate(examples.weight.tolist()):
+        for asked in examples.truth[row].tolist():
+            shares = [(step + 4) ** -0.5 for step in range(len(asked))]
+            mean = [sum(max(q * y, (q - 1) * y) for q in LEVELS) / len(LEVELS) for y in asked]
+            total += weight * sum(s * m for s, m in zip(shares, mean, strict=True)) / sum(shares)
+            weights += weight
+    assert float(pinball(forecast, examples)) == pytest.approx(total / weights, rel=1e-4)
+
+
+def test_quantiles_never_cross_and_the_future_is_not_seen():
+    torch.manual_seed(0)
+    network = Network(SMALL)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    values, known = torch.randn(2, 128), torch.ones(2, 128)
+    lengths = torch.tensor([[40, 77], [16, 100]])
+    with torch.no_grad():
+        forecast = network(values, known, lengths)
+        later = values.clone()
+        later[:, 100:] = 50.0
+        assert torch.allclose(forecast, network(later, known, lengths))
+    assert (forecast.diff(dim=-1) >= 0).all()
