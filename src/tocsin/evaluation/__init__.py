@@ -1,9 +1,10 @@
-"""Judging p-values: simulations with known truth, and measures of calibration."""
+"""Judging p-values: simulations with known truth, measures of calibration, and metrics of labelled signals."""
 
 from tocsin.evaluation.calibration import alarm_rate, calibration_gap, error_by_decile
 from tocsin.evaluation.families import FAMILIES, Family
 from tocsin.evaluation.faults import FAULTS, Fault
 from tocsin.evaluation.machine import Machine, simulate_machine
+from tocsin.evaluation.metrics import Evaluation, evaluate, find_window
 from tocsin.evaluation.scenarios import SCENARIOS, Scenario, Simulated
 from tocsin.evaluation.simulation import METHODS, Method, Outcome, ScenarioResult, simulate
 
@@ -12,6 +13,7 @@ __all__ = [
     "FAULTS",
     "METHODS",
     "SCENARIOS",
+    "Evaluation",
     "Family",
     "Fault",
     "Machine",
@@ -23,6 +25,8 @@ __all__ = [
     "alarm_rate",
     "calibration_gap",
     "error_by_decile",
+    "evaluate",
+    "find_window",
     "simulate",
     "simulate_machine",
 ]

@@ -1,0 +1,49 @@
+"""Metrics of p-values, scores and alarms against labels."""
+
+from tocsin.evaluation.metrics.alarms import event_based, point_adjusted, pointwise, range_based
+from tocsin.evaluation.metrics.evaluation import Evaluation, evaluate
+from tocsin.evaluation.metrics.marks import Marks
+from tocsin.evaluation.metrics.nearness import affiliation
+from tocsin.evaluation.metrics.operation import Operation, detection_delays, in_operation
+from tocsin.evaluation.metrics.precision_recall import PrecisionRecall
+from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
+from tocsin.evaluation.metrics.thresholds import (
+    ALARM_METRICS,
+    MIN_MAX_THRESHOLDS,
+    THRESHOLDS,
+    OperatingPoint,
+    ThresholdCurve,
+    false_positive_rate,
+    oracle,
+    threshold_curve,
+)
+from tocsin.evaluation.metrics.volume import Volume, volume_under_surface
+from tocsin.evaluation.metrics.window import find_window
+
+__all__ = [
+    "ALARM_METRICS",
+    "MIN_MAX_THRESHOLDS",
+    "THRESHOLDS",
+    "Evaluation",
+    "Marks",
+    "OperatingPoint",
+    "Operation",
+    "PrecisionRecall",
+    "ThresholdCurve",
+    "Volume",
+    "affiliation",
+    "average_precision",
+    "detection_delays",
+    "evaluate",
+    "event_based",
+    "false_positive_rate",
+    "find_window",
+    "in_operation",
+    "oracle",
+    "point_adjusted",
+    "pointwise",
+    "range_based",
+    "roc_auc",
+    "threshold_curve",
+    "volume_under_surface",
+]

@@ -1,0 +1,73 @@
+"""Alarms against labels, by counting observations and events.
+
+An event is an unbroken run of labelled observations.
+"""
+
+import numpy as np
+
+from tocsin.evaluation.metrics.marks import Flags, Marks, read_alarms, read_labels
+from tocsin.evaluation.metrics.precision_recall import PrecisionRecall, ratio
+
+# What of the range-based recall is for finding an event at all; the rest is for how much of it is covered.
+EXISTENCE = 0.2
+
+
+def pointwise(labels: Flags, alarms: Flags) -> PrecisionRecall:
+    """Precision and recall of single observations.
+
+    >>> pointwise([0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 0])
+    PrecisionRecall(precision=0.5, recall=0.25)
+    """
+    truth, raised = _both(labels, alarms)
+    hits = np.count_nonzero(truth.flags & raised.flags)
+    return PrecisionRecall(ratio(hits, raised.positions.size), ratio(hits, truth.positions.size))
+
+
+def point_adjusted(labels: Flags, alarms: Flags) -> PrecisionRecall:
+    """The same after one alarm anywhere in an event has counted as an alarm on each of its observations.
+
+    >>> point_adjusted([0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 0])
+    PrecisionRecall(precision=0.8, recall=1.0)
+    """
+    truth, raised = _both(labels, alarms)
+    alarms_in_events = raised.within(truth.starts, truth.stops)
+    adjusted = (truth.stops - truth.starts)[alarms_in_events > 0].sum()
+    false = raised.positions.size - alarms_in_events.sum()
+    return PrecisionRecall(ratio(adjusted, adjusted + false), ratio(adjusted, truth.positions.size))
+
+
+def event_based(labels: Flags, alarms: Flags) -> PrecisionRecall:
+    """Recall of events (one alarm finds one) and precision of single observations.
+
+    >>> event_based([0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 0])
+    PrecisionRecall(precision=0.5, recall=1.0)
+    """
+    truth, raised = _both(labels, alarms)
+    found = np.count_nonzero(raised.within(truth.starts, truth.stops))
+    return PrecisionRecall(pointwise(truth, raised).precision, ratio(found, truth.starts.size))
+
+
+def range_based(labels: Flags, alarms: Flags) -> PrecisionRecall:
+    """Means over events and over runs of alarms of how much the other covers, divided by how many pieces cover it.
+
+    The range-based precision and recall of Tatbul et al. (2018) as TSB-AD sets them: flat bias, reciprocal cardinality,
+    and a fifth of the recall for finding an event at all.
+
+    >>> range_based([0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 0])
+    PrecisionRecall(precision=0.5, recall=0.4)
+    """
+    truth, raised = _both(labels, alarms)
+    found = np.count_nonzero(raised.within(truth.starts, truth.stops))
+    recall = EXISTENCE * found + (1 - EXISTENCE) * _overlap(truth, raised)
+    return PrecisionRecall(ratio(_overlap(raised, truth), raised.starts.size), ratio(recall, truth.starts.size))
+
+
+def _overlap(marks: Marks, others: Marks) -> float:
+    """The sum over the runs of how much of each the others cover, divided by the number of their runs that do."""
+    covered = others.within(marks.starts, marks.stops) / (marks.stops - marks.starts)
+    return float(np.sum(covered / np.maximum(others.runs_within(marks.starts, marks.stops), 1)))
+
+
+def _both(labels: Flags, alarms: Flags) -> tuple[Marks, Marks]:
+    truth = read_labels(labels)
+    return truth, read_alarms(alarms, truth)

@@ -1,0 +1,104 @@
+"""All metrics of one signal at once."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from tocsin import checks
+from tocsin.evaluation.metrics.marks import Flags, Marks, read_labels, read_p
+from tocsin.evaluation.metrics.operation import Operation, in_operation
+from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
+from tocsin.evaluation.metrics.thresholds import (
+    ALARM_METRICS,
+    THRESHOLDS,
+    OperatingPoint,
+    false_positive_rate,
+    threshold_curves,
+)
+from tocsin.evaluation.metrics.volume import volume_under_surface
+from tocsin.evaluation.metrics.window import WITHOUT_PERIOD
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All metrics of one signal: rankings, each metric of alarms at its own oracle threshold, and one alarm rate.
+
+    `false_positive_rate`, `calibration_error` and `operation` are those at the given alarm rate.
+    """
+
+    auc_pr: float
+    auc_roc: float
+    vus_pr: float
+    vus_roc: float
+    pointwise: OperatingPoint
+    point_adjusted: OperatingPoint
+    event_based: OperatingPoint
+    range_based: OperatingPoint
+    affiliation: OperatingPoint
+    false_positive_rate: float
+    calibration_error: float
+    operation: Operation
+
+    def row(self) -> dict[str, float]:
+        """Everything as one row of a table, with names such as `auc_pr`, `affiliation_f1` and `operation_incidents`."""
+        row: dict[str, float] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, float):
+                row[field.name] = value
+                continue
+            inner = value._asdict() if isinstance(value, OperatingPoint) else asdict(value)
+            row |= {f"{field.name}_{name}": float(number) for name, number in inner.items()}
+        return row
+
+
+def evaluate(
+    labels: Flags,
+    p: ArrayLike,
+    *,
+    window: int = WITHOUT_PERIOD,
+    alarm_rate: float = 0.01,
+    interval: Any = None,
+    gap: int = 10,
+    thresholds: ArrayLike = THRESHOLDS,
+) -> Evaluation:
+    """All metrics of the p-values of one signal, by the protocol of the paper.
+
+    An alarm is `p <= threshold`, a missing p-value counts as 1, and rankings are by 1 - p. What came before the
+    evaluated part (warm-up, calibration) is for the caller to leave out. What needs anomalies is NaN without them, and
+    what needs normal observations without those.
+
+    Parameters
+    ----------
+    p : low where strange, from 0 to 1; NaN where missing. A score that was scaled to [0, 1] can stand here as
+        1 - score, with `thresholds=MIN_MAX_THRESHOLDS`: that makes no p-value of it.
+    window : for the volume under the surface: `find_window` of the signal's values.
+    alarm_rate : the threshold for the false positive rate, its calibration error and what operators see.
+    interval, gap : for what operators see, as in `in_operation`.
+    thresholds : from which each metric of alarms chooses its best, in hindsight.
+
+    >>> import numpy as np
+    >>> labels, p = np.zeros(1000), np.random.default_rng(0).random(1000)
+    >>> labels[600:650], p[620:650] = 1, 0.002
+    >>> result = evaluate(labels, p, window=48)
+    >>> round(result.vus_pr, 2), round(result.affiliation.f1, 2), round(result.false_positive_rate, 3)
+    (0.64, 0.97, 0.009)
+    """
+    truth = read_labels(labels)
+    complete = read_p(p, truth)
+    rate = checks.number("alarm_rate", alarm_rate, above=0, most=1)
+    scores = 1 - complete
+    volume = volume_under_surface(truth, scores, window)
+    curves = threshold_curves(truth, complete, ALARM_METRICS, thresholds)
+    false_positives = float(false_positive_rate(truth, complete, [rate])[0])
+    return Evaluation(
+        auc_pr=average_precision(truth, scores),
+        auc_roc=roc_auc(truth, scores),
+        vus_pr=volume.pr,
+        vus_roc=volume.roc,
+        **{name.replace("-", "_"): curve.oracle() for name, curve in curves.items()},
+        false_positive_rate=false_positives,
+        calibration_error=abs(false_positives - rate),
+        operation=in_operation(truth, Marks(complete <= rate), interval=interval, gap=gap),
+    )
