@@ -47,9 +47,12 @@ test: lint
 test-pretrained: $(PRETRAINED_INSTALLED)
 	$(PRETRAINED)/bin/pytest -n auto tests/pretrained tests/training
 
+# Other networks are measured beside the embedded one where `make test-pretrained` has installed their libraries.
 benchmark: venv
 	$(BIN)/python benchmarks/scorer.py
+	$(firstword $(wildcard $(PRETRAINED)/bin/python) $(BIN)/python) benchmarks/forecaster.py
 	$(BIN)/python benchmarks/detector.py
+	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/calibration.py
 

@@ -27,7 +27,7 @@ from tocsin.forecasting import make_forecaster
 FORECASTERS = ("last-value", "exponential-smoothing", "seasonal-naive", "autoregression", "embedded")
 HORIZONS = 15
 WARM_UP = 2500
-# The embedded network reads a context again after so many observations: what is timed must be whole cycles of them.
+# The embedded network reads a context again after so many observations, at most: what is timed must be cycles of them.
 CYCLE = 128
 TICKS = {"embedded": CYCLE}
 FEW_TICKS = 20

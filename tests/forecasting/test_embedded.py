@@ -223,24 +223,34 @@ def test_units_are_renewed_when_they_must(small):
     def renewed(values):
         return [index for index, (_, length, kept) in enumerate(followed(forecaster, values)) if length == kept]
 
-    def grown(length):
-        """The context doubles in six or so renewals; each observation is one while there are fewer than sixteen."""
-        moments, at = [], 0
-        while at + max(1, at // 8) <= length:
-            at += max(1, at // 8)
-            moments.append(at - 1)
-        return moments
-
+    for values in (noisy_wave(400), np.full(400, 5.0)):
+        moments = np.array(renewed(values)) + 1
+        eighth = moments[:-1] // 8
+        assert (np.diff(moments) <= np.maximum(1, eighth)).all()
+        assert (np.diff(moments) >= np.maximum(1, eighth - eighth // 2)).all()
+        assert 400 - moments[-1] <= moments[-1] // 8
     wave = noisy_wave(200)
-    assert renewed(wave) == grown(200)
-    assert renewed(np.full(200, 5.0)) == grown(200)
-    assert max(np.setdiff1d(np.arange(200), grown(200))) > 190
+    calm = next(place for place in range(140, 200) if place not in renewed(wave))
     spike = wave.copy()
-    spike[150] = 1e6
-    assert 150 not in grown(200)
-    assert 150 in renewed(spike)
-    change = np.where(np.arange(200) < 150, 5.0, 5.0 + 1e-9)
-    assert 150 in renewed(change)
+    spike[calm] = 1e6
+    assert calm in renewed(spike)
+    constant = np.full(200, 5.0)
+    calm = next(place for place in range(140, 200) if place not in renewed(constant))
+    constant[calm:] += 1e-9
+    assert calm in renewed(constant)
+
+
+def test_series_that_began_together_are_not_renewed_together(small):
+    session = EmbeddedForecaster(weights=small).open(64, 1)
+    values = np.random.default_rng(0).normal(size=(700, 64))
+    session.run(values[:400])
+    together = []
+    for row in values[400:]:
+        session.push(row)
+        state = session.state()
+        together.append(np.count_nonzero(state["length"] == state["normalised"]))
+    assert max(together) < 12
+    assert sum(together) > 64 * 4
 
 
 def test_a_session_is_close_to_forecasts_from_the_same_observations(small):

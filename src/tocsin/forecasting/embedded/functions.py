@@ -28,7 +28,7 @@ def _two_to_the(typing: Any, whole: Any) -> Any:
 
 
 @generated
-def _bits(typing: Any, number: Any) -> Any:
+def bits_of(typing: Any, number: Any) -> Any:
     """The bits of a double."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -69,7 +69,7 @@ def exp(x: float) -> float:
 @_exact
 def log(x: float) -> float:
     """The logarithm of a number that is neither 0 nor denormal nor infinite, within 3e-16 or a rounding of it."""
-    bits = _bits(x)
+    bits = bits_of(x)
     exponent = (bits >> 52) - 1023
     mantissa: float = _double((bits & _MANTISSA) | _ONE)
     large = mantissa > _SQRT2

@@ -13,8 +13,8 @@ class EmbeddedSession(Session):
     """Keeps the newest observations of every series, and what the network has made of their complete patches.
 
     The keys and values of patches stay valid for as long as the units stay the same, in which the network sees the
-    values. So these are taken anew only when the context has grown by an eighth, or when a value comes that would be
-    off the scale. In between a new observation costs one token, and every sixteenth of them a second one.
+    values. So these are taken anew only when the context has grown by a sixteenth to an eighth, or when a value comes
+    that would be off the scale. In between a new observation costs one token, and every sixteenth of them a second one.
 
     When a context has grown to `context_length` and an eighth more, its oldest part is dropped. With the network that
     is shipped a series then takes 215 kB, of which the state holds 9 kB, the observations: the rest is made anew from
