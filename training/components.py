@@ -66,8 +66,13 @@ def season(dice: Dice, rows: int, length: int, longest: float = 500.0) -> Tensor
     """A wave of one period, whose size and shape may change slowly."""
     time = torch.arange(length, device=dice.device)
     turns = time / periods(dice, rows, longest) + dice.uniform(0, 1, rows, 1)
-    wave = read(shapes(dice, rows), turns)
+    shape = shapes(dice, rows)
+    wave = read(shape, turns)
     drift = slow(dice, rows, length)
+    # No turn is quite like the last one: here they differ in height, measured from where a turn begins.
+    turn = turns.long().clamp(max=length)
+    height = torch.exp(dice.log_uniform(0.03, 0.8, rows, 1) * dice.normal(rows, length + 1)).gather(1, turn)
+    wave = torch.where(dice.chance(0.35, rows, 1), shape[:, :1] + (wave - shape[:, :1]) * height, wave)
     changing = torch.sigmoid(2 * drift)
     other = read(shapes(dice, rows), turns)
     wave = torch.where(dice.chance(0.15, rows, 1), changing * wave + (1 - changing) * other, wave)

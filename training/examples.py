@@ -33,15 +33,19 @@ class Examples:
     weight: Tensor
 
 
-def contaminated(dice: Dice, signals: Tensor) -> Tensor:
-    """Some of the signals with faults in them: spikes, and stretches that are shifted, stuck, noisy or dead."""
+def contaminated(dice: Dice, signals: Tensor, until: Tensor) -> Tensor:
+    """Some of the signals with faults in them: spikes, and stretches that are shifted, stuck, noisy or dead.
+
+    A stretch is over at the latest `until (B, 1)`: while one lasts, nobody can tell it from a change that stays.
+    """
     rows, length = signals.shape
     place = torch.arange(length, device=dice.device)
     kind = dice.uniform(0, 1, rows, 1)
     hit = dice.chance(dice.log_uniform(0.001, 0.04, rows, 1), rows, length)
     spikes = hit * dice.normal(rows, length) * dice.log_uniform(1, 15, rows, 1)
-    start = dice.whole(0, length, rows, 1)
-    stretch = (place >= start) & (place < start + dice.log_uniform(2, 100, rows, 1))
+    duration = torch.minimum(dice.log_uniform(2, 100, rows, 1), 0.5 * until)
+    start = (dice.uniform(0, 1, rows, 1) * (until - duration)).long()
+    stretch = (place >= start) & (place < start + duration)
     size = dice.normal(rows, 1) * dice.log_uniform(0.5, 5, rows, 1)
     value = torch.where(kind < 0.16, signals + spikes, signals)
     for low, high, faulty in (
@@ -83,7 +87,7 @@ def _examples(dice: Dice, clean: Tensor, normalised: Tensor, length: int, asked:
     """Examples from windows `clean (B, length + AHEAD)`, normalised by their first `normalised (B, 1)` values."""
     rows = clean.shape[0]
     known = known_values(dice, rows, length)
-    seen = contaminated(dice, clean[:, :length])
+    seen = contaminated(dice, clean[:, :length], normalised)
     place = torch.arange(length, device=dice.device)
     centre, scale = centre_and_scale(seen, known * (place < normalised))
     usable = scale > 1e-5
@@ -108,8 +112,8 @@ def make_examples(dice: Dice, signals: Tensor) -> tuple[Examples, Examples]:
     rows = signals.shape[0]
     some = dice.uniform(160, LONGEST + 1, rows, 1).long()
     long = _examples(dice, signals, torch.where(dice.chance(0.5, rows, 1), LONGEST, some), LONG, ASKED_LONG)
-    # Short contexts often come from coarse records (months, years): every second to fourth value makes such ones.
-    apart = torch.where(dice.chance(0.5, rows * WINDOWS, 1), 1, dice.whole(2, MOST_APART + 1, rows * WINDOWS, 1))
+    # Some short contexts come from coarse records (months, years): every second to fourth value makes such ones.
+    apart = torch.where(dice.chance(0.85, rows * WINDOWS, 1), 1, dice.whole(2, MOST_APART + 1, rows * WINDOWS, 1))
     reach = apart * (SHORT + AHEAD - 1) + 1
     start = (dice.uniform(0, 1, rows * WINDOWS, 1) * (SIGNAL_LENGTH - reach + 1)).long()
     window = start + apart * torch.arange(SHORT + AHEAD, device=dice.device)

@@ -60,16 +60,23 @@ def calendar(dice: Dice, rows: int, length: int) -> Tensor:
 
 
 def structural(dice: Dice, rows: int, length: int) -> Tensor:
-    """A level and a slope that wander, and a season of few steps: what statistical offices and shops record."""
-    level = (dice.log_uniform(0.003, 0.5, rows, 1) * part.shocks(dice, rows, length)).cumsum(1)
-    slope = dice.log_uniform(0.0005, 0.2, rows, 1) * dice.normal(rows, 1) * dice.chance(0.6, rows, 1)
+    """A level and a slope that wander, or growth, and a season of few steps: what offices and shops record."""
+    season = dice.chance(0.75, rows, 1) * part.season(dice, rows, length, 60.0)
+    noise, steps = part.shocks(dice, rows, length), part.shocks(dice, rows, length)
+    # Much of what is recorded over years grows.
+    direction = dice.normal(rows, 1).abs() * torch.where(dice.chance(0.7, rows, 1), 1.0, -1.0)
     bends = part.held(dice, part.events(dice, rows, length, 0.002, 0.03), 4)
-    slope = slope * torch.where(dice.chance(0.4, rows, 1), bends, 1.0)
-    level = level + slope.expand(rows, length).cumsum(1)
-    season = dice.log_uniform(0.05, 2, rows, 1) * dice.chance(0.75, rows, 1) * part.season(dice, rows, length, 60.0)
-    noise = dice.log_uniform(0.01, 0.5, rows, 1) * part.shocks(dice, rows, length)
-    growing = torch.exp((0.4 * level).clamp(-6, 6)) * (1.5 + 0.4 * season + 0.4 * noise)
-    return torch.where(dice.chance(0.4, rows, 1), growing, level + season + noise)
+    direction = direction * dice.chance(0.7, rows, 1) * torch.where(dice.chance(0.4, rows, 1), bends, 1.0)
+    level = (dice.log_uniform(0.003, 0.5, rows, 1) * steps + dice.log_uniform(0.0005, 0.2, rows, 1) * direction).cumsum(
+        1
+    )
+    added = level + dice.log_uniform(0.05, 2, rows, 1) * season + dice.log_uniform(0.01, 0.5, rows, 1) * noise
+    growth = (
+        dice.log_uniform(0.002, 0.1, rows, 1) * steps + dice.log_uniform(0.0005, 0.03, rows, 1) * direction
+    ).cumsum(1)
+    swings = dice.log_uniform(0.02, 0.6, rows, 1) * season + dice.log_uniform(0.01, 0.3, rows, 1) * noise
+    grown = torch.exp((growth - growth.amax(1, keepdim=True)).clamp(min=-9) + swings.clamp(-4, 4))
+    return torch.where(dice.chance(0.5, rows, 1), grown, added)
 
 
 def noises(dice: Dice, rows: int, length: int) -> Tensor:
@@ -154,15 +161,28 @@ def machines(dice: Dice, rows: int, length: int) -> Tensor:
 
 #: Every family with its share of the signals.
 FAMILIES: dict[str, tuple[Family, float]] = {
-    "seasons": (seasons, 0.22),
+    "seasons": (seasons, 0.19),
     "calendar": (calendar, 0.19),
-    "structural": (structural, 0.12),
-    "noises": (noises, 0.09),
-    "walks": (walks, 0.11),
+    "structural": (structural, 0.17),
+    "noises": (noises, 0.08),
+    "walks": (walks, 0.10),
     "states": (states, 0.12),
     "bursts": (bursts, 0.08),
     "machines": (machines, 0.07),
 }
+
+
+def grown(dice: Dice, signals: Tensor) -> Tensor:
+    """Some of the signals with growth or decline that goes on and on, by so much a step or in proportion."""
+    rows, length = signals.shape
+    time = torch.arange(length, device=dice.device) / length
+    direction = torch.where(dice.chance(0.75, rows, 1), 1.0, -1.0)
+    added = signals + direction * dice.log_uniform(0.5, 40, rows, 1) * time
+    rate = direction * dice.log_uniform(0.3, 6, rows, 1)
+    lifted = signals - signals.amin(1, keepdim=True) + dice.log_uniform(0.1, 5, rows, 1)
+    multiplied = lifted * torch.exp(rate * (time - (direction > 0).float()))
+    kind = dice.uniform(0, 1, rows, 1)
+    return torch.where(kind < 0.09, added, torch.where(kind < 0.18, multiplied, signals))
 
 
 def shifted(dice: Dice, signals: Tensor) -> Tensor:
@@ -214,7 +234,7 @@ def make_signals(dice: Dice, rows: int, length: int) -> Tensor:
         if end > start
     ]
     signals = part.standard(torch.nan_to_num(torch.cat(made)).clamp(-1e4, 1e4))
-    signals = part.standard(exceptional(dice, shifted(dice, signals)))
+    signals = part.standard(exceptional(dice, shifted(dice, part.standard(grown(dice, signals)))))
     signals = part.standard(recorded(dice, signals)).clamp(-50, 50)
     return signals[torch.randperm(rows, device=dice.device, generator=dice.generator)]
 

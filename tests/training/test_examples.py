@@ -45,12 +45,17 @@ def test_the_truth_follows_the_context_and_is_clean(examples):
         assert (steps > 0).all(), "a rising line goes on rising, whatever happened to the context"
 
 
-def test_faults_touch_some_signals():
+def test_faults_touch_some_signals_and_their_stretches_end_in_time():
     signals = torch.sin(torch.arange(600) / 9).expand(3000, -1).contiguous()
-    different = contaminated(Dice(seed=2), signals) != signals
-    assert 0.25 < different.any(1).float().mean() < 0.42
-    stretches = (different[:, 1:] & different[:, :-1]).any(1)
-    assert 0.1 < stretches.float().mean() < 0.3
+    until = torch.full((3000, 1), 400)
+    faulty = contaminated(Dice(seed=2), signals, until)
+    different = faulty != signals
+    touched = different.any(1)
+    assert 0.25 < touched.float().mean() < 0.42
+    runs = (different[:, 1:] & different[:, :-1]).any(1)
+    late_runs = (different[:, 401:] & different[:, 400:-1]).sum(1) > 3
+    assert 0.1 < runs.float().mean() < 0.3
+    assert not late_runs.any()
 
 
 def test_most_values_are_known():

@@ -8,7 +8,7 @@ import torch
 
 from training import components as part
 from training.dice import Dice
-from training.signals import FAMILIES, exceptional, make_signals, recorded, shifted
+from training.signals import FAMILIES, exceptional, grown, make_signals, recorded, shifted
 
 LENGTH = 1216
 
@@ -91,9 +91,9 @@ def test_instruments_round_clip_and_count():
     assert 0.04 < counts < 0.1
 
 
-def test_only_some_signals_shift_or_have_exceptional_values():
+def test_only_some_signals_grow_shift_or_have_exceptional_values():
     signals = part.standard(Dice(seed=10).normal(4000, 300))
-    for change, share in ((shifted, 0.12), (exceptional, 0.08)):
+    for change, share in ((grown, 0.18), (shifted, 0.12), (exceptional, 0.08)):
         touched = (change(Dice(seed=11), signals) != signals).any(1).float().mean()
         assert 0.4 * share < touched < 1.1 * share, change.__name__
 
