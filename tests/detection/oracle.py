@@ -46,7 +46,10 @@ class FromContext:
         self.forecaster, self.settles, self.recovers = forecaster, forecaster.settles, forecaster.recovers
 
     def forecast(self, history, steps):
-        given = self.forecaster.forecast([history[-self.forecaster.context_length :]], steps)
+        context = history[-self.forecaster.context_length :]
+        if not known(context):
+            return [math.nan] * steps, [math.nan] * steps
+        given = self.forecaster.forecast([context], steps)
         spread = given.quantiles[0, :, -1] - given.quantiles[0, :, 0]
         return given.median[0].tolist(), spread.tolist()
 
