@@ -25,7 +25,7 @@ class EmbeddedForecaster(Forecaster):
     whichever signals are forecast together, from a history or from a stream.
 
     To follow a series costs one pass of a single token for an observation, however long the context; a series of more
-    than a thousand observations takes 200 kB of memory. A session sees its values in units that are taken anew each
+    than a thousand observations takes 215 kB of memory. A session sees its values in units that are taken anew each
     time the context has grown by a sixteenth to an eighth: right then its forecasts are those of `forecast` from the
     same observations, and close to them in between.
 
