@@ -9,9 +9,9 @@ from training.dice import Dice
 
 # Periods of calendars and clocks, at the sampling rates that people use.
 USUAL_PERIODS = (
-    4.0, 5.0, 6.0, 7.0, 7.0, 8.0, 10.0, 12.0, 12.0, 14.0, 20.0, 24.0, 24.0, 24.0, 24.0, 28.0, 30.0, 36.0, 48.0, 48.0,
-    48.0, 50.0, 52.0, 60.0, 60.0, 72.0, 84.0, 96.0, 96.0, 100.0, 120.0, 144.0, 144.0, 168.0, 168.0, 168.0, 180.0,
-    200.0, 240.0, 288.0, 288.0, 288.0, 336.0, 336.0, 360.0, 365.0, 480.0, 504.0,
+    4.0, 5.0, 6.0, 7.0, 7.0, 8.0, 10.0, 12.0, 12.0, 14.0, 20.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 28.0,
+    30.0, 36.0, 48.0, 48.0, 48.0, 50.0, 52.0, 60.0, 60.0, 72.0, 84.0, 96.0, 96.0, 100.0, 120.0, 144.0, 144.0, 168.0,
+    168.0, 168.0, 180.0, 200.0, 240.0, 288.0, 288.0, 288.0, 336.0, 336.0, 360.0, 365.0, 480.0, 504.0,
 )  # fmt: skip
 POINTS = 256  # on one turn of a wave
 
@@ -24,7 +24,7 @@ def standard(signals: Tensor) -> Tensor:
 
 def periods(dice: Dice, rows: int, longest: float = 500.0) -> Tensor:
     """Mostly those of calendars and clocks, else any."""
-    usual = dice.pick(USUAL_PERIODS, rows, 1).clamp(max=longest)
+    usual = dice.pick(tuple(period for period in USUAL_PERIODS if period <= longest), rows, 1)
     return torch.where(dice.chance(0.65, rows, 1), usual, dice.log_uniform(2.5, longest, rows, 1))
 
 
@@ -51,7 +51,7 @@ def shapes(dice: Dice, rows: int) -> Tensor:
         11: rough,
     }.items():
         wave = torch.where(kind == number, other, wave)
-    return standard(wave)
+    return standard(wave) * torch.where(dice.chance(0.4, rows, 1), -1.0, 1.0)
 
 
 def read(wave: Tensor, turns: Tensor) -> Tensor:
@@ -71,8 +71,8 @@ def season(dice: Dice, rows: int, length: int, longest: float = 500.0) -> Tensor
     drift = slow(dice, rows, length)
     # No turn is quite like the last one: here they differ in height, measured from where a turn begins.
     turn = turns.long().clamp(max=length)
-    height = torch.exp(dice.log_uniform(0.03, 0.8, rows, 1) * dice.normal(rows, length + 1)).gather(1, turn)
-    wave = torch.where(dice.chance(0.35, rows, 1), shape[:, :1] + (wave - shape[:, :1]) * height, wave)
+    height = torch.exp(dice.log_uniform(0.03, 0.6, rows, 1) * dice.normal(rows, length + 1)).gather(1, turn)
+    wave = torch.where(dice.chance(0.2, rows, 1), shape[:, :1] + (wave - shape[:, :1]) * height, wave)
     changing = torch.sigmoid(2 * drift)
     other = read(shapes(dice, rows), turns)
     wave = torch.where(dice.chance(0.15, rows, 1), changing * wave + (1 - changing) * other, wave)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from training.components import standard
 from training.dice import Dice
+from training.signals import grown
 
 LIMIT = 12.0  # of values in units of the context, after asinh
 CLIPS, CLIPPED_AT = 2, 4.0
@@ -118,5 +120,7 @@ def make_examples(dice: Dice, signals: Tensor) -> tuple[Examples, Examples]:
     start = (dice.uniform(0, 1, rows * WINDOWS, 1) * (SIGNAL_LENGTH - reach + 1)).long()
     window = start + apart * torch.arange(SHORT + AHEAD, device=dice.device)
     cut = signals.repeat(WINDOWS, 1).gather(1, window)
+    # Growth that shows within so few observations.
+    cut = grown(dice, standard(cut))
     short = _examples(dice, cut, dice.log_uniform(2, 193, rows * WINDOWS, 1).long(), SHORT, ASKED_SHORT)
     return long, short

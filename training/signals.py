@@ -36,7 +36,8 @@ def seasons(dice: Dice, rows: int, length: int) -> Tensor:
 
 def calendar(dice: Dice, rows: int, length: int) -> Tensor:
     """Days with a profile, in weeks whose days differ, as of traffic, loads and sales."""
-    day = dice.pick((24.0, 24.0, 24.0, 48.0, 48.0, 96.0, 96.0, 144.0, 144.0, 288.0), rows, 1)
+    options = (*7 * (24.0,), 48.0, 48.0, 96.0, 96.0, 144.0, 144.0, 288.0)
+    day = dice.pick(options, rows, 1)
     days = torch.arange(length, device=dice.device) / day + dice.uniform(0, 7, rows, 1)
     weekday = (days.long() % 7).clamp(0, 6)
     workday, restday = part.shapes(dice, rows), part.shapes(dice, rows)
@@ -51,7 +52,10 @@ def calendar(dice: Dice, rows: int, length: int) -> Tensor:
     most_days = length // 24 + 9
     by_day = torch.exp(dice.log_uniform(0.003, 0.3, rows, 1) * dice.normal(rows, most_days)).gather(1, days.long())
     height = dice.uniform(0.8, 4, rows, 1)
-    load = (profile + height) * by_weekday * by_day
+    edge = torch.where(dice.chance(0.5, rows, 1), profile.amax(1, keepdim=True), profile.amin(1, keepdim=True))
+    uneven = dice.chance(0.4, rows, 1) * dice.log_uniform(0.05, 0.8, rows, 1)
+    depth = torch.exp(uneven * dice.normal(rows, most_days)).gather(1, days.long())
+    load = (edge + (profile - edge) * depth + height) * by_weekday * by_day
     load = load * torch.exp(dice.log_uniform(0.005, 0.5, rows, 1) * part.slow(dice, rows, length))
     colour = dice.log_uniform(0.005, 0.5, rows, 1) * part.autoregressive(dice, rows, length)
     white = dice.log_uniform(0.003, 0.5, rows, 1) * part.shocks(dice, rows, length)
@@ -64,15 +68,15 @@ def structural(dice: Dice, rows: int, length: int) -> Tensor:
     season = dice.chance(0.75, rows, 1) * part.season(dice, rows, length, 60.0)
     noise, steps = part.shocks(dice, rows, length), part.shocks(dice, rows, length)
     # Much of what is recorded over years grows.
-    direction = dice.normal(rows, 1).abs() * torch.where(dice.chance(0.7, rows, 1), 1.0, -1.0)
+    direction = dice.normal(rows, 1).abs() * torch.where(dice.chance(0.8, rows, 1), 1.0, -1.0)
     bends = part.held(dice, part.events(dice, rows, length, 0.002, 0.03), 4)
-    direction = direction * dice.chance(0.7, rows, 1) * torch.where(dice.chance(0.4, rows, 1), bends, 1.0)
+    direction = direction * dice.chance(0.8, rows, 1) * torch.where(dice.chance(0.4, rows, 1), bends, 1.0)
     level = (dice.log_uniform(0.003, 0.5, rows, 1) * steps + dice.log_uniform(0.0005, 0.2, rows, 1) * direction).cumsum(
         1
     )
     added = level + dice.log_uniform(0.05, 2, rows, 1) * season + dice.log_uniform(0.01, 0.5, rows, 1) * noise
     growth = (
-        dice.log_uniform(0.002, 0.1, rows, 1) * steps + dice.log_uniform(0.0005, 0.03, rows, 1) * direction
+        dice.log_uniform(0.002, 0.1, rows, 1) * steps + dice.log_uniform(0.001, 0.05, rows, 1) * direction
     ).cumsum(1)
     swings = dice.log_uniform(0.02, 0.6, rows, 1) * season + dice.log_uniform(0.01, 0.3, rows, 1) * noise
     grown = torch.exp((growth - growth.amax(1, keepdim=True)).clamp(min=-9) + swings.clamp(-4, 4))
@@ -142,6 +146,7 @@ def bursts(dice: Dice, rows: int, length: int) -> Tensor:
     base = dice.log_uniform(0.01, 0.5, rows, 1) * part.shocks(dice, rows, length)
     base = base + dice.log_uniform(0.05, 1, rows, 1) * dice.chance(0.6, rows, 1) * wave
     latency = torch.exp(dice.uniform(0.2, 1.2, rows, 1) * part.shocks(dice, rows, length).clamp(-6, 3) + 0.5 * wave)
+    burst = torch.where(dice.chance(0.25, rows, 1), -burst, burst)
     return torch.where(dice.chance(0.25, rows, 1), latency, burst + base)
 
 
