@@ -29,7 +29,10 @@ def periods(dice: Dice, rows: int, longest: float = 500.0) -> Tensor:
 
 
 def shapes(dice: Dice, rows: int) -> Tensor:
-    """One turn of a wave, `(rows, POINTS)`: sums of harmonics, their distortions, pulses, ramps, rough profiles."""
+    """One turn of a wave, `(rows, POINTS)`: sums of harmonics, their distortions, pulses, ramps, rough profiles.
+
+    Any of them may stand upside down.
+    """
     order = torch.arange(1, 33, device=dice.device)
     fall = order ** -dice.uniform(0.3, 2.5, rows, 1) * (order <= dice.log_uniform(1, 33, rows, 1))
     angle = 2 * math.pi * torch.arange(POINTS, device=dice.device) / POINTS

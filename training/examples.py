@@ -121,6 +121,6 @@ def make_examples(dice: Dice, signals: Tensor) -> tuple[Examples, Examples]:
     window = start + apart * torch.arange(SHORT + AHEAD, device=dice.device)
     cut = signals.repeat(WINDOWS, 1).gather(1, window)
     # Growth that shows within so few observations.
-    cut = grown(dice, standard(cut))
+    cut = grown(dice, standard(cut), 0.3)
     short = _examples(dice, cut, dice.log_uniform(2, 193, rows * WINDOWS, 1).long(), SHORT, ASKED_SHORT)
     return long, short

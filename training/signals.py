@@ -8,6 +8,7 @@ signals (rounding, clipping, counting). No real data is used anywhere.
 """
 
 import argparse
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,8 +37,9 @@ def seasons(dice: Dice, rows: int, length: int) -> Tensor:
 
 def calendar(dice: Dice, rows: int, length: int) -> Tensor:
     """Days with a profile, in weeks whose days differ, as of traffic, loads and sales."""
-    options = (*7 * (24.0,), 48.0, 48.0, 96.0, 96.0, 144.0, 144.0, 288.0)
-    day = dice.pick(options, rows, 1)
+    day = torch.where(
+        dice.chance(0.5, rows, 1), 24.0, dice.pick((48.0, 48.0, 96.0, 96.0, 144.0, 144.0, 288.0), rows, 1)
+    )
     days = torch.arange(length, device=dice.device) / day + dice.uniform(0, 7, rows, 1)
     weekday = (days.long() % 7).clamp(0, 6)
     workday, restday = part.shapes(dice, rows), part.shapes(dice, rows)
@@ -49,18 +51,22 @@ def calendar(dice: Dice, rows: int, length: int) -> Tensor:
     profile = torch.where(rests, part.read(restday, days), part.read(workday, days))
     spread = dice.log_uniform(0.02, 0.5, rows, 1)
     by_weekday = torch.exp(spread * dice.normal(rows, 7)).gather(1, weekday)
-    most_days = length // 24 + 9
-    by_day = torch.exp(dice.log_uniform(0.003, 0.3, rows, 1) * dice.normal(rows, most_days)).gather(1, days.long())
-    height = dice.uniform(0.8, 4, rows, 1)
+    # Some calendars are kept so well that hardly anything else is seen.
+    quiet = torch.where(dice.chance(0.3, rows, 1), dice.log_uniform(0.03, 1, rows, 1), 1.0)
+
+    def by_day(sizes: Tensor) -> Tensor:
+        return torch.exp(quiet * sizes * dice.normal(rows, length // 24 + 9)).gather(1, days.long())
+
     edge = torch.where(dice.chance(0.5, rows, 1), profile.amax(1, keepdim=True), profile.amin(1, keepdim=True))
-    uneven = dice.chance(0.4, rows, 1) * dice.log_uniform(0.05, 0.8, rows, 1)
-    depth = torch.exp(uneven * dice.normal(rows, most_days)).gather(1, days.long())
-    load = (edge + (profile - edge) * depth + height) * by_weekday * by_day
-    load = load * torch.exp(dice.log_uniform(0.005, 0.5, rows, 1) * part.slow(dice, rows, length))
+    depth = by_day(dice.log_uniform(0.05, 0.8, rows, 1) * dice.chance(0.4, rows, 1))
+    height = dice.uniform(0.8, 4, rows, 1)
+    load = (edge + (profile - edge) * depth + height) * by_weekday * by_day(dice.log_uniform(0.003, 0.3, rows, 1))
+    weather = part.power_law(dice, rows, length, 1.2, 3.5)
+    load = load * torch.exp(quiet * dice.log_uniform(0.005, 0.5, rows, 1) * weather)
     colour = dice.log_uniform(0.005, 0.5, rows, 1) * part.autoregressive(dice, rows, length)
     white = dice.log_uniform(0.003, 0.5, rows, 1) * part.shocks(dice, rows, length)
     proportional = torch.where(dice.chance(0.5, rows, 1), load.abs() / height, 1.0)
-    return load + (colour + white) * proportional + 0.3 * part.trend(dice, rows, length)
+    return load + quiet * (colour + white) * proportional + 0.3 * part.trend(dice, rows, length)
 
 
 def structural(dice: Dice, rows: int, length: int) -> Tensor:
@@ -177,24 +183,27 @@ FAMILIES: dict[str, tuple[Family, float]] = {
 }
 
 
-def grown(dice: Dice, signals: Tensor) -> Tensor:
-    """Some of the signals with growth or decline that goes on and on, by so much a step or in proportion."""
+def grown(dice: Dice, signals: Tensor, share: float) -> Tensor:
+    """That share of the standard signals with growth or decline that goes on and on: a third of them by so much a step,
+    the others in proportion; the rate is constant or not."""
     rows, length = signals.shape
-    time = torch.arange(length, device=dice.device) / length
-    direction = torch.where(dice.chance(0.75, rows, 1), 1.0, -1.0)
-    added = signals + direction * dice.log_uniform(0.5, 40, rows, 1) * time
-    rate = direction * dice.log_uniform(0.3, 6, rows, 1)
-    lifted = signals - signals.amin(1, keepdim=True) + dice.log_uniform(0.1, 5, rows, 1)
-    multiplied = lifted * torch.exp(rate * (time - (direction > 0).float()))
+    wander = dice.log_uniform(0.05, 0.5, rows, 1) * dice.chance(0.5, rows, 1)
+    path = torch.arange(length, device=dice.device) / length
+    path = path + wander * dice.normal(rows, length).cumsum(1) / math.sqrt(length)
+    path = path * torch.where(dice.chance(0.8, rows, 1), 1.0, -1.0)
+    added = signals + dice.log_uniform(0.5, 40, rows, 1) * path
+    logarithm = dice.log_uniform(1, 8, rows, 1) * path
+    lifted = signals - signals.amin(1, keepdim=True) + dice.log_uniform(0.1, 20, rows, 1)
+    multiplied = lifted * torch.exp((logarithm - logarithm.amax(1, keepdim=True)).clamp(min=-12))
     kind = dice.uniform(0, 1, rows, 1)
-    return torch.where(kind < 0.09, added, torch.where(kind < 0.18, multiplied, signals))
+    return torch.where(kind < share / 3, added, torch.where(kind < share, multiplied, signals))
 
 
 def shifted(dice: Dice, signals: Tensor) -> Tensor:
     """Some of the signals with lasting shifts of their level, as regimes change."""
     rows, length = signals.shape
     moments = part.events(dice, rows, length, 0.0005, 0.01)
-    size = dice.log_uniform(0.3, 3, rows, 1) * dice.chance(0.12, rows, 1)
+    size = dice.log_uniform(0.2, 3, rows, 1) * dice.chance(0.16, rows, 1)
     return signals + (moments * dice.normal(rows, length)).cumsum(1) * size
 
 
@@ -239,7 +248,7 @@ def make_signals(dice: Dice, rows: int, length: int) -> Tensor:
         if end > start
     ]
     signals = part.standard(torch.nan_to_num(torch.cat(made)).clamp(-1e4, 1e4))
-    signals = part.standard(exceptional(dice, shifted(dice, part.standard(grown(dice, signals)))))
+    signals = part.standard(exceptional(dice, shifted(dice, part.standard(grown(dice, signals, 0.15)))))
     signals = part.standard(recorded(dice, signals)).clamp(-50, 50)
     return signals[torch.randperm(rows, device=dice.device, generator=dice.generator)]
 
