@@ -39,10 +39,14 @@ def test_shapes_and_places(examples):
 
 
 def test_the_truth_follows_the_context_and_is_clean(examples):
-    for part in examples:
-        usable = part.weight > 0
-        steps = part.truth[usable][..., 1:] - part.truth[usable][..., :-1]
-        assert (steps > 0).all(), "a rising line goes on rising, whatever happened to the context"
+    def rising(part):
+        truth = part.truth[part.weight > 0]
+        return (truth[..., 1:] > truth[..., :-1]).all(-1).all(-1).float().mean()
+
+    long, short = examples
+    assert rising(long) == 1, "a rising line goes on rising, whatever happened to the context"
+    # Of the short ones three in ten are given growth or decline of their own, of which the most rise too.
+    assert 0.7 < rising(short) < 0.97
 
 
 def test_faults_touch_some_signals_and_their_stretches_end_in_time():

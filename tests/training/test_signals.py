@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -93,9 +94,17 @@ def test_instruments_round_clip_and_count():
 
 def test_only_some_signals_grow_shift_or_have_exceptional_values():
     signals = part.standard(Dice(seed=10).normal(4000, 300))
-    for change, share in ((grown, 0.18), (shifted, 0.12), (exceptional, 0.08)):
+    for change, share in ((partial(grown, share=0.3), 0.3), (shifted, 0.16), (exceptional, 0.08)):
         touched = (change(Dice(seed=11), signals) != signals).any(1).float().mean()
-        assert 0.4 * share < touched < 1.1 * share, change.__name__
+        assert 0.4 * share < touched < 1.1 * share, change
+
+
+def test_growth_goes_on():
+    flat = torch.zeros(2000, 300)
+    grows = grown(Dice(seed=12), flat, share=1.0)
+    ends = (grows[:, -1] - grows[:, 150]).sign()
+    assert (ends == (grows[:, 150] - grows[:, 0]).sign()).float().mean() > 0.85, "the second half goes on as the first"
+    assert 0.7 < (ends > 0).float().mean() < 0.9, "most of what grows or declines grows"
 
 
 def test_samples_are_drawn(tmp_path):
