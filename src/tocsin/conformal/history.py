@@ -62,6 +62,13 @@ class HistoryScorer(Scorer):
             bounds[index] = self._kernels.quantile(past, weights, total, levels[index], score, bits, mask)
         return bounds
 
+    def peek_ranked(self, scores: ArrayLike) -> tuple[Floats, Floats]:
+        """`run_ranked` of scores that are neither learned nor counted: everything stays as it was."""
+        counters = self._counters.copy()
+        judged = self.run_ranked(scores, learn=False)
+        self._counters[...] = counters
+        return judged
+
     def _calibration(self, stream: int) -> tuple[NDArray[Any], NDArray[Any], float]:
         """One stream's past scores, their weights and the weights' sum."""
         head = self._counters[stream, self._kernels.HEAD]

@@ -22,6 +22,8 @@ Rows = NDArray[np.intp]
 BAND_EVERY = 100
 # How many observations go through at once, at most, so that memory stays small.
 MOST_TOGETHER = 100
+# Of so few signals observations are taken together to see whether any is held back: it takes a copy of what is kept.
+MOST_TRIED = 8
 NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
 
 
@@ -117,9 +119,9 @@ class Pipeline:
         parts: list[Verdicts] = []
         first = 0
         while first < values.shape[0]:
-            steps = self._steps_together(rows)
-            parts.append(self._run_together(values[first : first + steps], rows))
-            first += steps
+            part = values[first : first + self._steps_together(rows)]
+            parts.append(self._run_holding(part, rows) if self.settings.learn == "hold" else self._absorb(part, rows))
+            first += parts[-1].p.shape[0]
         return Verdicts.joined(parts)
 
     def _nothing(self, steps: int, count: int) -> Verdicts:
@@ -131,29 +133,60 @@ class Pipeline:
 
     def _steps_together(self, rows: Rows) -> int:
         """How many observations can go through at once: up to where the band is drawn anew for some signal."""
-        if self.settings.learn == "hold":
-            return 1  # whether the next one is learned depends on this one's p
         until_drawn = BAND_EVERY - self.seen[rows] % BAND_EVERY
         return int(until_drawn.min(initial=MOST_TOGETHER))
 
-    def _run_together(self, values: Floats, rows: Rows) -> Verdicts:
-        settings = self.settings
+    def _run_holding(self, values: Floats, rows: Rows) -> Verdicts:
+        """Take the observations, or the first so many of them, holding back those that are strange.
+
+        Whether an observation is learned depends on its p, so they would have to be taken one by one. But mostly none
+        is held back: then they are what they would be if all were learned, and can be taken together.
+        """
+        steps = values.shape[0]
+        watchful = bool(self._strange[rows].any())
+        if steps == 1 or watchful or self.signals > MOST_TRIED:
+            return self._hold_one(values[:1], rows)
+        before, strange = self.state(), self._strange[rows]
+        verdicts = self._absorb(values, rows)
+        for step, p in enumerate(verdicts.p):
+            strange, held = self._next_strange(p, strange)
+            if held.any():
+                self.restore(before)
+                return self._run_holding(values[:step], rows) if step else self._hold_one(values[:1], rows)
+        self._strange[rows] = strange
+        return verdicts
+
+    def _absorb(self, values: Floats, rows: Rows) -> Verdicts:
+        """Take observations and learn from all of them."""
+        self._draw_due_bands(rows)
+        predicted, spread = self._issue(values, rows)
+        return self._verdicts(values, rows, *self._judge(values, predicted, spread, rows, learn=True))
+
+    def _hold_one(self, values: Floats, rows: Rows) -> Verdicts:
+        """Take one observation of each signal, and learn from it only where it is not held back."""
+        self._draw_due_bands(rows)
+        hides = self.settings.hold_context
+        predicted, spread = self._expect(rows) if hides else self._issue(values, rows)
+        found, *band = self._judge(values, predicted, spread, rows, learn=False)
+        learned = self._learn_or_hold(found, rows)
+        if hides:
+            self._issue(np.where(learned[np.newaxis, :, np.newaxis], values, np.nan), rows)
+        return self._verdicts(values, rows, found, *band)
+
+    def _draw_due_bands(self, rows: Rows) -> None:
         due = rows[self.seen[rows] % BAND_EVERY == 0]
         if due.size:
             self._draw_band(due)
-        hides = settings.hold_context and settings.learn == "hold"
-        predicted, spread = self._expect(rows) if hides else self._issue(values, rows)
-        found, forecast, low, high = self._judge(values, predicted, spread, rows)
-        if settings.learn == "hold":
-            learned = self._learn_or_hold(found, rows)
-            if hides:
-                self._issue(np.where(learned[np.newaxis, :, np.newaxis], values, np.nan), rows)
+
+    def _verdicts(
+        self, values: Floats, rows: Rows, found: _Found, forecast: Floats, low: Floats, high: Floats
+    ) -> Verdicts:
         self.seen[rows] += values.shape[0]
         self.scored[rows] += np.count_nonzero(found.merged == found.merged, axis=0)
         return Verdicts(
             value=values,
             p=found.p,
-            alarm=found.p < settings.alarm_rate,
+            alarm=found.p < self.settings.alarm_rate,
             forecast=forecast,
             low=low,
             high=high,
@@ -197,11 +230,10 @@ class Pipeline:
         return (rows[:, np.newaxis] * self.features + np.arange(self.features)).reshape(-1)
 
     def _judge(
-        self, values: Floats, predicted: Floats, spread: Floats, rows: Rows
+        self, values: Floats, predicted: Floats, spread: Floats, rows: Rows, learn: bool
     ) -> tuple[_Found, Floats, Floats, Floats]:
-        """Score and merge; learned from, unless learning waits for what is found. Also the forecast and its band."""
+        """Score and merge; also the forecast and its band."""
         settings = self.settings
-        learn = settings.learn != "hold"
         steps = values.shape[0]
         forecast, low, high = np.empty(values.shape), np.empty(values.shape), np.empty(values.shape)
         scores = np.full((steps, *self._shape), np.nan)
@@ -212,7 +244,7 @@ class Pipeline:
         if settings.forecaster is None:
             forecast[...] = low[...] = np.nan
         flat = scores.reshape(steps, -1)
-        p, rank = self.scorer.run_ranked(flat, learn)
+        p, rank = self.scorer.run_ranked(flat) if learn else self.scorer.peek_ranked(flat)
         shape = (steps, rows.size, self.features, self.scored_horizons)
         horizon_p, horizon_rank = np.empty(shape), np.empty(shape)
         feature_p, feature_rank = np.empty(shape[:3]), np.empty(shape[:3])
@@ -236,7 +268,7 @@ class Pipeline:
         self._kernels.settle(
             merged, rows, self.scored, self.recalibration.learned, sizes.settled, sizes.believed, second_scores, warm
         )
-        second = self.recalibration.run(second_scores, learn)
+        second = self.recalibration.run(second_scores) if learn else self.recalibration.peek_ranked(second_scores)[0]
         # Until the second scorer knows enough, the bound: a p-value whatever the dependence.
         calibrated = np.where(warm, second if rows is self._everything else second[:, rows], bound)
         return _Found(flat, horizon_p, feature_p, merged, second_scores, calibrated, warm), forecast, low, high
@@ -246,18 +278,20 @@ class Pipeline:
 
     def _learn_or_hold(self, found: _Found, rows: Rows) -> Mask:
         """Learn from the one observation just scored, but where it is held back; returns where it was learned."""
-        settings = self.settings
-        p = found.p[0]
-        strange = p < settings.hold_below
-        run = np.where(strange, self._strange[rows] + 1, np.where(np.isnan(p), self._strange[rows], 0))
-        self._strange[rows] = run
-        held = strange & (run > settings.hold_after) & (run <= settings.hold_after + settings.hold_most)
+        self._strange[rows], held = self._next_strange(found.p[0], self._strange[rows])
         learn = np.zeros(self.signals, dtype=np.bool_)
         learn[rows] = ~held
         self.scorer.run(found.scores, np.repeat(learn, self.scorer.streams // self.signals))
         if self.recalibration is not None:
             self.recalibration.run(found.second_scores, learn)
         return np.asarray(~held)
+
+    def _next_strange(self, p: Floats, strange: NDArray[np.int64]) -> tuple[NDArray[np.int64], Mask]:
+        """How many strange observations in a row there are with these p-values, and which of them are held back."""
+        settings = self.settings
+        below = p < settings.hold_below
+        run = np.where(below, strange + 1, np.where(np.isnan(p), strange, 0))
+        return run, below & (run > settings.hold_after) & (run <= settings.hold_after + settings.hold_most)
 
     def _draw_band(self, rows: Rows) -> None:
         """For each stream of these signals, find the largest score that does not alarm."""
