@@ -15,6 +15,9 @@ from tocsin import MERGES, NONCONFORMITIES, SCORERS, Fleet, available_forecaster
 from tocsin.cli import app
 from tocsin.data import KINDS
 from tocsin.evaluation import METHODS, SCENARIOS
+from tocsin.evaluation.bench.ablation import SETTINGS as ABLATED
+from tocsin.evaluation.bench.baselines import BASELINES
+from tocsin.evaluation.bench.methods import METHODS as BENCH_METHODS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -63,12 +66,20 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+def commands_of(name, command):
+    """All commands under one, those of groups included, by what one types."""
+    for part, inner in getattr(command, "commands", {}).items():
+        yield from commands_of(f"{name} {part}", inner)
+    if not hasattr(command, "commands"):
+        yield name, command
+
+
 def test_every_option_of_every_command_is_documented():
     pages = "\n".join(page.read_text() for page in PAGES)
-    commands = typer.main.get_command(app).commands
-    assert commands
+    commands = dict(commands_of("tocsin", typer.main.get_command(app)))
+    assert "tocsin bench run" in commands
     for name, command in commands.items():
-        assert f"tocsin {name}" in pages
+        assert name in pages
         for parameter in command.params:
             if parameter.param_type_name == "argument":
                 continue
@@ -83,6 +94,9 @@ def test_every_option_of_every_command_is_documented():
         ("merges.md", MERGES),
         ("simulation.md", SCENARIOS),
         ("simulation.md", METHODS),
+        ("bench.md", BENCH_METHODS),
+        ("bench.md", ABLATED),
+        ("baselines.md", BASELINES),
         ("detector.md", NONCONFORMITIES),
         ("forecasters.md", available_forecasters()),
         ("data.md", KINDS),

@@ -1,0 +1,268 @@
+"""`tocsin bench`: detectors over folders of labelled files, and reports of what came of it."""
+
+import os
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tocsin import __version__
+from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, say, whole_number
+from tocsin.cli.options import forecaster_options_of
+from tocsin.evaluation.bench import ablation
+from tocsin.evaluation.bench.baselines import BASELINES, BaselineError, BaselineWorker
+from tocsin.evaluation.bench.files import find_files
+from tocsin.evaluation.bench.material import ForecasterChoice
+from tocsin.evaluation.bench.methods import METHODS
+from tocsin.evaluation.bench.report import summary_tables, write_report
+from tocsin.evaluation.bench.report.formats import csv_text
+from tocsin.evaluation.bench.results import Results, Run
+from tocsin.evaluation.bench.runner import Plan, run_benchmark
+from tocsin.forecasting import available_forecasters, make_forecaster
+
+bench = typer.Typer(
+    name="bench",
+    help="Run detectors over a folder of labelled files (TSB-AD), and report what came of it.",
+    no_args_is_help=True,
+)
+app.add_typer(bench)
+
+DEFAULT_FORECASTERS = ("embedded:context_length=52", "embedded:context_length=512")
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of CSV files in the format of TSB-AD.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the results; goes on with what it holds.")]
+Datasets = Annotated[
+    list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only files of this data set; repeatable.")
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", parser=whole_number(1), metavar="INTEGER", help="At most so many files of each data set."),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", parser=whole_number(1, 1024), metavar="INTEGER", help="Processes. Default: all cores."),
+]
+Forecasters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--forecaster",
+        metavar="NAME[:OPTION=VALUE,...]",
+        help=f"A forecaster with its options; repeatable. Default: {' and '.join(DEFAULT_FORECASTERS)}.",
+    ),
+]
+Plot = Annotated[bool, typer.Option(help="Draw figures (needs the extra 'plot').")]
+
+
+@bench.command()
+def run(
+    folder: Folder,
+    out: Out,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"A method to run; repeatable. Default: {', '.join(METHODS)}. With --tsb-ad also: "
+            f"{', '.join(BASELINES)}.",
+        ),
+    ] = None,
+    forecaster: Forecasters = None,
+    horizons: Annotated[
+        int, typer.Option(parser=whole_number(1, 1024), metavar="INTEGER", help="How many steps ahead is forecast.")
+    ] = 15,
+    dataset: Datasets = None,
+    limit: Limit = None,
+    scores: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=FOLDER",
+            help="Scores from elsewhere: a CSV file for each file, column score or p; repeatable.",
+        ),
+    ] = None,
+    tsb_ad: Annotated[
+        str | None, typer.Option(metavar="PYTHON", help="The Python of an environment with TSB-AD, for its methods.")
+    ] = None,
+    baseline_timeout: Annotated[
+        int, typer.Option(parser=whole_number(1), metavar="SECONDS", help="How long a method of TSB-AD may take.")
+    ] = 600,
+    jobs: Jobs = None,
+) -> None:
+    """Judge every file with every method and keep what comes of it; an interrupted run goes on where it was."""
+    chosen = list(method or METHODS)
+    _refuse_unknown("--method", chosen, [*METHODS, *BASELINES])
+    baselines = tuple(name for name in BASELINES if name in chosen)
+    if baselines:
+        _check_baselines(baselines, tsb_ad)
+    plan = Plan(
+        forecasters=_forecasters(forecaster),
+        methods=tuple(method for name, method in METHODS.items() if name in chosen),
+        horizons=horizons,
+        baselines=baselines,
+        baseline_python=tsb_ad or "",
+        baseline_timeout=baseline_timeout,
+        outside=tuple(_outside(text) for text in scores or []),
+    )
+    runs = _benchmark(folder, out, plan, dataset or [], limit, jobs)
+    typer.echo(f"results: {out}; for tables and figures: tocsin bench report {out}")
+    _finish(runs)
+
+
+@bench.command()
+def report(
+    results: Annotated[Path, typer.Argument(metavar="OUT", help="Folder that `tocsin bench run` wrote to.")],
+    to: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the report. Default: OUT/report.")
+    ] = None,
+    plot: Plot = True,
+) -> None:
+    """Print the tables, and write all tables, figures and a page that holds everything."""
+    if plot:
+        require_matplotlib("--plot")
+    folder = to or results / "report"
+    with _found(lambda: Results.existing(results), "OUT") as found:
+        if not found.runs():
+            raise typer.BadParameter(f"{results} holds no runs yet.", param_hint="OUT")
+        written = _found(lambda: write_report(found, folder, figures=plot), "--to")
+        screen = console()
+        for table in summary_tables(found):
+            screen.print(table)
+    typer.echo(f"{len(written)} files in {folder}, all on one page: {folder / 'report.html'}")
+
+
+@bench.command()
+def ablate(
+    folder: Folder,
+    out: Out,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help=f"A setting to change; repeatable. Default: all, {', '.join(ablation.SETTINGS)}."
+        ),
+    ] = None,
+    forecaster: Annotated[
+        str,
+        typer.Option(metavar="NAME[:OPTION=VALUE,...]", help="The forecaster with its options."),
+    ] = DEFAULT_FORECASTERS[0],
+    dataset: Datasets = None,
+    limit: Limit = None,
+    jobs: Jobs = None,
+    plot: Plot = True,
+) -> None:
+    """Change the settings of W1-ACAS one after the other, and show what each is worth."""
+    _refuse_unknown("--setting", setting or [], ablation.SETTINGS)
+    settings = [name for name in ablation.SETTINGS if not setting or name in setting]
+    if plot:
+        require_matplotlib("--plot")
+    plan = ablation.ablation_plan(_forecasters([forecaster]), settings)
+    runs = _benchmark(folder, out, plan, dataset or [], limit, jobs)
+    numbers, picture = out / "ablation.csv", out / "ablation.png"
+    numbers.write_text(csv_text(ablation.ablation_rows(runs, settings)), encoding="utf-8")
+    if plot:
+        ablation.draw_ablation(runs, settings, picture)
+    typer.echo(f"numbers: {numbers}" + (f"\npicture: {picture}" if plot else ""))
+    _finish(runs)
+
+
+def _benchmark(
+    folder: Path, out: Path, plan: Plan, datasets: Sequence[str], limit: int | None, jobs: int | None
+) -> list[Run]:
+    """Run a plan, and give all its runs that there are now, earlier ones included."""
+    paths = _found(lambda: find_files(folder, datasets, limit), "DIR, --dataset")
+    with _found(lambda: Results(out), "--out") as results:
+        _describe(results, plan)
+        with progress() as bar:
+            task = bar.add_task("benchmark", total=len(paths))
+            run_benchmark(
+                paths,
+                plan,
+                results,
+                jobs=min(jobs or os.cpu_count() or 1, len(paths)),
+                progress=lambda name: bar.update(task, advance=1, description=name),
+            )
+        wanted = {key for path in paths for several in (False, True) for key in plan.keys(path.stem, several)}
+        return [run for run in results.runs() if run.key in wanted]
+
+
+def _describe(results: Results, plan: Plan) -> None:
+    """Note what the results are of, and refuse to add to those of another kind."""
+    known = results.about()
+    if known.get("horizons", str(plan.horizons)) != str(plan.horizons):
+        raise typer.BadParameter(
+            f"{results.folder} holds results for {known['horizons']} horizons, not {plan.horizons}: take another.",
+            param_hint="--out",
+        )
+    results.describe(
+        {
+            "horizons": str(plan.horizons),
+            "tocsin": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "last run": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+    )
+
+
+def _finish(runs: Sequence[Run]) -> None:
+    """Say what went wrong; nothing is a failure of the command but that nothing went well."""
+    for status in ("skipped", "failed"):
+        problems = [run for run in runs if run.status == status]
+        if problems:
+            first = problems[0]
+            say(
+                f"{len(problems)} of {len(runs)} runs {status}, such as {first.method} on {first.file}: {first.problem}"
+            )
+    if not any(run.status == "ok" for run in runs):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _found(make: Callable[[], Any], option: str) -> Any:
+    """What `make` gives; what the user got wrong is told as such."""
+    try:
+        return make()
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{error}.", param_hint=option) from error
+
+
+def _refuse_unknown(option: str, given: Iterable[str], known: Iterable[str]) -> None:
+    accepted = list(known)
+    for name in given:
+        if name not in accepted:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(accepted)}.", param_hint=option)
+
+
+def _forecasters(given: Sequence[str] | None) -> tuple[ForecasterChoice, ...]:
+    choices = []
+    for text in given or DEFAULT_FORECASTERS:
+        name, _, options = text.partition(":")
+        _refuse_unknown("--forecaster", [name], available_forecasters())
+        choice = ForecasterChoice(name, forecaster_options_of([part for part in options.split(",") if part]))
+        try:
+            make_forecaster(choice.name, choice.options)
+        except (ImportError, OSError, TypeError, ValueError) as error:
+            raise typer.BadParameter(f"{text!r}: {error}", param_hint="--forecaster") from error
+        choices.append(choice)
+    return tuple(choices)
+
+
+def _outside(text: str) -> tuple[str, Path]:
+    name, equals, folder = text.partition("=")
+    if not (name and equals and Path(folder).is_dir()):
+        raise typer.BadParameter(f"{text!r} must be NAME=FOLDER with a folder that is there.", param_hint="--scores")
+    return name, Path(folder)
+
+
+def _check_baselines(names: Sequence[str], python: str | None) -> None:
+    """Find out before the work whether the methods of TSB-AD can run at all."""
+    if python is None:
+        raise typer.BadParameter(
+            f"{', '.join(names)} need --tsb-ad, the Python of an environment with TSB-AD.", param_hint="--method"
+        )
+    try:
+        with BaselineWorker(python):
+            pass
+    except BaselineError as error:
+        raise typer.BadParameter(str(error), param_hint="--tsb-ad") from error

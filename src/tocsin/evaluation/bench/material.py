@@ -1,0 +1,87 @@
+"""What methods judge: how far forecasts were off."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tocsin import checks
+from tocsin.detection.alignment import Alignment
+from tocsin.evaluation.bench.files import LabelledFile
+from tocsin.evaluation.bench.results import Floats, ForecastErrors
+from tocsin.forecasting import make_forecaster
+
+# The paper gives its forecasters 52 observations, so nothing is judged before.
+FIRST_JUDGED = 52
+# A history goes through in pieces: the quantiles of a whole one, which nobody needs, could fill the memory.
+PIECE = 2000
+
+
+@dataclass(frozen=True)
+class ForecasterChoice:
+    """A forecaster by name with its options, such as `embedded:context_length=52`."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Its name in results: with the values of its options.
+
+        >>> ForecasterChoice("embedded", {"context_length": 52}).label
+        'embedded-52'
+        """
+        return "-".join([self.name, *(str(value) for value in self.options.values())])
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """One file with the absolute errors of its forecasts, `errors[T, F, H]`: NaN where there are none.
+
+    Entry `[t, f, d - 1]` is the error at t of the forecast that was made d observations before.
+    """
+
+    file: LabelledFile
+    forecaster: ForecasterChoice
+    errors: Floats
+    forecast_errors: ForecastErrors
+
+    @property
+    def calibration(self) -> int:
+        """How many observations of the calibration part have errors."""
+        return max(2, self.file.calibration - FIRST_JUDGED)
+
+
+def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -> Material:
+    """Forecast a file from beginning to end, each time from what came before."""
+    horizons = checks.integer("horizons", horizons, least=1, most=1024)
+    started = time.perf_counter()
+    length, features = file.values.shape
+    session = make_forecaster(choice.name, choice.options).open(features, horizons)
+    alignment = Alignment(features, horizons, refresh=1)
+    everyone = np.arange(features)
+    errors = np.empty((length, features, horizons))
+    for first in range(0, length, PIECE):
+        piece = file.values[first : first + PIECE]
+        issued = session.run(piece.copy()).median
+        predicted = alignment.push(issued, np.zeros(piece.shape, dtype=np.int64), everyone)
+        errors[first : first + PIECE] = np.abs(piece[..., np.newaxis] - predicted)
+    seconds = time.perf_counter() - started
+    errors[:FIRST_JUDGED] = np.nan
+    mae, rmse = _means(errors)
+    return Material(
+        file,
+        choice,
+        errors,
+        ForecastErrors(file.name, file.dataset, choice.label, features, length, mae, rmse, seconds),
+    )
+
+
+def _means(errors: Floats) -> tuple[float, float]:
+    """Mean absolute and root mean squared error, NaN where nothing could be compared."""
+    known = errors[~np.isnan(errors)]
+    if not known.size:
+        return float("nan"), float("nan")
+    return float(known.mean()), float(np.sqrt(np.square(known).mean()))

@@ -1,0 +1,148 @@
+"""The methods that turn errors of forecasts into p-values, by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tocsin.conformal import (
+    MERGES,
+    W1ACAS,
+    ExponentialDecay,
+    GaussianTail,
+    Scorer,
+    SlidingWindow,
+    SplitConformal,
+)
+from tocsin.detection import Detector
+from tocsin.evaluation.bench.material import Material
+from tocsin.evaluation.bench.results import Floats
+
+FEATURE_MERGES = ("fisher", "harmonic")
+"""How the p-values of several features are merged: a row of the tables for each."""
+
+PAPER_SETTINGS: dict[str, Any] = {
+    "alpha_c": 0.01,
+    "batch": 10,
+    "learning_rate": 0.001,
+    "window": 5000,
+    "prior": "extend",
+}
+"""W1-ACAS as the paper's numbers were made."""
+
+# What recalibration gives says more of alarms, but less of which of them is the stranger: its values are few.
+DETECTOR_SETTINGS: dict[str, Any] = {"recalibrate": False}
+HOLD_SETTINGS: dict[str, Any] = {**DETECTOR_SETTINGS, "learn": "hold", "hold_context": True, "hold_most": 100}
+"""The detector for who would rather have a fault alarm for as long as it lasts."""
+
+WINDOW = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """`p[T]`, NaN where there is none, and the learned weights by lag, the mean over streams, where there are any."""
+
+    p: Floats
+    weights: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to judge a file by the errors of its forecasts.
+
+    `merge_features` says how the p-values of several features are merged. Not everything that a method gives is a
+    p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
+    """
+
+    name: str
+    description: str
+    _judge: Callable[[Material, Mapping[str, Any], str], Judgement]
+    settings: Mapping[str, Any]
+    merge_features: str = "fisher"
+
+    def __call__(self, material: Material) -> Judgement:
+        """Judge a file."""
+        return self._judge(material, self.settings, self.merge_features)
+
+    def with_settings(self, **changed: Any) -> "Method":
+        """The same with other settings, which show in its name."""
+        suffix = ",".join(f"{name}={value}" for name, value in changed.items())
+        return replace(self, name=f"{self.name}[{suffix}]", settings={**self.settings, **changed})
+
+    def for_features(self) -> list["Method"]:
+        """The same, once for each way to merge several features."""
+        return [replace(self, name=f"{self.name}-{merge}", merge_features=merge) for merge in FEATURE_MERGES]
+
+
+def _merged(scorer: Scorer, errors: Floats, merge_features: str) -> Judgement:
+    """One stream for each feature and horizon; the median over horizons, then the merge of the features."""
+    length, features, horizons = errors.shape
+    p = scorer.run(errors.reshape(length, -1)).reshape(length, features, horizons)
+    by_feature = MERGES["median"](p)
+    merged = by_feature[:, 0] if features == 1 else MERGES[merge_features](by_feature)
+    weights = getattr(scorer, "weights", None)
+    return Judgement(merged, None if weights is None else np.asarray(weights, dtype=np.float64).mean(axis=0))
+
+
+def _w1_acas(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+    scoring = dict(settings)
+    errors = material.errors[:, :, : scoring.pop("horizons", None)]
+    return _merged(W1ACAS(_streams(errors), **scoring), errors, merge_features)
+
+
+def _window(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+    return _merged(SlidingWindow(_streams(material.errors), **settings), material.errors, merge_features)
+
+
+def _decay(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+    return _merged(ExponentialDecay(_streams(material.errors), **settings), material.errors, merge_features)
+
+
+def _conformal(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+    scorer = SplitConformal(_streams(material.errors), calibration=material.calibration, **settings)
+    return _merged(scorer, material.errors, merge_features)
+
+
+def _gaussian(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+    # One law for the mean error over the horizons, as the paper has it.
+    errors = material.errors.mean(axis=2, keepdims=True)
+    scorer = GaussianTail(_streams(errors), calibration=material.calibration, **settings)
+    return replace(_merged(scorer, errors, merge_features), weights=None)
+
+
+def _detector(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+    # It forecasts for itself: what it holds back, its forecaster does not see either.
+    file, choice = material.file, material.forecaster
+    detector = Detector(
+        file.values.shape[1],
+        forecaster=choice.name,
+        forecaster_options=dict(choice.options),
+        horizons=material.errors.shape[2],
+        merge_features=merge_features,
+        **settings,
+    )
+    verdicts = detector.run(file.values)
+    return Judgement(verdicts.p[:, 0], detector.weights.mean(axis=(0, 1)))
+
+
+def _streams(errors: Floats) -> int:
+    return errors.shape[1] * errors.shape[2]
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("w1-acas", "the default detector before it recalibrates its merged p-values", _detector,
+               DETECTOR_SETTINGS),
+        Method("w1-acas-hold", "the same, but what stays strange is neither learned nor shown to the forecaster",
+               _detector, HOLD_SETTINGS),
+        Method("w1-acas-paper", "W1-ACAS with the paper's settings", _w1_acas, PAPER_SETTINGS),
+        Method("fixed-window", f"conformal, the newest {WINDOW} errors with equal weights", _window,
+               {"window": WINDOW}),
+        Method("exponential-decay", "conformal, weights 0.99 to the power of the lag", _decay, {"decay": 0.99}),
+        Method("conformal", "split conformal: the errors of the calibration part", _conformal, {}),
+        Method("gaussian", "the tail of a normal law fitted to the calibration part; no p-value", _gaussian, {}),
+    )
+}  # fmt: skip
+"""The methods that judge errors of forecasts."""

@@ -1,0 +1,266 @@
+"""Many files, many methods, all cores; what is done is kept."""
+
+import atexit
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tocsin.evaluation.bench.baselines import BASELINES, BaselineWorker, min_max_pseudo_p
+from tocsin.evaluation.bench.files import LabelledFile, UnusableFileError, dataset_of, feature_count, read_file
+from tocsin.evaluation.bench.material import ForecasterChoice, make_material
+from tocsin.evaluation.bench.methods import Judgement, Method
+from tocsin.evaluation.bench.outside import column_of, read_scores
+from tocsin.evaluation.bench.results import Floats, ForecastErrors, Results, Run, signal_path, trace_path
+from tocsin.evaluation.metrics import MIN_MAX_THRESHOLDS, THRESHOLDS, evaluate, false_positive_rate, find_window
+
+Key = tuple[str, str, str]
+Progress = Callable[[str], None]
+
+OUTSIDE = "csv-"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run on every file.
+
+    `outside` are folders of scores from elsewhere by name. `baseline_python` is the Python that has TSB-AD, and
+    `baseline_timeout` how many seconds a baseline may take for a file.
+    """
+
+    forecasters: tuple[ForecasterChoice, ...] = ()
+    methods: tuple[Method, ...] = ()
+    horizons: int = 15
+    baselines: tuple[str, ...] = ()
+    baseline_python: str = ""
+    baseline_timeout: float | None = None
+    outside: tuple[tuple[str, Path], ...] = ()
+
+    def keys(self, name: str, several_features: bool) -> list[Key]:
+        """All that there is to run on a file."""
+        methods = [variant.name for method in self.methods for variant in variants(method, several_features)]
+        return [
+            *((name, forecaster.label, method) for forecaster in self.forecasters for method in methods),
+            *((name, "", baseline) for baseline in self.baselines),
+            *((name, "", OUTSIDE + outside) for outside, _ in self.outside),
+        ]
+
+
+def variants(method: Method, several_features: bool) -> list[Method]:
+    """The method, or, for several features, one for each way to merge them."""
+    return method.for_features() if several_features else [method]
+
+
+@dataclass(frozen=True)
+class FileOutcome:
+    """What came of one file."""
+
+    runs: list[Run]
+    forecasts: list[ForecastErrors]
+
+
+def run_benchmark(
+    paths: Sequence[Path], plan: Plan, results: Results, *, jobs: int = 1, progress: Progress | None = None
+) -> None:
+    """Run the plan on all files and add what comes of it to the results; what is there already is not run again.
+
+    A file or a method that fails gives runs that say so; the others go on. `progress` is told the name of each file
+    that is done.
+    """
+    finished = results.finished()
+    # The largest first, so that none is left to a single core in the end.
+    todo = sorted(paths, key=lambda path: -path.stat().st_size)
+    for path, outcome in _outcomes(todo, plan, finished, results.folder, jobs):
+        results.add(outcome.runs, outcome.forecasts)
+        if progress is not None:
+            progress(path.stem)
+
+
+def _outcomes(
+    paths: Sequence[Path], plan: Plan, finished: set[Key], folder: Path, jobs: int
+) -> Iterator[tuple[Path, FileOutcome]]:
+    def own(path: Path) -> frozenset[Key]:
+        return frozenset(key for key in finished if key[0] == path.stem)
+
+    if jobs == 1:
+        for path in paths:
+            yield path, judge_file(path, plan, own(path), folder)
+        return
+    # Not forked: a fork of a process with threads (those of a progress bar, say) may stand still for ever.
+    spawn = multiprocessing.get_context("spawn")
+    left = dict.fromkeys(paths)
+    with ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
+        futures = {pool.submit(judge_file, path, plan, own(path), folder): path for path in paths}
+        try:
+            for future in as_completed(futures):
+                if not isinstance(future.exception(), BrokenProcessPool):
+                    del left[futures[future]]
+                    yield futures[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # who interrupts does not want to wait for all the others
+    # A process that was killed takes the others with it: what they had not finished is run again, one by one.
+    for path in left:
+        with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+            yield path, _surviving(path, plan, own(path), pool.submit(judge_file, path, plan, own(path), folder))
+
+
+def _surviving(path: Path, plan: Plan, finished: frozenset[Key], future: Future[FileOutcome]) -> FileOutcome:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        return FileOutcome(_undone(path, plan, finished, "failed", f"its process was killed: {error}"), [])
+
+
+def _undone(path: Path, plan: Plan, finished: frozenset[Key], status: str, problem: str) -> list[Run]:
+    """A run for all that was still to be done with a file, of which nothing was."""
+    features = feature_count(path)
+    return [
+        Run(*key[:1], dataset_of(path.stem), *key[1:], features=features, status=status, problem=problem)
+        for key in plan.keys(path.stem, features > 1)
+        if key not in finished
+    ]
+
+
+def judge_file(path: Path, plan: Plan, finished: frozenset[Key], folder: Path) -> FileOutcome:
+    """Run on one file what is not finished; p-values are written to the folder, for pictures."""
+    try:
+        file = read_file(path)
+    except UnusableFileError as error:
+        return FileOutcome(_undone(path, plan, finished, "skipped", str(error)), [])
+    todo = {key for key in plan.keys(file.name, file.values.shape[1] > 1) if key not in finished}
+    judged = _Judged(file, folder)
+    for choice in plan.forecasters:
+        judged.by_forecasts(plan, choice, todo)
+    for baseline in plan.baselines:
+        if (file.name, "", baseline) in todo:
+            judged.by_baseline(plan, baseline)
+    for name, scores in plan.outside:
+        if (file.name, "", OUTSIDE + name) in todo:
+            judged.by_outside(OUTSIDE + name, scores)
+    return FileOutcome(judged.runs, judged.forecasts)
+
+
+class _Judged:
+    """One file, and what has come of it so far."""
+
+    def __init__(self, file: LabelledFile, folder: Path) -> None:
+        self.file, self.folder = file, folder
+        self.runs: list[Run] = []
+        self.forecasts: list[ForecastErrors] = []
+        self._window: int | None = None
+
+    def by_forecasts(self, plan: Plan, choice: ForecasterChoice, todo: set[Key]) -> None:
+        """All methods on one forecaster, which forecasts once."""
+        methods = [
+            variant
+            for method in plan.methods
+            for variant in variants(method, self.file.values.shape[1] > 1)
+            if (self.file.name, choice.label, variant.name) in todo
+        ]
+        if not methods:
+            return
+        try:
+            material = make_material(self.file, choice, plan.horizons)
+        except Exception as error:  # whatever a forecaster may raise, the others go on
+            self.runs += [self._failed(choice.label, method.name, error) for method in methods]
+            return
+        self.forecasts.append(material.forecast_errors)
+        for method in methods:
+            self._try(choice.label, method.name, dict(method.settings), partial(method, material))
+
+    def by_baseline(self, plan: Plan, name: str) -> None:
+        """One of the baselines, in the process that serves this one."""
+
+        def judge() -> Judgement:
+            worker = _baseline_worker(plan.baseline_python)
+            scores = worker.scores(name, self.file.values, self.file.calibration, plan.baseline_timeout)
+            return Judgement(min_max_pseudo_p(scores))
+
+        if BASELINES[name].univariate and self.file.values.shape[1] > 1:
+            self.runs.append(self._run("", name, status="skipped", problem="it takes signals of one feature only"))
+            return
+        self._try("", name, {}, judge, thresholds=MIN_MAX_THRESHOLDS)
+
+    def by_outside(self, name: str, scores: Path) -> None:
+        """Scores or p-values from elsewhere."""
+        try:
+            thresholds = THRESHOLDS if column_of(scores, self.file.name) == "p" else MIN_MAX_THRESHOLDS
+        except (OSError, ValueError) as error:
+            self.runs.append(self._failed("", name, error))
+            return
+        length = self.file.labels.size
+        self._try("", name, {}, lambda: Judgement(read_scores(scores, self.file.name, length)), thresholds=thresholds)
+
+    def _try(
+        self,
+        forecaster: str,
+        method: str,
+        settings: dict[str, Any],
+        judge: Callable[[], Judgement],
+        thresholds: Floats = THRESHOLDS,
+    ) -> None:
+        started = time.perf_counter()
+        try:
+            judgement = judge()
+            seconds = time.perf_counter() - started
+            evaluated = slice(self.file.calibration, None)
+            labels, p = self.file.labels[evaluated], judgement.p[evaluated]
+            metrics = evaluate(labels, p, window=self.window, thresholds=thresholds).row()
+            rates = false_positive_rate(labels, p).tolist()
+            self._trace(forecaster, method, judgement)
+        except Exception as error:  # a method that fails is a row that says so
+            self.runs.append(self._failed(forecaster, method, error))
+            return
+        self.runs.append(
+            self._run(
+                forecaster, method, settings=settings, seconds=seconds, metrics=metrics, false_positive_rates=rates,
+                problem=self.file.problem,
+            )
+        )  # fmt: skip
+
+    @property
+    def window(self) -> int:
+        """That of the volume under the surface: the period of the first feature."""
+        if self._window is None:
+            self._window = find_window(self.file.values[:, 0])
+        return self._window
+
+    def _run(self, forecaster: str, method: str, **more: Any) -> Run:
+        length, features = self.file.values.shape
+        return Run(
+            self.file.name, self.file.dataset, forecaster, method, features=features, observations=length, **more
+        )
+
+    def _failed(self, forecaster: str, method: str, error: Exception) -> Run:
+        return self._run(forecaster, method, status="failed", problem=f"{type(error).__name__}: {error}")
+
+    def _trace(self, forecaster: str, method: str, judgement: Judgement) -> None:
+        signal = signal_path(self.folder, self.file.name)
+        if not signal.exists():
+            signal.parent.mkdir(parents=True, exist_ok=True)
+            file = self.file
+            np.savez_compressed(
+                signal, values=file.values, labels=file.labels, first_evaluated=np.array(file.calibration)
+            )
+        trace = trace_path(self.folder, self.file.name, forecaster, method)
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        if judgement.weights is None:
+            np.savez_compressed(trace, p=judgement.p)
+        else:
+            np.savez_compressed(trace, p=judgement.p, weights=judgement.weights)
+
+
+@cache
+def _baseline_worker(python: str) -> BaselineWorker:
+    """The one that serves this process until it ends."""
+    worker = BaselineWorker(python)
+    worker.__enter__()
+    atexit.register(worker.__exit__)
+    return worker
