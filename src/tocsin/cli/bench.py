@@ -65,8 +65,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"A method to run; repeatable. Default: {', '.join(METHODS)}. With --tsb-ad also: "
-            f"{', '.join(BASELINES)}.",
+            help=f"A method to run; repeatable. Default: {', '.join(METHODS)}. Given by name and with --tsb-ad "
+            f"also: {', '.join(BASELINES)}.",
         ),
     ] = None,
     forecaster: Forecasters = None,

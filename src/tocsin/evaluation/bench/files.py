@@ -83,6 +83,8 @@ def read_file(path: Path) -> LabelledFile:
         raise UnusableFileError(f"it cannot be read: {error}") from error
     except ValueError as error:  # nothing to unpack
         raise UnusableFileError("it is empty") from error
+    while rows and not rows[-1]:
+        rows.pop()  # lines at the end with nothing in them
     if header[-1:] != [LABEL] or len(header) < 2:
         raise UnusableFileError(f"its last column must be named {LABEL}, after at least one other, got {header}")
     table = _numbers(header, rows)

@@ -28,12 +28,16 @@ class ForecasterChoice:
 
     @property
     def label(self) -> str:
-        """Its name in results: with the values of its options.
+        """Its name in results: with its options, of which the length of the context needs no name.
 
         >>> ForecasterChoice("embedded", {"context_length": 52}).label
         'embedded-52'
+        >>> ForecasterChoice("seasonal-naive", {"period": 24}).label
+        'seasonal-naive-period=24'
         """
-        return "-".join([self.name, *(str(value) for value in self.options.values())])
+        named = {name: "" if name == "context_length" else f"{name}=" for name in self.options}
+        label = "-".join([self.name, *(f"{named[name]}{value}" for name, value in self.options.items())])
+        return label.replace("/", "_")  # it names a folder, too
 
 
 @dataclass(frozen=True, eq=False)

@@ -168,7 +168,8 @@ class Results:
         names = ", ".join(ForecastErrors.__dataclass_fields__)
         rows = self._connection.execute(f"SELECT {names} FROM forecasts ORDER BY file, forecaster")  # noqa: S608
         # SQLite keeps a NaN as NULL.
-        return [ForecastErrors(*(math.nan if value is None else value for value in row)) for row in rows]
+        numbers: list[list[Any]] = [[math.nan if value is None else value for value in row] for row in rows]
+        return [ForecastErrors(*row) for row in numbers]
 
     def trace_of(self, file: str, forecaster: str, method: str) -> Path:
         """`trace_path` of this folder."""

@@ -76,7 +76,7 @@ def run_benchmark(
     """
     finished = results.finished()
     # The largest first, so that none is left to a single core in the end.
-    todo = sorted(paths, key=lambda path: -path.stat().st_size)
+    todo = sorted(paths, key=lambda path: path.stat().st_size if path.exists() else 0, reverse=True)
     for path, outcome in _outcomes(todo, plan, finished, results.folder, jobs):
         results.add(outcome.runs, outcome.forecasts)
         if progress is not None:
@@ -242,19 +242,20 @@ class _Judged:
         return self._run(forecaster, method, status="failed", problem=f"{type(error).__name__}: {error}")
 
     def _trace(self, forecaster: str, method: str, judgement: Judgement) -> None:
-        signal = signal_path(self.folder, self.file.name)
+        file, signal = self.file, signal_path(self.folder, self.file.name)
         if not signal.exists():
-            signal.parent.mkdir(parents=True, exist_ok=True)
-            file = self.file
-            np.savez_compressed(
-                signal, values=file.values, labels=file.labels, first_evaluated=np.array(file.calibration)
-            )
-        trace = trace_path(self.folder, self.file.name, forecaster, method)
-        trace.parent.mkdir(parents=True, exist_ok=True)
-        if judgement.weights is None:
-            np.savez_compressed(trace, p=judgement.p)
-        else:
-            np.savez_compressed(trace, p=judgement.p, weights=judgement.weights)
+            _save(signal, values=file.values, labels=file.labels, first_evaluated=np.array(file.calibration))
+        weights = {} if judgement.weights is None else {"weights": judgement.weights}
+        _save(trace_path(self.folder, file.name, forecaster, method), p=judgement.p, **weights)
+
+
+def _save(path: Path, **arrays: Any) -> None:
+    """Write arrays to a file that is there whole or not at all, whoever interrupts."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    with part.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    part.replace(path)
 
 
 @cache

@@ -1,0 +1,275 @@
+"""`tocsin bench`: run, report and ablate, as a user calls them."""
+
+import csv
+
+import pytest
+
+from tests.cli.calling import invoke, run_process, words
+from tests.evaluation.bench.making import LENGTH, name_of, noise, write_all_normal, write_file, write_text
+from tocsin.evaluation.bench import ablation
+from tocsin.evaluation.bench.baselines import BASELINES
+from tocsin.evaluation.bench.methods import METHODS
+from tocsin.evaluation.bench.results import FILE_NAME, Results
+from tocsin.forecasting import available_forecasters
+
+QUICK = ["--forecaster", "last-value", "--jobs", "1"]
+ONE_METHOD = [*QUICK, "--method", "conformal", "--horizons", "2"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    write_file(folder, name_of(1), noise(seed=1))
+    write_file(folder, name_of(2), noise(seed=2))
+    write_file(folder, name_of(3, "MANY"), noise(features=2))
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "deep" / "out"
+
+
+def run(folder, out, *more):
+    return invoke("bench", "run", folder, "--out", out, *more)
+
+
+def runs_in(out):
+    with Results.existing(out) as results:
+        return results.runs()
+
+
+def test_run_then_report(folder, out, tmp_path):
+    result = run(folder, out, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert f"tocsin bench report {out}" in words(result)
+    assert len(runs_in(out)) == 2 * len(METHODS) + 2 * len(METHODS)
+    assert {row.status for row in runs_in(out)} == {"ok"}
+
+    report = invoke("bench", "report", out)
+    assert report.exit_code == 0, report.output
+    for method in METHODS:
+        assert method in report.stdout
+    for heading in ("PA-F1", "VUS-PR", "last-value"):
+        assert heading in report.stdout
+    for name in ("summary.csv", "datasets.csv", "report.html", "tables/summary.md"):
+        assert (out / "report" / name).stat().st_size > 100
+    pictures = list((out / "report" / "figures").glob("*.png"))
+    assert pictures
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+
+    plain = invoke("bench", "report", out, "--no-plot", "--to", tmp_path / "elsewhere")
+    assert plain.exit_code == 0, plain.output
+    assert (tmp_path / "elsewhere" / "report.html").is_file()
+    assert not list((tmp_path / "elsewhere").rglob("*.png"))
+
+
+def test_what_is_there_is_not_run_again(folder, out):
+    assert run(folder, out, *ONE_METHOD, "--dataset", "TINY", "--limit", 1).exit_code == 0
+    first = runs_in(out)
+    assert [row.file for row in first] == [name_of(1)]
+    assert run(folder, out, *ONE_METHOD).exit_code == 0
+    kept, *others = runs_in(out)
+    assert repr(kept) == repr(first[0])  # its time too
+    assert [row.key for row in others] == [
+        (name_of(2), "last-value", "conformal"),
+        (name_of(3, "MANY"), "last-value", "conformal-fisher"),
+        (name_of(3, "MANY"), "last-value", "conformal-harmonic"),
+    ]
+
+
+def test_several_processes_and_a_forecaster_with_options(folder, out):
+    more = ["--forecaster", "seasonal-naive:period=12,search=400", "--method", "conformal", "--jobs", "2"]
+    result = run_process("bench", "run", folder, "--out", out, "--dataset", "TINY", *more)
+    assert result.returncode == 0, result.stderr
+    assert [row.key for row in runs_in(out)] == [
+        (name_of(number), "seasonal-naive-period=12-search=400", "conformal") for number in (1, 2)
+    ]
+    assert "tocsin bench report" in result.stdout
+    assert "Traceback" not in result.stderr
+
+
+def test_what_went_wrong_is_told_and_the_rest_done(folder, out):
+    write_text(folder, "a,Label\n1,0\nx,1\n", name_of(4))
+    write_all_normal(folder, name_of(5))
+    result = run(folder, out, *ONE_METHOD)
+    assert result.exit_code == 0
+    told = " ".join(result.stderr.split())
+    assert f"1 of 6 runs skipped, such as conformal on {name_of(4)}: line 3 must hold numbers" in told
+    assert "skipped" not in result.stdout
+    assert {row.file for row in runs_in(out) if row.status == "ok"} >= {name_of(1), name_of(5)}
+    report = invoke("bench", "report", out, "--no-plot")
+    assert report.exit_code == 0, report.output
+    assert name_of(4) in (out / "report" / "report.html").read_text()
+
+
+def test_nothing_went_well(tmp_path, out):
+    write_text(tmp_path, "a,b\n1,0\n", name_of(1))
+    for _ in range(2):
+        result = run(tmp_path, out, *ONE_METHOD)
+        assert result.exit_code == 1
+        assert f"conformal on {name_of(1)}: its last column must be named Label" in " ".join(result.stderr.split())
+    assert invoke("bench", "report", out).exit_code == 0
+    # What went well with another method is not what was asked for now.
+    write_file(tmp_path, name_of(1))
+    assert run(tmp_path, out, *ONE_METHOD).exit_code == 0
+    write_text(tmp_path, "", name_of(1))
+    assert run(tmp_path, out, *QUICK, "--method", "gaussian", "--horizons", 2).exit_code == 1
+
+
+def test_files_too_short_to_be_judged_can_be_reported(tmp_path, out):
+    write_file(tmp_path, name_of(1, calibration=20), noise()[:50], [0] * 45 + [1] * 5)
+    assert run(tmp_path, out, *ONE_METHOD).exit_code == 0
+    result = invoke("bench", "report", out)
+    assert result.exit_code == 0, result.output
+
+
+def test_scores_from_elsewhere(folder, out, tmp_path):
+    scores = tmp_path / "scores"
+    scores.mkdir()
+    for number in (1, 2):
+        (scores / f"{name_of(number)}.csv").write_text("score\n" + "".join(f"{i}\n" for i in range(LENGTH)))
+    result = run(folder, out, *ONE_METHOD, "--dataset", "TINY", "--scores", f"mine={scores}")
+    assert result.exit_code == 0, result.output
+    assert [row.method for row in runs_in(out)] == ["csv-mine", "conformal"] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--method", "guess"], ["--method", "'guess'", *METHODS, *BASELINES]),
+        (["--dataset", "MOON"], ["--dataset", "MANY, TINY", "got MOON"]),
+        (["--forecaster", "oracle"], ["--forecaster", "'oracle'", *available_forecasters()]),
+        (["--forecaster", "last-value:depth=3"], ["--forecaster", "'last-value:depth=3'", "depth"]),
+        (["--forecaster", "seasonal-naive:period"], ["'period' is not NAME=VALUE"]),
+        (["--forecaster", "seasonal-naive:period=-1"], ["--forecaster", "period", "got -1"]),
+        (["--scores", "mine"], ["--scores", "'mine'", "NAME=FOLDER"]),
+        (["--scores", "mine=nowhere"], ["--scores", "'mine=nowhere'", "NAME=FOLDER"]),
+        (["--method", "poly"], ["poly", "--tsb-ad"]),
+        (["--method", "poly", "--tsb-ad", "no-such-python"], ["--tsb-ad", "no-such-python"]),
+        (["--horizons", "0"], ["--horizons", "'0'", "from 1 to 1024"]),
+        (["--limit", "0"], ["--limit", "'0'", "from 1"]),
+        (["--jobs", "many"], ["--jobs", "'many'", "from 1 to 1024"]),
+    ],
+)
+def test_what_cannot_be_asked_for(folder, out, arguments, expected):
+    result = run(folder, out, *arguments)
+    assert result.exit_code == 2
+    for word in expected:
+        assert word in words(result)
+    assert not out.exists()
+
+
+def test_folders_without_files(tmp_path, out):
+    (tmp_path / "empty").mkdir()
+    for name, reason in (("nowhere", "must be a folder of CSV files"), ("empty", "must hold CSV files, found none")):
+        result = run(tmp_path / name, out, *QUICK)
+        assert result.exit_code == 2
+        assert reason in words(result)
+    assert not out.exists()
+
+
+def test_a_file_in_the_way_of_the_results(folder, tmp_path):
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    result = run(folder, taken, *ONE_METHOD)
+    assert result.exit_code == 2
+    assert "--out" in words(result)
+    assert taken.read_text() == "mine"
+
+
+def test_results_that_cannot_be_added_to(folder, out):
+    out.mkdir(parents=True)
+    (out / FILE_NAME).write_text("something else entirely")
+    for result in (run(folder, out, *ONE_METHOD), invoke("bench", "report", out)):
+        assert result.exit_code == 2
+        assert "must be the results of a benchmark" in words(result)
+    (out / FILE_NAME).unlink()
+    (out / FILE_NAME).mkdir()
+    assert run(folder, out, *ONE_METHOD).exit_code == 2
+
+
+def test_other_horizons_need_another_folder(folder, out):
+    assert run(folder, out, *ONE_METHOD, "--limit", 1).exit_code == 0
+    before = runs_in(out)
+    result = run(folder, out, *QUICK, "--method", "conformal", "--horizons", 3)
+    assert result.exit_code == 2
+    assert "holds results for 2 horizons, not 3" in words(result)
+    assert list(map(repr, runs_in(out))) == list(map(repr, before))
+
+
+def test_reports_of_nothing(tmp_path, out):
+    result = invoke("bench", "report", tmp_path)
+    assert result.exit_code == 2
+    assert "holds no results" in words(result)
+    assert not (tmp_path / FILE_NAME).exists()
+    Results(out).__exit__()
+    result = invoke("bench", "report", out)
+    assert result.exit_code == 2
+    assert "holds no runs yet" in words(result)
+
+
+def test_a_file_in_the_way_of_the_report(folder, out):
+    run(folder, out, *ONE_METHOD, "--limit", 1)
+    (out / "report").write_text("mine")
+    result = invoke("bench", "report", out, "--no-plot")
+    assert result.exit_code == 2
+    assert "--to" in words(result)
+
+
+def ablate(folder, out, *more):
+    return invoke("bench", "ablate", folder, "--out", out, "--jobs", "1", *more)
+
+
+def means(out, metric="auc_pr"):
+    with (out / "ablation.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["dataset"] == "all" and row["metric"] == metric]
+    return {(row["setting"], row["value"]): row["mean"] for row in rows}
+
+
+def test_ablate_one_setting(folder, out):
+    chosen = ["--setting", "horizons", "--limit", 1]
+    result = ablate(folder, out, *chosen, "--forecaster", "last-value")
+    assert result.exit_code == 0, result.output
+    assert "ablation.csv" in words(result)
+    assert (out / "ablation.png").read_bytes().startswith(b"\x89PNG")
+    found = means(out)
+    assert list(found) == [("horizons", str(value)) for value in (1, 2, 5, 10, 15)]
+    assert len(set(found.values())) > 1
+    # Another forecaster in the same folder, whatever the order of their names, changes nothing of it.
+    (out / "ablation.png").unlink()
+    other = ablate(folder, out, *chosen, "--no-plot", "--forecaster", "seasonal-naive:period=7")
+    assert other.exit_code == 0, other.output
+    assert not (out / "ablation.png").exists()
+    assert means(out) != found
+    assert ablate(folder, out, *chosen, "--no-plot", "--forecaster", "last-value").exit_code == 0
+    assert means(out) == found
+
+
+def test_ablate_where_nothing_can_be_read(tmp_path, out):
+    write_text(tmp_path, "", name_of(1))
+    result = ablate(tmp_path, out, "--setting", "batch", "--forecaster", "last-value")
+    assert result.exit_code == 1
+    assert "it is empty" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--setting", "colour"], ["--setting", "'colour'", *ablation.SETTINGS]),
+        (["--forecaster", "oracle"], ["--forecaster", "'oracle'", "last-value"]),
+        (["--dataset", "MOON"], ["MANY, TINY", "got MOON"]),
+    ],
+)
+def test_what_cannot_be_ablated(folder, out, arguments, expected):
+    result = ablate(folder, out, *arguments)
+    assert result.exit_code == 2
+    for word in expected:
+        assert word in words(result)
+    assert not out.exists()
+
+
+def test_help_names_the_commands():
+    shown = invoke("bench").output
+    assert all(command in shown for command in ("run", "report", "ablate"))
