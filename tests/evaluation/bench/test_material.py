@@ -85,7 +85,7 @@ def test_horizons_that_cannot_be(tmp_path, horizons):
 def test_labels_of_forecasters():
     assert LAST_VALUE.label == "last-value"
     assert ForecasterChoice("chronos", {"model": "a/b", "context_length": 52}).label == "chronos-model=a_b-52"
-    assert ForecasterChoice("stats", {"model": "AutoETS", "season_length": 24}).label == "stats-model=AutoETS-season_length=24"
+    assert ForecasterChoice("stats", {"season_length": 24}).label == "stats-season_length=24"
 
 
 def test_options_reach_the_forecaster(tmp_path):
