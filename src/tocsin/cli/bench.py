@@ -20,6 +20,7 @@ from tocsin.evaluation.bench.material import ForecasterChoice
 from tocsin.evaluation.bench.methods import METHODS
 from tocsin.evaluation.bench.report import summary_tables, write_report
 from tocsin.evaluation.bench.report.formats import csv_text
+from tocsin.evaluation.bench.report.summaries import grouped
 from tocsin.evaluation.bench.results import Results, Run
 from tocsin.evaluation.bench.runner import Plan, run_benchmark
 from tocsin.forecasting import available_forecasters, make_forecaster
@@ -210,11 +211,8 @@ def _finish(runs: Sequence[Run]) -> None:
     """Say what went wrong; nothing is a failure of the command but that nothing went well."""
     for status in ("skipped", "failed"):
         problems = [run for run in runs if run.status == status]
-        if problems:
-            first = problems[0]
-            say(
-                f"{len(problems)} of {len(runs)} runs {status}, such as {first.method} on {first.file}: {first.problem}"
-            )
+        for (file, problem), of_file in grouped(problems, lambda run: (run.file, run.problem)).items():
+            say(f"{file}: {status}, {', '.join(sorted({run.method for run in of_file}))}: {problem}")
     if not any(run.status == "ok" for run in runs):
         raise typer.Exit(Exit.FAILED)
 

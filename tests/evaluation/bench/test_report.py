@@ -251,6 +251,8 @@ def read_page(folder):
     page.feed(text)
     page.close()
     assert page.open == []
+    # In the letters that a picture is written in, any word may turn up.
+    text = re.sub("base64,[A-Za-z0-9+/=]+", "", text)
     assert "http" not in text
     assert "@import" not in text
     assert "url(" not in text

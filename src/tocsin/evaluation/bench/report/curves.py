@@ -51,7 +51,10 @@ def draw_curves(groups: Sequence[Group], path: Path) -> bool:
     figure.supylabel(f"false positive rate, drawn no lower than {LEAST_RATE:g}", fontsize=10)
     shown = sorted({group.method for group in groups if _rates(group).size}, key=list(colours).index)
     handles = [drawn[0].plot([], [], color=colours[method], linewidth=3, label=literal(method))[0] for method in shown]
-    figure.legend(handles=handles, loc="outside right upper", fontsize=8, frameon=False)
+    figure.legend(
+        handles=handles, loc="outside right upper", fontsize=8, frameon=False,
+        title="median and quartiles\nover files", title_fontsize=8,
+    )  # fmt: skip
     figure.savefig(path, dpi=DOTS)
     return True
 

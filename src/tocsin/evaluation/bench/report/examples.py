@@ -26,10 +26,11 @@ def examples_of(results: Results) -> list[tuple[Run, Path, Path]]:
             by_file[run.file] = run
     seen: dict[str, int] = {}
     ranked = []
-    for run in sorted(by_file.values(), key=lambda run: run.file):
+    # Files with something to find come first.
+    for run in sorted(by_file.values(), key=lambda run: (bool(run.problem), run.file)):
         seen[run.dataset] = seen.get(run.dataset, 0) + 1
-        ranked.append((seen[run.dataset], run.dataset, run.file, run))
-    chosen = [run for *_, run in sorted(ranked, key=lambda item: item[:3])[:MOST_EXAMPLES]]
+        ranked.append((seen[run.dataset], run.dataset, run))
+    chosen = [run for *_, run in sorted(ranked, key=lambda item: item[:2])[:MOST_EXAMPLES]]
     return [(run, results.signal_of(run.file), results.trace_of(*run.key)) for run in chosen]
 
 
@@ -55,6 +56,7 @@ def draw_examples(examples: Sequence[tuple[Run, Path, Path]], path: Path) -> Non
             for start, stop in zip(labels.starts, labels.stops, strict=True):
                 axes.axvspan(start - 0.5, stop - 0.5, color="#c00000", alpha=0.18, linewidth=1)
             axes.axvspan(-0.5, first - 0.5, color="0.5", alpha=0.12, linewidth=0)
+        upper.set_title("grey: calibration, red: labelled, dots: alarms at .01", fontsize=8, loc="right", color="0.4")
         upper.set_xlim(-0.5, len(values) - 0.5)
         upper.tick_params(labelbottom=False)
         if weights.size:
