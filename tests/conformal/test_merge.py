@@ -227,6 +227,12 @@ def test_what_is_not_guaranteed_does_fail(name, kind, alpha):
     assert rate > bound
 
 
+@pytest.mark.parametrize("name", MERGES)
+def test_which_keep_equals(name):
+    equals = [MERGES[name](np.full(7, p)) for p in (0.003, 0.2, 0.6)]
+    assert np.allclose(equals, (0.003, 0.2, 0.6), rtol=1e-12) == MERGES[name].keeps_equals
+
+
 def test_by_name():
     p = [[0.1, 0.2, 0.6], [0.3, 0.4, 0.5]]
     assert merge_p_values(p, "median").tolist() == [0.2, 0.4]

@@ -264,7 +264,7 @@ class OracleDetector:
 
     def _draw_band(self):
         level = self.alarm_rate
-        single = self.features == 1 and (self.scored == 1 or self.merge == "median")
+        single = self.features == 1 and (self.scored == 1 or self.merge in ("median", "harmonic", "cauchy"))
         if single and self.second is not None and self.second.learned[0] >= self.sizes.believed:
             level = min(max(-float(self.second.quantile(self.alarm_rate)[0]), 1e-12), 1.0)
 

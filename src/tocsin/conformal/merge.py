@@ -34,6 +34,8 @@ class Merge:
     formula: str
     guarantee: Guarantee
     _merge: Callable[[Floats, Floats], Floats]
+    #: Whether p-values that are all the same are merged into that same one.
+    keeps_equals: bool = False
 
     def __call__(self, p: ArrayLike, axis: int = -1) -> Floats:
         """Merge `p` along `axis`."""
@@ -115,15 +117,15 @@ def _hommel(p: Floats, count: Floats) -> Floats:
 MERGES = {
     merge.name: merge
     for merge in (
-        Merge("median", "median(p)", Guarantee.NONE, _median),
+        Merge("median", "median(p)", Guarantee.NONE, _median, keeps_equals=True),
         Merge("twice-median", "2 median(p)", Guarantee.ANY_DEPENDENCE, lambda p, k: 2.0 * _median(p, k)),
         Merge("twice-mean", "2 mean(p)", Guarantee.ANY_DEPENDENCE, lambda p, k: 2.0 * _mean(p, k)),
         Merge("bonferroni", "k min(p)", Guarantee.ANY_DEPENDENCE, _bonferroni),
         Merge("tippett", "1 - (1 - min(p))^k", Guarantee.INDEPENDENCE, _tippett),
         Merge("fisher", "P(chi2 with 2k degrees of freedom > -2 sum(log p))", Guarantee.INDEPENDENCE, _fisher),
-        Merge("harmonic", "k / sum(1/p)", Guarantee.NONE, _harmonic),
+        Merge("harmonic", "k / sum(1/p)", Guarantee.NONE, _harmonic, keeps_equals=True),
         Merge("harmonic-bound", "e log(k) k / sum(1/p)", Guarantee.ANY_DEPENDENCE, _harmonic_bound),
-        Merge("cauchy", "P(Cauchy > mean(cot(pi p)))", Guarantee.ASYMPTOTIC, _cauchy),
+        Merge("cauchy", "P(Cauchy > mean(cot(pi p)))", Guarantee.ASYMPTOTIC, _cauchy, keeps_equals=True),
         Merge("hommel", "(1 + 1/2 + ... + 1/k) min over i of k p_(i) / i", Guarantee.ANY_DEPENDENCE, _hommel),
     )
 }

@@ -296,9 +296,9 @@ class Pipeline:
     def _draw_band(self, rows: Rows) -> None:
         """For each stream of these signals, find the largest score that does not alarm."""
         level = np.full(rows.size, self.settings.alarm_rate)
-        # Only a median tells where a single horizon has to be. Else, and with several features, which alarm together,
-        # each is judged by itself, at the alarm rate.
-        invertible = self.features == 1 and (self.scored_horizons == 1 or self.settings.merge == "median")
+        # Of a merge that keeps equals the threshold is one for each horizon too, where the horizons agree. Else, and
+        # with several features, which alarm together, each is judged by itself, at the alarm rate.
+        invertible = self.features == 1 and (self.scored_horizons == 1 or MERGES[self.settings.merge].keeps_equals)
         if self.recalibration is not None and invertible:
             known = self.recalibration.learned[rows] >= self.settings.sizes.believed
             threshold = -self.recalibration.quantile(self.settings.alarm_rate, rows[known])
