@@ -34,10 +34,11 @@ import typer
 
 from tocsin.cli.application import Exit, console, say, whole_number
 from tocsin.cli.options import forecaster_options_of
+from tocsin.evaluation.bench.files import dataset_of
 from tocsin.forecasting.forecaster import Floats, Forecast
 from training.judging.comparison import COVERAGE, ERRORS, HORIZONS, compare, error_growth, means, rows_by_data_set
 from training.judging.contamination import CONTAMINATIONS, LEAST_CONTEXT
-from training.judging.every_origin import HORIZON, REFERENCES, Column, data_set_of, mean_errors, origins_of
+from training.judging.every_origin import HORIZON, REFERENCES, Column, mean_errors, origins_of
 from training.judging.folders import read_folder, read_series, read_tsb_file
 from training.judging.forecasts import forecasts_of
 from training.judging.peers import PEERS, SEASONAL_NAIVE, check_kept, peer_forecasts
@@ -161,11 +162,11 @@ def judge_every_origin(
 ) -> str:
     """Print the errors at every origin; returns the line for scripts."""
     by_file = mean_errors(series, recipe, contexts, every, jobs)
-    files = Counter(data_set_of(file) for file in series)
+    files = Counter(dataset_of(file.stem) for file in series)
     columns: list[Column] = [*contexts, *REFERENCES]
     errors = {}
     for data_set, _ in files.most_common():
-        members = [file for file in series if data_set_of(file) == data_set]
+        members = [file for file in series if dataset_of(file.stem) == data_set]
         errors[data_set] = {column: float(np.mean([by_file[file, column] for file in members])) for column in columns}
     origins = sum(origins_of(values.size, every).size for values in series.values())
     which = "all origins" if every == 1 else f"only 1 in {every} origins"

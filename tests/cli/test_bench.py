@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from tests.cli.calling import invoke, run_process, words
-from tests.evaluation.bench.making import LENGTH, name_of, noise, write_all_normal, write_file, write_text
+from tests.evaluation.bench.making import LENGTH, make_folder, name_of, noise, write_all_normal, write_file, write_text
 from tocsin.evaluation.bench import ablation
 from tocsin.evaluation.bench.baselines import BASELINES
 from tocsin.evaluation.bench.methods import METHODS
@@ -18,12 +18,7 @@ ONE_METHOD = [*QUICK, "--method", "conformal", "--horizons", "2"]
 
 @pytest.fixture
 def folder(tmp_path):
-    folder = tmp_path / "files"
-    folder.mkdir()
-    write_file(folder, name_of(1), noise(seed=1))
-    write_file(folder, name_of(2), noise(seed=2))
-    write_file(folder, name_of(3, "MANY"), noise(features=2))
-    return folder
+    return make_folder(tmp_path / "files")
 
 
 @pytest.fixture
@@ -154,7 +149,11 @@ def test_scores_from_elsewhere(folder, out, tmp_path):
     ],
 )
 def test_what_cannot_be_asked_for(folder, out, arguments, expected):
-    result = run(folder, out, *arguments)
+    refused(run(folder, out, *arguments), expected, out)
+
+
+def refused(result, expected, out):
+    """As a mistake of the user, who is told these words, and before anything was written."""
     assert result.exit_code == 2
     for word in expected:
         assert word in words(result)
@@ -263,11 +262,7 @@ def test_ablate_where_nothing_can_be_read(tmp_path, out):
     ],
 )
 def test_what_cannot_be_ablated(folder, out, arguments, expected):
-    result = ablate(folder, out, *arguments)
-    assert result.exit_code == 2
-    for word in expected:
-        assert word in words(result)
-    assert not out.exists()
+    refused(ablate(folder, out, *arguments), expected, out)
 
 
 def test_help_names_the_commands():

@@ -26,16 +26,6 @@ Column = int | str
 """A length of the context, or the name of a reference."""
 
 
-def data_set_of(file: Path) -> str:
-    """The data set that a file belongs to: the second word of its name.
-
-    >>> data_set_of(Path("001_NAB_id_1_Facility_tr_1007_1st_2014.csv"))
-    'NAB'
-    """
-    words = file.stem.split("_")
-    return words[1] if len(words) > 1 else words[0]
-
-
 def origins_of(length: int, every: int) -> Origins:
     """Every origin (its forecast begins there), or every so many, that has 52 values before it and 15 from it on."""
     return np.arange(FIRST_ORIGIN, length - HORIZON + 1, every)

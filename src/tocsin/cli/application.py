@@ -3,7 +3,7 @@
 import importlib.util
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,6 +60,14 @@ def whole_number(least: int, most: int = 10**9) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def refuse_unknown(option: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names that are not among those known, which it says."""
+    accepted = list(known)
+    for name in given:
+        if name not in accepted:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(accepted)}.", param_hint=option)
 
 
 def console() -> Console:

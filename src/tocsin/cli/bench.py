@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,16 @@ import numpy as np
 import typer
 
 from tocsin import __version__
-from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, say, whole_number
+from tocsin.cli.application import (
+    Exit,
+    app,
+    console,
+    progress,
+    refuse_unknown,
+    require_matplotlib,
+    say,
+    whole_number,
+)
 from tocsin.cli.options import forecaster_options_of
 from tocsin.evaluation.bench import ablation
 from tocsin.evaluation.bench.baselines import BASELINES, BaselineError, BaselineWorker
@@ -93,7 +102,7 @@ def run(
 ) -> None:
     """Judge every file with every method and keep what comes of it; an interrupted run goes on where it was."""
     chosen = list(method or METHODS)
-    _refuse_unknown("--method", chosen, [*METHODS, *BASELINES])
+    refuse_unknown("--method", chosen, [*METHODS, *BASELINES])
     baselines = tuple(name for name in BASELINES if name in chosen)
     if baselines:
         _check_baselines(baselines, tsb_ad)
@@ -153,7 +162,7 @@ def ablate(
     plot: Plot = True,
 ) -> None:
     """Change the settings of W1-ACAS one after the other, and show what each is worth."""
-    _refuse_unknown("--setting", setting or [], ablation.SETTINGS)
+    refuse_unknown("--setting", setting or [], ablation.SETTINGS)
     settings = [name for name in ablation.SETTINGS if not setting or name in setting]
     if plot:
         require_matplotlib("--plot")
@@ -225,18 +234,11 @@ def _found(make: Callable[[], Any], option: str) -> Any:
         raise typer.BadParameter(f"{error}.", param_hint=option) from error
 
 
-def _refuse_unknown(option: str, given: Iterable[str], known: Iterable[str]) -> None:
-    accepted = list(known)
-    for name in given:
-        if name not in accepted:
-            raise typer.BadParameter(f"{name!r} is not one of {', '.join(accepted)}.", param_hint=option)
-
-
 def _forecasters(given: Sequence[str] | None) -> tuple[ForecasterChoice, ...]:
     choices = []
     for text in given or DEFAULT_FORECASTERS:
         name, _, options = text.partition(":")
-        _refuse_unknown("--forecaster", [name], available_forecasters())
+        refuse_unknown("--forecaster", [name], available_forecasters())
         choice = ForecasterChoice(name, forecaster_options_of([part for part in options.split(",") if part]))
         try:
             make_forecaster(choice.name, choice.options)

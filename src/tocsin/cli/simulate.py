@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from tocsin.cli.application import app, console, progress, require_matplotlib, whole_number
+from tocsin.cli.application import app, console, progress, refuse_unknown, require_matplotlib, whole_number
 from tocsin.evaluation import METHODS, SCENARIOS, simulation, simulation_report
 
 T = TypeVar("T")
@@ -17,9 +17,7 @@ SIZE = "--realisations, --length"
 
 def _chosen(option: str, names: list[str] | None, known: Mapping[str, T]) -> list[T]:
     """The named things, each once, in the order of `known`; all of them if none is named."""
-    for name in names or []:
-        if name not in known:
-            raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}.", param_hint=option)
+    refuse_unknown(option, names or [], known)
     return [value for name, value in known.items() if not names or name in names]
 
 

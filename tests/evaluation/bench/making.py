@@ -36,6 +36,15 @@ def write_file(folder, name=None, values=None, labels=None):
     return write_text(folder, "\n".join(map(",".join, [header, *rows])) + "\n", name)
 
 
+def make_folder(path):
+    """Two files with one feature and one with two, of another data set."""
+    path.mkdir()
+    write_file(path, name_of(1), noise(seed=1))
+    write_file(path, name_of(2), noise(seed=2))
+    write_file(path, name_of(3, "MANY"), noise(features=2))
+    return path
+
+
 def write_text(folder, text, name=None):
     """Write a file with these words in it, and nothing else."""
     path = folder / f"{name or name_of()}.csv"

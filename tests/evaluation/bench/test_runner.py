@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.evaluation.bench.making import FAULT, LENGTH, name_of, noise, write_all_normal, write_file, write_text
+from tests.evaluation.bench.making import FAULT, LENGTH, make_folder, name_of, write_all_normal, write_file, write_text
 from tocsin.evaluation.bench import runner
 from tocsin.evaluation.bench.files import read_file
 from tocsin.evaluation.bench.material import ForecasterChoice, make_material
@@ -44,12 +44,8 @@ RAISING = Method("raising", "never works", _raising, {})
 @pytest.fixture
 def folder(tmp_path):
     """Two good files, one all normal, one with two features and one that nobody can read."""
-    folder = tmp_path / "files"
-    folder.mkdir()
-    write_file(folder, name_of(1), noise(seed=1))
-    write_file(folder, name_of(2), noise(seed=2))
-    write_all_normal(folder, name_of(3))
-    write_file(folder, name_of(4, "MANY"), noise(features=2))
+    folder = make_folder(tmp_path / "files")
+    write_all_normal(folder, name_of(4))
     write_text(folder, "a,Label\n1,0\nx,1\n", name_of(5))
     return folder
 
@@ -74,20 +70,20 @@ def test_a_row_for_everything(folder, results):
     told = []
     runs = run_all(folder, PLAN, results, progress=told.append)
     single = {
-        (name_of(number), "last-value", method) for number in (1, 2, 3, 5) for method in ("conformal", "gaussian")
+        (name_of(number), "last-value", method) for number in (1, 2, 4, 5) for method in ("conformal", "gaussian")
     }
     merged = {f"{method}-{merge}" for method in ("conformal", "gaussian") for merge in ("fisher", "harmonic")}
-    assert runs.keys() == single | {(name_of(4, "MANY"), "last-value", method) for method in merged}
+    assert runs.keys() == single | {(name_of(3, "MANY"), "last-value", method) for method in merged}
     assert sorted(told) == sorted(path.stem for path in folder.glob("*.csv"))
     assert {run.file for run in runs.values() if run.status != "ok"} == {name_of(5)}
     unreadable = runs[name_of(5), "last-value", "gaussian"]
     assert (unreadable.status, unreadable.dataset) == ("skipped", "TINY")
     assert unreadable.problem.startswith("line 3 must hold numbers")
-    normal = runs[name_of(3), "last-value", "conformal"]
+    normal = runs[name_of(4), "last-value", "conformal"]
     assert normal.problem.startswith("nothing is labelled an anomaly")
     assert np.isnan(normal.metrics["auc_pr"])
     assert 0 <= normal.metrics["false_positive_rate"] <= 1
-    many = runs[name_of(4, "MANY"), "last-value", "gaussian-fisher"]
+    many = runs[name_of(3, "MANY"), "last-value", "gaussian-fisher"]
     assert (many.dataset, many.features, many.observations) == ("MANY", 2, LENGTH)
     assert {errors.file for errors in results.forecasts()} == {path.stem for path in folder.glob("*.csv")} - {
         name_of(5)
@@ -145,7 +141,7 @@ def test_an_interrupted_run_goes_on(folder, results, monkeypatch):
         runner, "make_material", lambda file, *more: forecast.append(file.name) or make_material(file, *more)
     )
     runs = run_all(folder, PLAN, results)
-    assert sorted(forecast) == sorted({name_of(1), name_of(2), name_of(3), name_of(4, "MANY")} - {kept[0].file})
+    assert sorted(forecast) == sorted({name_of(1), name_of(2), name_of(4), name_of(3, "MANY")} - {kept[0].file})
     assert len(runs) == 12
     # Not even their times are others.
     assert all(repr(runs[run.key]) == repr(run) for run in kept)
@@ -295,6 +291,6 @@ def test_baselines(folder, results, monkeypatch):
     failed = runs[name_of(1), "", "cnn"]
     assert (failed.status, failed.problem) == ("failed", "RuntimeError: no luck")
     # One that takes a single feature is not even asked.
-    assert runs[name_of(4, "MANY"), "", "poly"].problem == "it takes signals of one feature only"
+    assert runs[name_of(3, "MANY"), "", "poly"].problem == "it takes signals of one feature only"
     assert ("poly", (LENGTH, 2), 100, 7.0) not in worker.asked
     assert ("cnn", (LENGTH, 2), 100, 7.0) in worker.asked

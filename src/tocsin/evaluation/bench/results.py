@@ -3,8 +3,7 @@
 import json
 import math
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -112,14 +111,9 @@ class Results:
     def __exit__(self, *unused: object) -> None:
         self._connection.close()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._connection:
-            yield
-
     def describe(self, about: Mapping[str, str]) -> None:
         """Note facts about the whole run, such as versions and the machine."""
-        with self._transaction():
+        with self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
 
     def about(self) -> dict[str, str]:
@@ -128,7 +122,7 @@ class Results:
 
     def add(self, runs: Sequence[Run], forecasts: Sequence[ForecastErrors] = ()) -> None:
         """Add results, all of them or none; what was there under the same key is replaced."""
-        with self._transaction():
+        with self._connection:
             for run in runs:
                 row = asdict(run)
                 for name in ("settings", "metrics", "false_positive_rates"):
