@@ -74,6 +74,29 @@ def test_what_is_there_is_not_run_again(folder, out):
     ]
 
 
+def test_a_folder_that_was_moved_goes_on(folder, out, tmp_path):
+    assert run(folder, out, *ONE_METHOD).exit_code == 0
+    before = runs_in(out)
+    folder.rename(tmp_path / "moved")
+    assert run(tmp_path / "moved", out, *ONE_METHOD).exit_code == 0
+    assert list(map(repr, runs_in(out))) == list(map(repr, before))  # their times too
+
+
+@pytest.mark.parametrize("method", ["conformal", "gaussian"])
+def test_other_files_of_the_same_name_need_another_folder(folder, out, tmp_path, method):
+    assert run(folder, out, *ONE_METHOD).exit_code == 0
+    before = (out / FILE_NAME).read_bytes()
+    (tmp_path / "other").mkdir()
+    write_file(tmp_path / "other", name_of(2), noise(seed=7))
+    result = run(tmp_path / "other", out, *QUICK, "--method", method, "--horizons", 2)
+    assert result.exit_code == 2
+    told = "".join(words(result).split())  # a path may be broken over lines
+    for word in ("--out", name_of(2), folder / f"{name_of(2)}.csv", tmp_path / "other", "take another folder"):
+        assert "".join(str(word).split()) in told
+    assert (out / FILE_NAME).read_bytes() == before
+    assert run(tmp_path / "other", tmp_path / "second", *ONE_METHOD).exit_code == 0
+
+
 def test_several_processes_and_a_forecaster_with_options(folder, out):
     more = ["--forecaster", "seasonal-naive:period=12,search=400", "--method", "conformal", "--jobs", "2"]
     result = run_process("bench", "run", folder, "--out", out, "--dataset", "TINY", *more)
@@ -109,7 +132,8 @@ def test_nothing_went_well(tmp_path, out):
     # What went well with another method is not what was asked for now.
     write_file(tmp_path, name_of(1))
     assert run(tmp_path, out, *ONE_METHOD).exit_code == 0
-    write_text(tmp_path, "", name_of(1))
+    (tmp_path / f"{name_of(1)}.csv").unlink()
+    (tmp_path / f"{name_of(1)}.csv").symlink_to(tmp_path / "gone")
     assert run(tmp_path, out, *QUICK, "--method", "gaussian", "--horizons", 2).exit_code == 1
 
 
@@ -120,14 +144,40 @@ def test_files_too_short_to_be_judged_can_be_reported(tmp_path, out):
     assert result.exit_code == 0, result.output
 
 
-def test_scores_from_elsewhere(folder, out, tmp_path):
+@pytest.fixture
+def scores(tmp_path):
+    """What asks for scores from elsewhere, for two files."""
     scores = tmp_path / "scores"
     scores.mkdir()
     for number in (1, 2):
         (scores / f"{name_of(number)}.csv").write_text("score\n" + "".join(f"{i}\n" for i in range(LENGTH)))
-    result = run(folder, out, *ONE_METHOD, "--dataset", "TINY", "--scores", f"mine={scores}")
+    return ["--dataset", "TINY", "--jobs", "1", "--scores", f"mine={scores}"]
+
+
+@pytest.mark.parametrize(
+    ("more", "methods"),
+    [
+        ([], set()),
+        (["--method", "conformal", "--forecaster", "last-value"], {"conformal"}),
+        (["--forecaster", "last-value"], set(METHODS)),
+    ],
+)
+def test_scores_from_elsewhere(folder, out, scores, more, methods):
+    result = run(folder, out, *scores, *more)
     assert result.exit_code == 0, result.output
-    assert [row.method for row in runs_in(out)] == ["csv-mine", "conformal"] * 2
+    found = runs_in(out)
+    assert {row.method for row in found} == {"csv-mine", *methods}
+    assert {row.file for row in found} == {name_of(1), name_of(2)}
+    assert {row.status for row in found} == {"ok"}
+
+
+def test_scores_alone_go_with_any_horizons(folder, out, scores):
+    assert run(folder, out, *scores).exit_code == 0
+    assert run(folder, out, *ONE_METHOD, "--dataset", "TINY").exit_code == 0  # 2 horizons, not those of no forecast
+    assert run(folder, out, *(text.replace("mine=", "yours=") for text in scores)).exit_code == 0
+    with Results.existing(out) as results:
+        assert results.about()["horizons"] == "2"
+        assert {run.method for run in results.runs()} == {"csv-mine", "csv-yours", "conformal"}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +187,7 @@ def test_scores_from_elsewhere(folder, out, tmp_path):
         (["--dataset", "MOON"], ["--dataset", "MANY, TINY", "got MOON"]),
         (["--forecaster", "oracle"], ["--forecaster", "'oracle'", *available_forecasters()]),
         (["--forecaster", "last-value:depth=3"], ["--forecaster", "'last-value:depth=3'", "depth"]),
-        (["--forecaster", "seasonal-naive:period"], ["'period' is not NAME=VALUE"]),
+        (["--forecaster", "seasonal-naive:period"], ["for --forecaster:", "naive:period': 'period' is not NAME=VALUE"]),
         (["--forecaster", "seasonal-naive:period=-1"], ["--forecaster", "period", "got -1"]),
         (["--scores", "mine"], ["--scores", "'mine'", "NAME=FOLDER"]),
         (["--scores", "mine=nowhere"], ["--scores", "'mine=nowhere'", "NAME=FOLDER"]),
@@ -258,6 +308,7 @@ def test_ablate_where_nothing_can_be_read(tmp_path, out):
     [
         (["--setting", "colour"], ["--setting", "'colour'", *ablation.SETTINGS]),
         (["--forecaster", "oracle"], ["--forecaster", "'oracle'", "last-value"]),
+        (["--forecaster", "seasonal-naive:period"], ["for --forecaster:", "'period' is not NAME=VALUE"]),
         (["--dataset", "MOON"], ["MANY, TINY", "got MOON"]),
     ],
 )

@@ -32,6 +32,7 @@ from tocsin.evaluation.bench.report.formats import csv_text
 from tocsin.evaluation.bench.report.summaries import grouped
 from tocsin.evaluation.bench.results import Results, Run
 from tocsin.evaluation.bench.runner import Plan, run_benchmark
+from tocsin.evaluation.bench.sources import refuse_other_files
 from tocsin.forecasting import available_forecasters, make_forecaster
 
 bench = typer.Typer(
@@ -75,8 +76,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"A method to run; repeatable. Default: {', '.join(METHODS)}. Given by name and with --tsb-ad "
-            f"also: {', '.join(BASELINES)}.",
+            help=f"A method to run; repeatable. Default: {', '.join(METHODS)}; none if there are --scores and no "
+            f"--forecaster. Given by name and with --tsb-ad also: {', '.join(BASELINES)}.",
         ),
     ] = None,
     forecaster: Forecasters = None,
@@ -101,7 +102,8 @@ def run(
     jobs: Jobs = None,
 ) -> None:
     """Judge every file with every method and keep what comes of it; an interrupted run goes on where it was."""
-    chosen = list(method or METHODS)
+    # Who brings scores and asks for nothing else wants to see these.
+    chosen = method or ([] if scores and not forecaster else list(METHODS))
     refuse_unknown("--method", chosen, [*METHODS, *BASELINES])
     baselines = tuple(name for name in BASELINES if name in chosen)
     if baselines:
@@ -182,6 +184,7 @@ def _benchmark(
     """Run a plan, and give all its runs that there are now, earlier ones included."""
     paths = _found(lambda: find_files(folder, datasets, limit), "DIR, --dataset")
     with _found(lambda: Results(out), "--out") as results:
+        _found(lambda: refuse_other_files(paths, results), "--out")
         _describe(results, plan)
         with progress() as bar:
             task = bar.add_task("benchmark", total=len(paths))
@@ -198,15 +201,17 @@ def _benchmark(
 
 def _describe(results: Results, plan: Plan) -> None:
     """Note what the results are of, and refuse to add to those of another kind."""
+    # Only methods on forecasts know of horizons: baselines and scores go with any.
+    horizons = {"horizons": str(plan.horizons)} if plan.methods else {}
     known = results.about()
-    if known.get("horizons", str(plan.horizons)) != str(plan.horizons):
+    if horizons and known.get("horizons", str(plan.horizons)) != str(plan.horizons):
         raise typer.BadParameter(
             f"{results.folder} holds results for {known['horizons']} horizons, not {plan.horizons}: take another.",
             param_hint="--out",
         )
     results.describe(
         {
-            "horizons": str(plan.horizons),
+            **horizons,
             "tocsin": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
@@ -239,10 +244,11 @@ def _forecasters(given: Sequence[str] | None) -> tuple[ForecasterChoice, ...]:
     for text in given or DEFAULT_FORECASTERS:
         name, _, options = text.partition(":")
         refuse_unknown("--forecaster", [name], available_forecasters())
-        choice = ForecasterChoice(name, forecaster_options_of([part for part in options.split(",") if part]))
         try:
+            # Here the options of a forecaster are part of --forecaster, which is what a mistake in them must name.
+            choice = ForecasterChoice(name, forecaster_options_of([part for part in options.split(",") if part]))
             make_forecaster(choice.name, choice.options)
-        except (ImportError, OSError, TypeError, ValueError) as error:
+        except (ImportError, OSError, TypeError, ValueError, typer.BadParameter) as error:
             raise typer.BadParameter(f"{text!r}: {error}", param_hint="--forecaster") from error
         choices.append(choice)
     return tuple(choices)

@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS forecasts (
     file TEXT, dataset TEXT, forecaster TEXT, features INTEGER, observations INTEGER, mae REAL, rmse REAL, seconds REAL,
     PRIMARY KEY (file, forecaster)
 );
+CREATE TABLE IF NOT EXISTS sources (file TEXT PRIMARY KEY, path TEXT, size INTEGER, sha256 TEXT);
 """
 
 
@@ -71,6 +72,21 @@ class ForecastErrors:
     mae: float
     rmse: float
     seconds: float
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that results are of: where it was when it was judged, and what tells its content from any other."""
+
+    file: str
+    path: str
+    size: int
+    sha256: str
+
+    @property
+    def content(self) -> tuple[int, str]:
+        """What is the same wherever the file lies."""
+        return self.size, self.sha256
 
 
 class Results:
@@ -120,8 +136,11 @@ class Results:
         """The facts noted."""
         return dict(self._connection.execute("SELECT name, value FROM about"))
 
-    def add(self, runs: Sequence[Run], forecasts: Sequence[ForecastErrors] = ()) -> None:
-        """Add results, all of them or none; what was there under the same key is replaced."""
+    def add(self, runs: Sequence[Run], forecasts: Sequence[ForecastErrors] = (), source: Source | None = None) -> None:
+        """Add results, all of them or none; what was there under the same key is replaced.
+
+        `source` is noted once a run of it went well: a file that gave nothing may still be mended.
+        """
         with self._connection:
             for run in runs:
                 row = asdict(run)
@@ -130,6 +149,8 @@ class Results:
                 self._insert("runs", row)
             for errors in forecasts:
                 self._insert("forecasts", asdict(errors))
+            if source is not None and any(run.status == "ok" for run in runs):
+                self._insert("sources", asdict(source))
 
     def _insert(self, table: str, row: Mapping[str, Any]) -> None:
         names, places = ", ".join(row), ", ".join("?" * len(row))
@@ -164,6 +185,12 @@ class Results:
         # SQLite keeps a NaN as NULL.
         numbers: list[list[Any]] = [[math.nan if value is None else value for value in row] for row in rows]
         return [ForecastErrors(*row) for row in numbers]
+
+    def sources(self) -> dict[str, Source]:
+        """The files that runs went well on, by name; those of results older than this note are missing."""
+        names = ", ".join(Source.__dataclass_fields__)
+        rows = self._connection.execute(f"SELECT {names} FROM sources")  # noqa: S608
+        return {row[0]: Source(*row) for row in rows}
 
     def trace_of(self, file: str, forecaster: str, method: str) -> Path:
         """`trace_path` of this folder."""

@@ -18,7 +18,8 @@ from tocsin.evaluation.bench.files import LabelledFile, UnusableFileError, datas
 from tocsin.evaluation.bench.material import ForecasterChoice, make_material
 from tocsin.evaluation.bench.methods import Judgement, Method
 from tocsin.evaluation.bench.outside import column_of, read_scores
-from tocsin.evaluation.bench.results import Floats, ForecastErrors, Results, Run, signal_path, trace_path
+from tocsin.evaluation.bench.results import Floats, ForecastErrors, Results, Run, Source, signal_path, trace_path
+from tocsin.evaluation.bench.sources import source_of
 from tocsin.evaluation.metrics import MIN_MAX_THRESHOLDS, THRESHOLDS, evaluate, false_positive_rate, find_window
 
 Key = tuple[str, str, str]
@@ -60,10 +61,11 @@ def variants(method: Method, several_features: bool) -> list[Method]:
 
 @dataclass(frozen=True)
 class FileOutcome:
-    """What came of one file."""
+    """What came of one file, if it could be used."""
 
     runs: list[Run]
     forecasts: list[ForecastErrors]
+    source: Source | None = None
 
 
 def run_benchmark(
@@ -78,7 +80,7 @@ def run_benchmark(
     # The largest first, so that none is left to a single core in the end.
     todo = sorted(paths, key=lambda path: path.stat().st_size if path.exists() else 0, reverse=True)
     for path, outcome in _outcomes(todo, plan, finished, results.folder, jobs):
-        results.add(outcome.runs, outcome.forecasts)
+        results.add(outcome.runs, outcome.forecasts, outcome.source)
         if progress is not None:
             progress(path.stem)
 
@@ -131,8 +133,8 @@ def _undone(path: Path, plan: Plan, finished: frozenset[Key], status: str, probl
 def judge_file(path: Path, plan: Plan, finished: frozenset[Key], folder: Path) -> FileOutcome:
     """Run on one file what is not finished; p-values are written to the folder, for pictures."""
     try:
-        file = read_file(path)
-    except UnusableFileError as error:
+        file, source = read_file(path), source_of(path)
+    except (UnusableFileError, OSError) as error:
         return FileOutcome(_undone(path, plan, finished, "skipped", str(error)), [])
     todo = {key for key in plan.keys(file.name, file.values.shape[1] > 1) if key not in finished}
     judged = _Judged(file, folder)
@@ -144,7 +146,7 @@ def judge_file(path: Path, plan: Plan, finished: frozenset[Key], folder: Path) -
     for name, scores in plan.outside:
         if (file.name, "", OUTSIDE + name) in todo:
             judged.by_outside(OUTSIDE + name, scores)
-    return FileOutcome(judged.runs, judged.forecasts)
+    return FileOutcome(judged.runs, judged.forecasts, source)
 
 
 class _Judged:
@@ -155,6 +157,7 @@ class _Judged:
         self.runs: list[Run] = []
         self.forecasts: list[ForecastErrors] = []
         self._window: int | None = None
+        self._signal_kept = False
 
     def by_forecasts(self, plan: Plan, choice: ForecasterChoice, todo: set[Key]) -> None:
         """All methods on one forecaster, which forecasts once."""
@@ -242,9 +245,11 @@ class _Judged:
         return self._run(forecaster, method, status="failed", problem=f"{type(error).__name__}: {error}")
 
     def _trace(self, forecaster: str, method: str, judgement: Judgement) -> None:
-        file, signal = self.file, signal_path(self.folder, self.file.name)
-        if not signal.exists():
+        file = self.file
+        if not self._signal_kept:  # what lies there may be another file's, of a run that was interrupted
+            signal = signal_path(self.folder, file.name)
             _save(signal, values=file.values, labels=file.labels, first_evaluated=np.array(file.calibration))
+            self._signal_kept = True
         weights = {} if judgement.weights is None else {"weights": judgement.weights}
         _save(trace_path(self.folder, file.name, forecaster, method), p=judgement.p, **weights)
 

@@ -57,9 +57,9 @@ def _heatmaps(groups: Sequence[Group], name: str, folder: Path) -> Picture:
     datasets = list(dict.fromkeys(group.dataset for group in groups))
     methods = [(summary.forecaster, summary.method) for summary in summaries_of(groups)]
     columns = 3
-    width = 0.62 * len(datasets) + 0.5
+    width = 0.62 * len(datasets) + 1.2  # with the scale of its colours
     figure = Figure(figsize=(max(columns * width + 2.6, 8), 2 * (0.3 * len(methods) + 1.4) + 0.3), layout="constrained")
-    panels = figure.subplots(2, columns, sharex=True, sharey=True)
+    panels = figure.subplots(2, columns, sharex=True, sharey=True, gridspec_kw={"wspace": 0.04})
     for axes, measure in zip(panels.flat, MAIN, strict=True):
         means = np.full((len(methods), len(datasets)), np.nan)
         for group in groups:
@@ -71,7 +71,7 @@ def _heatmaps(groups: Sequence[Group], name: str, folder: Path) -> Picture:
         axes.set_yticks(range(len(down)), down, fontsize=8)
     path = folder / f"heatmaps-{name}.png"
     figure.savefig(path, dpi=DOTS)
-    note = "Means over the files of a data set. The brighter, the better, within a panel; arrows say which way that is."
+    note = "Means over the files of a data set. The brighter, the better, within a panel: each has a scale of its own."
     return Picture(f"Metrics by data set and method: {name}", note, path)
 
 
@@ -81,6 +81,10 @@ def _heatmap(axes: Any, means: Any, measure: Measure) -> None:
     gain = measure.better > 0
     shades = colormaps["viridis" if gain else "viridis_r"].with_extremes(bad="0.92")
     image = axes.imshow(np.ma.masked_invalid(means), cmap=shades, aspect="auto")
+    if np.isfinite(means).any():
+        scale = axes.figure.colorbar(image, ax=axes, aspect=30, pad=0.02)
+        scale.set_label(f"{measure.heading} ({'more' if gain else 'less'} is better)", fontsize=7)
+        scale.ax.tick_params(labelsize=7)
     for (row, column), mean in np.ndenumerate(means):
         if np.isfinite(mean):
             bright = np.dot(image.to_rgba(mean)[:3], _BRIGHTNESS) > 0.5
