@@ -100,7 +100,7 @@ def test_another_setting_than_the_state_has_is_refused(tmp_path):
     before = state.read_bytes()
     result = invoke("watch", *SETTINGS, "--merge", "cauchy", "--state", state, stdin="3\n")
     assert result.exit_code == 2
-    assert "merge='median'" in words(result)
+    assert "merge='harmonic'" in words(result)
     assert state.read_bytes() == before
 
 

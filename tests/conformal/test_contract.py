@@ -134,6 +134,94 @@ def test_copies_are_whole_and_independent(make, duplicate):
     same_state(scorer, expected)
 
 
+@every_unsmoothed_scorer
+@pytest.mark.parametrize("at", [0, 1, 13, 97, 333])
+def test_streams_taken_out_continue_exactly(make, at):
+    scores = hard_scores()
+    scorer = make()
+    scorer.run(scores[:at])
+    chosen = [2, 0]
+    some = type(scorer).from_state(scorer.state(chosen))
+    assert some.streams == 2
+    expected = scorer.run(scores[at:])
+    np.testing.assert_array_equal(some.run(scores[at:, chosen]), expected[:, chosen])
+    for name, array in some.state().items():
+        np.testing.assert_array_equal(array, scorer.state(chosen)[name], err_msg=name)
+
+
+@every_scorer
+def test_the_state_of_some_streams_holds_no_others(make):
+    many, few = make(40), make(2)
+    few.run(plain_scores(streams=2))
+    many.run(plain_scores(streams=40))
+    sizes = {name: (array.shape, array.dtype.kind) for name, array in many.state([3, 39]).items()}
+    assert sizes == {name: (array.shape, array.dtype.kind) for name, array in few.state().items()}
+    assert all(array.base is None or array.base.nbytes <= few.nbytes for array in many.state([3, 39]).values())
+
+
+@every_unsmoothed_scorer
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (0, 50), (50, 0), (333, 7), (7, 333), (100, 250)])
+def test_adopted_streams_continue_exactly_and_disturb_nobody(make, before, after):
+    """Streams that have learned anything go into a busy scorer; the other goes on by itself."""
+    scorer, undisturbed, other = make(5), make(5), make(2)
+    for one in (scorer, undisturbed):
+        one.run(hard_scores(1, streams=5)[:before])
+    other.run(hard_scores(2, streams=2)[:after])
+    scorer.adopt([3, 1], other)
+    scores = hard_scores(3, streams=5)
+    p, expected, alone = scorer.run(scores), undisturbed.run(scores), other.run(scores[:, [3, 1]])
+    np.testing.assert_array_equal(p[:, [3, 1]], alone)
+    np.testing.assert_array_equal(p[:, [0, 2, 4]], expected[:, [0, 2, 4]])
+    for one, streams in ((other, [0, 1]), (undisturbed, [0, 2, 4])):
+        mine = scorer.state([3, 1] if one is other else streams)
+        for name, array in one.state(streams).items():
+            np.testing.assert_array_equal(array, mine[name], err_msg=name)
+    np.testing.assert_array_equal(scorer.quantile(0.2, [3, 1]), other.quantile(0.2))
+
+
+@every_scorer
+def test_an_adopted_stream_has_learned_the_same(make):
+    """Smoothed or not; to adopt a fresh stream is to begin again."""
+    scorer, other = make(), make(1)
+    scorer.run(hard_scores())
+    other.run(hard_scores(1)[:, :1])
+    scorer.adopt([1], other)
+    scores = plain_scores(2)
+    scorer.run(scores)
+    other.run(scores[:, 1])
+    for name, array in other.state().items():
+        np.testing.assert_array_equal(scorer.state([1])[name], array, err_msg=name)
+    scorer.adopt([1], make(1))
+    assert scorer.learned[1] == 0
+    assert scorer.effective_size[1] == 0
+
+
+@every_scorer
+def test_a_scorer_adopts_only_its_like(make):
+    scorer, untouched = make(), make()
+    for one in (scorer, untouched):
+        one.run(plain_scores())
+    kind = type(scorer).__name__
+    for other in (SlidingWindow(1, window=19), SplitConformal(1, calibration=24), GaussianTail(1, calibration=24)):
+        if type(other) is type(scorer):
+            message = r"(window=19|calibration=24) instead of 2[05]"
+        else:
+            message = f"scorer='{type(other).__name__}' instead of '{kind}'"
+        with pytest.raises(ValueError, match=f"^other must be made like this scorer, got {message}"):
+            scorer.adopt([0], other)
+    for streams in ([0], [0, 0], [0, 1, 2], []):
+        with pytest.raises(ValueError, match=r"^streams must be 2 different indices, one for each of other's, got \["):
+            scorer.adopt(streams, make(2))
+    for streams in ([0, STREAMS], [-1, 0]):
+        with pytest.raises(ValueError, match=r"^streams must be indices from 0 to 2, got \["):
+            scorer.adopt(streams, make(2))
+    with pytest.raises(ValueError, match=r"^streams must be one index or more, got \[\]"):
+        scorer.state([])
+    with pytest.raises(TypeError, match="streams must be a sequence of indices"):
+        scorer.state(1)
+    same_state(scorer, untouched)
+
+
 @every_scorer
 def test_memory_is_bounded(make):
     scorer = make()

@@ -24,6 +24,20 @@ def middle(values):
     return low if low == high else low / 2 + high / 2
 
 
+def harmonic_edge(ends, fades):
+    """Where the mean of exp((value - end) / fade) is 1, by bisection; fades are never shorter than a billionth."""
+    pairs = [(end, fade) for end, fade in zip(ends, fades, strict=True) if math.isfinite(end)]
+    if not pairs:
+        return middle(ends)
+    shortest = 1e-9 * max(abs(end) for end, _ in pairs) + 1e-300
+    low, high = min(end for end, _ in pairs), max(end for end, _ in pairs)
+    for _ in range(100):
+        at = low / 2 + high / 2
+        parts = [math.exp(min((at - end) / max(fade, shortest), 700.0)) for end, fade in pairs]
+        low, high = (low, at) if sum(parts) >= len(parts) else (at, high)
+    return high
+
+
 def merged_by(name, values):
     """The merge of several p-values; one is its own."""
     return float(MERGES[name](values)) if len(values) > 1 else values[0]
@@ -68,7 +82,7 @@ class OracleDetector:
         nonconformity="absolute",
         scaled=False,
         light=False,
-        merge="median",
+        merge="harmonic",
         merge_features="fisher",
         recalibrate=True,
         learn="absorb",
@@ -103,7 +117,7 @@ class OracleDetector:
         self.second = SlidingWindow(window=self.sizes.recalibration, dtype="float64") if recalibrate else None
         self.history = [[] for _ in range(features)]  # what the forecaster is shown
         self.issued = []  # after each observation: for each feature its age, medians and spreads
-        self.quantiles = None
+        self.quantiles = self.fades = None
         self.seen = self.counted = self.strange = 0
         self.gaps, self.rests = [0] * features, [0] * features
         self.resolved = None if recalibrate else self._observations_to_resolve()
@@ -111,7 +125,7 @@ class OracleDetector:
     def update(self, values):
         values = [math.nan if math.isinf(value) else float(value) for value in values]
         if self.seen % BAND_EVERY == 0:
-            self.quantiles = self._draw_band()
+            self._draw_band()
         predicted = [[self._predicted(f, d) for d in range(1, self.horizons + 1)] for f in range(self.features)]
         scores = [self._scores(f, values[f], predicted[f]) for f in range(self.features)]
         held_back = self.learn == "hold"
@@ -268,11 +282,23 @@ class OracleDetector:
         if single and self.second is not None and self.second.learned[0] >= self.sizes.believed:
             level = min(max(-float(self.second.quantile(self.alarm_rate)[0]), 1e-12), 1.0)
 
-        def bound(scorer):
+        def quantile(scorer, level):
+            """The level that can be had, and the largest score that does not alarm at it."""
             smallest = 1 / (1 + float(scorer.effective_size[0]))
-            return float(scorer.quantile(min(1.0, max(level / self.sides, smallest * (1 + 1e-9))))[0])
+            had = min(1.0, max(level, smallest * (1 + 1e-9)))
+            return had, float(scorer.quantile(had)[0])
 
-        return [[[bound(scorer) for scorer in side] for side in feature] for feature in self.scorers]
+        def fade(scorer):
+            """By how much a score grows while its p-value falls by e, where horizons together or one alone alarm."""
+            together, score = quantile(scorer, level / self.sides)
+            alone, further = quantile(scorer, together / self.scored)
+            return (further - score) / math.log(together / alone) if alone < together else 0.0
+
+        self.quantiles = [
+            [[quantile(scorer, level / self.sides)[1] for scorer in side] for side in feature]
+            for feature in self.scorers
+        ]  # fmt: skip
+        self.fades = [[[fade(scorer) for scorer in side] for side in feature] for feature in self.scorers]
 
     def _band(self, feature, predicted):
         quantiles = self.quantiles[feature]
@@ -286,4 +312,8 @@ class OracleDetector:
             at = 0 if self.light else h
             lows.append(base - (math.inf if self.nonconformity == "high" else quantiles[-1][at]))
             highs.append(base + (math.inf if self.nonconformity == "low" else quantiles[0][at]))
-        return middle(lows), middle(highs)
+        if self.merge != "harmonic" or self.scored == 1:
+            return middle(lows), middle(highs)
+        fades = self.fades[feature]
+        low, high = -harmonic_edge([-low for low in lows], fades[-1]), harmonic_edge(highs, fades[0])
+        return (low, high) if not low > high else (low / 2 + high / 2,) * 2

@@ -271,6 +271,54 @@ def test_restored_at_any_point_continues_exactly(make, seed):
         same_state(restored, session)
 
 
+@every_forecaster
+@pytest.mark.parametrize(("before", "at"), [(0, 0), (0, 250), (1, 17), (17, 399), (250, 3), (330, 0), (330, 321)])
+def test_some_series_move_between_sessions_and_disturb_nobody(make, before, at):
+    """Series in any state take the place of others in any state; all others go on as if nothing had happened."""
+    values, elsewhere = hard_values(0), hard_values(50)
+    session, other, undisturbed = (make().open(SERIES, HORIZON) for _ in range(3))
+    session.run(values[:at])
+    for one in (other, undisturbed):
+        one.run(elsewhere[:before])
+    taken, place = np.array([2, 0]), np.array([1, 2])
+    state = session.state(taken)
+    for name, array in session.state().items():
+        np.testing.assert_array_equal(state[name], array[taken], err_msg=name)
+        assert state[name].dtype == array.dtype
+    other.restore(state, place)
+    alone = make().open(2, HORIZON)
+    alone.restore(state)
+    after = elsewhere[before : before + 200]
+    after = after if after.shape[0] else elsewhere[:200]
+    mixed = after.copy()
+    mixed[:, place] = hard_values(9)[: after.shape[0], :2]
+    forecast, expected = other.run(mixed), undisturbed.run(after)
+    equal(part(forecast, slice(None), [0, 3]), part(expected, slice(None), [0, 3]))
+    equal(part(forecast, slice(None), place), alone.run(mixed[:, place]))
+    session.run(mixed[:, place], taken)
+    for one, own, rows in ((undisturbed, [0, 3], [0, 3]), (alone, [0, 1], place), (session, taken, place)):
+        for name, array in one.state(np.array(own)).items():
+            np.testing.assert_array_equal(other.state(np.array(rows))[name], array, err_msg=name)
+
+
+@every_forecaster
+def test_a_state_that_does_not_fit_its_rows_is_refused(make):
+    session, untouched = (make().open(SERIES, HORIZON) for _ in range(2))
+    for one in (session, untouched):
+        one.run(hard_values()[:100])
+    state = session.state(np.array([1, 2]))
+    for rows in (None, np.array([0]), np.array([0, 1, 2])):
+        with pytest.raises(ValueError, match=r"^state\['\w+'\] must be .* of shape .*, got .* of shape \(2"):
+            session.restore(state, rows)
+    for rows in (np.array([0, SERIES]), np.array([0, 0])):
+        with pytest.raises(ValueError, match=r"^rows must be different numbers from 0 to 3, got"):
+            session.restore(state, rows)
+        with pytest.raises(ValueError, match=r"^rows must be different numbers from 0 to 3, got"):
+            session.state(rows)
+    same_state(session, untouched)
+    equal(session.run(hard_values(1)), untouched.run(hard_values(1)))
+
+
 def test_restored_in_another_process_continues_exactly(tmp_path):
     """Through a file, in the middle of the search for a period."""
     values, options = hard_values(), {"lags": 6, "search": 320}

@@ -47,7 +47,7 @@ def _settings(
     light: Annotated[bool, _option("--light", "Score the mean error over the horizons: cheaper.")] = False,
     merge: Annotated[
         str, _option("--merge", f"How horizons are merged: {', '.join(MERGES)}.", metavar="NAME")
-    ] = "median",
+    ] = "harmonic",
     merge_features: Annotated[
         str, _option("--merge-features", "How features are merged; the same names.", metavar="NAME")
     ] = "fisher",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.conformal.history import HistoryScorer
-from tocsin.conformal.scorer import Floats, Mask, State, require_state
+from tocsin.conformal.scorer import Floats, Mask, State, Streams, require_state
 
 
 class FixedWeightScorer(HistoryScorer):
@@ -53,6 +53,6 @@ class FixedWeightScorer(HistoryScorer):
             self._weights, self._cumulative, self._capacity,
         )  # fmt: skip
 
-    def _restore(self, snapshot: State) -> None:
-        super()._restore(snapshot)
+    def _restore(self, snapshot: State, streams: Streams) -> None:
+        super()._restore(snapshot, streams)
         require_state(np.all(snapshot["learned"] <= self._capacity), "learned", f"counts of at most {self._capacity}")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.conformal.scorer import NO_RANKS, SMALLEST_P, Floats, Mask, Scorer, State, require_state
+from tocsin.conformal.scorer import NO_RANKS, SMALLEST_P, Floats, Mask, Scorer, State, Streams, require_state
 
 MOST_SCORES = 2**16  # what a calibration sample may hold
 
@@ -98,14 +98,14 @@ class GaussianTail(Scorer):
     def _parameters(self) -> dict[str, Any]:
         return {"streams": self.streams, "calibration": self.calibration}
 
-    def _snapshot(self) -> State:
-        return {"learned": self._learned.copy(), "sample": self._sample.copy()}
+    def _snapshot(self, streams: Streams) -> State:
+        return {"learned": self._learned[streams], "sample": self._sample[streams]}
 
-    def _restore(self, snapshot: State) -> None:
+    def _restore(self, snapshot: State, streams: Streams) -> None:
         learned, sample = snapshot["learned"], snapshot["sample"]
         counts = (learned >= 0) & (learned <= self.calibration)
         require_state(np.all(counts), "learned", f"counts from 0 to {self.calibration}")
         require_state(np.isfinite(sample).all(), "sample", "finite numbers")
-        self._learned[:] = learned
-        self._sample[:] = sample
-        self._fit(np.flatnonzero(learned > 0))
+        self._learned[streams] = learned
+        self._sample[streams] = sample
+        self._fit(streams[learned > 0])

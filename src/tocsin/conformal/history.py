@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.conformal.scorer import NO_RANKS, Floats, Mask, Scorer, State, require_state
+from tocsin.conformal.scorer import NO_RANKS, Floats, Mask, Scorer, State, Streams, require_state
 
 # Over more lags than this, sums of weights would no longer be exact (see kernels.py).
 MOST_LAGS = 2**16
@@ -102,29 +102,30 @@ class HistoryScorer(Scorer):
     ) -> None:
         """Do the streams from `first` up to `last` with a kernel, which lets go of Python's lock."""
 
-    def _snapshot(self) -> State:
+    def _snapshot(self, streams: Streams) -> State:
         kernels = self._kernels
-        scores = np.zeros((self.streams, self._kept), dtype=self.dtype)
-        for k, head in enumerate(self._counters[:, kernels.HEAD]):
-            newest = self._history[k, head : head + self._kept]
-            scores[k, : newest.size] = newest
+        counters = self._counters[streams]
+        scores = np.zeros((streams.size, self._kept), dtype=self.dtype)
+        for row, stream, head in zip(scores, streams, counters[:, kernels.HEAD], strict=True):
+            newest = self._history[stream, head : head + self._kept]
+            row[: newest.size] = newest
         return {
-            "seen": self._counters[:, kernels.SEEN].copy(),
-            "learned": self._counters[:, kernels.LEARNED].copy(),
+            "seen": counters[:, kernels.SEEN].copy(),
+            "learned": counters[:, kernels.LEARNED].copy(),
             "scores": scores,
         }
 
-    def _restore(self, snapshot: State) -> None:
+    def _restore(self, snapshot: State, streams: Streams) -> None:
         seen, learned, scores = snapshot["seen"], snapshot["learned"], snapshot["scores"]
         require_state(np.all(learned >= 0), "learned", "counts of zero or more")
         # Far more than any stream will see, and far from where a counter would overflow.
         require_state(np.all((seen >= learned) & (seen < 2**62)), "seen", "counts from those in 'learned' to 2**62")
         require_state(not np.isnan(scores).any(), "scores", "no NaN")
         head = self._history.shape[1] - self._kept
-        self._history[:, head:] = scores
-        self._counters[:, self._kernels.SEEN] = seen
-        self._counters[:, self._kernels.LEARNED] = learned
-        self._counters[:, self._kernels.HEAD] = head
+        self._history[streams, head:] = scores
+        self._counters[streams, self._kernels.SEEN] = seen
+        self._counters[streams, self._kernels.LEARNED] = learned
+        self._counters[streams, self._kernels.HEAD] = head
 
 
 def _load_kernels() -> ModuleType:

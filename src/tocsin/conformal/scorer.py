@@ -12,6 +12,7 @@ from tocsin import checks
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Streams = NDArray[np.intp]
 State = dict[str, NDArray[Any]]
 
 # Stands for every smaller positive p-value: a zero would claim that what was seen cannot happen.
@@ -116,20 +117,25 @@ class Scorer(ABC):
         inverse of the p-value without smoothing.
         """
 
-    def _levels(self, alpha: ArrayLike, streams: ArrayLike | None) -> tuple[Floats, NDArray[np.intp]]:
+    def _levels(self, alpha: ArrayLike, streams: ArrayLike | None) -> tuple[Floats, Streams]:
         """The arguments of `quantile`, one level for each of the streams."""
-        chosen = np.arange(self.streams) if streams is None else np.asarray(streams)
-        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-            raise TypeError(f"streams must be a sequence of indices of streams, got {streams!r}")
-        chosen = chosen.astype(np.intp)
-        if np.any((chosen < 0) | (chosen >= self.streams)):
-            raise ValueError(f"streams must be indices from 0 to {self.streams - 1}, got {streams!r}")
+        chosen = self._chosen(streams)
         if np.ndim(alpha) == 0:
             return np.full(chosen.shape, checks.number("alpha", alpha, above=0, most=1)), chosen
         levels = checks.numbers("alpha", alpha)
         if levels.shape != chosen.shape or not np.all((levels > 0) & (levels <= 1)):
             raise ValueError(f"alpha must be a number > 0 and <= 1, or one for each of the streams, got {alpha!r}")
         return levels, chosen
+
+    def _chosen(self, streams: ArrayLike | None) -> Streams:
+        """The argument `streams`: indices, those of all streams for None."""
+        chosen = np.arange(self.streams) if streams is None else np.asarray(streams)
+        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+            raise TypeError(f"streams must be a sequence of indices of streams, got {streams!r}")
+        chosen = chosen.astype(np.intp)
+        if np.any((chosen < 0) | (chosen >= self.streams)):
+            raise ValueError(f"streams must be indices from 0 to {self.streams - 1}, got {streams!r}")
+        return chosen
 
     @property
     @abstractmethod
@@ -158,21 +164,43 @@ class Scorer(ABC):
         """The arguments that would make such a scorer anew."""
 
     @abstractmethod
-    def _snapshot(self) -> State:
-        """Copies of all arrays that later p-values depend on."""
+    def _snapshot(self, streams: Streams) -> State:
+        """Copies of all arrays that later p-values of these streams depend on, each with the streams first."""
 
     @abstractmethod
-    def _restore(self, snapshot: State) -> None:
+    def _restore(self, snapshot: State, streams: Streams) -> None:
         """Take over a snapshot, after checking everything in it that a damaged file could get wrong."""
 
-    def state(self) -> State:
-        """Everything needed to continue later, as plain arrays (no pickle): for `from_state`, or to save."""
+    def state(self, streams: ArrayLike | None = None) -> State:
+        """Everything needed to continue later, as plain arrays (no pickle): for `from_state`, or to save.
+
+        With `streams`, the indices of some, it is the state of a scorer of only these.
+        """
+        chosen = self._chosen(streams)
+        if not chosen.size:
+            raise ValueError(f"streams must be one index or more, got {streams!r}")
         return {
             "format": np.array(STATE_FORMAT),
             "scorer": np.array(type(self).__name__),
-            "parameters": np.array(json.dumps(self._parameters())),
-            **self._snapshot(),
+            "parameters": np.array(json.dumps({**self._parameters(), "streams": chosen.size})),
+            **self._snapshot(chosen),
         }
+
+    def adopt(self, streams: ArrayLike, other: "Scorer") -> None:
+        """Let these streams go on as those of another scorer, made like this one but for the number of its streams.
+
+        The other scorer and all other streams stay as they are. p-values continue exactly, unless they are smoothed:
+        then a stream's draws belong to its index.
+        """
+        chosen = self._chosen(streams)
+        if np.unique(chosen).size != chosen.size or chosen.size != other.streams:
+            raise ValueError(
+                f"streams must be {other.streams} different indices, one for each of other's, got {streams!r}"
+            )
+        theirs, own = ({"scorer": type(one).__name__, **one._parameters(), "streams": None} for one in (other, self))
+        if theirs != own:
+            raise ValueError(f"other must be made like this scorer, got {differences(theirs, own)}")
+        self._restore(other._snapshot(np.arange(other.streams)), chosen)
 
     @classmethod
     def from_state(cls, state: Mapping[str, ArrayLike], *, threads: int = 1) -> Self:
@@ -196,7 +224,8 @@ class Scorer(ABC):
             scorer = cls(**parameters, threads=threads)
         except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"state['parameters'] is damaged: {error}") from error
-        expected = scorer._snapshot()
+        everything = np.arange(scorer.streams)
+        expected = scorer._snapshot(everything)
         _require_keys(arrays, set(expected))
         for name, wanted in expected.items():
             got = arrays[name]
@@ -205,7 +234,7 @@ class Scorer(ABC):
                     f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, "
                     f"got {got.dtype} of shape {got.shape}"
                 )
-        scorer._restore({name: arrays[name] for name in expected})
+        scorer._restore({name: arrays[name] for name in expected}, everything)
         return scorer
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -225,6 +254,19 @@ def _require_keys(arrays: Mapping[str, Any], names: set[str]) -> None:
     missing = sorted(names - arrays.keys())
     if missing:
         raise ValueError(f"state must hold the arrays {sorted(names)}, missing {missing}")
+
+
+def differences(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """Which entries of two mappings differ, as text.
+
+    >>> differences({"window": 20, "decay": 0.9}, {"window": 30, "decay": 0.9})
+    'window=20 instead of 30'
+    """
+    return ", ".join(
+        f"{name}={theirs.get(name)!r} instead of {own.get(name)!r}"
+        for name in dict.fromkeys([*own, *theirs])
+        if theirs.get(name) != own.get(name)
+    )
 
 
 def require_state(condition: bool | np.bool_, name: str, accepted: str) -> None:

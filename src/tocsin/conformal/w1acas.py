@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS, HistoryScorer
-from tocsin.conformal.scorer import Floats, Mask, State, require_state
+from tocsin.conformal.scorer import Floats, Mask, State, Streams, require_state
 
 
 class W1ACAS(HistoryScorer):
@@ -137,12 +137,12 @@ class W1ACAS(HistoryScorer):
             "dtype": self.dtype,
         }
 
-    def _snapshot(self) -> State:
-        own = {name: getattr(self, f"_{name}").copy() for name in _LEARNED_ARRAYS}
-        return {**super()._snapshot(), **own}
+    def _snapshot(self, streams: Streams) -> State:
+        own = {name: getattr(self, f"_{name}")[streams] for name in _LEARNED_ARRAYS}
+        return {**super()._snapshot(streams), **own}
 
-    def _restore(self, snapshot: State) -> None:
-        super()._restore(snapshot)
+    def _restore(self, snapshot: State, streams: Streams) -> None:
+        super()._restore(snapshot, streams)
         weights, totals = snapshot["weights"], snapshot["totals"]
         empty = np.arange(self.window) >= snapshot["learned"][:, np.newaxis]
         fits = (weights >= 0) & (weights <= np.where(empty, 0, 1))
@@ -167,7 +167,7 @@ class W1ACAS(HistoryScorer):
             f"p-values and sums of weights, from 0 to 1 and from 0 to {self.window}",
         )
         for name in _LEARNED_ARRAYS:
-            getattr(self, f"_{name}")[...] = snapshot[name]
+            getattr(self, f"_{name}")[streams] = snapshot[name]
 
 
 _LEARNED_ARRAYS = ("weights", "totals", "moments", "batches")

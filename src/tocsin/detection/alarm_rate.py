@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,9 @@ class Sizes:
         return self.settled + self.believed
 
 
-def observations_to_resolve(alarm_rate: float, merges: Sequence[Merge], shape: tuple[int, ...], sides: int) -> int:
+# To find it takes longer than all the rest of making a detector.
+@lru_cache(maxsize=1024)
+def observations_to_resolve(alarm_rate: float, merges: tuple[Merge, ...], shape: tuple[int, ...], sides: int) -> int:
     """How many errors it takes until merged p-values can be under the alarm rate, if all are as small as can be.
 
     The first of the `merges` is along the last axis of the `shape` of p-values of one observation, and so on.

@@ -23,6 +23,7 @@ class Alignment:
         self._kernels = kernels
         self._carried = np.full((horizons, series, horizons), np.nan)
         self._newest = np.full((series, horizons + refresh - 1), np.nan)
+        self._everything = np.arange(series)
 
     def next(self, rows: Rows) -> Floats:
         """What has been forecast for the next observation, `(N, horizons)`; entry d - 1 was issued d before it."""
@@ -52,13 +53,16 @@ class Alignment:
             full[t] = np.take_along_axis(self._newest[rows], ahead, axis=1)
         return full
 
-    def state(self) -> dict[str, Floats]:
-        """Copies of all arrays that later alignments depend on."""
-        return {"carried": self._carried.copy(), "newest": self._newest.copy()}
+    def state(self, rows: Rows | None = None) -> dict[str, Floats]:
+        """Copies of all arrays that later alignments of these series (all of them if None) depend on."""
+        rows = self._everything if rows is None else rows
+        return {"carried": self._carried[:, rows], "newest": self._newest[rows]}
 
-    def restore(self, state: dict[str, Floats]) -> None:
-        """Take over what `state()` gave."""
-        for name, own in (("carried", self._carried), ("newest", self._newest)):
+    def restore(self, state: dict[str, Floats], rows: Rows | None = None) -> None:
+        """Take over, for these series, what `state()` gave of as many."""
+        rows = self._everything if rows is None else rows
+        for name, own in self.state(rows).items():
             if state[name].shape != own.shape or state[name].dtype != own.dtype:
                 raise ValueError(f"state[{name!r}] must be {own.dtype} of shape {own.shape}, got {state[name].shape}")
-            own[...] = state[name]
+        self._carried[:, rows] = state["carried"]
+        self._newest[rows] = state["newest"]

@@ -10,17 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.data import (
-    LONGEST_GAP,
     DataWarning,
     Signal,
     frame_like,
     merge_problems,
-    missing_steps,
     parse_time,
     signals_from_frame,
 )
 from tocsin.detection.audit import Audit
 from tocsin.detection.fleet import Fleet, as_times
+from tocsin.detection.gaps import missing_times
 from tocsin.detection.incidents import Incident
 from tocsin.detection.verdict import Verdict, Verdicts
 from tocsin.forecasting import Forecaster
@@ -123,22 +122,9 @@ class Detector:
         return row.reshape(1, 1, count)
 
     def _pass_gap(self, moment: Any) -> None:
-        if self._last_time is None:
-            return
-        try:
-            if not moment > self._last_time:
-                raise ValueError(f"time must be later than the last one, {self._last_time}, got {moment}")
-        except TypeError:
-            raise TypeError(f"time must be of the kind of the last one, {self._last_time!r}, got {moment!r}") from None
-        if self.fleet.interval is None:
-            return
-        step: Any = self.fleet.interval
-        if isinstance(moment, np.datetime64):
-            step = np.timedelta64(round(step * 1e9), "ns")
-        missing = missing_steps(self._last_time, moment, step, LONGEST_GAP)
-        if missing:
-            gap_times = (self._last_time + np.arange(1, missing + 1) * step)[:, np.newaxis]
-            self.fleet.run(np.full((missing, 1, len(self.features)), np.nan), times=gap_times)
+        missing = missing_times(self._last_time, moment, self.fleet.interval)
+        if missing.size:
+            self.fleet.run(np.full((missing.size, 1, len(self.features)), np.nan), times=missing[:, np.newaxis])
 
     def run(self, values: ArrayLike, times: ArrayLike | None = None) -> Verdicts:
         """Take a history, `(T,)` or `(T, F)`, as if by T calls of `update`; returns the verdicts as arrays.
@@ -212,6 +198,19 @@ class Detector:
         `forecaster` is needed only if it is none that goes by a name (see `available_forecasters`).
         """
         return cls.from_state(read_arrays(file, "a detector"), forecaster=forecaster, threads=threads)
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes, for a database or another process."""
+        from tocsin.detection.storage import arrays_to_bytes
+
+        return arrays_to_bytes(self.state())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
+        """Go on from what `to_bytes` gave; see `load`."""
+        from tocsin.detection.storage import arrays_from_bytes
+
+        return cls.from_state(arrays_from_bytes(data), forecaster=forecaster, threads=threads)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to go on later, as plain arrays: for `from_state`, or to save."""

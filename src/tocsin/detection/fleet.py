@@ -70,7 +70,7 @@ class Fleet:
         nonconformity: str = "absolute",
         scaled: bool = False,
         light: bool = False,
-        merge: str = "median",
+        merge: str = "harmonic",
         merge_features: str = "fisher",
         recalibrate: bool = True,
         learn: str = "absorb",
@@ -144,7 +144,7 @@ class Fleet:
         self._everything = np.arange(len(self.names))
 
     def _sizes(self, checked: Mapping[str, Any], window: int | None) -> Sizes:
-        merges = [MERGES[checked["merge"]], MERGES[checked["merge_features"]]]
+        merges = (MERGES[checked["merge"]], MERGES[checked["merge_features"]])
         scored = 1 if checked["forecaster"] is None or checked["light"] else checked["horizons"]
         shape = (len(self.features), scored)
         rate, sides = checked["alarm_rate"], sides_of(checked["nonconformity"])
@@ -265,6 +265,26 @@ class Fleet:
         width = pipeline.scorer.streams // pipeline.signals
         weights = pipeline.scorer.weights[signal * width : (signal + 1) * width]
         return weights.reshape(len(self.features), -1, weights.shape[1])
+
+    def signal_state(self, row: int, last_time: Any = None) -> dict[str, NDArray[Any]]:
+        """The state of one signal, for `put` or `Detector.from_state`: that of a detector which has seen the same.
+
+        `last_time` is the time of the signal's last observation, which a detector keeps and a fleet does not.
+        """
+        from tocsin.detection.signals import signal_state
+
+        return signal_state(self, row, last_time)
+
+    def put(self, row: int, state: Mapping[str, NDArray[Any]] | None, name: str | None = None) -> Any:
+        """Let another signal take a row: one from `signal_state` or `Detector.state`, or a fresh one for None.
+
+        It goes on with exactly the numbers of a signal that was never interrupted, and all other rows as if nothing had
+        happened. The signal that was there is gone, with its incidents. The row keeps its name unless another is given.
+        Returns the `last_time` that was saved.
+        """
+        from tocsin.detection.signals import put_signal
+
+        return put_signal(self, row, state, name)
 
     def save(self, file: File) -> None:
         """Write everything needed to go on later to a file (npz, never pickle), in one step or not at all."""

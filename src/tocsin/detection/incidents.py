@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,32 @@ class IncidentLog:
             for incident in (*self._closed, *going_on)
             if signal is None or incident.signal == self.names[signal]
         ]
+
+    def open_incident(self, signal: int) -> Incident | None:
+        """The signal's incident that is not over, if it is long enough to be told of."""
+        incident = self._open.get(signal)
+        return incident if incident is not None and incident.duration >= self.min_duration else None
+
+    def take_closed(self) -> list[Incident]:
+        """The incidents that are over, the oldest first; they are kept here no longer."""
+        taken = list(self._closed)
+        self._closed.clear()
+        return taken
+
+    def adopt(self, signal: int, other: "IncidentLog", theirs: int, name: str | None = None) -> None:
+        """Give a signal the incidents of the signal `theirs` in another log in place of its own; `name` renames it."""
+        others = [incident for incident in self._closed if incident.signal != self.names[signal]]
+        self.names[signal] = self.names[signal] if name is None else name
+
+        def copied(incident: Incident) -> Incident:
+            return replace(incident, signal=self.names[signal], contributions=dict(incident.contributions))
+
+        self._open.pop(signal, None)
+        if theirs in other._open:
+            self._open[signal] = copied(other._open[theirs])
+        adopted = [copied(incident) for incident in other._closed if incident.signal == other.names[theirs]]
+        # Where there are too many in all, the first go.
+        self._closed = deque([*adopted, *others], maxlen=MOST_KEPT)
 
     def state(self) -> dict[str, Any]:
         """Everything, in types that JSON knows but for times."""

@@ -18,28 +18,94 @@ _exact = compiled()
 # How errors become scores: the codes of the names in `nonconformity.py`.
 ABSOLUTE, SIGNED, HIGH, LOW = 0, 1, 2, 3
 
+# The merges of horizons that are done here, by the names of `MERGES`; numpy does the others.
+MEDIAN, HARMONIC = 0, 1
+COMPILED_MERGES = {"median": MEDIAN, "harmonic": HARMONIC}
+
+# A fade is at least this share of where it begins: of scores without any spread the end is as good as a wall.
+SHORTEST_FADE = 1e-9
+MOST_NEWTON_STEPS = 64
+
 # Columns of an audit's counts.
 OBSERVATIONS, ALARMS, BLOCK_OBSERVATIONS, BLOCK_ALARMS, BLOCKS, SUM, SQUARES = 0, 1, 2, 3, 4, 5, 6
 
 
 @_exact
-def median(values: Array, scratch: Array) -> tuple[float, int]:
-    """The median of what is not NaN, and how many that are; NaN and 0 where all is."""
+def put_in_order(values: Array, ordered: Array) -> int:
+    """Write what is not NaN to `ordered`, ascending; returns how many that are."""
     count = 0
     for i in range(values.shape[0]):
         value = values[i]
         if np.isnan(value):
             continue
         at = count
-        while at > 0 and scratch[at - 1] > value:
-            scratch[at] = scratch[at - 1]
+        while at > 0 and ordered[at - 1] > value:
+            ordered[at] = ordered[at - 1]
             at -= 1
-        scratch[at] = value
+        ordered[at] = value
         count += 1
+    return count
+
+
+@_exact
+def merge_ordered(ordered: Array, count: int, merge: int) -> float:
+    """The merge of the first `count` of what `put_in_order` wrote; NaN where there are none."""
     if count == 0:
-        return np.nan, 0
-    low, high = scratch[(count - 1) // 2], scratch[count // 2]
-    return low if low == high else 0.5 * low + 0.5 * high, count
+        return np.nan
+    if merge == MEDIAN:
+        low, high = float(ordered[(count - 1) // 2]), float(ordered[count // 2])
+        return low if low == high else 0.5 * low + 0.5 * high
+    smallest = float(ordered[0])
+    if smallest == 0.0:
+        return 0.0
+    total = 0.0
+    for i in range(count):
+        total += smallest / ordered[i]
+    return min(1.0, smallest * (count / total))
+
+
+@_exact
+def median(values: Array, scratch: Array) -> float:
+    """The median of what is not NaN; NaN where all is."""
+    return merge_ordered(scratch, put_in_order(values, scratch), MEDIAN)
+
+
+@_exact
+def edge(ends: Array, fades: Array, merge: int, scratch: Array) -> float:
+    """How far a value may go until the merge alarms, if each horizon by itself would alarm from its end on.
+
+    NaN is left out. By the median, until half of the horizons would alarm. By the harmonic mean, if around its end each
+    p-value falls by a factor of e with its fade, until the mean of exp((value - end) / fade) is 1.
+    """
+    if merge == MEDIAN:
+        return median(ends, scratch)
+    count, at, size = 0, -np.inf, 0.0
+    for h in range(ends.shape[0]):
+        if np.isfinite(ends[h]):
+            count += 1
+            at, size = max(at, ends[h]), max(size, abs(ends[h]))
+    if count == 0:
+        return median(ends, scratch)
+    rates = scratch
+    for h in range(ends.shape[0]):
+        rates[h] = 1.0 / max(fades[h], SHORTEST_FADE * size + 1e-300)
+    # The logarithm of such a mean is convex and increasing: from above, Newton's method comes down to its root.
+    for _ in range(MOST_NEWTON_STEPS):
+        largest = -np.inf
+        for h in range(ends.shape[0]):
+            if np.isfinite(ends[h]):
+                largest = max(largest, (at - ends[h]) * rates[h])
+        total, slope = 0.0, 0.0
+        for h in range(ends.shape[0]):
+            if np.isfinite(ends[h]):
+                part = np.exp((at - ends[h]) * rates[h] - largest)
+                total += part
+                slope += part * rates[h]
+        excess = largest + np.log(total / count)
+        at -= excess * (total / slope)
+        if excess <= 1e-6:
+            break
+    return at
 
 
 @_exact
@@ -64,16 +130,17 @@ def align(carried: Array, rows: Array, issued: Array, predicted: Array) -> None:
 @_exact
 def judge(
     values: Array, predicted: Array, spread: Array, kind: int, light: bool, rows: Array, seen: Array, settles: int,
-    recovers: int, gaps: Array, rests: Array, quantiles: Array, scores: Array, forecast: Array, low: Array, high: Array,
+    recovers: int, gaps: Array, rests: Array, merge: int, quantiles: Array, fades: Array, scores: Array,
+    forecast: Array, low: Array, high: Array,
 ) -> None:  # fmt: skip
     """Scores, forecast and band of the observations `values[T, N, F]` with the forecasts `predicted[T, N, F, H]`.
 
     Scores go to `scores[T, S, F, sides, H]`, in which the other signals are NaN. So are those of the first observations
     of a signal, until `settles` of them were `seen`, and those of the `recovers` observations after a gap longer than
     the horizon: `gaps[S, F]` counts what is missing in a row, `rests[S, F]` what is left to rest. Errors are divided by
-    `spread` unless it is empty. The forecast is the median over the horizons. The band, from the largest scores that do
-    not alarm, `quantiles[S, F, sides, H]`, reaches as far as half of the horizons find nothing strange; NaN for divided
-    ones.
+    `spread` unless it is empty. The forecast is the median over the horizons. The band reaches to the edges of the
+    merge, with ends from the largest scores that do not alarm, `quantiles[S, F, sides, H]`, and with `fades` of that
+    shape; NaN for divided errors. Where every value would alarm it is a single point.
     """
     steps, count, features, horizons = predicted.shape
     scaled = spread.shape[0] > 0
@@ -107,31 +174,34 @@ def judge(
                     scores[t, signal, f, 0, h] = abs(error) if kind == ABSOLUTE else -error if kind == LOW else error
                     if kind == SIGNED:
                         scores[t, signal, f, 1, h] = -error
-                forecast[t, n, f] = median(predicted[t, n, f], scratch)[0]
+                forecast[t, n, f] = median(predicted[t, n, f], scratch)
                 if scaled:
                     low[t, n, f], high[t, n, f] = np.nan, np.nan
                     continue
+                below = quantiles.shape[2] - 1
                 for h in range(horizons):
                     base = forecast[t, n, f] if light else predicted[t, n, f, h]
                     bound = quantiles[signal, f, :, 0 if light else h]
-                    lows[h] = base - bound[bound.shape[0] - 1] if kind != HIGH else base - np.inf
-                    highs[h] = base + bound[0] if kind != LOW else base + np.inf
-                low[t, n, f] = median(lows, scratch)[0]
-                high[t, n, f] = median(highs, scratch)[0]
+                    lows[h] = bound[below] - base if kind != HIGH else np.inf - base
+                    highs[h] = bound[0] + base if kind != LOW else np.inf + base
+                low[t, n, f] = -edge(lows, fades[signal, f, below], merge, scratch)
+                high[t, n, f] = edge(highs, fades[signal, f, 0], merge, scratch)
+                if low[t, n, f] > high[t, n, f]:
+                    low[t, n, f] = high[t, n, f] = 0.5 * low[t, n, f] + 0.5 * high[t, n, f]
 
 
 @_exact
 def gather(
-    p: Array, rank: Array, rows: Array, horizon_p: Array, horizon_rank: Array, feature_p: Array, feature_rank: Array,
-    bound: Array,
+    p: Array, rank: Array, rows: Array, merge: int, horizon_p: Array, horizon_rank: Array, feature_p: Array,
+    feature_rank: Array, bound: Array,
 ) -> None:  # fmt: skip
     """From p-values and ranks `[T, S, F, sides, H]` those of the signals `rows`, sides joined, `[T, N, F, H]`.
 
-    Also the medians over the horizons of both, `[T, N, F]`; and `bound[T, N]`, a p-value of the signal whatever the
+    Also both merged over the horizons, `[T, N, F]`; and `bound[T, N]`, a p-value of the signal whatever the
     dependence: of each feature twice the median over the horizons, of those the smallest times their number.
     """
     steps, count, features, horizons = horizon_p.shape
-    scratch = np.empty(horizons)
+    ordered = np.empty(horizons)
     two_sided = p.shape[3] > 1
     for t in range(steps):
         for n in range(count):
@@ -144,11 +214,14 @@ def gather(
                         one = min(1.0, 2.0 * min(one, p[t, signal, f, 1, h]))
                         fine = min(1.0, 2.0 * min(fine, rank[t, signal, f, 1, h]))
                     horizon_p[t, n, f, h], horizon_rank[t, n, f, h] = one, fine
-                feature_p[t, n, f], known = median(horizon_p[t, n, f], scratch)
-                feature_rank[t, n, f], _ = median(horizon_rank[t, n, f], scratch)
+                known = put_in_order(horizon_rank[t, n, f], ordered)
+                feature_rank[t, n, f] = merge_ordered(ordered, known, merge)
+                known = put_in_order(horizon_p[t, n, f], ordered)
+                feature_p[t, n, f] = merge_ordered(ordered, known, merge)
                 if known > 0:
                     present += 1
-                    smallest = min(smallest, feature_p[t, n, f] if known == 1 else min(1.0, 2.0 * feature_p[t, n, f]))
+                    middle = merge_ordered(ordered, known, MEDIAN)
+                    smallest = min(smallest, middle if known == 1 else min(1.0, 2.0 * middle))
             bound[t, n] = min(1.0, present * smallest) if present > 0 else np.nan
 
 

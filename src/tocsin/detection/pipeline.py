@@ -83,6 +83,9 @@ class Pipeline:
         self._kind = code_of(settings.nonconformity)
         if settings.forecaster is None:
             self._kind = self._kernels.HIGH  # scores given from outside are taken as they are
+        self._merge = self._kernels.MEDIAN
+        if self.scored_horizons > 1:
+            self._merge = self._kernels.COMPILED_MERGES.get(settings.merge, self._kernels.MEDIAN)
         self._shape = (signals, features, sides_of(settings.nonconformity), self.scored_horizons)
         sizes = settings.sizes
         self.scorer = W1ACAS(
@@ -107,6 +110,7 @@ class Pipeline:
         self._gaps = np.zeros((signals, features), dtype=np.int64)
         self._rests = np.zeros((signals, features), dtype=np.int64)
         self._quantiles = np.full(self._shape, np.inf)
+        self._fades = np.zeros(self._shape)
         self._everything = np.arange(signals)
         self._all_series = np.arange(signals * features)
 
@@ -229,6 +233,11 @@ class Pipeline:
             return self._all_series
         return (rows[:, np.newaxis] * self.features + np.arange(self.features)).reshape(-1)
 
+    def _streams(self, rows: Rows) -> Rows:
+        """The scorer's streams of these signals."""
+        width = self.scorer.streams // self.signals
+        return (rows[:, np.newaxis] * width + np.arange(width)).reshape(-1)
+
     def _judge(
         self, values: Floats, predicted: Floats, spread: Floats, rows: Rows, learn: bool
     ) -> tuple[_Found, Floats, Floats, Floats]:
@@ -239,7 +248,7 @@ class Pipeline:
         scores = np.full((steps, *self._shape), np.nan)
         self._kernels.judge(
             values, predicted, spread, self._kind, settings.light, rows, self.seen, self.settles, self._recovers,
-            self._gaps, self._rests, self._quantiles, scores, forecast, low, high,
+            self._gaps, self._rests, self._merge, self._quantiles, self._fades, scores, forecast, low, high,
         )  # fmt: skip
         if settings.forecaster is None:
             forecast[...] = low[...] = np.nan
@@ -250,10 +259,10 @@ class Pipeline:
         feature_p, feature_rank = np.empty(shape[:3]), np.empty(shape[:3])
         bound = np.empty(shape[:2])
         self._kernels.gather(
-            p.reshape(scores.shape), rank.reshape(scores.shape), rows, horizon_p, horizon_rank, feature_p, feature_rank,
-            bound,
+            p.reshape(scores.shape), rank.reshape(scores.shape), rows, self._merge, horizon_p, horizon_rank, feature_p,
+            feature_rank, bound,
         )  # fmt: skip
-        if settings.merge != "median" and self.scored_horizons > 1:
+        if settings.merge not in self._kernels.COMPILED_MERGES and self.scored_horizons > 1:
             feature_p = MERGES[settings.merge](horizon_p)
             feature_rank = MERGES[settings.merge](horizon_rank)
         second_scores = np.full((steps, self.signals), np.nan)
@@ -303,22 +312,45 @@ class Pipeline:
             known = self.recalibration.learned[rows] >= self.settings.sizes.believed
             threshold = -self.recalibration.quantile(self.settings.alarm_rate, rows[known])
             level[known] = np.clip(threshold, 1e-12, 1.0)
-        width = self.scorer.streams // self.signals
-        streams = (rows[:, np.newaxis] * width + np.arange(width)).reshape(-1)
+        streams = self._streams(rows)
         # Under the smallest possible p-value there is only "larger than all before".
-        smallest = 1.0 / (1.0 + self.scorer.effective_size[streams])
-        levels = np.maximum(np.repeat(level / self._shape[2], width), smallest * (1.0 + 1e-9))
-        self._quantiles[rows] = self.scorer.quantile(np.minimum(levels, 1.0), streams).reshape(-1, *self._shape[1:])
+        smallest = np.minimum((1.0 + 1e-9) / (1.0 + self.scorer.effective_size[streams]), 1.0)
+        levels = np.maximum(np.repeat(level / self._shape[2], streams.size // rows.size), smallest)
+        quantiles = self.scorer.quantile(levels, streams)
+        self._quantiles[rows] = quantiles.reshape(-1, *self._shape[1:])
+        if self._merge == self._kernels.HARMONIC:
+            # Between the level at which all horizons alarm together and that at which one does alone, p-values fall
+            # about exponentially.
+            alone = np.maximum(levels / self.scored_horizons, smallest)
+            further = self.scorer.quantile(alone, streams) - np.where(np.isfinite(quantiles), quantiles, 0.0)
+            fades = np.divide(further, np.log(levels / alone), out=np.zeros(further.shape), where=alone < levels)
+            self._fades[rows] = fades.reshape(-1, *self._shape[1:])
 
-    def state(self) -> dict[str, Any]:
-        """Everything that later verdicts depend on, as a tree of arrays."""
-        tree: dict[str, Any] = {name: array.copy() for name, array in self._arrays().items()}
-        tree["scorer"] = self.scorer.state()
+    def state(self, rows: Rows | None = None) -> dict[str, Any]:
+        """Everything that later verdicts on the signals `rows` (all of them if None) depend on, as a tree of arrays.
+
+        It is the state of a pipeline of only these signals.
+        """
+        rows = self._everything if rows is None else rows
+        tree: dict[str, Any] = {name: array[rows] for name, array in self._arrays().items()}
+        tree["scorer"] = self.scorer.state(self._streams(rows))
         if self.recalibration is not None:
-            tree["recalibration"] = self.recalibration.state()
+            tree["recalibration"] = self.recalibration.state(rows)
         for name, part in self._parts().items():
-            tree[name] = part.state()
+            tree[name] = part.state(self._series(rows))
         return tree
+
+    def adopt(self, rows: Rows, other: "Pipeline") -> None:
+        """Let these signals go on as those of another pipeline, made in the same way of as many signals."""
+        theirs = other._arrays()
+        for name, own in self._arrays().items():
+            own[rows] = theirs[name]
+        self.scorer.adopt(self._streams(rows), other.scorer)
+        if self.recalibration is not None and other.recalibration is not None:
+            self.recalibration.adopt(rows, other.recalibration)
+        given = other._parts()
+        for name, part in self._parts().items():
+            part.restore(given[name].state(), self._series(rows))
 
     def restore(self, tree: dict[str, Any]) -> None:
         """Take over what `state()` gave, of a pipeline made in the same way."""
@@ -348,6 +380,7 @@ class Pipeline:
             "gaps": self._gaps,
             "rests": self._rests,
             "quantiles": self._quantiles,
+            "fades": self._fades,
         }
 
     def _parts(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Detectors in files: arrays and JSON in npz, never pickle."""
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
+from tocsin.arrays import read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS
 from tocsin.detection.fleet import Fleet
-from tocsin.forecasting import Forecaster, available_forecasters, make_forecaster
+from tocsin.detection.incidents import IncidentLog
+from tocsin.forecasting import Forecaster, make_forecaster
+from tocsin.forecasting.registry import find_forecaster
 
 FORMAT = 1
 _SETTINGS = (
@@ -22,17 +26,32 @@ _SETTINGS = (
 
 def fleet_state(fleet: Fleet, extra: dict[str, Any]) -> dict[str, NDArray[Any]]:
     """Everything that `fleet` needs to go on later, and something more for JSON, as flat plain arrays."""
+    return rows_state(fleet, np.arange(len(fleet.names)), fleet.log, extra)
+
+
+def rows_state(
+    fleet: Fleet, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """The state of a fleet of only these rows of `fleet`; `log` has their incidents, and their names."""
     header = {
         "format": FORMAT,
-        "signals": fleet.names,
+        "signals": log.names,
+        **made_of(fleet),
+        "incidents": log.state(),
+        "extra": extra,
+    }
+    tree = {"header": np.array(json.dumps(header, default=_to_json)), "audit": fleet.trail.counts[rows]}
+    return {**tree, **dict(_flat("pipeline", fleet.pipeline.state(rows)))}
+
+
+def made_of(fleet: Fleet) -> dict[str, Any]:
+    """What a fleet was made of, but for its signals, in types that JSON knows."""
+    made = {
         "features": fleet.features,
         "settings": {**fleet.given, **{name: getattr(fleet.settings, name) for name in _SETTINGS}},
         "forecaster": _forecaster_header(fleet.settings.forecaster),
-        "incidents": fleet.log.state(),
-        "extra": extra,
     }
-    tree = {"header": np.array(json.dumps(header, default=_time_to_json)), "audit": fleet.trail.counts.copy()}
-    return {**tree, **dict(_flat("pipeline", fleet.pipeline.state()))}
+    return dict(json.loads(json.dumps(made, default=_to_json)))
 
 
 def fleet_from_state(
@@ -40,15 +59,9 @@ def fleet_from_state(
 ) -> tuple[Fleet, dict[str, Any]]:
     """The fleet that `fleet_state` described, and what was said more."""
     threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
-    with _damage_told():
-        header = json.loads(str(arrays["header"]), object_hook=_time_from_json)
-        if header["format"] != FORMAT:
-            raise ValueError(f"its format must be {FORMAT}, the version this release reads, got {header['format']!r}")
-        known = header["forecaster"]
-        if known is not None and not isinstance(known["parameters"], dict):
-            raise ValueError(f"a forecaster must have parameters, got {known!r}")
-    chosen = _forecaster_from_header(known, forecaster)  # a wrong one is no damage of the file
-    with _damage_told():
+    header = read_header(arrays)
+    chosen = _forecaster_from_header(header["forecaster"], forecaster)  # a wrong one is no damage of the file
+    with damage_told():
         fleet = Fleet(
             header["signals"], header["features"], **header["settings"], forecaster=chosen, threads=threads
         )  # fmt: skip
@@ -61,8 +74,39 @@ def fleet_from_state(
         return fleet, dict(header["extra"])
 
 
+def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """What a state says about itself, with a forecaster's parameters where there is a forecaster."""
+    with damage_told():
+        header: dict[str, Any] = json.loads(str(arrays["header"]), object_hook=_time_from_json)
+        if header["format"] != FORMAT:
+            raise ValueError(f"its format must be {FORMAT}, the version this release reads, got {header['format']!r}")
+        known = header["forecaster"]
+        if known is not None and not isinstance(known["parameters"], dict):
+            raise ValueError(f"a forecaster must have parameters, got {known!r}")
+        return header
+
+
+def arrays_to_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """A state as the content of a file, for a database or another process."""
+    file = io.BytesIO()
+    write_arrays(arrays, file)
+    return file.getvalue()
+
+
+def arrays_from_bytes(data: bytes) -> dict[str, NDArray[Any]]:
+    """The state that `arrays_to_bytes` was given."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"data must be bytes, got {type(data).__name__}")
+    try:
+        return read_arrays(io.BytesIO(data), "a detector")
+    except ValueError as error:
+        raise ValueError(
+            f"data must be a detector as bytes, as tocsin gave them, got {len(data)} bytes: {error.__cause__}"
+        ) from error
+
+
 @contextmanager
-def _damage_told() -> Iterator[None]:
+def damage_told() -> Iterator[None]:
     """Says of everything that a damaged state can lead to that it is damaged."""
     try:
         yield
@@ -85,7 +129,7 @@ def _forecaster_from_header(header: dict[str, Any] | None, given: Forecaster | N
         return given
     if header is None:
         return None
-    if header["name"] not in available_forecasters():
+    if find_forecaster(header["name"]) is None:
         raise ValueError(f"forecaster {header['name']!r} does not go by a name here: give it as `forecaster`")
     return make_forecaster(header["name"], header["parameters"])
 
@@ -111,7 +155,7 @@ def _tree(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return tree
 
 
-def _time_to_json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, np.datetime64):
         return {"datetime64[ns]": int(value.astype("datetime64[ns]").astype(np.int64))}
     if isinstance(value, np.generic):

@@ -100,18 +100,18 @@ class _AutoregressionSession(PeriodicSession):
             self._weights, self._scratch,
         )  # fmt: skip
 
-    def state(self) -> State:
-        return {name: getattr(self, f"_{name}").copy() for name in _ARRAYS}
+    def _snapshot(self, rows: Rows) -> State:
+        return {name: getattr(self, f"_{name}")[rows] for name in _ARRAYS}
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: State, rows: Rows) -> None:
         counters = state["counters"]
         self._check_saved("counters", counters, counters[:, self._kernels.PERIOD])
         check_saved("past", not np.isinf(state["past"]).any(), "finite numbers or NaN")
         for name in ("gram", "cross", "totals", "weights", "issued"):
             check_saved(name, np.isfinite(state[name]).all(), "finite numbers")
         for name in _ARRAYS:
-            getattr(self, f"_{name}")[...] = state[name]
-        super()._restore(state)
+            getattr(self, f"_{name}")[rows] = state[name]
+        super()._restore(state, rows)
 
 
 _ARRAYS = ("past", "missing", "counters", "gram", "cross", "totals", "weights", "issued")

@@ -105,9 +105,9 @@ class _BufferSession(Session):
             self._newest[rows] = history[:, -length:]
         return forecast
 
-    def state(self) -> State:
-        return {"newest": self._newest.copy()}
+    def _snapshot(self, rows: Rows) -> State:
+        return {"newest": self._newest[rows]}
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: State, rows: Rows) -> None:
         check_saved("newest", not np.isinf(state["newest"]).any(), "finite numbers or NaN")
-        self._newest[...] = state["newest"]
+        self._newest[rows] = state["newest"]

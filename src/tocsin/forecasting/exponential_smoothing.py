@@ -52,12 +52,12 @@ class _SmoothingSession(Session):
         self._kernels.smoothing(values, rows, self._rates, FORGET, self._levels, self._errors, median)
         return Forecast(median)
 
-    def state(self) -> State:
-        return {"levels": self._levels.copy(), "errors": self._errors.copy()}
+    def _snapshot(self, rows: Rows) -> State:
+        return {"levels": self._levels[rows], "errors": self._errors[rows]}
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: State, rows: Rows) -> None:
         errors = state["errors"]
         check_saved("errors", np.all((errors >= 0) & (errors < np.inf)), "finite numbers of zero or more")
         check_saved("levels", not np.isinf(state["levels"]).any(), "finite numbers or NaN")
-        self._levels[...] = state["levels"]
-        self._errors[...] = state["errors"]
+        self._levels[rows] = state["levels"]
+        self._errors[rows] = state["errors"]

@@ -87,15 +87,22 @@ class Session(ABC):
     def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
         """`run`, with everything checked."""
 
-    @abstractmethod
-    def state(self) -> State:
-        """Copies of all arrays that later forecasts depend on."""
+    def state(self, rows: Rows | None = None) -> State:
+        """Copies of all arrays that later forecasts of these series (all of them if None) depend on.
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state()` gave, of a session opened in the same way."""
+        Along the first axis of each array are the series.
+        """
+        return self._snapshot(self._all_rows if rows is None else self._checked_rows(rows))
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows | None = None) -> None:
+        """Take over, for these series, what `state()` gave of as many in a session opened in the same way.
+
+        All other series stay as they are.
+        """
+        rows = self._all_rows if rows is None else self._checked_rows(rows)
         if not isinstance(state, Mapping):
             raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
-        expected = self.state()
+        expected = self._snapshot(rows)
         missing = sorted(expected.keys() - state.keys())
         if missing:
             raise ValueError(f"state must hold the arrays {sorted(expected)}, missing {missing}")
@@ -106,10 +113,14 @@ class Session(ABC):
                     f"state[{name!r}] must be {wanted.dtype} of shape {wanted.shape}, "
                     f"got {got.dtype} of shape {got.shape}"
                 )
-        self._restore({name: np.asarray(state[name]) for name in expected})
+        self._restore({name: np.asarray(state[name]) for name in expected}, rows)
 
     @abstractmethod
-    def _restore(self, state: State) -> None:
+    def _snapshot(self, rows: Rows) -> State:
+        """`state`, with everything checked."""
+
+    @abstractmethod
+    def _restore(self, state: State, rows: Rows) -> None:
         """Take over arrays of the right names, shapes and types; refuse values that cannot have been written."""
 
 

@@ -36,9 +36,9 @@ class _LastValueSession(Session):
         self._kernels.last_value(values, rows, self._last, median)
         return Forecast(median)
 
-    def state(self) -> State:
-        return {"last": self._last.copy()}
+    def _snapshot(self, rows: Rows) -> State:
+        return {"last": self._last[rows]}
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: State, rows: Rows) -> None:
         check_saved("last", not np.isinf(state["last"]).any(), "finite numbers or NaN")
-        self._last[...] = state["last"]
+        self._last[rows] = state["last"]

@@ -86,5 +86,5 @@ class PeriodicSession(Session):
             good, accepted = periods == self._given, f"the period {self._given}"
         check_saved(name, np.all(good), accepted)
 
-    def _restore(self, state: State) -> None:
-        self._left[:] = [self._until_stop(int(seen)) for seen in self._seen]
+    def _restore(self, state: State, rows: Rows) -> None:
+        self._left[rows] = [self._until_stop(int(seen)) for seen in self._seen[rows]]

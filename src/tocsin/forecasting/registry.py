@@ -76,16 +76,24 @@ def available_forecasters() -> dict[str, Entry]:
     return entries
 
 
+def find_forecaster(name: str) -> Entry | None:
+    """The forecaster of that name, if there is one. Other packages are looked through only where none is built in."""
+    for entry in BUILT_IN:
+        if entry.name == name:
+            return entry
+    return available_forecasters().get(name)
+
+
 def make_forecaster(name: str, options: Mapping[str, Any] | None = None) -> Forecaster:
     """The forecaster of that name, made with these arguments.
 
     >>> make_forecaster("seasonal-naive", {"period": 24})
     SeasonalNaive(period=24, search=4608)
     """
-    entries = available_forecasters()
-    if name not in entries:
-        raise ValueError(f"forecaster must be one of {', '.join(map(repr, entries))}, got {name!r}")
-    entry = entries[name]
+    entry = find_forecaster(name)
+    if entry is None:
+        known = ", ".join(map(repr, available_forecasters()))
+        raise ValueError(f"forecaster must be one of {known}, got {name!r}")
     if entry.missing:
         raise ImportError(f"forecaster {name!r} needs {', '.join(entry.missing)}: pip install 'tocsin[{entry.extra}]'")
     given = dict(options or {})

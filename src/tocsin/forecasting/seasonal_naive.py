@@ -59,21 +59,21 @@ class _SeasonalSession(PeriodicSession):
     def _set_period(self, series: int, period: int | None) -> None:
         self._period[series] = period or 0
 
-    def state(self) -> State:
+    def _snapshot(self, rows: Rows) -> State:
         return {
-            "past": self._past.copy(),
-            "count": self._count.copy(),
-            "period": self._period.copy(),
-            "last": self._last.copy(),
+            "past": self._past[rows],
+            "count": self._count[rows],
+            "period": self._period[rows],
+            "last": self._last[rows],
         }
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: State, rows: Rows) -> None:
         self._check_saved("count", state["count"], self._period)
         self._check_saved("period", self._count, state["period"])
         for name in ("past", "last"):
             check_saved(name, not np.isinf(state[name]).any(), "finite numbers or NaN")
-        self._past[...] = state["past"]
-        self._count[...] = state["count"]
-        self._period[...] = state["period"]
-        self._last[...] = state["last"]
-        super()._restore(state)
+        self._past[rows] = state["past"]
+        self._count[rows] = state["count"]
+        self._period[rows] = state["period"]
+        self._last[rows] = state["last"]
+        super()._restore(state, rows)

@@ -41,7 +41,7 @@ def forecast_contexts(weights: Weights, contexts: Sequence[Floats], normalised: 
     for series, context in enumerate(contexts):
         memory.values[series, : context.size] = context
         memory.length[series], memory.normalised[series] = context.size, normalised[series]
-    kernels.settle(memory)
+    kernels.settle(memory, np.arange(len(contexts)))
     quantiles = np.full((1, len(contexts), horizon, len(LEVELS)), np.nan)
     patches, asked = kernels.review(memory, quantiles)
     answer(weights, memory, patches, asked, quantiles)

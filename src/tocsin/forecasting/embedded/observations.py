@@ -105,9 +105,9 @@ def _settle(memory: Memory, series: int) -> None:
 
 
 @_exact
-def settle(memory: Memory) -> None:
-    """Make everything anew that follows from the observations of every series."""
-    for series in range(memory.length.shape[0]):
+def settle(memory: Memory, rows: Array) -> None:
+    """Make everything anew that follows from the observations of these series."""
+    for series in rows:
         _settle(memory, series)
 
 

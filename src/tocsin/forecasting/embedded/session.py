@@ -49,28 +49,32 @@ class EmbeddedSession(Session):
             memory = self._batches[number] = make_memory(count, capacity(self._context_length), self._weights)
         return memory
 
-    def state(self) -> State:
+    def _snapshot(self, rows: Rows) -> State:
         state = {
-            "values": np.zeros((self.series, capacity(self._context_length))),
-            "length": np.zeros(self.series, dtype=np.int64),
-            "normalised": np.zeros(self.series, dtype=np.int64),
+            "values": np.zeros((rows.size, capacity(self._context_length))),
+            "length": np.zeros(rows.size, dtype=np.int64),
+            "normalised": np.zeros(rows.size, dtype=np.int64),
         }
-        for number, memory in enumerate(self._batches):
+        batch = rows // self._batch_size
+        for number in np.unique(batch):
+            memory = self._batches[number]
             if memory is not None:
-                some = slice(number * self._batch_size, (number + 1) * self._batch_size)
+                some = batch == number
                 for name, array in state.items():
-                    array[some] = getattr(memory, name)
+                    array[some] = getattr(memory, name)[rows[some] % self._batch_size]
         return state
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: State, rows: Rows) -> None:
         self._check(**state)
-        self._batches = [None] * len(self._batches)
-        for number in np.unique(np.flatnonzero(state["length"]) // self._batch_size):
-            memory = self._memory(number)
-            some = slice(number * self._batch_size, (number + 1) * self._batch_size)
+        batch = rows // self._batch_size
+        for number in np.unique(batch):
+            some = batch == number
+            if self._batches[number] is None and not state["length"][some].any():
+                continue
+            memory, own = self._memory(number), rows[some] % self._batch_size
             for name, array in state.items():
-                getattr(memory, name)[...] = array[some]
-            self._kernels.settle(memory)
+                getattr(memory, name)[own] = array[some]
+            self._kernels.settle(memory, own)
 
     def _check(self, values: Floats, length: NDArray[np.int64], normalised: NDArray[np.int64]) -> None:
         most = self._context_length
