@@ -7,10 +7,11 @@ PRETRAINED := .venv-pretrained
 PRETRAINED_INSTALLED := $(PRETRAINED)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv demo test test-pretrained lint benchmark clean
+.PHONY: help venv demo serve test test-pretrained lint benchmark clean
 
 help:
 	@echo "make demo             set everything up and show the main job"
+	@echo "make serve            set everything up and start the monitor on this machine"
 	@echo "make test             set everything up and run everything that must pass"
 	@echo "make test-pretrained  the same for the adapters to pretrained forecasters, in an environment of their own"
 	@echo "make lint             only the checks of style, types and room boundaries"
@@ -34,6 +35,10 @@ $(PRETRAINED_INSTALLED): pyproject.toml tests/pretrained/constraints.txt
 
 demo: venv
 	$(BIN)/tocsin demo --out demo
+
+# The data folder stays, whatever `make clean` does: it is not something that can be made again.
+serve: venv
+	$(BIN)/tocsin serve
 
 lint: venv
 	$(BIN)/ruff check .

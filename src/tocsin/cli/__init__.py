@@ -1,6 +1,18 @@
 """The `tocsin` command: parses, calls, prints."""
 
-from tocsin.cli import bench, demo, detect, forecasters, simulate, watch
+from tocsin.cli import backup, bench, config, demo, detect, forecasters, serve, simulate, token, watch
 from tocsin.cli.application import app
 
-__all__ = ["app", "bench", "demo", "detect", "forecasters", "simulate", "watch"]
+__all__ = [
+    "app",
+    "backup",
+    "bench",
+    "config",
+    "demo",
+    "detect",
+    "forecasters",
+    "serve",
+    "simulate",
+    "token",
+    "watch",
+]

@@ -1,0 +1,221 @@
+"""What the monitor can carry: latency, CPU, memory and disk at a steady load, and the highest rate that it holds.
+
+    python benchmarks/service.py
+
+A monitor in a process of its own, with its defaults (SQLite, embedded forecaster), is sent observations of 1,000
+signals over HTTP by a process beside it, on the same machine. First every signal is sent so many observations that it
+is warm, as fast as they are taken. Then each signal sends one observation a second, for ten minutes, in requests of 50
+signals spread over the second: the latency is that of a request, from sending it to its reply, when everything in it is
+scored and durable. Then the rate is raised by a tenth at a time, until the monitor answers 429 or no longer keeps up.
+At the end what is stored is counted.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.service.process import MonitorProcess
+from tocsin.service.store import Store
+
+CONFIG = """
+[server]
+requests_per_second = 100000
+burst = 100000
+[engine]
+max_waiting = 20000
+"""
+TOGETHER = 50
+CLIENTS = 4
+# Recent, since what is old is removed from the store.
+START = time.time_ns() - 10 * 86400 * 10**9
+# A rate is held if no request was refused and none took longer than this.
+KEPT_UP = 2.0
+
+
+class Load:
+    """Sends observations of signals, and remembers what was acknowledged."""
+
+    def __init__(self, address, signals, seed=0):
+        self.address = address
+        self.random = np.random.default_rng(seed)
+        self.phases = self.random.random(signals)
+        self.sent = np.zeros(signals, dtype=np.int64)
+        self.acknowledged = np.zeros(signals, dtype=np.int64)
+        self.latencies = []
+        self.refused = 0
+
+    def batch(self, first, count, steps=1):
+        """The next observations of the signals from `first` on."""
+        rows = []
+        for signal in range(first, first + count):
+            for number in range(self.sent[signal], self.sent[signal] + steps):
+                value = 3 * np.sin(2 * np.pi * (number / 96 + self.phases[signal])) + self.random.standard_normal()
+                rows.append({"signal": f"signal/{signal}", "time": START + int(number) * 10**9, "value": float(value)})
+            self.sent[signal] += steps
+        return rows
+
+    async def send(self, client, rows):
+        """Send until it is taken; the latency is that of the try which was."""
+        while True:
+            started = time.perf_counter()
+            reply = await client.post(f"{self.address}/api/v1/observations", json=rows)
+            if reply.status_code == 429:
+                self.refused += 1
+                await asyncio.sleep(float(reply.headers["Retry-After"]))
+                continue
+            reply.raise_for_status()
+            self.latencies.append(time.perf_counter() - started)
+            for outcome in reply.json()["outcomes"]:
+                if outcome["status"] != "scored":
+                    raise RuntimeError(f"an observation was not scored: {outcome}")
+                self.acknowledged[int(outcome["signal"].removeprefix("signal/"))] += 1
+            return
+
+    async def fill(self, steps, advance):
+        """Send so many observations of every signal, as fast as they are taken."""
+        waiting = [(first, TOGETHER) for _ in range(0, steps, 10) for first in range(0, self.sent.size, TOGETHER)]
+
+        async def work(client):
+            while waiting:
+                first, count = waiting.pop(0)
+                await self.send(client, self.batch(first, count, 10))
+                advance(count * 10)
+
+        async with httpx.AsyncClient(timeout=120) as client:
+            await asyncio.gather(*(work(client) for _ in range(CLIENTS)))
+
+    async def keep(self, per_second, seconds, advance):
+        """Send so many observations a second, whether or not replies have come."""
+        self.latencies, self.refused = [], 0
+        pause = TOGETHER / per_second
+        tasks, started = set(), time.perf_counter()
+        # A signal's batches must not overtake each other: each group of signals has a connection of its own.
+        groups = range(0, self.sent.size, TOGETHER)
+        locks = {first: asyncio.Lock() for first in groups}
+        async with httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=len(locks))) as client:
+
+            async def one(first):
+                async with locks[first]:
+                    await self.send(client, self.batch(first, TOGETHER))
+                advance(TOGETHER)
+
+            for number in range(round(seconds / pause)):
+                due = started + number * pause
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+                task = asyncio.create_task(one(groups[number % len(groups)]))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            await asyncio.gather(*tasks)
+        return time.perf_counter() - started
+
+
+def process_figures(pid):
+    """CPU seconds and resident megabytes of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    rss = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return cpu, rss
+
+
+def count_stored(url, load):
+    """How many acknowledged observations are not in the store, and how many are there more than once."""
+    lost = doubled = 0
+    store = Store.open(url)
+    with store.reading() as reader:
+        for row in reader.signals():
+            times = [one.time for one in reader.observations(row.id, limit=10**9)]
+            doubled += len(times) - len(set(times))
+            lost += load.acknowledged[int(row.name.removeprefix("signal/"))] - len(set(times))
+    store.close()
+    return int(lost), doubled
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--signals", type=int, default=1000, help=f"how many, a multiple of {TOGETHER}")
+    parser.add_argument("--fill", type=int, default=600, help="observations of each signal at first")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long the steady load lasts")
+    parser.add_argument("--hold", type=float, default=15.0, help="how many seconds each higher rate lasts")
+    given = parser.parse_args()
+    console = Console(stderr=True)
+    table = Table("what", "figure", box=SIMPLE_HEAD)
+    with tempfile.TemporaryDirectory(prefix="tocsin-service-") as folder:
+        with MonitorProcess(Path(folder), CONFIG) as monitor, Progress(console=console) as progress:
+            started = time.perf_counter()
+            monitor.start()
+            table.add_row("start with nothing stored", f"{time.perf_counter() - started:.1f} s")
+            load = Load(monitor.address, given.signals)
+            task = progress.add_task("filling", total=given.signals * given.fill)
+            started = time.perf_counter()
+            asyncio.run(load.fill(given.fill, lambda done: progress.advance(task, done)))
+            rate = given.signals * given.fill / (time.perf_counter() - started)
+            table.add_row("first observations, as fast as they are taken", f"{rate:,.0f} a second")
+            steady = steady_load(progress, monitor, load, given, table)
+            held = highest_rate(progress, load, given, table, rate)
+            monitor.kill()
+            started = time.perf_counter()
+            monitor.start()
+            table.add_row("start after a kill", f"{time.perf_counter() - started:.1f} s")
+            monitor.stop()
+        lost, doubled = count_stored(f"sqlite:///{folder}/data/tocsin.db", load)
+    table.add_row("acknowledged", f"{load.acknowledged.sum():,}")
+    Console().print(table)
+    print(f"p99_ms={steady['p99']:.1f} held_per_s={held:.0f} rss_mb={steady['rss']:.0f} lost={lost} doubled={doubled}")
+
+
+def steady_load(progress, monitor, load, given, table):
+    seconds = given.minutes * 60
+    cpu, _ = process_figures(monitor.pid)
+    disk = folder_size(monitor.folder / "data")
+    task = progress.add_task("one observation a second each", total=given.signals * seconds)
+    took = asyncio.run(load.keep(given.signals, seconds, lambda done: progress.advance(task, done)))
+    used, rss = process_figures(monitor.pid)
+    p50, p99, worst = (1000 * np.percentile(load.latencies, q) for q in (50, 99, 100))
+    grown = folder_size(monitor.folder / "data") - disk
+    table.add_row(f"{given.signals} a second for {given.minutes:g} min: latency p50", f"{p50:.1f} ms")
+    table.add_row("  p99", f"{p99:.1f} ms")
+    table.add_row("  worst", f"{worst:.1f} ms")
+    table.add_row("  refused requests", f"{load.refused}")
+    table.add_row("  CPU, of one core", f"{100 * (used - cpu) / took:.0f} %")
+    table.add_row("  memory", f"{rss:.0f} MB, {rss / given.signals:.2f} MB a signal")
+    table.add_row("  disk", f"{folder_size(monitor.folder / 'data') / 2**20:.0f} MB, grown by {grown / 2**20:.0f} MB")
+    return {"p99": p99, "rss": rss}
+
+
+def highest_rate(progress, load, given, table, rate):
+    """The highest rate, in steps of a tenth from half of `rate` on, that is held."""
+    held = float(given.signals)
+    wanted = max(held * 1.1, rate / 2)
+    while True:
+        task = progress.add_task(f"{wanted:,.0f} a second", total=wanted * given.hold)
+        took = asyncio.run(load.keep(wanted, given.hold, lambda done, task=task: progress.advance(task, done)))
+        worst = max(load.latencies)
+        kept = not load.refused and worst < KEPT_UP and took < given.hold + KEPT_UP
+        table.add_row(
+            f"{wanted:,.0f} a second",
+            f"{'held' if kept else 'not held'}: worst latency {worst:.2f} s, {load.refused} refused",
+        )
+        if not kept:
+            return held
+        held, wanted = wanted, wanted * 1.1
+
+
+def folder_size(folder):
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What the commands of the monitor share: its settings, its store, and what is said when something is missing."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli.application import Exit, say
+from tocsin.service.errors import MonitorError
+
+# The monitor's libraries are an extra, and slow to import: only its commands may, when they run.
+if TYPE_CHECKING:
+    from tocsin.service.config import Loaded, Settings
+    from tocsin.service.store import Store
+
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings."),
+]
+Data = Annotated[Path | None, typer.Option("--data", metavar="FOLDER", help="The data folder.")]
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Say what the monitor cannot do, and which extra is missing, instead of a traceback."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = (error.name or "").split(".")[0]
+        if name == "tocsin":
+            raise
+        extra = "postgres" if name == "psycopg" else "serve"
+        say(f"the monitor needs {name}, which is not installed: pip install 'tocsin[{extra}]'")
+        raise typer.Exit(Exit.FAILED) from error
+    except MonitorError as error:
+        say(error)
+        raise typer.Exit(Exit.FAILED) from error
+
+
+def read(config: Path | None, **options: tuple[str, Any]) -> "Loaded":
+    """The settings, with options above them: the name of an option, and its path and value."""
+    from tocsin.service.config import ConfigError, Layer, read_settings
+
+    layers = []
+    for option, (path, value) in options.items():
+        if value is not None:
+            section, name = path.split(".")
+            layers.append(Layer(f"--{option}", {section: {name: value}}))
+    try:
+        loaded = read_settings(config, layers)
+    except ConfigError as error:
+        for problem in error.problems:
+            say(problem)
+        raise typer.Exit(Exit.USAGE) from error
+    for doubt in loaded.doubts:
+        say(f"warning: {doubt}")
+    return loaded
+
+
+def settings_of(config: Path | None, data: Path | None) -> "Settings":
+    """The settings for a command that works on the store."""
+    return read(config, data=("storage.folder", data)).settings
+
+
+@contextmanager
+def opened(settings: "Settings", *, make: bool = False) -> "Iterator[Store]":
+    """The store, closed at the end; one that is not there is made, or refused."""
+    from tocsin.service.store import Store
+
+    if not make and settings.storage.url is None and not Path(settings.store_url.removeprefix("sqlite:///")).exists():
+        raise MonitorError(f"there is no store in {settings.storage.folder} (--data, storage.folder)")
+    store = Store.open(settings.store_url)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def place_of(settings: "Settings") -> str:
+    """Where the store is, in words without a password."""
+    return f"{settings.storage.folder}" if settings.storage.url is None else "the database of storage.url"
+
+
+def again(config: Path | None, data: Path | None) -> str:
+    """The options with which a command works on the same store."""
+    given = (("--config", config), ("--data", data))
+    return "".join(f" {option} {shlex.quote(str(value))}" for option, value in given if value is not None)

@@ -1,0 +1,67 @@
+"""`tocsin serve`: the monitor."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.cli.application import Exit, app, say, whole_number
+from tocsin.cli.monitoring import Config, Data, again, explained, opened, place_of, read
+
+if TYPE_CHECKING:
+    from tocsin.service.config import Settings
+    from tocsin.service.monitor import Monitor
+
+
+@app.command()
+def serve(
+    config: Config = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on. Default: 127.0.0.1.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            parser=whole_number(0, 65535),
+            metavar="INTEGER",
+            help="The port; 0 for a free one. Default: 8710.",
+        ),
+    ] = None,
+    data: Data = None,
+) -> None:
+    """Watch signals as their observations come in: HTTP, MQTT, Prometheus and files in, a page and alerts out."""
+    with explained():
+        loaded = read(config, host=("server.host", host), port=("server.port", port), data=("storage.folder", data))
+        _refuse_strangers(loaded.settings, config, data)
+        from tocsin.service.monitor import run
+
+        run(loaded.settings, _announce)
+
+
+def _announce(monitor: "Monitor") -> None:
+    """Say where it is, once it listens."""
+    typer.echo(f"listening: {monitor.address}")
+    typer.echo(f"data: {place_of(monitor.settings)}")
+    typer.echo(f"resumed: {monitor.resumed} signals")
+
+
+def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | None) -> None:
+    """Do not listen to others before there is a token that tells who they are."""
+    if settings.server.loopback:
+        return
+    with opened(settings, make=True) as store, store.reading() as reader:
+        now = time.time_ns()
+        known = [token for token in reader.tokens() if token.expires is None or token.expires > now]
+    if not known:
+        say(
+            f"server.host: {settings.server.host} can be reached by others, and there is no token that counts. "
+            f"Make one first: tocsin token create admin --role admin{again(config, data)}"
+        )
+        raise typer.Exit(Exit.USAGE)
+    if settings.server.tls_certificate is None:
+        say(
+            "warning: others can reach this over plain HTTP, and tokens can be read on the way: give "
+            "server.tls_certificate and server.tls_key, or put a proxy with TLS before it"
+        )

@@ -1,0 +1,1 @@
+"""The monitor: signals in, alarms out, a live page, and nothing lost."""

@@ -1,0 +1,82 @@
+"""What is known of each setting from its declaration."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from pydantic.functional_validators import BeforeValidator
+
+from tocsin.service.config.parts import DURATION, OF_FILE, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. `part` is what it consists of, where it is a section, or each entry where it is a list of them."""
+
+    name: str
+    field: FieldInfo
+    part: type[Part] | None
+    several: bool
+    #: A list or a table: an environment variable gives it as JSON.
+    structured: bool
+    secret: bool
+    duration: bool
+
+
+def settings_of(part: type[Part]) -> Iterator[Setting]:
+    """The settings of one part."""
+    for name, field in part.model_fields.items():
+        types = [field.annotation, *get_args(field.annotation)]
+        parts = [one for one in types if isinstance(one, type) and issubclass(one, Part)]
+        origins = {get_origin(one) for one in types}
+        yield Setting(
+            name=name,
+            field=field,
+            part=parts[0] if parts else None,
+            several=bool(parts) and tuple in origins,
+            structured=bool(parts) or bool(origins & {tuple, dict}),
+            secret=_has(field, OF_FILE) or SecretStr in types,
+            duration=_has(field, DURATION),
+        )
+
+
+def every_setting(part: type[Part], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Setting]]:
+    """All settings that are no sections, with their paths; a list's entries have `[]` after its name."""
+    for setting in settings_of(part):
+        if setting.part is None:
+            yield (*path, setting.name), setting
+        else:
+            yield from every_setting(setting.part, (*path, setting.name + ("[]" if setting.several else "")))
+
+
+def setting_at(part: type[Part], path: tuple[str | int, ...]) -> Setting | None:
+    """The setting that a path leads to or into, such as ("server", "port"); None if there is none."""
+    found: Setting | None = None
+    for step in path:
+        if isinstance(step, int):
+            continue
+        if found is not None:
+            if found.part is None:
+                return found  # into a table of any names
+            part = found.part
+        found = next((setting for setting in settings_of(part) if setting.name == step), None)
+        if found is None:
+            return None
+    return found
+
+
+def path_text(path: tuple[str | int, ...]) -> str:
+    """A path as one writes it: sources.mqtt[0].host."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _has(field: FieldInfo, marker: BeforeValidator) -> bool:
+    def inside(annotation: Any) -> bool:
+        return marker in getattr(annotation, "__metadata__", ()) or any(map(inside, get_args(annotation)))
+
+    return marker in field.metadata or inside(field.annotation)

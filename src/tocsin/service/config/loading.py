@@ -1,0 +1,125 @@
+"""Settings from a TOML file, from environment variables above it, and from options above both."""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from tocsin.service.config.explaining import explain
+from tocsin.service.config.fields import every_setting, setting_at
+from tocsin.service.config.layers import DELIMITER, PREFIX, Layer, merged, of_variable
+from tocsin.service.config.settings import Settings
+
+
+class ConfigError(ValueError):
+    """Settings that cannot be used; `problems` has a line for each reason."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Settings, the layers they were made of (the later go above), and what is accepted but looks like a mistake."""
+
+    settings: Settings
+    layers: tuple[Layer, ...]
+    doubts: tuple[str, ...]
+
+
+def load_settings(file: Path | None = None) -> Settings:
+    """The settings of a TOML file (none: the defaults), with environment variables above them."""
+    return read_settings(file).settings
+
+
+def read_settings(
+    file: Path | None = None,
+    options: Sequence[Layer] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Loaded:
+    """The settings with where they come from; ConfigError says everything that is wrong with them."""
+    variables = {
+        name: text
+        for name, text in (os.environ if environment is None else environment).items()
+        if name.upper().startswith(PREFIX)
+    }
+    layers, problems = _from_variables(variables)
+    if file is not None:
+        layers = [_from_file(file), *layers]
+    layers = [*layers, *options]
+    try:
+        settings = merged(layers)
+    except ValidationError as error:
+        raise ConfigError([*problems, *explain(error, layers)]) from None
+    if problems:
+        raise ConfigError(problems)
+    return Loaded(settings, tuple(layers), (*_misspelt(variables), *_missing_files(settings)))
+
+
+def variable_of(path: Sequence[str]) -> str:
+    """The environment variable that gives a setting."""
+    return PREFIX + DELIMITER.join(path).upper()
+
+
+def _from_file(file: Path) -> Layer:
+    # Not by the library: it passes over what is no plain file, one that is not there or a pipe, without a word.
+    try:
+        return Layer(str(file), tomllib.loads(file.read_text(encoding="utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError([f"{file} is no TOML: {error}"]) from error
+    except OSError as error:
+        raise ConfigError([f"{file} cannot be read: {error.strerror or error}"]) from error
+
+
+def _from_variables(variables: Mapping[str, str]) -> tuple[list[Layer], list[str]]:
+    """A layer for each variable, the more exact above, and what is wrong with the others."""
+    layers, problems = [], []
+    for name, text in sorted(variables.items(), key=lambda item: (item[0].count(DELIMITER), item[0])):
+        path = tuple(name[len(PREFIX) :].lower().split(DELIMITER))
+        try:
+            layer = of_variable(name, text)
+        except SettingsError:
+            problems.append(f'{name} must be JSON, such as ["one", "two"] for a list')
+            continue
+        if layer.tree and setting_at(Settings, path) is not None:
+            layers.append(layer)
+        elif len(path) > 1:
+            problems.append(f"{name}: there is no such setting{_nearest(name)}")
+    return layers, problems
+
+
+def _misspelt(variables: Mapping[str, str]) -> list[str]:
+    """Variables that are read by nothing but look as if they were meant for a setting."""
+    # Other things may be called so: what a container gets told of its neighbours, say. Hence no errors.
+    sections = [variable_of([name]) for name in Settings.model_fields]
+    return [
+        f"{name} is no setting and is not read{_nearest(name)}"
+        for name in variables
+        if DELIMITER not in name
+        and name.upper() not in sections
+        and (name.upper().startswith(tuple(sections)) or get_close_matches(name.upper(), sections, cutoff=0.85))
+    ]
+
+
+def _missing_files(settings: Settings) -> list[str]:
+    """Files that are not there now; they may be by the time they are needed."""
+    given = {
+        "server.tls_certificate": settings.server.tls_certificate,
+        "server.tls_key": settings.server.tls_key,
+        **{f"sources.mqtt[{at}].ca_file": one.ca_file for at, one in enumerate(settings.sources.mqtt)},
+        **{f"sources.files[{at}].path": one.path for at, one in enumerate(settings.sources.files)},
+        **{f"sinks.mqtt[{at}].ca_file": one.ca_file for at, one in enumerate(settings.sinks.mqtt)},
+    }
+    return [f"{path}: {file} is not there" for path, file in given.items() if file is not None and not file.exists()]
+
+
+def _nearest(name: str) -> str:
+    known = [variable_of(path) for path, _ in every_setting(Settings) if not any("[]" in step for step in path)]
+    near = get_close_matches(name.upper(), known, n=1, cutoff=0.7)
+    return f": did you mean {near[0]}?" if near else ""

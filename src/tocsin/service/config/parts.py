@@ -1,0 +1,79 @@
+"""What settings are made of."""
+
+from pathlib import Path
+from string import Formatter
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+from tocsin.data import parse_duration
+
+
+class Part(BaseModel):
+    """A part of the settings: what it does not know it refuses, and its errors never print what may be a secret."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+def _seconds(duration: Any) -> float:
+    """Seconds, from a number of them or from text such as '5min'."""
+    if isinstance(duration, (int, float)) and not isinstance(duration, bool):
+        return float(duration)
+    try:
+        return float(duration)  # environment variables have no numbers
+    except (TypeError, ValueError):
+        return float(parse_duration(duration) / np.timedelta64(1, "s"))
+
+
+def _url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("must begin with http:// or https://")
+    return text.rstrip("/")
+
+
+def _of_file(given: Any) -> Any:
+    """What a file holds, where a secret is given as {file = "/path"}; a line's end at its end is no part of it."""
+    if not isinstance(given, dict):
+        return given
+    if set(given) != {"file"} or not isinstance(given["file"], str):
+        raise ValueError('must be text or {file = "/path"}')
+    try:
+        text = Path(given["file"]).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{given['file']} cannot be read: {error}") from error
+    if not text:
+        raise ValueError(f"{given['file']} is empty")
+    return text
+
+
+#: How a length of time is recognised among the settings: they are shown as such.
+DURATION = BeforeValidator(_seconds)
+#: How a setting is recognised that may be given as {file = "/path"}: these are never shown.
+OF_FILE = BeforeValidator(_of_file)
+
+Seconds = Annotated[float, DURATION, Field(gt=0, le=1e10)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Url = Annotated[str, AfterValidator(_url)]
+Secret = Annotated[SecretStr, OF_FILE]
+#: An address that lets in whoever knows it, such as that of a chat's webhook.
+SecretUrl = Annotated[Url, OF_FILE]
+#: TOML has no word for nothing: an empty text is one.
+TextOrNone = Annotated[str | None, AfterValidator(lambda text: text or None)]
+
+
+def placeholders(text: str) -> list[str]:
+    """The names in braces of a pattern such as 'plant/{topic}'."""
+    names = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+    for name in names:
+        if not (name.isidentifier() or name.isdecimal()):
+            raise ValueError(f"{{{name}}} must be a name or a number in braces")
+    return names
+
+
+def check_placeholders(text: str, accepted: str, *names: str, numbers: bool = False) -> str:
+    """Refuse a pattern with a name in it that nothing will be put in for."""
+    for name in placeholders(text):
+        if name not in names and not (numbers and name.isdecimal()):
+            raise ValueError(f"{{{name}}} is not known here; {accepted}")
+    return text

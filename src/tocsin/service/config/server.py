@@ -1,0 +1,90 @@
+"""The settings of the server, the store and the engine."""
+
+import ipaddress
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from tocsin.service.config.parts import Part, Seconds, Secret, Url
+
+DATABASES = ("postgresql://", "postgres://", "postgresql+psycopg://", "sqlite:///")
+
+
+class Server(Part):
+    """The HTTP server."""
+
+    host: str = Field(
+        default="127.0.0.1", min_length=1, description="The address to listen on; beyond loopback a token is needed."
+    )
+    port: int = Field(default=8710, ge=0, le=65535, description="The port; 0 for a free one.")
+    tls_certificate: Path | None = Field(
+        default=None, description="A certificate file (PEM): HTTPS instead of HTTP.", examples=["/etc/tocsin/tls.crt"]
+    )
+    tls_key: Path | None = Field(
+        default=None, description="The certificate's key file (PEM).", examples=["/etc/tocsin/tls.key"]
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="More names under which the page may be asked for.",
+        examples=[["monitor.example.com"]],
+    )
+    external_url: Url | None = Field(
+        default=None,
+        description="How people reach the page: links in alerts begin with it.",
+        examples=["https://monitor.example.com"],
+    )
+    max_body_bytes: int = Field(default=8 * 2**20, ge=1024, le=2**30, description="The largest request that is read.")
+    requests_per_second: float = Field(default=200.0, gt=0, description="Requests of one client; more get 429.")
+    burst: int = Field(default=400, ge=1, description="How many requests of one client may come at once.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key go together: give both or none")
+        return self
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+class Storage(Part):
+    """Where everything is kept."""
+
+    folder: Path = Field(default=Path("tocsin-data"), description="The data folder.")
+    url: Secret | None = Field(
+        default=None,
+        description="A database instead of SQLite in the folder: postgresql://user:password@host/name.",
+        examples=["postgresql://tocsin:change-me@127.0.0.1/tocsin"],
+    )
+    keep_observations: Seconds = Field(default=90 * 86400.0, description="How long observations are kept.")
+    keep_incidents: Seconds = Field(default=730 * 86400.0, description="How long incidents that are over are kept.")
+
+    @field_validator("url", mode="after")
+    @classmethod
+    def _database(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(DATABASES):
+            raise ValueError(f"must begin with one of {', '.join(DATABASES)}")
+        return url
+
+
+class Engine(Part):
+    """How observations are worked on."""
+
+    max_signals: int = Field(
+        default=2000, ge=1, le=10**6, description="The most signals; each takes about a megabyte of memory."
+    )
+    max_waiting: int = Field(default=50_000, ge=1, description="The most observations waiting; more get 429.")
+    snapshot_every: int = Field(
+        default=1000, ge=1, description="A signal's state is stored after so many observations."
+    )
+    threads: int = Field(default=0, ge=0, le=256, description="Threads that score; 0 for one per core.")
+    future_tolerance: Seconds = Field(default=300.0, description="How far ahead of the clock a time may be.")
+    auto_create: bool = Field(default=True, description="Whether signals appear with their first observation.")

@@ -1,0 +1,78 @@
+"""All settings of the monitor together."""
+
+import os
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tocsin.service.config.parts import Part
+from tocsin.service.config.server import Engine, Server, Storage
+from tocsin.service.config.signals import Template, check_detector
+from tocsin.service.config.sinks import Sinks
+from tocsin.service.config.sources import Sources
+
+
+class Settings(Part):
+    """All settings. They read nothing by themselves: `load_settings` reads files and environment variables."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least that is logged: debug, info, warning or error."
+    )
+    server: Server = Field(default=Server(), description="The HTTP server.")
+    storage: Storage = Field(default=Storage(), description="Where everything is kept.")
+    engine: Engine = Field(default=Engine(), description="How observations are worked on.")
+    detector: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Settings of every detector, as in docs/detector.md.",
+        examples=[{"alarm_rate": "1/day", "interval": "1min"}],
+    )
+    templates: tuple[Template, ...] = Field(
+        default=(), description="Settings of the signals whose name fits a pattern; the first that fits counts."
+    )
+    sources: Sources = Field(default=Sources(), description="Where observations come from, apart from HTTP.")
+    sinks: Sinks = Field(default=Sinks(), description="Where incidents go.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_part("detector", self.detector, None)
+        for number, template in enumerate(self.templates):
+            merged = {**self.detector, **template.detector}
+            _check_part(f"templates[{number}].detector", merged, template.features)
+        for kind, parts in (("sources", self.sources), ("sinks", self.sinks)):
+            names = [one.name for group in type(parts).model_fields for one in getattr(parts, group)]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{kind}: each must have a name of its own, got {', '.join(twice)} more than once")
+        return self
+
+    @property
+    def store_url(self) -> str:
+        """Where the store is, for SQLAlchemy."""
+        if self.storage.url is None:
+            return f"sqlite:///{self.storage.folder / 'tocsin.db'}"
+        url = self.storage.url.get_secret_value()
+        for prefix in ("postgres://", "postgresql://"):
+            if url.startswith(prefix):
+                return "postgresql+psycopg://" + url.removeprefix(prefix)
+        return url
+
+    @property
+    def threads(self) -> int:
+        """How many threads score."""
+        return self.engine.threads or os.cpu_count() or 1
+
+    def template_for(self, name: str) -> Template | None:
+        """The first template whose pattern fits the name."""
+        return next((template for template in self.templates if template.fits(name)), None)
+
+    def detector_for(self, name: str) -> dict[str, Any]:
+        """The settings of the detector of a signal that nobody configured by itself."""
+        template = self.template_for(name)
+        return {**self.detector, **(template.detector if template else {})}
+
+
+def _check_part(path: str, settings: dict[str, Any], features: tuple[str, ...] | None) -> None:
+    try:
+        check_detector(settings, features)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,55 @@
+"""The settings of signals: those of their detectors, by the names of the signals."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pydantic import Field
+
+from tocsin.detection import Fleet
+from tocsin.service.config.parts import Part, Seconds
+from tocsin.service.observations import MOST_FEATURES
+
+DETECTOR_SETTINGS = tuple(
+    name for name in inspect.signature(Fleet).parameters if name not in ("signals", "features", "threads")
+)
+
+
+class Template(Part):
+    """Settings of the signals whose name fits a pattern; the first that fits counts."""
+
+    match: str = Field(description="A pattern for names, with * and ?.", min_length=1, examples=["pump/*"])
+    features: tuple[str, ...] | None = Field(
+        default=None,
+        description="The names of the features.",
+        min_length=1,
+        max_length=MOST_FEATURES,
+        examples=[["vibration", "temperature"]],
+    )
+    silent_after: Seconds | None = Field(
+        default=None,
+        description="Without an observation for so long the signal is reported; found from its pace if not given.",
+        examples=["10min"],
+    )
+    unit: str | None = Field(default=None, description="The unit of the values, for the page.", examples=["mm/s"])
+    detector: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Settings of the detector, as in docs/detector.md; they go above those of [detector].",
+        examples=[{"alarm_rate": "1/week", "interval": "1min"}],
+    )
+
+    def fits(self, name: str) -> bool:
+        """Whether it is for a signal of this name."""
+        return fnmatchcase(name, self.match)
+
+
+def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) -> None:
+    """Refuse settings that a detector would refuse."""
+    unknown = sorted(set(settings) - set(DETECTOR_SETTINGS))
+    if unknown:
+        raise ValueError(f"a detector has no setting {', '.join(unknown)}; it has {', '.join(DETECTOR_SETTINGS)}")
+    try:
+        Fleet(1, list(features) if features else 1, **settings)
+    except (ImportError, TypeError, ValueError) as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,122 @@
+"""Settings as text: the effective ones, and an example of all there are."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from pydantic import SecretStr
+
+from tocsin.service.config.fields import Setting, path_text, settings_of
+from tocsin.service.config.layers import Layer, origin_of
+from tocsin.service.config.parts import Part
+from tocsin.service.config.settings import Settings
+
+MASK = "**********"
+UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+HEAD = """\
+Settings of the monitor (tocsin serve --config FILE). Every setting is here at its default, or with an example where it
+has none; take the # away from what you want to change. Environment variables go above the file: server.port is
+TOCSIN_SERVER__PORT, lists and tables are JSON. Lengths of time are seconds or text such as "5min". Every secret may
+also be given as {file = "/path"}, which is read when the monitor starts."""
+
+
+def effective(settings: Settings, layers: Sequence[Layer]) -> list[tuple[str, str, str | None]]:
+    """Every setting in force: its path, its value as TOML (secrets masked) and who gave it (None: the default)."""
+    return [(path_text(path), text, origin_of(layers, path)) for path, text in _leaves(settings, ())]
+
+
+def example() -> str:
+    """A TOML file that has every setting with its meaning."""
+    lines = [*_comment(HEAD), ""]
+    lines += _section(Settings, "")
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def default_of(setting: Setting) -> str:
+    """The default as TOML, for tables of settings."""
+    field = setting.field
+    return "required" if field.is_required() else _toml(field.get_default(call_default_factory=True), setting)
+
+
+def _leaves(part: Part, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for setting in settings_of(type(part)):
+        value = getattr(part, setting.name)
+        here = (*path, setting.name)
+        if isinstance(value, Part):
+            yield from _leaves(value, here)
+        elif setting.several and value:
+            for number, one in enumerate(value):
+                yield from _leaves(one, (*here, number))
+        elif isinstance(value, dict) and value:
+            for name, one in value.items():
+                yield (*here, name), _toml(one, setting)
+        elif setting.secret and value:
+            yield here, json.dumps(MASK)
+        else:
+            yield here, _toml(value, setting)
+
+
+def _section(part: type[Part], path: str) -> Iterator[str]:
+    """First the settings of a part, then its sections: TOML wants it so."""
+    settings = sorted(settings_of(part), key=lambda one: not one.field.is_required())
+    sections = [one for one in settings if one.part or (not path and one.structured)]
+    for setting in settings:
+        if setting not in sections:
+            yield from _comment(setting.field.description or "")
+            yield f"#{setting.name} = {_toml(_shown(setting), setting)}"
+            yield ""
+    for setting in sections:
+        name = path + setting.name
+        if setting.part and not setting.several and all(one.part for one in settings_of(setting.part)):
+            yield from _section(setting.part, f"{name}.")  # a section that has nothing but sections
+            continue
+        yield from _comment(setting.field.description or "")
+        yield f"#[[{name}]]" if setting.several else f"[{name}]"
+        if setting.part:
+            yield from _section(setting.part, f"{name}.")
+        else:
+            yield from (f"#{key} = {_toml(value, setting)}" for key, value in _shown(setting).items())
+            yield ""
+
+
+def _comment(text: str) -> Iterator[str]:
+    for paragraph in text.split("\n\n"):
+        yield from (f"# {line}" for line in wrap(paragraph, width=116))
+
+
+def _shown(setting: Setting) -> Any:
+    """An example where there is one: it says more than an empty list."""
+    if setting.field.examples:
+        return setting.field.examples[0]
+    return setting.field.get_default(call_default_factory=True)
+
+
+def _toml(value: Any, setting: Setting) -> str:
+    if isinstance(value, SecretStr):
+        return json.dumps(MASK)
+    if setting.duration and isinstance(value, float):
+        return json.dumps(_duration(value))
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(name)} = {_toml(one, setting)}" for name, one in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(one, setting) for one in value) + "]"
+    if isinstance(value, Path):
+        return json.dumps(str(value), ensure_ascii=False)
+    if value is None:
+        return "none"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, bool)) else repr(value)
+
+
+def _key(name: str) -> str:
+    bare = name.replace("-", "").replace("_", "")
+    return name if bare.isascii() and bare.isalnum() else json.dumps(name)
+
+
+def _duration(seconds: float) -> str:
+    """As one would write it: the largest unit that leaves a whole number."""
+    unit, length = next(((unit, length) for unit, length in UNITS if seconds % length == 0), UNITS[-1])
+    return f"{seconds / length:.15g}{unit}"

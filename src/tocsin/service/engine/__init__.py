@@ -1,0 +1,6 @@
+"""Observations in, verdicts out, everything durable: the thread that scores."""
+
+from tocsin.service.engine.engine import Engine
+from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
+
+__all__ = ["Engine", "Point", "SignalDetails", "SignalStatus"]

@@ -1,0 +1,126 @@
+"""Signals that are scored together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.detection import Fleet, Incident, Verdicts
+from tocsin.detection.incidents import IncidentLog
+from tocsin.forecasting import Forecaster
+from tocsin.service.observations import Judged
+
+# So many signals share one call of forecaster and scorer. More would gain little, and take memory that may not be used.
+ROWS = 64
+# So many observations of each signal go through at once, so that memory stays small.
+MOST_STEPS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Observations of one signal that follow each other: `values[T, F]` at `times[T]`.
+
+    `wanted` are the positions, ascending, whose verdicts are asked for: others only have the detector learn.
+    """
+
+    values: NDArray[np.float64]
+    times: NDArray[np.datetime64]
+    wanted: Sequence[int] = ()
+
+
+class Block:
+    """A fleet with rows that signals of the same settings can have and give back."""
+
+    def __init__(
+        self, features: tuple[str, ...], settings: Mapping[str, Any], forecaster: Forecaster | None, rows: int = ROWS
+    ) -> None:
+        # The fleet calls its rows by their numbers: signals may have any names, and come and go.
+        names = [str(row) for row in range(rows)]
+        self.fleet = Fleet(names, list(features), **{**settings, "forecaster": forecaster, "forecaster_options": None})
+        self._free = list(reversed(range(rows)))
+        self._used: set[int] = set()
+
+    @property
+    def full(self) -> bool:
+        """Whether all rows are taken."""
+        return not self._free
+
+    @property
+    def empty(self) -> bool:
+        """Whether no row is taken."""
+        return len(self._free) == len(self.fleet.names)
+
+    def take(self, state: Mapping[str, NDArray[Any]] | None) -> int:
+        """A row with a detector of this state (None: a fresh one); ValueError for a state of other settings."""
+        row = self._free[-1]
+        if state is not None or row in self._used:
+            self.fleet.put(row, state)
+        self._used.add(row)
+        return self._free.pop()
+
+    def release(self, row: int) -> None:
+        """Give a row back."""
+        self._free.append(row)
+
+    def take_closed(self) -> list[tuple[int, Incident]]:
+        """The incidents that are over since the last call, each with its row, the oldest first."""
+        return [(int(incident.signal), incident) for incident in self.fleet.log.take_closed()]
+
+    def forget_incidents(self, row: int) -> None:
+        """Have the next alarm of this row begin a new incident."""
+        log = self.fleet.log
+        log.adopt(row, IncidentLog(["nothing"], log.features, log.gap, log.min_duration), 0)
+
+    def run(self, stretches: Mapping[int, Stretch]) -> dict[int, list[Judged]]:
+        """The verdicts that are wanted on stretches of observations, one stretch of each row given."""
+        judged: dict[int, list[Judged]] = {row: [] for row in stretches}
+        left = sorted(row for row, stretch in stretches.items() if len(stretch.times))
+        at = 0
+        while left:
+            end = min(at + MOST_STEPS, *(len(stretches[row].times) for row in left))
+            values = np.stack([stretches[row].values[at:end] for row in left], axis=1)
+            times = np.stack([stretches[row].times[at:end] for row in left], axis=1)
+            rows = None if len(left) == len(self.fleet.names) else np.array(left)
+            verdicts = self.fleet.run(values, rows=rows, times=times)
+            wanted = {}
+            for column, row in enumerate(left):
+                first = len(judged[row])
+                steps = [step - at for step in stretches[row].wanted[first : first + end - at] if step < end]
+                if steps:
+                    wanted[column] = steps
+            for column, some in _columns(verdicts, wanted).items():
+                judged[left[column]] += some
+            at = end
+            left = [row for row in left if len(stretches[row].times) > at]
+        return judged
+
+
+def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[int, list[Judged]]:
+    """The verdicts of signals at some steps, as they are stored."""
+    if not wanted:
+        return {}
+    value, forecast, low, high, feature_p, p, merged, alarm, warm = (
+        array.tolist()
+        for array in (
+            verdicts.value, verdicts.forecast, verdicts.low, verdicts.high, verdicts.feature_p, verdicts.p,
+            verdicts.merged, verdicts.alarm, verdicts.warm,
+        )
+    )  # fmt: skip
+    return {
+        n: [
+            Judged(
+                tuple(value[t][n]), tuple(forecast[t][n]), tuple(low[t][n]), tuple(high[t][n]), p[t][n], merged[t][n],
+                tuple(feature_p[t][n]), alarm[t][n], warm[t][n],
+            )
+            for t in steps
+        ]
+        for n, steps in wanted.items()
+    }  # fmt: skip
+
+
+def load_kernels(forecaster: Forecaster | None, settings: Mapping[str, Any]) -> None:
+    """Have everything compiled and loaded that the first observation would wait for."""
+    moments = np.arange(2).view("datetime64[ns]")
+    Block(("value",), settings, forecaster, rows=1).run({0: Stretch(np.zeros((2, 1)), moments, ())})

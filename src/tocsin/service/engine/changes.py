@@ -1,0 +1,243 @@
+"""What people change: signals, incidents, maintenance windows. All of it runs on the engine's thread."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tocsin.detection.storage import arrays_from_bytes
+from tocsin.service.engine.block import Block
+from tocsin.service.engine.core import Core
+from tocsin.service.engine.incidents import close_incident, nanoseconds
+from tocsin.service.engine.making import check_features, check_text, new_row
+from tocsin.service.engine.recovery import latest, learn_anew, state_of
+from tocsin.service.engine.status import SignalStatus
+from tocsin.service.engine.watched import NOTHING, Watched
+from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.observations import LONGEST_NAME
+from tocsin.service.shapes import incident_shape, time_text
+from tocsin.service.store import IncidentRow, MaintenanceRow, SignalRow, Writer
+
+LABELS = ("fault", "false alarm", "expected")
+LONGEST_NOTE = 2000
+NO_MARKS: Mapping[int, bool] = {}
+
+Change = Callable[[Writer], None]
+
+
+def create(
+    core: Core, name: str, features: Sequence[str] | None, detector: dict[str, Any] | None,
+    silent_after: float | None, unit: str | None,
+) -> SignalStatus:  # fmt: skip
+    """Make a signal before its first observation."""
+    if name in core.signals:
+        raise RefusedError(f"there is a signal {name!r} already")
+    core.add([new_row(core.settings, name, features, detector, silent_after, unit)])
+    return core.signal(name).status()
+
+
+def configure(
+    core: Core, name: str, features: Sequence[str] | None, detector: dict[str, Any] | None,
+    silent_after: float | None, unit: str | None,
+) -> SignalStatus:  # fmt: skip
+    """Change a signal; None leaves a setting as it is. With other settings its detector learns anew from the store."""
+    signal = core.signal(name)
+    if features is not None and check_features(features) != signal.row.features:
+        raise RefusedError(f"the features of {name!r} stay {', '.join(signal.row.features)}: remove it to change them")
+    given = new_row(core.settings, name, signal.row.features, detector, silent_after, unit)
+    row = replace(
+        signal.row,
+        settings=signal.row.settings if detector is None else given.settings,
+        silent_after=signal.row.silent_after if silent_after is None else silent_after,
+        unit=signal.row.unit if unit is None else unit,
+    )
+    if row.settings == signal.row.settings:
+        with core.store.transaction() as writer:
+            _change(writer, row)
+        with core.lock:
+            signal.row = row
+    else:
+        _rebuild(core, signal, row)
+    core.hub.publish("signal", {"name": name, "change": "configured"})
+    return signal.status()
+
+
+def _change(writer: Writer, row: SignalRow) -> None:
+    writer.change_signal(row.id, settings=row.settings, silent_after=row.silent_after, unit=row.unit)
+
+
+def reset(core: Core, name: str) -> SignalStatus:
+    """Let the detector forget everything; stored observations stay."""
+    signal = core.signal(name)
+    _go_on(core, signal, _alone(core, signal.row))
+    core.hub.publish("signal", {"name": name, "change": "reset"})
+    return signal.status()
+
+
+def remove(core: Core, name: str) -> None:
+    """Remove a signal with all that belongs to it."""
+    signal = core.signal(name)
+    with core.store.transaction() as writer:
+        writer.remove_signal(signal.row.id)
+    core.forget(signal)
+    core.hub.publish("signal", {"name": name, "change": "removed"})
+
+
+def restore(core: Core, name: str, state: bytes) -> SignalStatus:
+    """Let the detector go on from a state that was taken of one with the same settings.
+
+    What was stored since then is not taken again: with an `interval` it counts as missing.
+    """
+    signal = core.signal(name)
+    restored = _alone(core, signal.row)
+    try:
+        last = restored.block.fleet.put(restored.place, arrays_from_bytes(state))
+    except ValueError as error:
+        raise RefusedError(f"this state cannot be restored: {error}") from error
+    if last is not None:
+        restored.last_time = _moment(core, last)
+    if restored.block.fleet.interval is not None and latest(restored.last_time, signal.last_time) != restored.last_time:
+        missing = (NOTHING,) * len(signal.row.features)
+        restored.block.run({restored.place: restored.stretch([signal.last_time or 0], [missing])})
+    _go_on(core, signal, restored)
+    core.hub.publish("signal", {"name": name, "change": "reset"})
+    return signal.status()
+
+
+def _moment(core: Core, last: Any) -> int:
+    """The time of the last observation of a state that is brought from elsewhere."""
+    if not isinstance(last, np.datetime64):
+        raise RefusedError(f"a state must be of observations with times, got one with the number {last!r}")
+    moment = nanoseconds(last)
+    if moment > time.time_ns() + round(core.settings.engine.future_tolerance * 1e9):
+        raise RefusedError(f"a state must not be ahead of the clock, got one of {time_text(moment)}")
+    return moment
+
+
+def _alone(core: Core, row: SignalRow) -> Watched:
+    """A signal with a fresh detector that is in no block with others yet."""
+    block = Block(row.features, row.settings, core.places.forecaster(row.settings), rows=1)
+    return Watched(row, block, block.take(None))
+
+
+def _rebuild(
+    core: Core, signal: Watched, row: SignalRow, marks: Mapping[int, bool] = NO_MARKS, change: Change | None = None
+) -> None:
+    """Have a detector with the settings of `row` learn from the stored observations and take the signal's place."""
+    new = _alone(core, row)
+    with core.store.reading() as reader:
+        learn_anew(reader, new, marks)
+    _go_on(core, signal, new, change)
+
+
+def _go_on(core: Core, signal: Watched, new: Watched, change: Change | None = None) -> None:
+    """Let a signal go on with another detector, now and after every start; `change` is stored together with that.
+
+    The incident that the detector before had found is over, and the next alarm begins another one.
+    """
+    now = time.time_ns()
+    # What was stored before must not be taken again at the next start.
+    new.last_time = latest(signal.last_time, new.last_time)
+    new.block.forget_incidents(new.place)
+    state = state_of(new)
+    number, closed = signal.alarm_incident, None
+    with core.store.transaction() as writer:
+        _change(writer, new.row)
+        writer.put_state(new.row.id, new.last_time, now, state)
+        if change is not None:
+            change(writer)
+        if number is not None and (going_on := writer.incident(number)) is not None:
+            close_incident(writer, core.sinks, signal, going_on, now)
+            closed = writer.incident(number)
+    with core.lock:
+        core.places.release(signal.block, signal.place)
+        signal.block, signal.place = core.places.take(new.row.features, new.row.settings, arrays_from_bytes(state))
+        signal.row, signal.last_time, signal.unsaved = new.row, new.last_time, 0
+        signal.count()
+        if closed is not None:
+            signal.remember(closed)
+    if closed is not None:
+        core.tell([(signal, closed)])
+
+
+def acknowledge(core: Core, number: int, by: str | None, note: str | None) -> dict[str, Any]:
+    """Somebody has seen an incident; with `by` None nobody has."""
+    fields: dict[str, Any] = {"acknowledged": time.time_ns() if by else None, "acknowledged_by": by}
+    return _change_incident(core, number, {**fields, **_note(note)})
+
+
+def snooze(core: Core, number: int, until: int | None) -> dict[str, Any]:
+    """Nobody is to be told of an incident until then; None ends that."""
+    return _change_incident(core, number, {"snoozed_until": until})
+
+
+def label(core: Core, number: int, text: str | None, exclude: bool | None, note: str | None) -> dict[str, Any]:
+    """Say what an incident was. `exclude` takes its observations out of calibration, or back into it."""
+    if text is not None and text not in LABELS:
+        raise RefusedError(f"a label must be one of {', '.join(LABELS)}, got {text!r}")
+    fields = {"label": text, **_note(note)}
+    before = _incident(core, number)
+    if exclude is None or exclude == before.excluded:
+        return _change_incident(core, number, fields)
+    if before.kind != "alarm":
+        raise RefusedError("a silence has no observations that could be taken out of calibration")
+    signal = core.by_id(before.signal)
+
+    def change(writer: Writer) -> None:
+        writer.change_incident(number, **fields, excluded=exclude)
+
+    _rebuild(core, signal, signal.row, {number: exclude}, change)
+    return _told(core, number, signal)
+
+
+def _note(note: str | None) -> dict[str, Any]:
+    return {} if note is None else {"note": check_text("a note", note, LONGEST_NOTE)}
+
+
+def _incident(core: Core, number: int) -> IncidentRow:
+    with core.store.reading() as reader:
+        row = reader.incident(number)
+    if row is None:
+        raise UnknownError(f"there is no incident {number}")
+    return row
+
+
+def _change_incident(core: Core, number: int, fields: Mapping[str, Any]) -> dict[str, Any]:
+    signal = core.by_id(_incident(core, number).signal)
+    with core.store.transaction() as writer:
+        writer.change_incident(number, **fields)
+    return _told(core, number, signal)
+
+
+def _told(core: Core, number: int, signal: Watched) -> dict[str, Any]:
+    """An incident as it is now; who watches is told."""
+    shape = incident_shape(_incident(core, number), signal.name)
+    core.hub.publish("incident", shape)
+    return shape
+
+
+def add_maintenance(core: Core, pattern: str, start: int, end: int, reason: str, by: str) -> MaintenanceRow:
+    """From `start` to `end` observations of the signals that fit the pattern are kept, but not judged."""
+    if not end > start:
+        raise RefusedError("a maintenance window must end after it starts")
+    if not pattern:
+        raise RefusedError("a pattern must not be empty")
+    check_text("a pattern", pattern, LONGEST_NAME)
+    check_text("a reason", reason, LONGEST_NOTE)
+    with core.store.transaction() as writer:
+        number = writer.add_maintenance(pattern, start, end, reason, by)
+        windows = writer.maintenance()
+    core.windows = windows
+    return next(window for window in windows if window.id == number)
+
+
+def remove_maintenance(core: Core, number: int) -> None:
+    """End a window, or call it off. What was not judged in it stays so."""
+    if all(window.id != number for window in core.windows):
+        raise UnknownError(f"there is no maintenance window {number}")
+    with core.store.transaction() as writer:
+        writer.remove_maintenance(number)
+        windows = writer.maintenance()
+    core.windows = windows

@@ -1,0 +1,235 @@
+"""What the engine's thread works on: the signals in their places. Nothing here knows of threads or queues."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tocsin.service.config import Settings, Sink
+from tocsin.service.engine.block import load_kernels
+from tocsin.service.engine.incidents import close_incident, put_incident, silence_facts
+from tocsin.service.engine.making import row_of_first
+from tocsin.service.engine.places import Places
+from tocsin.service.engine.recovery import recover, save_states
+from tocsin.service.engine.rules import Arrival, in_maintenance
+from tocsin.service.engine.status import SignalStatus
+from tocsin.service.engine.watched import Watched
+from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.hub import Hub
+from tocsin.service.metrics import Metrics
+from tocsin.service.observations import Observation
+from tocsin.service.shapes import incident_shape
+from tocsin.service.store import IncidentRow, MaintenanceRow, SignalRow, Store
+
+log = logging.getLogger("tocsin.engine")
+
+# So many states are stored in one turn: more would let observations wait.
+STATES_AT_ONCE = 8
+# When the monitor stops, states with fewer observations behind are left: to take those again is quicker.
+WORTH_SAVING = 100
+
+
+class Core:
+    """All signals with their detectors, and the store that they can be rebuilt from at any moment.
+
+    One thread changes it. Others may look at signals, which are as they were after the last commit: while `lock` is
+    held, what can be seen of them does not change.
+    """
+
+    def __init__(self, settings: Settings, store: Store, hub: Hub, metrics: Metrics) -> None:
+        self.settings, self.store, self.hub, self.metrics = settings, store, hub, metrics
+        sinks = settings.sinks
+        self.sinks: list[Sink] = [*sinks.alertmanager, *sinks.webhook, *sinks.mqtt]
+        self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
+        self.places = Places()
+        self.signals: dict[str, Watched] = {}
+        self.windows: list[MaintenanceRow] = []
+        self.lock = threading.Lock()
+        self._due: set[Watched] = set()
+
+    def recover(self, progress: Callable[[int, int], None]) -> None:
+        """Forget everything and build it anew from the store."""
+        with self.lock:
+            self.signals, self.places, self._due = {}, Places(), set()
+        places = Places()
+        found = recover(self.store, places, progress)
+        if not found.replayed:
+            load_kernels(places.forecaster(self.settings.detector), self.settings.detector)
+        if found.renewed:
+            self._renew(found.renewed)
+        now = time.time_ns()
+        for signal in found.signals:
+            signal.last_arrival = now  # how long it was silent before nobody knows
+            signal.count()
+        with self.lock:
+            self.windows, self.places = found.windows, places
+            self.signals = {signal.name: signal for signal in found.signals}
+        self.metrics.replayed_observations.inc(found.replayed)
+        self.count()
+        log.info("%d signals, %d observations scored again", len(found.signals), found.replayed)
+
+    def _renew(self, renewed: Sequence[Watched]) -> None:
+        """Make it last that these detectors learned anew: the incidents that those before had found are over."""
+        now = time.time_ns()
+        with self.store.transaction() as writer:
+            for signal in renewed:
+                row = None if signal.alarm_incident is None else writer.incident(signal.alarm_incident)
+                if row is not None:
+                    close_incident(writer, self.sinks, signal, row, now)
+                signal.alarm_incident = None
+        save_states(self.store, renewed)
+
+    def signal(self, name: str) -> Watched:
+        """The signal of this name."""
+        try:
+            return self.signals[name]
+        except KeyError:
+            raise UnknownError(f"there is no signal {name!r}") from None
+
+    def by_id(self, number: int) -> Watched:
+        """The signal with this number in the store. It looks through all: only what people do asks for it."""
+        return next(signal for signal in self.signals.values() if signal.row.id == number)
+
+    def appear(self, firsts: Iterable[Observation]) -> dict[str, str]:
+        """Make the signals of which these are the first observations; returns why, for those that cannot be."""
+        refused: dict[str, str] = {}
+        rows: list[SignalRow] = []
+        for first in firsts:
+            try:
+                if not self.settings.engine.auto_create:
+                    raise RefusedError(f"there is no signal {first.signal!r}, and none is made by its observations")
+                self._check_room(len(rows) + 1)
+                rows.append(row_of_first(self.settings, first))
+            except RefusedError as error:
+                refused[first.signal] = str(error)
+        self.add(rows)
+        return refused
+
+    def _check_room(self, more: int) -> None:
+        if len(self.signals) + more > self.settings.engine.max_signals:
+            raise RefusedError(f"there are {self.settings.engine.max_signals} signals already, as max_signals allows")
+
+    def add(self, rows: Sequence[SignalRow]) -> None:
+        """Store new signals, and give them places."""
+        if not rows:
+            return
+        self._check_room(len(rows))
+        with self.store.transaction() as writer:
+            stored = [
+                writer.add_signal(
+                    name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
+                    unit=row.unit, template=row.template, created=row.created,
+                )
+                for row in rows
+            ]  # fmt: skip
+        now = time.time_ns()
+        for row in stored:
+            signal = Watched(row, *self.places.take(row.features, row.settings), last_arrival=now)
+            with self.lock:
+                self.signals[row.name] = signal
+            self.hub.publish("signal", {"name": row.name, "change": "created"})
+        self.count()
+
+    def note(
+        self,
+        fresh: Mapping[Watched, Sequence[Arrival]],
+        incidents: Iterable[tuple[Watched, IncidentRow]],
+        now: int,
+    ) -> None:
+        """Keep in mind what was just stored."""
+        every = self.settings.engine.snapshot_every
+        with self.lock:
+            for signal, arrivals in fresh.items():
+                for arrival in arrivals:
+                    if arrival.outcome is not None and arrival.outcome.judged is not None:
+                        signal.note(arrival.time, arrival.outcome.judged)
+                signal.last_arrival = now
+                signal.count()
+                signal.unsaved += len(arrivals)
+                # Signals that began together do not all become due at once.
+                if signal.unsaved >= every - signal.row.id % (every // 2 + 1):
+                    self._due.add(signal)
+            for signal, row in incidents:
+                signal.remember(row)
+
+    def tell(self, incidents: Sequence[tuple[Watched, IncidentRow]]) -> None:
+        """Publish incidents that changed; only after they are stored."""
+        for signal, row in incidents:
+            self.hub.publish("incident", incident_shape(row, signal.name))
+            if row.kind == "silence":
+                self.hub.publish("signal", {"name": signal.name, "change": "silent" if row.open else "sending"})
+        if incidents:
+            self.count()
+
+    def forget(self, signal: Watched) -> None:
+        """A signal is gone, with its place."""
+        with self.lock:
+            del self.signals[signal.name]
+        self._due.discard(signal)
+        self.places.release(signal.block, signal.place)
+        self.count()
+
+    def overview(self) -> list[SignalStatus]:
+        """How all signals are doing; from any thread."""
+        with self.lock:
+            return [signal.status() for signal in self.signals.values()]
+
+    def count(self) -> None:
+        """Let the metrics know how many there are."""
+        signals = self.signals.values()
+        silent = sum(signal.silence_incident is not None for signal in signals)
+        self.metrics.signals.set(len(signals))
+        self.metrics.signals_silent.set(silent)
+        self.metrics.incidents_open.labels(kind="silence").set(silent)
+        self.metrics.incidents_open.labels(kind="alarm").set(
+            sum(signal.alarm_incident is not None for signal in signals)
+        )
+
+    def save_due_states(self) -> None:
+        """Store the states that are due, a few of them, those first that have waited longest."""
+        if self._due:
+            self._save(sorted(self._due, key=lambda signal: -signal.unsaved)[:STATES_AT_ONCE])
+
+    def save_all_states(self, until: float) -> None:
+        """Store as many states as can be until a moment of the monotonic clock, so that the next start is quick."""
+        left = [signal for signal in self.signals.values() if signal.unsaved >= WORTH_SAVING]
+        left.sort(key=lambda signal: -signal.unsaved)
+        while left and time.monotonic() < until:
+            self._save(left[:STATES_AT_ONCE])
+            left = left[STATES_AT_ONCE:]
+
+    def _save(self, signals: Sequence[Watched]) -> None:
+        with self.metrics.snapshot_seconds.time():
+            save_states(self.store, signals)
+        self._due.difference_update(signals)
+
+    def notice_silence(self) -> None:
+        """Open an incident for each signal that has stopped sending."""
+        now = time.time_ns()
+        silent = [
+            (signal, silence_facts(signal, signal.last_time, now))
+            for signal in self.signals.values()
+            if signal.last_time is not None
+            and signal.is_overdue(now)
+            and not in_maintenance(self.windows, signal.name, now)
+        ]
+        if not silent:
+            return
+        with self.store.transaction() as writer:
+            numbers = [put_incident(writer, self.sinks, signal, facts, now) for signal, facts in silent]
+            rows = [writer.incident(number) for number in numbers]
+        changed = [(signal, row) for (signal, _), row in zip(silent, rows, strict=True) if row is not None]
+        self.note({}, changed, now)
+        self.tell(changed)
+
+    def prune(self) -> bool:
+        """Remove a piece of what is older than it is kept; true if there is more to remove."""
+        now, storage = time.time_ns(), self.settings.storage
+        with self.store.transaction() as writer:
+            pruned = writer.prune(
+                observations_before=now - round(storage.keep_observations * 1e9),
+                incidents_before=now - round(storage.keep_incidents * 1e9),
+                keep_after=writer.states_times(),
+            )
+        return pruned.more

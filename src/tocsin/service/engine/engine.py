@@ -1,0 +1,255 @@
+"""The thread that scores, and what can be asked of it."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tocsin.service.config import Settings
+from tocsin.service.engine import changes
+from tocsin.service.engine.core import Core
+from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
+from tocsin.service.engine.recovery import state_of
+from tocsin.service.engine.status import SignalDetails, SignalStatus
+from tocsin.service.engine.tick import tick, timed
+from tocsin.service.errors import MonitorError
+from tocsin.service.hub import Hub
+from tocsin.service.metrics import Metrics
+from tocsin.service.observations import Batch, Outcome
+from tocsin.service.store import MaintenanceRow, Store, StoreError, Writer
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+log = logging.getLogger("tocsin.engine")
+T = TypeVar("T")
+
+CHORES_EVERY = 1.0
+PRUNE_EVERY = 600.0
+SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0
+TIME_TO_SAVE = 20.0
+
+
+class _StoppedError(Exception):
+    """There is no need to go on reading the store."""
+
+
+class Engine:
+    """Takes batches of observations and changes from any thread, and does them one after the other on its own.
+
+    An outcome is given only when it is durable. When the store fails, everything in memory is forgotten, and built anew
+    from the store once it is back; batches that were waiting are taken then.
+    """
+
+    def __init__(self, settings: Settings, store: Store, hub: Hub, metrics: Metrics) -> None:
+        self._core = Core(settings, store, hub, metrics)
+        self._inbox = Inbox(settings.engine.max_waiting, metrics)
+        self._metrics = metrics
+        self._thread = threading.Thread(target=self._run, name="tocsin-engine", daemon=True)
+        self._next_chores = self._next_prune = 0.0
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes observations."""
+        return self._inbox.open
+
+    @property
+    def progress(self) -> str:
+        """What it does when it is not ready."""
+        return self._inbox.progress
+
+    @property
+    def waiting(self) -> int:
+        """Observations that wait to be scored."""
+        return self._inbox.waiting
+
+    def start(self) -> None:
+        """Begin: first comes what the store has."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take what is waiting, store what was learned, and end."""
+        self._inbox.stop()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._core.pool.shutdown()
+
+    def submit(self, batch: Batch) -> "Future[list[Outcome]]":
+        """Have a batch taken; the outcomes come in the order of its observations, when they are durable."""
+        return self._inbox.submit(batch)
+
+    def overview(self) -> list[SignalStatus]:
+        """How all signals are doing."""
+        return self._core.overview()
+
+    def status(self, name: str) -> SignalStatus:
+        """How one is doing."""
+        with self._core.lock:
+            return self._core.signal(name).status()
+
+    def create(
+        self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
+        silent_after: float | None = None, unit: str | None = None,
+    ) -> "Future[SignalStatus]":  # fmt: skip
+        """See `changes.create`."""
+        return self._do(lambda: changes.create(self._core, name, features, detector, silent_after, unit))
+
+    def configure(
+        self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
+        silent_after: float | None = None, unit: str | None = None,
+    ) -> "Future[SignalStatus]":  # fmt: skip
+        """See `changes.configure`."""
+        return self._do(lambda: changes.configure(self._core, name, features, detector, silent_after, unit))
+
+    def reset(self, name: str) -> "Future[SignalStatus]":
+        """See `changes.reset`."""
+        return self._do(lambda: changes.reset(self._core, name))
+
+    def remove(self, name: str) -> "Future[None]":
+        """See `changes.remove`."""
+        return self._do(lambda: changes.remove(self._core, name))
+
+    def state(self, name: str) -> "Future[bytes]":
+        """The state of a signal's detector, as `Detector.to_bytes` gives it."""
+        return self._do(lambda: state_of(self._core.signal(name)))
+
+    def restore(self, name: str, state: bytes) -> "Future[SignalStatus]":
+        """See `changes.restore`."""
+        return self._do(lambda: changes.restore(self._core, name, state))
+
+    def details(self, name: str) -> "Future[SignalDetails]":
+        """What a signal's detector has learned."""
+        return self._do(lambda: self._core.signal(name).details())
+
+    def acknowledge(self, number: int, by: str | None, note: str | None = None) -> "Future[dict[str, Any]]":
+        """See `changes.acknowledge`."""
+        return self._do(lambda: changes.acknowledge(self._core, number, by, note))
+
+    def snooze(self, number: int, until: int | None) -> "Future[dict[str, Any]]":
+        """See `changes.snooze`."""
+        return self._do(lambda: changes.snooze(self._core, number, until))
+
+    def label(
+        self, number: int, label: str | None, exclude: bool | None = None, note: str | None = None
+    ) -> "Future[dict[str, Any]]":
+        """See `changes.label`."""
+        return self._do(lambda: changes.label(self._core, number, label, exclude, note))
+
+    def add_maintenance(
+        self, pattern: str, start: int, end: int, reason: str = "", by: str = ""
+    ) -> "Future[MaintenanceRow]":
+        """See `changes.add_maintenance`."""
+        return self._do(lambda: changes.add_maintenance(self._core, pattern, start, end, reason, by))
+
+    def remove_maintenance(self, number: int) -> "Future[None]":
+        """See `changes.remove_maintenance`."""
+        return self._do(lambda: changes.remove_maintenance(self._core, number))
+
+    def write(self, change: Callable[[Writer], T]) -> "Future[T]":
+        """Any other change of the store, in a transaction of its own."""
+
+        def call() -> T:
+            with self._core.store.transaction() as writer:
+                return change(writer)
+
+        return self._do(call)
+
+    def _do(self, call: Callable[[], T]) -> "Future[T]":
+        return self._inbox.ask(call)
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._inbox.end()
+
+    def _work(self) -> None:
+        wait = 0.0
+        while not (self._inbox.stopping and not self.ready):
+            try:
+                if not self.ready:
+                    self._recover(wait)
+                if not self._turn():
+                    self._core.save_all_states(time.monotonic() + TIME_TO_SAVE)
+                    return
+                wait = 0.0
+            except _StoppedError:
+                return
+            except StoreError as error:
+                log.error("the store fails, everything is read anew when it is back: %s", error)
+                wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, 2 * wait))
+                self._falter(f"waiting for the store: {error}")
+            except Exception as error:
+                log.exception("the engine failed, everything is read anew")
+                wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, 2 * wait))
+                self._falter(f"starting again after a failure: {error}")
+
+    def _recover(self, wait: float) -> None:
+        self._inbox.pause(wait)
+        self._core.recover(self._report)
+        self._inbox.unlock()
+        self._core.hub.publish("status", {"ready": True})
+
+    def _report(self, done: int, total: int) -> None:
+        if self._inbox.stopping:
+            raise _StoppedError
+        self._inbox.progress = f"reading what is stored: {100 * done // total} %"
+
+    def _falter(self, progress: str) -> None:
+        self._inbox.lock(progress)
+        self._core.hub.publish("status", {"ready": False})
+
+    def _turn(self) -> bool:
+        """Do what waits, and the chores; false when it is time to stop."""
+        if not self._inbox.wait(CHORES_EVERY):
+            return False
+        for command in self._inbox.take_commands():
+            self._obey(command)
+        batches = self._inbox.next_batches()
+        if batches:
+            self._take(batches)
+        self._core.save_due_states()
+        self._do_chores()
+        return True
+
+    def _obey(self, command: Command[Any]) -> None:
+        if not self._inbox.start(command):
+            return
+        try:
+            command.done.set_result(command.call())
+        except Exception as error:
+            command.done.set_exception(error)
+            if not isinstance(error, MonitorError) or isinstance(error, StoreError):
+                raise  # nobody knows what was done of it: everything is read anew
+
+    def _take(self, batches: list[Waiting]) -> None:
+        try:
+            with self._metrics.tick_seconds.time():
+                now = time.time_ns()
+                for waiting, batch in zip(batches, timed(self._core, [one.batch for one in batches], now), strict=True):
+                    waiting.batch = batch
+                outcomes = tick(self._core, [waiting.batch for waiting in batches], now)
+        except StoreError:
+            raise  # they stay where they are, and are taken again when the store is back
+        except Exception as error:
+            if len(batches) == 1:
+                self._inbox.drop(batches)
+                fail(batches[0].done, error)
+            for waiting in batches:
+                waiting.alone = True
+            raise
+        self._inbox.drop(batches)
+        ended = time.monotonic()
+        for waiting, results in zip(batches, outcomes, strict=True):
+            self._metrics.ingest_seconds.observe(ended - waiting.since)
+            complete(waiting.done, results)
+
+    def _do_chores(self) -> None:
+        now = time.monotonic()
+        if now < self._next_chores:
+            return
+        self._next_chores = now + CHORES_EVERY
+        self._core.notice_silence()
+        if now >= self._next_prune:
+            self._next_prune = now + (CHORES_EVERY if self._core.prune() else PRUNE_EVERY)

@@ -1,0 +1,170 @@
+"""What waits for the engine: batches of observations, and what else it is asked for."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from tocsin.service.errors import NotReadyError, OverloadedError
+from tocsin.service.metrics import Metrics
+from tocsin.service.observations import Batch, Outcome
+
+T = TypeVar("T")
+
+# So many observations are taken in one turn; more would let those at its front wait for those at its end.
+MOST_AT_ONCE = 10_000
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A batch that waits to be durable."""
+
+    batch: Batch
+    since: float
+    #: It was among batches of which one could not be scored: it is taken by itself, to find out which one that was.
+    alone: bool = False
+    done: "Future[list[Outcome]]" = field(default_factory=Future)
+
+
+@dataclass(eq=False)
+class Command(Generic[T]):
+    """Something to do on the engine's thread."""
+
+    call: Callable[[], T]
+    done: "Future[T]" = field(default_factory=Future)
+
+
+class Inbox:
+    """Takes batches and commands from any thread while it is open, for one thread that works on them.
+
+    Whatever it took gets an answer: its future ends, however the engine does.
+    """
+
+    def __init__(self, most_waiting: int, metrics: Metrics) -> None:
+        self._most_waiting, self._metrics = most_waiting, metrics
+        self._condition = threading.Condition()
+        self._batches: deque[Waiting] = deque()
+        self._commands: deque[Command[Any]] = deque()
+        #: Observations that wait.
+        self.waiting = 0
+        #: Whether it takes anything.
+        self.open = False
+        #: What goes on when it does not.
+        self.progress = "starting"
+        self.stopping = False
+
+    def submit(self, batch: Batch) -> "Future[list[Outcome]]":
+        """Have a batch wait its turn."""
+        waiting = Waiting(batch, time.monotonic())
+        with self._condition:
+            self._check_open("takes no observations")
+            if self.waiting and self.waiting + len(batch.observations) > self._most_waiting:
+                self._metrics.rejected.labels(reason="overloaded").inc()
+                raise OverloadedError(retry_after=1.0)
+            self._batches.append(waiting)
+            self._count(len(batch.observations))
+            self._condition.notify_all()
+        return waiting.done
+
+    def ask(self, call: Callable[[], T]) -> "Future[T]":
+        """Have something done."""
+        command = Command(call)
+        with self._condition:
+            self._check_open("changes nothing")
+            self._commands.append(command)
+            self._condition.notify_all()
+        return command.done
+
+    def _check_open(self, what: str) -> None:
+        if not self.open or self.stopping:
+            raise NotReadyError(f"the monitor {what} now: {self.progress}")
+
+    def unlock(self) -> None:
+        """Take batches and commands from now on."""
+        with self._condition:
+            self.open, self.progress = True, "ready"
+
+    def lock(self, progress: str) -> None:
+        """Take none for a while: batches go on waiting, commands are refused."""
+        with self._condition:
+            self.open, self.progress = False, progress
+            commands, self._commands = self._commands, deque()
+        for command in commands:
+            fail(command.done, NotReadyError(progress))
+
+    def stop(self) -> None:
+        """Take nothing any more; the engine ends when nothing waits."""
+        with self._condition:
+            self.stopping, self.progress = True, "stopping"
+            self._condition.notify_all()
+
+    def end(self) -> None:
+        """Nobody will work on anything any more: who still waits is told so."""
+        self.stop()
+        self.lock("stopped")
+        left = list(self._batches)
+        self.drop(left)
+        for waiting in left:
+            fail(waiting.done, NotReadyError("the monitor stopped before this was stored"))
+
+    def pause(self, seconds: float) -> None:
+        """Let time pass, unless it is time to stop."""
+        with self._condition:
+            self._condition.wait_for(lambda: self.stopping, timeout=seconds)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for something to do; false if there is nothing, and never will be."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._batches or self._commands or self.stopping, timeout=seconds)
+            return bool(self._batches or self._commands or not self.stopping)
+
+    def take_commands(self) -> Sequence[Command[Any]]:
+        """The commands that wait now. They leave one by one, so that none is forgotten when one fails."""
+        with self._condition:
+            return tuple(self._commands)
+
+    def start(self, command: Command[Any]) -> bool:
+        """Take a command out; false if nobody wants it done any more."""
+        with self._condition:
+            self._commands.remove(command)
+        return command.done.set_running_or_notify_cancel()
+
+    def next_batches(self) -> list[Waiting]:
+        """Those that are taken together now. They stay until they are dropped, when they are durable."""
+        with self._condition:
+            taken: list[Waiting] = []
+            count = 0
+            for waiting in self._batches:
+                count += len(waiting.batch.observations)
+                if taken and count > MOST_AT_ONCE:
+                    break
+                taken.append(waiting)
+                if waiting.alone:  # such are at the front: they were there before what came since
+                    break
+            return taken
+
+    def drop(self, batches: Sequence[Waiting]) -> None:
+        """These, the first ones, need not wait any more."""
+        with self._condition:
+            for waiting in batches:
+                self._batches.popleft()
+                self._count(-len(waiting.batch.observations))
+
+    def _count(self, more: int) -> None:
+        self.waiting += more
+        self._metrics.waiting_observations.set(self.waiting)
+
+
+def complete(future: "Future[T]", result: T) -> None:
+    """Give a result to who still waits for it."""
+    if future.set_running_or_notify_cancel():
+        future.set_result(result)
+
+
+def fail(future: "Future[Any]", error: Exception) -> None:
+    """Tell who still waits that it failed."""
+    if future.set_running_or_notify_cancel():
+        future.set_exception(error)

@@ -1,0 +1,87 @@
+"""From what the detectors say about incidents to what is stored and sent."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tocsin.detection import Incident
+from tocsin.service.config import Sink
+from tocsin.service.engine.watched import NOTHING, Watched
+from tocsin.service.store import IncidentFacts, IncidentRow, Writer
+
+
+def nanoseconds(moment: np.datetime64) -> int:
+    """A moment as it is stored."""
+    return int(moment.astype("datetime64[ns]").astype(np.int64))
+
+
+def alarm_facts(signal: Watched, incident: Incident, now: int) -> IncidentFacts:
+    """What is stored of an incident that a detector found."""
+    return IncidentFacts(
+        signal=signal.row.id,
+        kind="alarm",
+        start=nanoseconds(incident.start),
+        end=nanoseconds(incident.end),
+        peak=nanoseconds(incident.peak),
+        alarms=incident.alarms,
+        duration=incident.duration,
+        p=incident.p,
+        merged=incident.merged,
+        direction=incident.direction,
+        deviation=incident.deviation,
+        contributions=dict(incident.contributions),
+        open=incident.open,
+        opened=now,
+        closed=None if incident.open else now,
+    )
+
+
+def silence_facts(signal: Watched, start: int, now: int) -> IncidentFacts:
+    """What is stored of a silence since `start` that is noticed now."""
+    return IncidentFacts(
+        signal=signal.row.id,
+        kind="silence",
+        start=start,
+        end=now,
+        peak=start,
+        alarms=0,
+        duration=0,
+        p=NOTHING,
+        merged=NOTHING,
+        direction=None,
+        deviation=NOTHING,
+        contributions={},
+        open=True,
+        opened=now,
+        closed=None,
+    )
+
+
+def put_incident(writer: Writer, sinks: Sequence[Sink], signal: Watched, facts: IncidentFacts, now: int) -> int:
+    """Store an incident as it now is, and what the sinks are to be told of it; returns its number."""
+    number = writer.put_incident(facts)
+    _tell_sinks(writer, sinks, signal, number, facts, now)
+    return number
+
+
+def close_incident(writer: Writer, sinks: Sequence[Sink], signal: Watched, row: IncidentRow, now: int) -> None:
+    """An incident that its detector does not end is over: a silence, or what a detector that is gone had found."""
+    end = now if row.kind == "silence" else row.end
+    writer.change_incident(row.id, open=False, closed=now, end=end)
+    _tell_sinks(writer, sinks, signal, row.id, row, now, over=True)
+
+
+def _tell_sinks(
+    writer: Writer, sinks: Sequence[Sink], signal: Watched, number: int, facts: IncidentFacts, now: int,
+    over: bool = False,
+) -> None:  # fmt: skip
+    # A silence has no p, and is always told.
+    severity = -math.log10(facts.p) if facts.kind == "alarm" and facts.p > 0 else math.inf
+    for sink in sinks:
+        if sink.wants(signal.name, severity):
+            writer.add_outbox(sink.name, number, "firing", now)
+    if over or not facts.open:
+        # Whoever was told that it began, even if that would not be told any more.
+        for name in writer.sinks_told(number):
+            writer.add_outbox(name, number, "resolved", now)

@@ -1,0 +1,166 @@
+"""From the store back to detectors: after a start, a failure of the store, or a change of settings."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
+from tocsin.service.engine.block import Block
+from tocsin.service.engine.places import Places
+from tocsin.service.engine.watched import NOTHING, RECENT, Watched
+from tocsin.service.observations import Status
+from tocsin.service.store import MaintenanceRow, ObservationRow, Reader, SignalRow, Store
+
+log = logging.getLogger("tocsin.engine")
+
+# The observations that a detector takes, in the order of their times.
+TAKEN = (Status.SCORED, Status.MAINTENANCE)
+# So many stored observations of a signal are read at once.
+PIECE = 2000
+# A detector that is built anew learns from so many of the newest observations, or from more if it remembers more.
+REBUILT_FROM = 5000
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Recovered:
+    """What was in the store."""
+
+    signals: list[Watched]
+    windows: list[MaintenanceRow]
+    #: How many observations were scored again.
+    replayed: int = 0
+    #: Signals whose state could not be used: their detectors have learned anew.
+    renewed: list[Watched] = field(default_factory=list)
+
+
+def recover(store: Store, places: Places, progress: Progress) -> Recovered:
+    """All signals of the store with their detectors as they were."""
+    with store.reading() as reader:
+        rows = reader.signals()
+        found = Recovered([], reader.maintenance())
+        for row in rows:
+            progress(len(found.signals), 2 * len(rows))
+            _place(reader, places, row, found)
+        by_id = {signal.row.id: signal for signal in found.signals}
+        for incident in reader.open_incidents():
+            by_id[incident.signal].remember(incident)
+        by_block: dict[Block, list[Watched]] = {}
+        for signal in found.signals:
+            by_block.setdefault(signal.block, []).append(signal)
+        done = len(rows)
+        for block, signals in by_block.items():
+            progress(done, 2 * len(rows))
+            found.replayed += _replay(reader, block, signals)
+            for signal in signals:
+                _remember_newest(reader, signal)
+            done += len(signals)
+    return found
+
+
+def _place(reader: Reader, places: Places, row: SignalRow, found: Recovered) -> None:
+    """Give a signal its place and state. One that cannot be read, or is of another release, is no reason to stop."""
+    stored = reader.state(row.id)
+    if stored is None:
+        found.signals.append(Watched(row, *places.take(row.features, row.settings)))
+        return
+    try:
+        place = places.take(row.features, row.settings, arrays_from_bytes(stored.state))
+        found.signals.append(Watched(row, *place, last_time=stored.time))
+    except ValueError as error:
+        log.warning("the stored state of %r cannot be used, and its detector learns anew: %s", row.name, error)
+        signal = Watched(row, *places.take(row.features, row.settings))
+        learn_anew(reader, signal)
+        signal.block.forget_incidents(signal.place)
+        signal.last_time = latest(signal.last_time, stored.time)
+        found.signals.append(signal)
+        found.renewed.append(signal)
+
+
+def latest(*times: int | None) -> int | None:
+    """The latest of those times that there are."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def _replay(reader: Reader, block: Block, signals: Sequence[Watched]) -> int:
+    """Let the detectors of a block take what was stored after their states."""
+    replayed = 0
+    left = list(signals)
+    while left:
+        pieces = {
+            signal: reader.observations(signal.row.id, after=signal.last_time, statuses=TAKEN, limit=PIECE)
+            for signal in left
+        }
+        left = [signal for signal in left if len(pieces[signal]) == PIECE]
+        _learn(block, pieces)
+        replayed += sum(map(len, pieces.values()))
+    block.take_closed()  # they were stored together with the observations
+    return replayed
+
+
+def _learn(
+    block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], excluded: Sequence[tuple[int, int]] = ()
+) -> None:
+    """Let detectors take stored observations, those in the stretches of time `excluded` as missing."""
+    stretches = {}
+    for signal, rows in pieces.items():
+        if rows:
+            missing = (NOTHING,) * len(signal.row.features)
+            values = [
+                missing
+                if row.status is not Status.SCORED or any(first <= row.time <= last for first, last in excluded)
+                else row.judged.value
+                for row in rows
+            ]
+            stretches[signal.place] = replace(signal.stretch([row.time for row in rows], values), wanted=())
+    block.run(stretches)
+    for signal, rows in pieces.items():
+        if rows:
+            signal.last_time = rows[-1].time
+            signal.unsaved += len(rows)
+
+
+def _remember_newest(reader: Reader, signal: Watched) -> None:
+    rows = reader.observations(signal.row.id, statuses=TAKEN, limit=RECENT, newest=True)
+    last, signal.last_time = signal.last_time, None
+    for row in rows:
+        signal.note(row.time, row.judged)
+    signal.last_time = last  # a state that was brought from elsewhere may be ahead of what is stored
+
+
+def learn_anew(reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None) -> None:
+    """Let a fresh detector take the newest stored observations of its signal.
+
+    Those of incidents that are taken out of calibration count as missing; `marks` says so of some incidents, by their
+    numbers, whatever is stored of them.
+    """
+    sizes = signal.block.fleet.settings.sizes
+    most = max(REBUILT_FROM, sizes.window + sizes.recalibration)
+    rows = reader.observations(signal.row.id, statuses=TAKEN, limit=most, newest=True)
+    if not rows:
+        return
+    # Every incident has an observation of its own, so there are not more of them.
+    incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=rows[0].time, limit=len(rows))
+    excluded = [(one.start, one.end) for one in incidents if (marks or {}).get(one.id, one.excluded)]
+    _learn(signal.block, {signal: rows}, excluded)
+    signal.block.take_closed()
+
+
+def state_of(signal: Watched) -> bytes:
+    """A signal's state, to be stored."""
+    last = None if signal.last_time is None else np.datetime64(signal.last_time, "ns")
+    return arrays_to_bytes(signal.block.fleet.signal_state(signal.place, last))
+
+
+def save_states(store: Store, signals: Sequence[Watched]) -> None:
+    """Store the states of these signals, in one transaction."""
+    states = [(signal, state_of(signal)) for signal in signals]
+    with store.transaction() as writer:
+        for signal, state in states:
+            writer.put_state(signal.row.id, signal.last_time, time.time_ns(), state)
+    for signal in signals:
+        signal.unsaved = 0

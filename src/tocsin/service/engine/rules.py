@@ -1,0 +1,122 @@
+"""The rules by which observations that arrive are sorted out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from operator import attrgetter
+
+from tocsin.service.engine.watched import NOTHING, Watched
+from tocsin.service.errors import RefusedError
+from tocsin.service.observations import Batch, Observation, Outcome, Status
+from tocsin.service.store import MaintenanceRow, ObservationRow
+
+
+@dataclass(slots=True)
+class Arrival:
+    """An observation that arrived, and what became of it so far."""
+
+    signal: Watched
+    time: int
+    values: tuple[float, ...]
+    status: Status = Status.SCORED
+    #: For a duplicate within what arrived: the one that stands.
+    first: "Arrival | None" = None
+    outcome: Outcome | None = None
+
+
+@dataclass
+class Sorted:
+    """What arrived, sorted out: for each signal what is new, in the order of time."""
+
+    fresh: dict[Watched, list[Arrival]] = field(default_factory=dict)
+    late: list[Arrival] = field(default_factory=list)
+    #: Not newer than what its signal has: late, unless the store has it already.
+    old: list[Arrival] = field(default_factory=list)
+    repeated: list[Arrival] = field(default_factory=list)
+
+
+def with_times(batches: Sequence[Batch], signals: Mapping[str, Watched], now: int, latest: int) -> list[Batch]:
+    """The batches, with a time for each observation that came without one: now, and after what came before it.
+
+    Whoever takes a batch again, not knowing whether it was stored, must do so with the times that it got at first.
+    """
+    if not any(observation.time is None for batch in batches for observation in batch.observations):
+        return list(batches)
+    newest: dict[str, int] = {}
+    timed = []
+    for batch in batches:
+        observations = []
+        for one in batch.observations:
+            if one.time is None:
+                signal = signals.get(one.signal)
+                last = -1 if signal is None or signal.last_time is None else signal.last_time
+                one = replace(one, time=max(now, last + 1, newest.get(one.signal, -1) + 1))
+            if one.time is not None and one.time <= latest:
+                newest[one.signal] = max(one.time, newest.get(one.signal, -1))
+            observations.append(one)
+        timed.append(replace(batch, observations=tuple(observations)))
+    return timed
+
+
+def values_of(observation: Observation, features: Sequence[str]) -> tuple[float, ...]:
+    """The values in the order of the signal's features; a feature that is not named is missing."""
+    given, values = observation.features, observation.values
+    if given is None:
+        if len(values) == 1 and values[0] != values[0]:
+            return values * len(features)  # all of it is missing
+        if len(values) != len(features):
+            raise RefusedError(
+                f"signal {observation.signal!r} has {len(features)} features ({', '.join(features)}), "
+                f"got {len(values)} values"
+            )
+        return values
+    unknown = [name for name in given if name not in features]
+    if unknown:
+        raise RefusedError(
+            f"signal {observation.signal!r} has the features {', '.join(features)}, got {', '.join(unknown)}"
+        )
+    by_name = dict(zip(given, values, strict=False))
+    if not len(by_name) == len(given) == len(values):
+        raise RefusedError(
+            f"an observation of {observation.signal!r} must have one value for each feature that it names, "
+            f"got {len(values)} values for {', '.join(given)}"
+        )
+    return tuple(by_name.get(name, NOTHING) for name in features)
+
+
+def sort_out(arrivals: Sequence[Arrival], windows: Sequence[MaintenanceRow]) -> Sorted:
+    """Put what arrived into the order of time, and see what is new of it."""
+    found = Sorted()
+    standing: dict[tuple[Watched, int], Arrival] = {}
+    in_order = sorted(arrivals, key=attrgetter("time"))
+    if in_order:
+        windows = [one for one in windows if one.start <= in_order[-1].time and in_order[0].time < one.end]
+    for arrival in in_order:
+        signal, time = arrival.signal, arrival.time
+        first = standing.setdefault((signal, time), arrival)
+        if first is not arrival:
+            arrival.first = first
+            found.repeated.append(arrival)
+        elif signal.last_time is not None and time <= signal.last_time:
+            found.old.append(arrival)
+        else:
+            if windows and in_maintenance(windows, signal.name, time):
+                arrival.status = Status.MAINTENANCE
+            found.fresh.setdefault(signal, []).append(arrival)
+    return found
+
+
+def settle_old(found: Sorted, stored: Mapping[tuple[int, int], ObservationRow]) -> None:
+    """Tell duplicates from what is late, knowing what the store has."""
+    for arrival in found.old:
+        row = stored.get((arrival.signal.row.id, arrival.time))
+        if row is None:
+            arrival.status = Status.LATE
+            found.late.append(arrival)
+        else:
+            arrival.outcome = Outcome(arrival.signal.name, arrival.time, Status.DUPLICATE, row.judged)
+
+
+def in_maintenance(windows: Sequence[MaintenanceRow], name: str, time: int) -> bool:
+    """Whether a window holds for this signal at this time."""
+    return any(window.start <= time < window.end and fnmatchcase(name, window.pattern) for window in windows)

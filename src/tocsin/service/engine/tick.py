@@ -1,0 +1,183 @@
+"""One turn of the engine: everything that has arrived is scored together and stored in one transaction."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tocsin.service.engine.block import Block, Stretch
+from tocsin.service.engine.core import Core
+from tocsin.service.engine.incidents import alarm_facts, close_incident, put_incident
+from tocsin.service.engine.rules import Arrival, Sorted, settle_old, sort_out, values_of, with_times
+from tocsin.service.engine.watched import NOTHING, Watched
+from tocsin.service.errors import RefusedError
+from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
+from tocsin.service.shapes import verdict_shape
+from tocsin.service.store import IncidentFacts, IncidentRow, ObservationRow, Writer
+
+Answer = Arrival | Outcome
+Changed = list[tuple[Watched, IncidentRow]]
+# The first moment that 64 bits of nanoseconds can say; one before it means no time at all.
+EARLIEST = -(2**63) + 1
+
+
+def timed(core: Core, batches: Sequence[Batch], now: int) -> list[Batch]:
+    """The batches with a time for each observation: what `tick` takes, the first time and every other time."""
+    return with_times(batches, core.signals, now, _latest(core, now))
+
+
+def tick(core: Core, batches: Sequence[Batch], now: int) -> list[list[Outcome]]:
+    """Take the batches; returns, once everything is durable, what became of each observation."""
+    answers = _admit(core, batches, now)
+    found = sort_out([answer for batch in answers for answer in batch if isinstance(answer, Arrival)], core.windows)
+    if found.old:
+        with core.store.reading() as reader:
+            settle_old(found, reader.observations_at([(one.signal.row.id, one.time) for one in found.old]))
+    _score(core, found)
+    incidents = _store(core, batches, found, now)
+    core.note(found.fresh, incidents, now)
+    for arrival in found.repeated:
+        arrival.outcome = replace(_outcome(arrival.first), status=Status.DUPLICATE) if arrival.first else None
+    outcomes = [[_outcome(answer) for answer in batch] for batch in answers]
+    _count(core, batches, outcomes)
+    core.tell(incidents)
+    _tell_verdicts(core, found)
+    return outcomes
+
+
+def _outcome(answer: Answer) -> Outcome:
+    outcome = answer.outcome if isinstance(answer, Arrival) else answer
+    if outcome is None:
+        raise RuntimeError(f"no outcome for {answer!r}")
+    return outcome
+
+
+def _latest(core: Core, now: int) -> int:
+    return now + round(core.settings.engine.future_tolerance * 1e9)
+
+
+def _admit(core: Core, batches: Sequence[Batch], now: int) -> list[list[Answer]]:
+    """Find the signals, making those that are new; what cannot be taken is answered at once."""
+    latest = _latest(core, now)
+    firsts: dict[str, Observation] = {}
+    for batch in batches:
+        for one in batch.observations:
+            if one.signal not in core.signals and one.time is not None and EARLIEST <= one.time <= latest:
+                firsts.setdefault(one.signal, one)
+    refused = core.appear(firsts.values()) if firsts else {}
+    return [[_admit_one(core, one, refused, now, latest) for one in batch.observations] for batch in batches]
+
+
+def _admit_one(core: Core, observation: Observation, refused: dict[str, str], now: int, latest: int) -> Answer:
+    name, time = observation.signal, observation.time
+    if time is None or time < EARLIEST:
+        message = f"a time must be at least {EARLIEST} nanoseconds after 1970, got {time}"
+        return Outcome(name, now, Status.REFUSED, message=message)
+    if time > latest:
+        ahead = (time - now) / 1e9
+        message = f"its time is {ahead:.0f} s ahead of the clock, and {(latest - now) / 1e9:g} s are tolerated"
+        return Outcome(name, time, Status.FUTURE, message=message)
+    if name in refused:
+        return Outcome(name, time, Status.REFUSED, message=refused[name])
+    signal = core.signals[name]
+    try:
+        return Arrival(signal, time, values_of(observation, signal.row.features))
+    except RefusedError as error:
+        return Outcome(name, time, Status.REFUSED, message=str(error))
+
+
+def _score(core: Core, found: Sorted) -> None:
+    """Let the detectors take what is new, block by block, and note their verdicts in the arrivals."""
+    work: dict[Block, dict[int, Stretch]] = {}
+    for signal, arrivals in found.fresh.items():
+        missing = (NOTHING,) * len(signal.row.features)
+        taken = [arrival.values if arrival.status is Status.SCORED else missing for arrival in arrivals]
+        stretch = signal.stretch([arrival.time for arrival in arrivals], taken)
+        work.setdefault(signal.block, {})[signal.place] = stretch
+    # With one block there is nothing to share among threads.
+    run = map if len(work) == 1 else core.pool.map
+    judged = dict(zip(work, run(Block.run, work.keys(), work.values()), strict=True))
+    for signal, arrivals in found.fresh.items():
+        for arrival, verdict in zip(arrivals, judged[signal.block][signal.place], strict=True):
+            kept = verdict if arrival.status is Status.SCORED else _unjudged(arrival.values)
+            arrival.outcome = Outcome(signal.name, arrival.time, arrival.status, kept)
+    for arrival in found.late:
+        arrival.outcome = Outcome(arrival.signal.name, arrival.time, arrival.status, _unjudged(arrival.values))
+
+
+def _unjudged(values: tuple[float, ...]) -> Judged:
+    """What is stored of an observation without a verdict."""
+    nothing = (NOTHING,) * len(values)
+    return Judged(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
+
+
+def _store(core: Core, batches: Sequence[Batch], found: Sorted, now: int) -> Changed:
+    """Everything that this turn brought, in one transaction; returns the incidents that changed."""
+    new = [arrival for arrivals in (*found.fresh.values(), found.late) for arrival in arrivals]
+    cursors = [batch.cursor for batch in batches if batch.cursor is not None]
+    if not new and not cursors:
+        return []
+    with core.store.transaction() as writer:
+        writer.add_observations(_rows(new))
+        changed = [*_end_silences(core, writer, found, now), *_put_alarms(core, writer, found, now)]
+        for cursor in cursors:
+            writer.put_cursor(cursor.source, cursor.position)
+        return [(signal, row) for signal, number in changed if (row := writer.incident(number)) is not None]
+
+
+def _rows(arrivals: Sequence[Arrival]) -> list[ObservationRow]:
+    return [
+        ObservationRow(arrival.signal.row.id, arrival.time, arrival.status, arrival.outcome.judged)
+        for arrival in arrivals
+        if arrival.outcome is not None and arrival.outcome.judged is not None
+    ]
+
+
+def _end_silences(core: Core, writer: Writer, found: Sorted, now: int) -> Iterator[tuple[Watched, int]]:
+    for signal in found.fresh:
+        row = None if signal.silence_incident is None else writer.incident(signal.silence_incident)
+        if row is not None:
+            close_incident(writer, core.sinks, signal, row, now)
+            yield signal, row.id
+
+
+def _put_alarms(core: Core, writer: Writer, found: Sorted, now: int) -> Iterator[tuple[Watched, int]]:
+    """Store the incidents that began, went on or ended, and tell the alarms which one they belong to."""
+    in_place = {(signal.block, signal.place): signal for signal in found.fresh}
+    facts: list[tuple[Watched, IncidentFacts]] = []
+    for block in dict.fromkeys(signal.block for signal in found.fresh):
+        for place, incident in block.take_closed():
+            signal = in_place[block, place]
+            facts.append((signal, alarm_facts(signal, incident, now)))
+    for signal, arrivals in found.fresh.items():
+        if any(arrival.outcome and arrival.outcome.judged and arrival.outcome.judged.alarm for arrival in arrivals):
+            going_on = signal.block.fleet.log.open_incident(signal.place)
+            if going_on is not None:
+                facts.append((signal, alarm_facts(signal, going_on, now)))
+    for signal, one in facts:
+        number = put_incident(writer, core.sinks, signal, one, now)
+        for arrival in found.fresh[signal]:
+            outcome = arrival.outcome
+            if outcome and outcome.judged and outcome.judged.alarm and one.start <= arrival.time <= one.end:
+                arrival.outcome = replace(outcome, incident=number)
+        yield signal, number
+
+
+def _count(core: Core, batches: Sequence[Batch], outcomes: Sequence[Sequence[Outcome]]) -> None:
+    metrics = core.metrics
+    for batch, results in zip(batches, outcomes, strict=True):
+        for status, many in Counter(outcome.status for outcome in results).items():
+            metrics.observations.labels(status=status.name.lower(), source=batch.source).inc(many)
+        scored = [one.judged for one in results if one.status is Status.SCORED and one.judged]
+        metrics.alarms.inc(sum(judged.alarm for judged in scored))
+
+
+def _tell_verdicts(core: Core, found: Sorted) -> None:
+    newest = {}
+    for signal, arrivals in found.fresh.items():
+        outcomes = [arrival.outcome for arrival in arrivals if arrival.outcome]
+        newest[signal.name] = {**verdict_shape(outcomes[-1]), "observations": signal.observations}
+        if core.hub.watched(signal.name):
+            for outcome in outcomes:
+                core.hub.publish("verdict", verdict_shape(outcome))
+    if newest:
+        core.hub.publish("verdicts", {"signals": newest})

@@ -1,0 +1,22 @@
+"""One event, as it is kept and sent."""
+
+from typing import Any
+
+from pydantic_core import to_json
+
+
+class Event:
+    """Something that happened. `number` orders the events of one run; the id names the run as well."""
+
+    __slots__ = ("_written", "data", "id", "kind", "number")
+
+    def __init__(self, number: int, identity: str, kind: str, data: dict[str, Any]) -> None:
+        self.number, self.id, self.kind, self.data = number, identity, kind, data
+        self._written: bytes | None = None
+
+    def written(self) -> bytes:
+        """As a server-sent event; written once, for all subscribers."""
+        if self._written is None:
+            data = to_json(self.data, inf_nan_mode="null")  # one line: JSON escapes line ends
+            self._written = b"id: %s\nevent: %s\ndata: %s\n\n" % (self.id.encode(), self.kind.encode(), data)
+        return self._written

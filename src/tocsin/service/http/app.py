@@ -1,0 +1,39 @@
+"""The HTTP application."""
+
+from fastapi import FastAPI
+
+from tocsin import __version__
+from tocsin.service.http import events, incidents, maintenance, observations, signals, system, tokens
+from tocsin.service.http.auth import Keys
+from tocsin.service.http.errors import handle_errors
+from tocsin.service.http.gate import Gate
+from tocsin.service.http.page import page_router
+from tocsin.service.http.parts import Parts
+
+PREFIX = "/api/v1"
+_ABOUT = """Alarms on signals whose threshold is the false-alarm rate.
+
+Times are ISO 8601 in UTC. Errors are `{"error": {"message": ..., "field": ...}}`. A token, where one is needed, goes
+into the header `Authorization: Bearer`; roles are read < write < admin."""
+
+
+def create_app(monitor: Parts) -> FastAPI:
+    """The application that serves this monitor."""
+    app = FastAPI(
+        title="Tocsin",
+        version=__version__,
+        description=_ABOUT,
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,  # it would load its scripts from elsewhere, which the page's policy forbids
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    keys = Keys(monitor.store, loopback=monitor.settings.server.loopback)
+    app.state.monitor, app.state.keys = monitor, keys
+    app.add_middleware(Gate, monitor=monitor, keys=keys)
+    handle_errors(app)
+    for theme in (observations, signals, incidents, maintenance, tokens, events, system):
+        app.include_router(theme.router, prefix=PREFIX)
+    app.include_router(system.probes)
+    app.include_router(page_router())
+    return app

@@ -1,0 +1,115 @@
+"""Bodies of observations: bytes in, observations and refusals out."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import from_json
+
+from tocsin.service.http.errors import HttpError
+from tocsin.service.http.quick import refusal_json, time_of
+from tocsin.service.observations import MOST_FEATURES, Observation, check_name
+
+JSON = "application/json"
+NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+_FIELDS = frozenset(("signal", "time", "value"))
+_WANTED = "a number, null, a list of these, or an object with one for each feature"
+_NAN = float("nan")
+
+
+@dataclass
+class Taken:
+    """The observations of a body, and the refusals of all others by their place in it."""
+
+    observations: list[Observation] = field(default_factory=list)
+    refusals: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.observations) + len(self.refusals)
+
+
+def read_body(body: bytes, *, lines: bool, most: int) -> Taken:
+    """The observations of a body of JSON, or of one JSON object a line. Malformed bodies are refused altogether."""
+    items = _lines(body) if lines else _items(body)
+    if len(items) > most:
+        raise HttpError(413, f"a request may hold at most {most} observations, got {len(items)}", "body")
+    taken = Taken()
+    for place, item in enumerate(items):
+        try:
+            taken.observations.append(observation_of(item))
+        except ValueError as error:
+            signal = item.get("signal") if isinstance(item, dict) else None
+            taken.refusals[place] = refusal_json(signal if isinstance(signal, str) else None, str(error))
+    return taken
+
+
+def _items(body: bytes) -> list[Any]:
+    data = _parse(body, "the body")
+    if isinstance(data, dict):
+        return [data]
+    if isinstance(data, list):
+        return data
+    raise HttpError(422, "the body must be an observation (a JSON object) or an array of observations", "body")
+
+
+def _lines(body: bytes) -> list[Any]:
+    return [_parse(line, f"line {place}") for place, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+
+
+def _parse(text: bytes, what: str) -> Any:
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        hint = "; write null for a missing value" if b"NaN" in text or b"Infinity" in text else ""
+        raise HttpError(422, f"{what} is no JSON: {error}{hint}", "body") from None
+
+
+def observation_of(item: Any) -> Observation:
+    """One observation; ValueError says what is wrong with it."""
+    if type(item) is not dict:
+        raise ValueError(f"an observation must be an object with signal, value and maybe time, got {_short(item)}")
+    if not item.keys() <= _FIELDS:
+        unknown = ", ".join(sorted(item.keys() - _FIELDS))
+        raise ValueError(f"an observation has signal, time and value, but no {unknown:.100}")
+    if "signal" not in item or "value" not in item:
+        missing = "signal" if "signal" not in item else "value"
+        raise ValueError(f"an observation needs {missing}: {_WANTED if missing == 'value' else 'the name of a signal'}")
+    signal, time, value = check_name(item["signal"]), item.get("time"), item["value"]
+    moment = None if time is None else time_of(time)
+    if type(value) is float and value - value == 0.0:  # by far the most common: finite
+        return Observation(signal, moment, (value,))
+    if type(value) is list:
+        _check_count(len(value))
+        return Observation(signal, moment, tuple(map(_number, value)))
+    if type(value) is dict:
+        _check_count(len(value))
+        return Observation(signal, moment, tuple(map(_number, value.values())), tuple(value))
+    return Observation(signal, moment, (_number(value),))
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return _NAN
+    if type(value) is float or type(value) is int:
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if number - number == 0.0:
+            return number
+        raise ValueError(f"a value must be finite, got {_short(value)}; write null for a missing one")
+    raise ValueError(f"a value must be {_WANTED}, got {_short(value)}")
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= MOST_FEATURES:
+        raise ValueError(f"an observation must have 1 to {MOST_FEATURES} values, got {count}")
+
+
+def _short(value: Any) -> str:
+    """What was sent, cut off where it is long; a number of more digits than Python writes is named by its kind."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number that is too large"
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,42 @@
+"""Which errors an operation answers with, for the OpenAPI document."""
+
+from typing import Any
+
+from tocsin.service.http.replies import Error
+
+Replies = dict[int | str, dict[str, Any]]
+
+_MEANINGS = {
+    401: "No token, or one that does not count.",
+    403: "The token's role does not allow it, or Host or Origin is not this server's.",
+    404: "There is no such thing.",
+    408: "The body did not come on.",
+    413: "The body is too large.",
+    415: "The body is of a type that is not taken.",
+    422: "The request is malformed, or asks for what cannot be: the message says what is accepted.",
+    429: "Too many requests, or more observations waiting than are taken.",
+    500: "The monitor failed at this.",
+    503: "The monitor is starting, or waits for its store.",
+}
+_LATER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+_WHO = {"WWW-Authenticate": {"description": "How to say who asks.", "schema": {"type": "string"}}}
+_HEADERS = {401: _WHO, 429: _LATER, 503: _LATER}
+
+
+def errors(*statuses: int) -> Replies:
+    """The replies that tell of errors."""
+    return {
+        status: {
+            "model": Error,
+            "description": _MEANINGS[status],
+            **({"headers": _HEADERS[status]} if status in _HEADERS else {}),
+        }
+        for status in sorted(statuses)
+    }
+
+
+#: What any operation may answer that needs a token.
+COMMON = errors(401, 403, 422, 429, 500, 503)
+#: The same for those with a body.
+WITH_BODY = errors(401, 403, 408, 413, 415, 422, 429, 500, 503)
+UNKNOWN = errors(404)

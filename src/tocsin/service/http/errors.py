@@ -1,0 +1,106 @@
+"""Every refusal as JSON: {"error": {"message": ..., "field": ...}}."""
+
+import json
+import logging
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError, UnknownError
+from tocsin.service.http.security import HEADERS
+
+_log = logging.getLogger(__name__)
+_MOST_TOLD = 5
+_RETRY_AFTER = "5"
+
+_PLAIN = {
+    404: "there is nothing at this address; /api/v1/openapi.json lists what there is",
+    405: "this address does not know that method",
+}
+
+
+class HttpError(HTTPException):
+    """A refusal with its status. `field` names the part of the request that is to blame."""
+
+    def __init__(
+        self, status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, message, dict(headers) if headers else None)
+        self.field = field
+
+
+def refuse(status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None) -> Response:
+    """The reply that tells of an error."""
+    error = {"message": message} if field is None else {"message": message, "field": field}
+    # ASCII only: a message may quote what was sent, and that need not be valid Unicode.
+    return Response(json.dumps({"error": error}), status, headers, "application/json")
+
+
+def reply_to(error: Exception) -> Response:
+    """What to answer when this was raised."""
+    if isinstance(error, HTTPException):
+        return _reply_to_http(error)
+    if isinstance(error, OverloadedError):
+        return refuse(429, str(error), headers={"Retry-After": str(max(1, math.ceil(error.retry_after)))})
+    if isinstance(error, NotReadyError):
+        return refuse(503, str(error), headers={"Retry-After": _RETRY_AFTER})
+    if isinstance(error, UnknownError):
+        return refuse(404, str(error))
+    if isinstance(error, RefusedError):
+        return refuse(422, str(error))
+    # What the store says may name its address: that is for the log only.
+    _log.warning("a request failed: %s", error)
+    return refuse(503, "the monitor cannot reach its store now: try again", headers={"Retry-After": _RETRY_AFTER})
+
+
+def _reply_to_http(error: HTTPException) -> Response:
+    if isinstance(error, HttpError):
+        return refuse(error.status_code, error.detail, error.field, error.headers)
+    if error.status_code == 400:  # how the framework calls a body that it cannot decode
+        return refuse(422, "the body must be JSON in UTF-8, not nested too deeply", "body")
+    message = _PLAIN.get(error.status_code, HTTPStatus(error.status_code).phrase)
+    return refuse(error.status_code, message, headers=error.headers)
+
+
+def _reply_to_validation(error: RequestValidationError) -> Response:
+    told = [_tell(one) for one in error.errors()]
+    message = "; ".join(text for _, text in told[:_MOST_TOLD])
+    if len(told) > _MOST_TOLD:
+        message += f"; and {len(told) - _MOST_TOLD} more"
+    return refuse(422, message, told[0][0])
+
+
+def _tell(error: dict[str, Any]) -> tuple[str, str]:
+    """The field that one error is about, and what is wrong with it."""
+    place, *inside = error["loc"]
+    if error["type"] == "json_invalid":
+        position = inside[0] if inside else 0
+        return "body", f"the body is no JSON: {error['ctx']['error']} at position {position}"
+    field = ".".join(map(str, inside)) or str(place)
+    text = error["msg"].removeprefix("Value error, ")
+    return field, f"{field}: {text[:1].lower()}{text[1:]}"
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Have the application answer all errors in this way."""
+
+    async def known(request: Request, error: Exception) -> Response:
+        return reply_to(error)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 for the type checker
+        return _reply_to_validation(error)
+
+    async def unexpected(request: Request, error: Exception) -> Response:
+        # It is answered outside of all else, so that it needs the headers of its own. The server logs the error.
+        return refuse(500, "the monitor failed at this; its log says more", headers=HEADERS)
+
+    app.add_exception_handler(HTTPException, known)
+    app.add_exception_handler(MonitorError, known)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(Exception, unexpected)

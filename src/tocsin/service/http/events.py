@@ -1,0 +1,68 @@
+"""What happens, as it happens: server-sent events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from sse_starlette import EventSourceResponse
+
+from tocsin.service.http.auth import READER, Caller, Keys
+from tocsin.service.http.documented import COMMON
+from tocsin.service.http.errors import HttpError
+from tocsin.service.http.parts import Monitor
+from tocsin.service.hub import FullHubError, Subscription
+from tocsin.service.observations import LONGEST_NAME
+
+HEARTBEAT = 15
+# A client that takes nothing for so long is dropped; it can come back for what it missed.
+SLOWEST = 30.0
+MOST_WATCHED = 100
+router = APIRouter(tags=["events"])
+_STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+
+
+@router.get(
+    "/events", summary="A stream of events", response_class=EventSourceResponse,
+    responses={200: {"content": _STREAM, "description": "Server-sent events; data is JSON."}, **COMMON},
+)  # fmt: skip
+async def events(
+    request: Request,
+    monitor: Monitor,
+    caller: READER,
+    signals: Annotated[
+        list[Annotated[str, Query(max_length=LONGEST_NAME)]],
+        Query(max_length=MOST_WATCHED, description="Signals of which every verdict is wanted."),
+    ] = [],  # noqa: B006 the framework copies it
+    after: Annotated[str | None, Query(max_length=100, description="The id of the last event that was seen.")] = None,
+    last_event_id: Annotated[str | None, Header(max_length=100, description="The same; it goes before.")] = None,
+) -> Response:
+    """Kinds: "verdicts" (the latest of each signal, at most once a second), "verdict" (each one of the `signals` asked
+    for), "incident", "signal", "status"; and "reset" first if events after the last one seen are no longer known, so
+    that everything must be loaded anew. A comment comes every 15 s."""
+    try:
+        subscription = monitor.hub.subscribe(last_event_id if last_event_id is not None else after, signals)
+    except FullHubError as error:
+        raise HttpError(503, str(error), headers={"Retry-After": "30"}) from None
+    keys: Keys = request.app.state.keys
+    stream = _stream(subscription, keys, caller, request.headers.get("authorization"))
+    return EventSourceResponse(stream, ping=HEARTBEAT, send_timeout=SLOWEST, sep="\n")
+
+
+async def _stream(
+    subscription: Subscription, keys: Keys, caller: Caller, authorization: str | None
+) -> AsyncIterator[bytes]:
+    """The events, as long as the token counts."""
+    with subscription:
+        # With the id at which it begins, who is cut off before the first event can go on from here too.
+        known = "" if subscription.start is None else f"id: {subscription.start}\n"
+        yield f"retry: 2000\n{known}\n".encode()
+        while await keys.caller(authorization) == caller:
+            try:
+                async with asyncio.timeout(HEARTBEAT):
+                    event = await anext(subscription)
+            except TimeoutError:
+                continue  # to look at the token again
+            except StopAsyncIteration:
+                return
+            yield event.written()

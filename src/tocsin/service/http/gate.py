@@ -1,0 +1,115 @@
+"""What every request passes before anything else looks at it."""
+
+from urllib.parse import unquote_to_bytes
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tocsin.service.errors import MonitorError
+from tocsin.service.http.auth import Caller, Keys, unauthorised
+from tocsin.service.http.errors import HttpError, reply_to
+from tocsin.service.http.limits import Buckets, LimitedBody, too_large, too_many
+from tocsin.service.http.parts import Parts
+from tocsin.service.http.security import RAW_HEADERS, SAFE_METHODS, Doorkeeper
+
+_OPEN = ("/", "/healthz", "/readyz", "/favicon.ico")
+_OPEN_BELOW = "/static/"
+# What a failed authentication costs of a client's requests: guessing is hopeless, but it should not be cheap either.
+_FAILURE_COST = 20.0
+_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
+
+
+class Gate:
+    """Checks Host and Origin, finds out who asks, limits requests and bodies, and adds headers to every reply."""
+
+    def __init__(self, app: ASGIApp, monitor: Parts, keys: Keys) -> None:
+        server = monitor.settings.server
+        self._app, self._keys, self._metrics = app, keys, monitor.metrics
+        self._door = Doorkeeper(server)
+        self._buckets = Buckets(server.requests_per_second, server.burst)
+        self._limit = server.max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                there = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in RAW_HEADERS if one[0] not in there)]
+            await send(message)
+
+        try:
+            try:
+                scope["caller"] = await self._admit(scope)
+            except (HttpError, MonitorError) as error:
+                await reply_to(error)(scope, receive, sending)
+            else:
+                await self._app(scope, LimitedBody(receive, self._limit), sending)
+        finally:
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            self._metrics.http_requests.labels(method, str(status)).inc()
+
+    async def _admit(self, scope: Scope) -> Caller | None:
+        """Who asks, None if nobody known at an address that is open to all; raises what is to be refused."""
+        headers, address = Headers(scope=scope), (scope.get("client") or ("unknown",))[0]
+        self._check_door(headers, scope)
+        if _is_garbled(scope):
+            raise HttpError(404, "there is nothing at this address: it is not in UTF-8")
+        if _is_open(scope["path"]):
+            self._take(address)
+            return None
+        authorization = headers.get("authorization")
+        caller = await self._keys.caller(authorization)
+        self._take(address if caller is None or caller.token is None else caller.token)
+        if caller is None:
+            self._reject("unauthorised")
+            if authorization is not None:
+                self._buckets.drain(address, _FAILURE_COST)
+            raise unauthorised()
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length[:20]) > self._limit:
+            self._reject("too_large")
+            raise too_large(self._limit)
+        return caller
+
+    def _check_door(self, headers: Headers, scope: Scope) -> None:
+        hosts = headers.getlist("host")
+        host = hosts[0] if len(hosts) == 1 else None
+        if not self._door.host_allowed(host):
+            self._reject("host")
+            raise HttpError(403, f"this server is not called {host!r:.100}: add it to server.allowed_hosts", "Host")
+        origin = headers.get("origin")
+        changes = scope["method"] not in SAFE_METHODS
+        if changes and origin is not None and not self._door.origin_allowed(origin, host, scope["scheme"]):
+            self._reject("origin")
+            raise HttpError(403, "a page of another origin may not change anything here", "Origin")
+
+    def _take(self, client: str) -> None:
+        wait = self._buckets.take(client)
+        if wait > 0:
+            self._reject("rate")
+            raise too_many(wait)
+
+    def _reject(self, reason: str) -> None:
+        self._metrics.rejected.labels(reason).inc()
+
+
+def _is_garbled(scope: Scope) -> bool:
+    """Whether an address is not in UTF-8: the server has put a replacement for what it could not read."""
+    if "\ufffd" not in scope["path"]:
+        return False
+    try:
+        unquote_to_bytes(scope.get("raw_path") or b"").decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _is_open(path: str) -> bool:
+    """Whether an address may be asked for without a token."""
+    return path in _OPEN or path.startswith(_OPEN_BELOW)

@@ -1,0 +1,111 @@
+"""Incidents, and what people do about them."""
+
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+
+from tocsin.service.errors import UnknownError
+from tocsin.service.http.auth import READER, WRITER
+from tocsin.service.http.content import TAKES_JSON
+from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.models import Acknowledgement, Given, Label, Snooze
+from tocsin.service.http.parts import Monitor, done, from_store, reply
+from tocsin.service.http.replies import IncidentOut, Incidents
+from tocsin.service.observations import LONGEST_NAME
+from tocsin.service.shapes import incident_shape
+from tocsin.service.store import Reader
+
+MOST_INCIDENTS = 1000
+LARGEST_ID = 2**63 - 1
+router = APIRouter(prefix="/incidents", tags=["incidents"])
+
+Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The incident's number.")]
+
+
+@router.get("", summary="Incidents", response_model=Incidents, responses=COMMON | UNKNOWN)
+async def list_incidents(
+    monitor: Monitor,
+    caller: READER,
+    signal: Annotated[str | None, Query(max_length=LONGEST_NAME, description="Only those of this signal.")] = None,
+    open: Annotated[bool | None, Query(description="Only those that go on, or that are over.")] = None,  # noqa: A002
+    kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
+    since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_INCIDENTS, description="The most incidents.")] = 100,
+) -> Response:
+    """The newest first. For the next ones, give the number of the last one as `before`."""
+
+    def read(reader: Reader) -> list[dict[str, Any]]:
+        names = {row.id: row.name for row in reader.signals()}
+        chosen = None
+        if signal is not None:
+            chosen = next((number for number, name in names.items() if name == signal), None)
+            if chosen is None:
+                raise UnknownError(f"there is no signal {signal!r}")
+        found = reader.incidents(
+            signal_id=chosen, open=open, kind=kind, since=since, before_id=before,
+            limit=limit,
+        )  # fmt: skip
+        return [incident_shape(row, names[row.signal]) for row in found]
+
+    return reply({"incidents": await from_store(monitor, read)})
+
+
+@router.get("/{number}", summary="One incident", response_model=IncidentOut, responses=COMMON | UNKNOWN)
+async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response:
+    """An incident by its number."""
+
+    def read(reader: Reader) -> dict[str, Any]:
+        row = reader.incident(number)
+        names = {signal.id: signal.name for signal in reader.signals()}
+        if row is None:
+            raise UnknownError(f"there is no incident {number}")
+        return incident_shape(row, names[row.signal])
+
+    return reply(await from_store(monitor, read))
+
+
+@router.post(
+    "/{number}/acknowledge", summary="Acknowledge an incident", response_model=IncidentOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def acknowledge(number: Id, monitor: Monitor, caller: WRITER, given: Acknowledgement | None = None) -> Response:
+    """Say that somebody has seen it: who asks."""
+    note = None if given is None else given.note
+    return reply(await done(monitor.engine.acknowledge(number, caller.name, note)))
+
+
+@router.delete(
+    "/{number}/acknowledge", summary="Take back an acknowledgement", response_model=IncidentOut,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def forget(number: Id, monitor: Monitor, caller: WRITER) -> Response:
+    """Nobody has seen it after all."""
+    return reply(await done(monitor.engine.acknowledge(number, None, None)))
+
+
+@router.post(
+    "/{number}/snooze", summary="Snooze an incident", response_model=IncidentOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: WRITER) -> Response:
+    """Tell nobody of it for a while."""
+    return reply(await done(monitor.engine.snooze(number, given.end(time.time_ns()))))
+
+
+@router.delete(
+    "/{number}/snooze", summary="Wake an incident", response_model=IncidentOut, responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def wake(number: Id, monitor: Monitor, caller: WRITER) -> Response:
+    """Tell of it again."""
+    return reply(await done(monitor.engine.snooze(number, None)))
+
+
+@router.post(
+    "/{number}/label", summary="Say what an incident was", response_model=IncidentOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def label(number: Id, given: Label, monitor: Monitor, caller: WRITER) -> Response:
+    """A fault, a false alarm, or expected; its observations may be taken out of calibration."""
+    return reply(await done(monitor.engine.label(number, given.label, given.exclude, given.note)))

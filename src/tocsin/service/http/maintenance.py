@@ -1,0 +1,59 @@
+"""Maintenance windows."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+
+from tocsin.service.http.auth import READER, WRITER
+from tocsin.service.http.content import TAKES_JSON
+from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.incidents import LARGEST_ID
+from tocsin.service.http.models import MaintenanceIn
+from tocsin.service.http.parts import Monitor, done, from_store, reply
+from tocsin.service.http.replies import MaintenanceOut, MaintenanceWindows
+from tocsin.service.shapes import time_text
+from tocsin.service.store import MaintenanceRow
+
+router = APIRouter(prefix="/maintenance", tags=["maintenance"])
+
+
+@router.get("", summary="All maintenance windows", response_model=MaintenanceWindows, responses=COMMON)
+async def list_windows(monitor: Monitor, caller: READER) -> Response:
+    """Those that are over, too."""
+    rows = await from_store(monitor, lambda reader: reader.maintenance())
+    return reply({"maintenance": [_json(row) for row in rows]})
+
+
+@router.post(
+    "", summary="Add a maintenance window", status_code=201, response_model=MaintenanceOut, responses=WITH_BODY,
+    dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def add(given: MaintenanceIn, monitor: Monitor, caller: WRITER) -> Response:
+    """Observations from `start` up to but not including `end` are kept, but not judged."""
+    row = await done(monitor.engine.add_maintenance(given.pattern, given.start, given.end, given.reason, caller.name))
+    return reply(_json(row), 201)
+
+
+@router.delete(
+    "/{number}", summary="Remove a maintenance window", status_code=204, response_class=Response,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def remove(
+    number: Annotated[int, Path(ge=1, le=LARGEST_ID, description="The window's number.")],
+    monitor: Monitor,
+    caller: WRITER,
+) -> Response:
+    """End it, or call it off. What was not judged in it stays so."""
+    await done(monitor.engine.remove_maintenance(number))
+    return Response(status_code=204)
+
+
+def _json(row: MaintenanceRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "pattern": row.pattern,
+        "start": time_text(row.start),
+        "end": time_text(row.end),
+        "reason": row.reason,
+        "created_by": row.created_by,
+    }

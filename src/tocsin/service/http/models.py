@@ -1,0 +1,136 @@
+"""What requests look like; the OpenAPI document is made of this."""
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from tocsin.service.http.quick import time_of
+from tocsin.service.observations import LONGEST_NAME, MOST_FEATURES
+from tocsin.service.tokens import NAME_PATTERN
+
+# No database takes a text with a zero character in it.
+Text = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00]*$")]
+ShortText = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
+Number = float | None
+
+_MOMENT_WANTED = "ISO 8601 (UTC where it names no zone), or a Unix time in s, ms, us or ns by its size"
+
+
+Given = Annotated[
+    int,
+    BeforeValidator(time_of),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "format": "date-time",
+            "description": _MOMENT_WANTED,
+            "examples": ["2026-11-15T12:00:00Z"],
+        }
+    ),
+]
+
+
+def _finite(value: Any) -> Any:
+    """Settings are stored as JSON, which knows no NaN."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        _finite(part)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("numbers must be finite")
+    return value
+
+
+class Model(BaseModel):
+    """A part of a request: what it does not know it refuses."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ObservationIn(Model):
+    """One observation."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"signal": "plant/pump 3/pressure", "time": "2026-11-15T12:00:00Z", "value": 4.21}
+        },
+    )
+
+    signal: str = Field(description="The signal's name.", min_length=1, max_length=LONGEST_NAME)
+    time: str | float | None = Field(None, description=f"{_MOMENT_WANTED}; the time of arrival if not given.")
+    value: float | list[Number] | dict[str, Number] | None = Field(
+        description=f"A number, null if it is missing, a list or an object with one for each of up to {MOST_FEATURES} "
+        "features."
+    )
+
+
+class SignalIn(Model):
+    """A signal's settings. What is not given comes from its template, or stays as it is."""
+
+    features: list[ShortText] | None = Field(
+        None, min_length=1, max_length=MOST_FEATURES, description="The names of its features.", examples=[["x", "y"]]
+    )
+    detector: Annotated[dict[str, Any], AfterValidator(_finite)] | None = Field(
+        None, description="Settings of the detector.", examples=[{"alarm_rate": 0.001}]
+    )
+    silent_after: float | None = Field(
+        None, gt=0, le=1e10, allow_inf_nan=False, description="Seconds without observation that are reported."
+    )
+    unit: ShortText | None = Field(None, description="The unit of its values.", examples=["bar"])
+
+
+class Acknowledgement(Model):
+    """Somebody has seen it."""
+
+    note: Text | None = Field(None, description="What is known about it.")
+
+
+class Snooze(Model):
+    """Not to be told of it for a while: give until or seconds."""
+
+    until: Given | None = None
+    seconds: float | None = Field(None, gt=0, le=1e8, allow_inf_nan=False, examples=[3600])
+
+    @model_validator(mode="after")
+    def _one(self) -> "Snooze":
+        if (self.until is None) == (self.seconds is None):
+            raise ValueError("give either until or seconds")
+        return self
+
+    def end(self, now: int) -> int:
+        """When it is over."""
+        return now + round((self.seconds or 0.0) * 1e9) if self.until is None else self.until
+
+
+class Label(Model):
+    """What it was."""
+
+    label: Literal["fault", "false alarm", "expected"] | None = Field(description="null takes the label away.")
+    exclude: bool | None = Field(
+        None, description="Whether to take its observations out of calibration; as it was if not given."
+    )
+    note: Text | None = None
+
+
+class MaintenanceIn(Model):
+    """A time in which the signals that fit a pattern do not alarm."""
+
+    pattern: ShortText = Field(description="A pattern for names, with * and ?.", examples=["plant/line 2/*"])
+    start: Given
+    end: Given
+    reason: Text = ""
+
+    @model_validator(mode="after")
+    def _order(self) -> "MaintenanceIn":
+        if self.start >= self.end:
+            raise ValueError("end must be after start")
+        return self
+
+
+class TokenIn(Model):
+    """A token to make."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["line-2-gateway"])]
+    role: Literal["read", "write", "admin"]
+    expires: Given | None = None

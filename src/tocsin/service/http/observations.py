@@ -1,0 +1,66 @@
+"""Observations in, verdicts out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic_core import to_json
+
+from tocsin.service.http.auth import WRITER
+from tocsin.service.http.bodies import JSON, NDJSON, Taken, read_body
+from tocsin.service.http.content import check_type
+from tocsin.service.http.documented import WITH_BODY
+from tocsin.service.http.models import ObservationIn
+from tocsin.service.http.parts import Monitor, done, reply
+from tocsin.service.http.replies import Outcomes
+from tocsin.service.observations import Batch, Outcome
+from tocsin.service.shapes import outcome_shape
+
+MOST_OBSERVATIONS = 10_000
+router = APIRouter(tags=["observations"])
+
+_ONE = ObservationIn.model_json_schema()
+_BODY = {
+    "required": True,
+    "content": {
+        JSON: {"schema": {"anyOf": [_ONE, {"type": "array", "items": _ONE, "maxItems": MOST_OBSERVATIONS}]}},
+        NDJSON[0]: {"schema": {"type": "string", "description": "One observation a line, as JSON."}},
+    },
+}
+_LINES = {"schema": {"type": "string", "description": "One outcome a line, as JSON."}}
+
+
+@router.post(
+    "/observations",
+    summary="Hand over observations",
+    response_model=Outcomes,
+    responses={200: {"content": {NDJSON[0]: _LINES}, "description": "One outcome for each observation."}, **WITH_BODY},
+    openapi_extra={"requestBody": _BODY},
+)
+async def take(request: Request, monitor: Monitor, caller: WRITER) -> Response:
+    """Observations of any signals: one, an array, or one a line. The reply comes when they are durable.
+
+    An observation that cannot be taken is "refused" in its outcome, and the others go on; if the body is no JSON, none
+    is taken. To send the same again is harmless: what is there already is a "duplicate".
+    """
+    lines = check_type(request.headers, JSON, *NDJSON) != JSON
+    most = min(MOST_OBSERVATIONS, monitor.settings.engine.max_waiting)
+    taken = read_body(await request.body(), lines=lines, most=most)
+    outcomes: list[Outcome] = []
+    if taken.observations:
+        outcomes = await done(monitor.engine.submit(Batch(tuple(taken.observations))))
+    if taken.refusals:
+        monitor.metrics.observations.labels("refused", "http").inc(len(taken.refusals))
+    written = _in_order(taken, outcomes)
+    if not lines:
+        return reply({"outcomes": written})
+    body = b"".join(to_json(outcome, inf_nan_mode="null") + b"\n" for outcome in written)
+    return Response(body, media_type=NDJSON[0])
+
+
+def _in_order(taken: Taken, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """The outcomes of all observations, in the order in which they were sent."""
+    if not taken.refusals:
+        return [outcome_shape(outcome) for outcome in outcomes]
+    judged = map(outcome_shape, outcomes)
+    return [taken.refusals[place] if place in taken.refusals else next(judged) for place in range(len(taken))]

@@ -1,0 +1,72 @@
+"""The page and its files."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+
+from tocsin.service.http.errors import HttpError
+
+FOLDER = Path(__file__).parent.parent / "page"
+# The browser is told never to guess, so that what is not here must not be needed.
+_TYPES = {
+    "": "text/plain; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".woff2": "font/woff2",
+}
+
+
+@dataclass(frozen=True)
+class _File:
+    content: bytes
+    kind: str
+    tag: str
+
+
+def page_router(folder: Path = FOLDER) -> APIRouter:
+    """The page at `/` and its files under `/static/`.
+
+    They are read once, at the start: whatever an address says, nothing else can be reached.
+    """
+    files = dict(_read(folder))
+    router = APIRouter(include_in_schema=False)
+
+    def send(request: Request, name: str) -> Response:
+        file = files.get(name)
+        if file is None:
+            raise HttpError(404, "there is no such file")
+        headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
+        if file.tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(file.content, headers=headers, media_type=file.kind)
+
+    @router.api_route("/", methods=["GET", "HEAD"])
+    async def page(request: Request) -> Response:
+        return send(request, "index.html")
+
+    @router.api_route("/favicon.ico", methods=["GET", "HEAD"])
+    async def icon(request: Request) -> Response:
+        return send(request, "icon.svg")
+
+    @router.api_route("/static/{name:path}", methods=["GET", "HEAD"])
+    async def static(name: str, request: Request) -> Response:
+        return send(request, name)
+
+    return router
+
+
+def _read(folder: Path) -> Iterator[tuple[str, _File]]:
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.suffix in _TYPES:
+            content = file.read_bytes()
+            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            yield file.relative_to(folder).as_posix(), _File(content, _TYPES[file.suffix], tag)

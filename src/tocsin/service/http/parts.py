@@ -1,0 +1,104 @@
+"""What the HTTP server is given of the monitor, and how it asks for it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+
+from fastapi import Depends, Request, Response
+from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
+
+from tocsin.service.config import Settings
+from tocsin.service.errors import NotReadyError
+from tocsin.service.hub import Hub
+from tocsin.service.metrics import Metrics
+from tocsin.service.store import Reader, Store
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from tocsin.service.engine import Engine
+
+T = TypeVar("T")
+# Longer than any turn of the engine takes; while the store is away, a client is better told to come back.
+PATIENCE = 60.0
+
+
+class Neighbour(Protocol):
+    """A source or a sink, as far as it is shown."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def health(self) -> Any:
+        """How it is."""
+
+
+class Parts(Protocol):
+    """The parts of the monitor."""
+
+    @property
+    def settings(self) -> Settings:
+        """All settings."""
+
+    @property
+    def store(self) -> Store:
+        """Where everything is kept."""
+
+    @property
+    def engine(self) -> "Engine":
+        """What scores."""
+
+    @property
+    def hub(self) -> Hub:
+        """What tells of events."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """What is counted."""
+
+    @property
+    def sources(self) -> Sequence[Neighbour]:
+        """Where observations come from."""
+
+    @property
+    def sinks(self) -> Sequence[Neighbour]:
+        """Where incidents go."""
+
+    @property
+    def started(self) -> int:
+        """When it was started, in nanoseconds since 1970."""
+
+
+def _monitor(request: Request) -> Parts:
+    monitor: Parts = request.app.state.monitor
+    return monitor
+
+
+Monitor = Annotated[Parts, Depends(_monitor)]
+
+
+async def done(future: "Future[T]") -> T:
+    """What the engine gives. It goes on with its work even if nobody waits any more."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.shield(asyncio.wrap_future(future))
+    except TimeoutError:
+        raise NotReadyError("the monitor has not been able to store this yet: try again") from None
+
+
+async def from_store(monitor: Parts, read: Callable[[Reader], T]) -> T:
+    """What the store has, read without holding up other requests."""
+
+    def reading() -> T:
+        with monitor.store.reading() as reader:
+            return read(reader)
+
+    return await run_in_threadpool(reading)
+
+
+def reply(data: Any, status: int = 200) -> Response:
+    """A reply as JSON; what is not finite is null."""
+    return Response(to_json(data, inf_nan_mode="null"), status, media_type="application/json")

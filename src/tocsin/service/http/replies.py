@@ -1,0 +1,256 @@
+"""What replies look like; the OpenAPI document is made of this."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, WithJsonSchema
+
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
+Number = float | None
+OneOrAll = float | list[Number] | None
+Point = Annotated[
+    tuple[str, Number, Number, bool],
+    # As pydantic would write it, the framework makes something of it that is no JSON Schema.
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {"type": ["string", "number", "boolean", "null"]},
+            "minItems": 4,
+            "maxItems": 4,
+            "example": ["2026-11-15T12:00:00.123Z", 4.21, 0.35, False],
+        }
+    ),
+]
+
+
+class Fault(BaseModel):
+    """What is wrong."""
+
+    message: str = Field(description="What is wrong, and what is accepted.")
+    field: str | None = Field(None, description="The part of the request that is to blame, where there is one.")
+
+
+class Error(BaseModel):
+    """Every reply with a status of 400 or more."""
+
+    error: Fault
+
+
+class OutcomeOut(BaseModel):
+    """What became of an observation. All that a verdict says is null where there is none."""
+
+    signal: str | None = Field(description="The signal's name.")
+    time: Moment | None = Field(description="The observation's time.")
+    status: Literal["scored", "late", "maintenance", "duplicate", "future", "refused"] = Field(
+        description="scored: it got a verdict. late: it came after a later one, and is kept without verdict. "
+        "maintenance: it is kept, and the detector took it as missing. duplicate: one of this time is there already, "
+        "and its verdict is given. future: its time is too far ahead, it is not kept. refused: see message."
+    )
+    p: Number = Field(description="How often so strange an observation is to be expected.")
+    severity: Number = Field(description="-log10(p).")
+    alarm: bool | None = Field(description="Whether it is an alarm.")
+    forecast: OneOrAll = Field(description="What was forecast; a list where there are several features.")
+    low: OneOrAll = Field(description="Below this there would have been an alarm.")
+    high: OneOrAll = Field(description="Above this there would have been an alarm.")
+    warm: bool | None = Field(description="Whether the signal has been watched for long enough.")
+    incident: int | None = Field(description="The incident that its alarm belongs to.")
+    message: str | None = Field(description="Why it was refused.")
+
+
+class Outcomes(BaseModel):
+    """One outcome for each observation, in their order."""
+
+    outcomes: list[OutcomeOut]
+
+
+class SignalOut(BaseModel):
+    """How a signal is doing."""
+
+    name: str
+    features: list[str]
+    unit: str | None
+    template: str | None = Field(description="The pattern of the template that its settings came from.")
+    alarm_rate: float = Field(description="The share of observations that may be false alarms.")
+    last_time: Moment | None = Field(description="The time of the newest observation.")
+    last_arrival: Moment | None = Field(description="When the newest observation came.")
+    value: list[Number] = Field(description="The newest value of each feature.")
+    p: Number
+    severity: Number
+    alarm: bool
+    warm: bool
+    observations: int = Field(description="How many observations it has learned from.")
+    warm_up: int = Field(description="How many it needs until it is warm.")
+    silent: bool
+    incident: int | None = Field(description="The incident that goes on.")
+    recent: list[Point] = Field(description="The newest observations: time, value of the first feature, p, alarm.")
+
+
+class Signals(BaseModel):
+    """All signals that were asked for."""
+
+    signals: list[SignalOut]
+
+
+class History(BaseModel):
+    """Observations of a signal as columns; value, forecast, low and high have one column for each feature."""
+
+    times: list[Moment]
+    value: list[list[Number]]
+    forecast: list[list[Number]]
+    low: list[list[Number]]
+    high: list[list[Number]]
+    p: list[Number]
+    alarm: list[bool]
+    warm: list[bool]
+    status: list[Literal["scored", "late", "maintenance"]]
+
+
+class AuditOut(BaseModel):
+    """The alarm rate that was promised, and the one that was seen."""
+
+    promised: float
+    rate: Number
+    observations: int
+    alarms: int
+    low: Number = Field(description="The true rate lies between low and high with probability level.")
+    high: Number
+    level: float
+    finding: str = Field(description="as promised, too many, or too few.")
+
+
+class Details(BaseModel):
+    """What a signal's detector has learned."""
+
+    weights: list[list[Number]] = Field(description="For each feature the weight of each lag.")
+    window: int = Field(description="How many lags there are.")
+    audit: AuditOut
+    guarantee: str
+    settings: dict[str, Any]
+    silent_after: Number
+    memory_bytes: int
+
+
+class IncidentOut(BaseModel):
+    """Alarms of one signal that belong together, or its silence."""
+
+    id: int
+    signal: str
+    kind: Literal["alarm", "silence"]
+    start: Moment
+    end: Moment
+    peak: Moment
+    alarms: int
+    duration: int = Field(description="Observations from the first alarm to the last.")
+    p: Number
+    severity: Number
+    direction: str | None
+    deviation: Number = Field(description="Value minus forecast at the peak.")
+    features: dict[str, Number] = Field(description="How much each feature contributed.")
+    open: bool
+    opened: Moment
+    closed: Moment | None
+    acknowledged: Moment | None
+    acknowledged_by: str | None
+    snoozed_until: Moment | None
+    label: str | None
+    note: str | None
+    excluded: bool = Field(description="Whether its observations were taken out of calibration.")
+
+
+class Incidents(BaseModel):
+    """Incidents, the newest first."""
+
+    incidents: list[IncidentOut]
+
+
+class MaintenanceOut(BaseModel):
+    """A maintenance window."""
+
+    id: int
+    pattern: str
+    start: Moment
+    end: Moment
+    reason: str
+    created_by: str
+
+
+class MaintenanceWindows(BaseModel):
+    """All maintenance windows."""
+
+    maintenance: list[MaintenanceOut]
+
+
+class TokenOut(BaseModel):
+    """A token, of which only the hash is kept."""
+
+    name: str
+    role: Literal["read", "write", "admin"]
+    created: Moment
+    expires: Moment | None
+
+
+class NewToken(TokenOut):
+    """A token that was just made."""
+
+    token: str = Field(description="The token itself: it is shown this once.")
+
+
+class Tokens(BaseModel):
+    """All tokens."""
+
+    tokens: list[TokenOut]
+
+
+class TemplateOut(BaseModel):
+    """Settings of the signals whose name fits a pattern."""
+
+    match: str
+    features: list[str] | None
+    silent_after: Number
+    unit: str | None
+    detector: dict[str, Any]
+
+
+class Templates(BaseModel):
+    """All templates, in the order in which they are tried."""
+
+    templates: list[TemplateOut]
+
+
+class NeighbourOut(BaseModel):
+    """A source or a sink."""
+
+    name: str
+    last_success: Moment | None
+    last_error: str | None
+    last_error_time: Moment | None
+
+
+class StatusOut(BaseModel):
+    """How the monitor is doing."""
+
+    version: str
+    ready: bool
+    progress: str = Field(description="What it is doing while it is not ready.")
+    started: Moment
+    uptime: float = Field(description="Seconds since it was started.")
+    signals: int
+    silent: int
+    open_incidents: int
+    waiting: int = Field(description="Observations that wait for the engine.")
+    store_bytes: int
+    outbox: dict[str, int] = Field(description="Messages that wait, for each sink.")
+    sources: list[NeighbourOut]
+    sinks: list[NeighbourOut]
+
+
+class Me(BaseModel):
+    """Who asks."""
+
+    name: str
+    role: Literal["read", "write", "admin"]
+
+
+class Health(BaseModel):
+    """Whether the monitor is there."""
+
+    status: str

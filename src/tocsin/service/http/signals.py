@@ -1,0 +1,237 @@
+"""Signals: how they are doing, what they were, how they are set up."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from tocsin.service.engine import SignalDetails, SignalStatus
+from tocsin.service.errors import NotReadyError, UnknownError
+from tocsin.service.http.auth import ADMIN, READER, WRITER
+from tocsin.service.http.content import TAKES_JSON, check_type
+from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.models import Given, SignalIn
+from tocsin.service.http.parts import Monitor, Parts, done, from_store, reply
+from tocsin.service.http.quick import columns
+from tocsin.service.http.replies import Details, History, SignalOut, Signals
+from tocsin.service.observations import LONGEST_NAME, check_name
+from tocsin.service.shapes import time_or_none, time_text
+from tocsin.service.store import ObservationRow, Reader
+
+MOST_HISTORY = 10_000
+_BYTES = "application/octet-stream"
+_STATE = {_BYTES: {"schema": {"type": "string", "format": "binary"}}}
+router = APIRouter(tags=["signals"])
+
+
+def signal_name(
+    name: Annotated[
+        str,
+        Path(
+            description="The signal's name, percent-encoded; it may hold slashes, encoded or not.",
+            min_length=1,
+            max_length=LONGEST_NAME,
+            examples=["plant/pump 3/pressure"],
+        ),
+    ],
+) -> str:
+    """The name in an address. What no signal can be called is not there."""
+    try:
+        return check_name(name)
+    except ValueError:
+        raise UnknownError(f"there is no signal {name!r:.100}") from None
+
+
+Name = Annotated[str, Depends(signal_name)]
+
+
+@router.get("/signals", summary="All signals", response_model=Signals, responses=COMMON)
+async def list_signals(
+    monitor: Monitor,
+    caller: READER,
+    search: Annotated[str, Query(max_length=LONGEST_NAME, description="Text that the name holds, in any case.")] = "",
+    silent: Annotated[bool | None, Query(description="Only those that are silent, or that are not.")] = None,
+    open: Annotated[bool | None, Query(description="Only those with an open incident, or without.")] = None,  # noqa: A002
+    recent: Annotated[int, Query(ge=0, le=60, description="How many of the newest observations to give.")] = 60,
+) -> Response:
+    """How each signal is doing, by name."""
+    wanted = search.casefold()
+    return reply(
+        {
+            "signals": [
+                _status_json(status, recent)
+                for status in sorted(_overview(monitor), key=lambda status: status.name)
+                if wanted in status.name.casefold()
+                and silent in (None, status.silent)
+                and open in (None, status.incident is not None)
+            ]
+        }
+    )
+
+
+@router.get(
+    "/signals/{name:path}/-/history", summary="A signal's observations", response_model=History,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def history(
+    name: Name,
+    monitor: Monitor,
+    caller: READER,
+    start: Annotated[Given | None, Query(alias="from", description="The first time.")] = None,
+    end: Annotated[Given | None, Query(alias="to", description="The last time.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="The most observations.")] = 1000,
+) -> Response:
+    """Observations with their verdicts, by time: the first ones since `from`, or the newest ones without it."""
+
+    def read(reader: Reader) -> tuple[int, list[ObservationRow]]:
+        row = reader.signal(name)
+        if row is None:
+            raise UnknownError(f"there is no signal {name!r}")
+        # Both ends count, but the store gives what comes after a time.
+        after = None if start is None else start - 1
+        found = reader.observations(row.id, after=after, until=end, limit=limit, newest=start is None)
+        return len(row.features), found
+
+    count, rows = await from_store(monitor, read)
+    return reply(_history_json(rows, count))
+
+
+@router.get(
+    "/signals/{name:path}/-/details", summary="What a signal's detector has learned", response_model=Details,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def details(name: Name, monitor: Monitor, caller: READER) -> Response:
+    """Its weights, its settings, and whether it keeps its promise."""
+    return reply(_details_json(await done(monitor.engine.details(name))))
+
+
+@router.post(
+    "/signals/{name:path}/-/reset", summary="Let a detector forget", response_model=SignalOut,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
+    """The detector begins anew; stored observations stay."""
+    await done(monitor.engine.reset(name))
+    return reply(_status_json(monitor.engine.status(name)))
+
+
+@router.get(
+    "/signals/{name:path}/-/state", summary="A detector's state", response_class=Response,
+    responses={200: {"content": _STATE, "description": "The state."}, **COMMON, **UNKNOWN},
+)  # fmt: skip
+async def state(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
+    """Everything that the detector has learned, to be kept or taken elsewhere."""
+    return Response(await done(monitor.engine.state(name)), media_type=_BYTES)
+
+
+@router.put(
+    "/signals/{name:path}/-/state", summary="Restore a detector's state", response_model=SignalOut,
+    responses=WITH_BODY | UNKNOWN, openapi_extra={"requestBody": {"required": True, "content": _STATE}},
+)  # fmt: skip
+async def restore(name: Name, request: Request, monitor: Monitor, caller: ADMIN) -> Response:
+    """The detector goes on from a state that was taken of one with the same settings."""
+    check_type(request.headers, _BYTES)
+    await done(monitor.engine.restore(name, await request.body()))
+    return reply(_status_json(monitor.engine.status(name)))
+
+
+@router.get("/signals/{name:path}", summary="One signal", response_model=SignalOut, responses=COMMON | UNKNOWN)
+async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
+    """How a signal is doing."""
+    _check_ready(monitor)
+    return reply(_status_json(monitor.engine.status(name)))
+
+
+@router.put(
+    "/signals/{name:path}", summary="Create or configure a signal", response_model=SignalOut,
+    responses={201: {"model": SignalOut, "description": "It was created."}, **WITH_BODY, **UNKNOWN},
+    dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRITER) -> Response:
+    """A signal that is there keeps what is not given; with other settings its detector learns anew from the store."""
+    _check_ready(monitor)
+    try:
+        monitor.engine.status(name)
+        change, code = monitor.engine.configure, 200
+    except UnknownError:
+        change, code = monitor.engine.create, 201
+    await done(
+        change(name, features=given.features, detector=given.detector, silent_after=given.silent_after, unit=given.unit)
+    )
+    return reply(_status_json(monitor.engine.status(name)), code)
+
+
+@router.delete(
+    "/signals/{name:path}", summary="Remove a signal", status_code=204, response_class=Response,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
+    """With its observations and incidents."""
+    await done(monitor.engine.remove(name))
+    return Response(status_code=204)
+
+
+def _overview(monitor: Parts) -> list[SignalStatus]:
+    _check_ready(monitor)
+    return monitor.engine.overview()
+
+
+def _check_ready(monitor: Parts) -> None:
+    """While the monitor starts, that a signal is not there means nothing."""
+    if not monitor.engine.ready:
+        raise NotReadyError(f"the monitor is not ready: {monitor.engine.progress}")
+
+
+def _status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
+    return {
+        "name": status.name,
+        "features": status.features,
+        "unit": status.unit,
+        "template": status.template,
+        "alarm_rate": status.alarm_rate,
+        "last_time": time_or_none(status.last_time),
+        "last_arrival": time_or_none(status.last_arrival),
+        "value": status.value,
+        "p": status.p,
+        "severity": status.severity,
+        "alarm": status.alarm,
+        "warm": status.warm,
+        "observations": status.observations,
+        "warm_up": status.warm_up,
+        "silent": status.silent,
+        "incident": status.incident,
+        "recent": [
+            (time_text(point.time), point.value, point.p, point.alarm)
+            for point in (status.recent[-recent:] if recent else ())
+        ],
+    }
+
+
+def _history_json(rows: list[ObservationRow], count: int) -> dict[str, Any]:
+    judged = [row.judged for row in rows]
+    return {
+        "times": [time_text(row.time) for row in rows],
+        "value": columns([one.value for one in judged], count),
+        "forecast": columns([one.forecast for one in judged], count),
+        "low": columns([one.low for one in judged], count),
+        "high": columns([one.high for one in judged], count),
+        "p": [one.p for one in judged],
+        "alarm": [one.alarm for one in judged],
+        "warm": [one.warm for one in judged],
+        "status": [row.status.name.lower() for row in rows],
+    }
+
+
+def _details_json(details: SignalDetails) -> dict[str, Any]:
+    audit = details.audit
+    return {
+        "weights": details.weights,
+        "window": len(details.weights[0]) if details.weights else 0,
+        "audit": {
+            name: getattr(audit, name)
+            for name in ("promised", "rate", "observations", "alarms", "low", "high", "level", "finding")
+        },
+        "guarantee": details.guarantee,
+        "settings": details.settings,
+        "silent_after": details.silent_after,
+        "memory_bytes": details.memory_bytes,
+    }

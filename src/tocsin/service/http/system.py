@@ -1,0 +1,105 @@
+"""How the monitor itself is doing."""
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.concurrency import run_in_threadpool
+
+from tocsin import __version__
+from tocsin.service.config import Template
+from tocsin.service.errors import NotReadyError
+from tocsin.service.http.auth import READER
+from tocsin.service.http.documented import COMMON, errors
+from tocsin.service.http.parts import Monitor, Neighbour, from_store, reply
+from tocsin.service.http.replies import Health, StatusOut, Templates
+from tocsin.service.shapes import time_or_none, time_text
+
+router = APIRouter(tags=["system"])
+probes = APIRouter(tags=["system"])
+
+_TEXT = {"text/plain": {"schema": {"type": "string"}}}
+
+
+async def healthz() -> Response:
+    """Whether the process is alive. No token is needed."""
+    return reply({"status": "alive"})
+
+
+async def readyz(monitor: Monitor) -> Response:
+    """Whether observations are taken. No token is needed."""
+    if not monitor.engine.ready:
+        raise NotReadyError("the monitor is starting, or waits for its store")
+    return reply({"status": "ready"})
+
+
+for path, probe in (("/healthz", healthz), ("/readyz", readyz)):
+    replies = errors(403, 429, 500, 503)
+    probes.add_api_route(path, probe, summary=path.strip("/"), response_model=Health, responses=replies)
+    probes.add_api_route(path, probe, methods=["HEAD"], include_in_schema=False)
+
+
+@probes.get(
+    "/metrics", summary="Metrics", response_class=Response,
+    responses={200: {"content": _TEXT, "description": "Metrics as Prometheus reads them."}, **COMMON},
+)  # fmt: skip
+async def metrics(monitor: Monitor, caller: READER) -> Response:
+    """What the monitor counts about itself."""
+    for sink, waiting in (await from_store(monitor, lambda reader: reader.outbox_waiting())).items():
+        monitor.metrics.outbox_waiting.labels(sink).set(waiting)
+    monitor.metrics.store_bytes.set(await run_in_threadpool(monitor.store.size_bytes))
+    monitor.metrics.event_subscribers.set(monitor.hub.subscribers)
+    return Response(monitor.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/status", summary="How the monitor is doing", response_model=StatusOut, responses=COMMON)
+async def status(monitor: Monitor, caller: READER) -> Response:
+    """Whether it is ready, how much it has, and how its sources and sinks are."""
+    engine = monitor.engine
+    signals = engine.overview()
+    counted = await from_store(monitor, lambda reader: (reader.outbox_waiting(), len(reader.open_incidents())))
+    outbox, open_incidents = counted
+    return reply(
+        {
+            "version": __version__,
+            "ready": engine.ready,
+            "progress": engine.progress,
+            "started": time_text(monitor.started),
+            "uptime": (time.time_ns() - monitor.started) / 1e9,
+            "signals": len(signals),
+            "silent": sum(signal.silent for signal in signals),
+            "open_incidents": open_incidents,
+            "waiting": engine.waiting,
+            "store_bytes": await run_in_threadpool(monitor.store.size_bytes),
+            "outbox": outbox,
+            "sources": [_neighbour(source) for source in monitor.sources],
+            "sinks": [_neighbour(sink) for sink in monitor.sinks],
+        }
+    )
+
+
+@router.get("/templates", summary="Templates of signals", response_model=Templates, responses=COMMON)
+async def templates(monitor: Monitor, caller: READER) -> Response:
+    """In the order in which they are tried for a new signal."""
+    return reply({"templates": [_template(one) for one in monitor.settings.templates]})
+
+
+def _template(template: Template) -> dict[str, Any]:
+    return {
+        "match": template.match,
+        "features": template.features,
+        "silent_after": template.silent_after,
+        "unit": template.unit,
+        "detector": template.detector,
+    }
+
+
+def _neighbour(neighbour: Neighbour) -> dict[str, Any]:
+    health = neighbour.health
+    return {
+        "name": neighbour.name,
+        "last_success": time_or_none(health.last_success),
+        "last_error": health.last_error,
+        "last_error_time": time_or_none(getattr(health, "last_error_time", None)),
+    }

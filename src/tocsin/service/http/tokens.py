@@ -1,0 +1,89 @@
+"""Tokens, made and taken back by administrators."""
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+
+from tocsin.service.errors import RefusedError
+from tocsin.service.http.auth import ADMIN, READER, Keys
+from tocsin.service.http.content import TAKES_JSON
+from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.models import TokenIn
+from tocsin.service.http.parts import Monitor, done, from_store, reply
+from tocsin.service.http.replies import Me, NewToken, Tokens
+from tocsin.service.shapes import time_or_none, time_text
+from tocsin.service.store import TokenRow, Writer
+from tocsin.service.tokens import NAME_PATTERN, hash_token, make_token
+
+router = APIRouter(tags=["tokens"])
+
+
+@router.get("/me", summary="Who asks", response_model=Me, responses=COMMON)
+async def me(caller: READER) -> Response:
+    """The name and the role of the token that was sent."""
+    return reply({"name": caller.name, "role": caller.role.text})
+
+
+@router.get("/tokens", summary="All tokens", response_model=Tokens, responses=COMMON)
+async def list_tokens(monitor: Monitor, caller: ADMIN) -> Response:
+    """Their names, roles and times; the tokens themselves are not known any more."""
+    rows = await from_store(monitor, lambda reader: reader.tokens())
+    return reply({"tokens": [_json(row) for row in rows]})
+
+
+@router.post(
+    "/tokens", summary="Make a token", status_code=201, response_model=NewToken, responses=WITH_BODY,
+    dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN) -> Response:
+    """The reply shows it this once. The first token must be an administrator's, since from then on all need one."""
+    now, token = time.time_ns(), make_token()
+    if given.expires is not None and given.expires <= now:
+        raise RefusedError("expires must be in the future")
+    row = TokenRow(0, given.name, given.role, hash_token(token), now, given.expires)
+
+    def write(writer: Writer) -> None:
+        if not writer.tokens() and (row.role != "admin" or row.expires is not None):
+            raise RefusedError("the first token must have the role admin and not expire: no other could be made")
+        writer.add_token(row.name, row.role, row.hash, row.created, row.expires)
+
+    await done(monitor.engine.write(write))
+    _keys(request).forget()
+    return reply({**_json(row), "token": token}, 201)
+
+
+@router.delete(
+    "/tokens/{name}", summary="Remove a token", status_code=204, response_class=Response, responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def remove(
+    name: Annotated[str, Path(pattern=NAME_PATTERN, description="The token's name.")],
+    request: Request,
+    monitor: Monitor,
+    caller: ADMIN,
+) -> Response:
+    """It counts no more. The last administrator's goes last."""
+
+    def write(writer: Writer) -> None:
+        others = [row for row in writer.tokens() if row.name != name]
+        if others and all(row.role != "admin" for row in others):
+            raise RefusedError("the last token with the role admin must be removed last: no other could be made")
+        writer.remove_token(name)
+
+    await done(monitor.engine.write(write))
+    _keys(request).forget()
+    return Response(status_code=204)
+
+
+def _keys(request: Request) -> Keys:
+    keys: Keys = request.app.state.keys
+    return keys
+
+
+def _json(row: TokenRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "role": row.role,
+        "created": time_text(row.created),
+        "expires": time_or_none(row.expires),
+    }

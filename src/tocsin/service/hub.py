@@ -1,0 +1,298 @@
+"""Events for who watches: from any thread, to any number of subscribers, within bounded memory."""
+
+import asyncio
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tocsin.service.event import Event
+
+KEPT = 10_000
+MOST_SUBSCRIBERS = 1000
+# How long verdicts on a signal are still kept after the last subscriber has gone, so that it can come back for them.
+LINGER = 60.0
+# So many events are handed to a subscriber at once: while it is slow, no more than these are held for it.
+_AT_ONCE = 256
+
+
+class FullHubError(Exception):
+    """There are as many subscribers as are served."""
+
+
+@dataclass(eq=False)
+class _Loop:
+    """An event loop with subscribers: it is woken once, however much is published before it gets to run."""
+
+    loop: asyncio.AbstractEventLoop
+    subscriptions: set["Subscription"] = field(default_factory=set)
+    woken: bool = False
+
+    def call(self, function: Callable[[], None]) -> bool:
+        """Have the loop call something soon; false for a loop that is closed, which has nobody left to tell."""
+        try:
+            self.loop.call_soon_threadsafe(function)
+        except RuntimeError:
+            return False
+        return True
+
+    def wake(self) -> None:
+        self.woken = False
+        for subscription in tuple(self.subscriptions):
+            subscription.wake()
+
+
+@dataclass
+class _Watch:
+    """A signal whose every verdict somebody asks for, or did until lately."""
+
+    subscribers: int = 0
+    left: float = 0.0
+
+
+class Hub:
+    """Takes events from any thread and hands them to subscribers.
+
+    The newest events are kept in a ring that all subscribers read at their own pace, so publishing costs the same for
+    none and for a thousand of them. "verdicts" (the latest of each signal) are gathered to one event every `pace`
+    seconds and only the latest is kept: who missed some gets one event with all signals that changed since.
+    A "verdict" (data: {"signal": name, ...}) is kept only for signals that somebody asked for.
+    """
+
+    def __init__(self, size: int = KEPT, pace: float = 1.0) -> None:
+        self.run = secrets.token_hex(4)
+        self._pace = pace
+        self._lock = threading.Lock()
+        self._ring: deque[Event] = deque(maxlen=size)
+        self._number = 0
+        self._lost = 0  # the newest event that is no longer in the ring
+        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
+        self._watches: dict[str, _Watch] = {}
+        self._lapsed: dict[str, int] = {}  # signals that were watched, and the newest event when that was over
+        self._gathered: dict[str, Any] = {}
+        self._latest: dict[str, tuple[int, Any]] = {}
+        self._verdicts: Event | None = None
+        self._verdicts_before = 0  # the number of the event of verdicts before the newest
+        self._last_verdicts = float("-inf")
+        self._timer_due = float("-inf")
+        self._closed = False
+
+    def publish(self, kind: str, data: dict[str, Any]) -> str:
+        """Tell of something; the id of the newest event. `data` must not be changed afterwards."""
+        with self._lock:
+            if kind == "verdicts":
+                self._gathered.update(data["signals"])
+                self._flush_or_wait()
+            elif kind != "verdict" or self._watched(data["signal"]):
+                if kind == "signal" and data.get("change") == "removed":
+                    self._gathered.pop(data["name"], None)
+                    self._latest.pop(data["name"], None)
+                if len(self._ring) == self._ring.maxlen:
+                    self._lost = self._ring[0].number
+                self._ring.append(self._next(kind, data))
+                self._wake()
+            return self._identity(self._number)
+
+    def watched(self, signal: str) -> bool:
+        """Whether somebody asked for every verdict on a signal: others need not be published."""
+        with self._lock:
+            return self._watched(signal)
+
+    def subscribe(self, after: str | None, signals: Iterable[str] = ()) -> "Subscription":
+        """All events after one (none: from now on), those on single verdicts only for `signals`.
+
+        To be called in the event loop that reads it. Where events after that one are no longer known, the first one is
+        "reset".
+        """
+        with self._lock:
+            if self._closed or sum(len(loop.subscriptions) for loop in self._loops.values()) >= MOST_SUBSCRIBERS:
+                raise FullHubError(f"there are {MOST_SUBSCRIBERS} streams of events open, as many as are served")
+            if self._gathered:
+                self._flush()
+            self._let_lapse()
+            wanted = frozenset(signals)
+            position = self._number if after is None else self._position(after, wanted)
+            start = None if position is None else self._identity(position)
+            subscription = Subscription(self, wanted, position, start)
+            running = asyncio.get_running_loop()
+            self._loops.setdefault(running, _Loop(running)).subscriptions.add(subscription)
+            for name in wanted:
+                self._watches.setdefault(name, _Watch()).subscribers += 1
+            return subscription
+
+    def leave(self, subscription: "Subscription") -> None:
+        """Called by a subscription that is closed."""
+        with self._lock:
+            for loop in tuple(self._loops.values()):
+                if subscription in loop.subscriptions:
+                    self._remove(loop, subscription)
+
+    @property
+    def subscribers(self) -> int:
+        """How many streams are open."""
+        with self._lock:
+            return sum(len(loop.subscriptions) for loop in self._loops.values())
+
+    def close(self) -> None:
+        """End all subscriptions."""
+        with self._lock:
+            self._closed = True
+            self._wake()
+
+    def after(self, position: int | None, signals: frozenset[str]) -> tuple[list[Event], int] | None:
+        """The next events after a position (None: nothing known), and the position then; None if it is over."""
+        with self._lock:
+            if self._closed:
+                return None
+            if position is None:
+                return [Event(self._number, self._identity(self._number), "reset", {})], self._number
+            if position < self._lost:
+                return None
+            found: list[Event] = []
+            for event in reversed(self._ring):
+                if event.number <= position:
+                    break
+                if event.kind != "verdict" or event.data["signal"] in signals:
+                    found.append(event)
+            found.reverse()
+            if self._verdicts is not None and self._verdicts.number > position:
+                found.append(self._verdicts if self._verdicts_before <= position else self._missed(position))
+                found.sort(key=lambda event: event.number)
+            if len(found) > _AT_ONCE:
+                return found[:_AT_ONCE], found[_AT_ONCE - 1].number
+            return found, self._number
+
+    def _missed(self, position: int) -> Event:
+        """The latest verdicts on all signals that changed after a position."""
+        changed = {name: latest for name, (number, latest) in self._latest.items() if number > position}
+        newest = self._verdicts.number if self._verdicts is not None else position
+        return Event(newest, self._identity(newest), "verdicts", {"signals": changed})
+
+    def _flush_or_wait(self) -> None:
+        now = time.monotonic()
+        wait = self._last_verdicts + self._pace - now
+        if wait <= 0:
+            self._flush()
+        elif self._loops and self._timer_due < now:
+            # Nobody might publish again: a loop that has subscribers sees to it that these are told in time.
+            self._timer_due = now + wait
+            loop = next(iter(self._loops.values()))
+            if not loop.call(lambda: self._set_timer(wait)):
+                self._forget(loop)
+
+    def _set_timer(self, wait: float) -> None:
+        asyncio.get_running_loop().call_later(wait, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        with self._lock:
+            if self._gathered:
+                self._flush()
+
+    def _flush(self) -> None:
+        self._verdicts_before = self._verdicts.number if self._verdicts is not None else 0
+        self._verdicts = self._next("verdicts", {"signals": self._gathered})
+        self._latest.update({name: (self._number, latest) for name, latest in self._gathered.items()})
+        self._gathered = {}
+        self._last_verdicts = time.monotonic()
+        self._wake()
+
+    def _next(self, kind: str, data: dict[str, Any]) -> Event:
+        self._number += 1
+        return Event(self._number, self._identity(self._number), kind, data)
+
+    def _wake(self) -> None:
+        for loop in tuple(self._loops.values()):
+            if not loop.woken:
+                loop.woken = True
+                if not loop.call(loop.wake):
+                    self._forget(loop)
+
+    def _forget(self, loop: _Loop) -> None:
+        for subscription in tuple(loop.subscriptions):
+            self._remove(loop, subscription)
+
+    def _remove(self, loop: _Loop, subscription: "Subscription") -> None:
+        loop.subscriptions.discard(subscription)
+        for name in subscription.signals:
+            self._watches[name].subscribers -= 1
+            self._watches[name].left = time.monotonic()
+        if not loop.subscriptions:
+            del self._loops[loop.loop]
+
+    def _identity(self, number: int) -> str:
+        return f"{self.run}-{number}"
+
+    def _watched(self, signal: str) -> bool:
+        watch = self._watches.get(signal)
+        if watch is None:
+            return False
+        if watch.subscribers == 0 and time.monotonic() - watch.left > LINGER:
+            self._let_lapse()
+            return False
+        return True
+
+    def _let_lapse(self) -> None:
+        """Give up keeping the verdicts that nobody came back for; who comes later is told that some are missing."""
+        now = time.monotonic()
+        for name, watch in tuple(self._watches.items()):
+            if watch.subscribers == 0 and now - watch.left > LINGER:
+                del self._watches[name]
+                self._lapsed[name] = self._number
+        # Who saw nothing since then has missed other events as well.
+        self._lapsed = {name: number for name, number in self._lapsed.items() if number >= self._lost}
+
+    def _position(self, after: str, signals: frozenset[str]) -> int | None:
+        """Where a subscriber goes on, or None if some that it should get are no longer known."""
+        run, _, digits = after.partition("-")
+        if run != self.run or not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+            return None
+        number = int(digits)
+        kept = all(number > self._lapsed.get(name, -1) for name in signals)
+        return number if kept and self._lost <= number <= self._number else None
+
+
+class Subscription:
+    """An asynchronous iterator over events. It ends when the hub closes, or when its reader is too slow to keep up: a
+    new one after the last id that was read goes on from there, or says "reset"."""
+
+    def __init__(self, hub: Hub, signals: frozenset[str], position: int | None, start: str | None) -> None:
+        #: The id after which it begins, where that is known.
+        self.start = start
+        self.signals = signals
+        self._hub = hub
+        self._position = position
+        self._ready: deque[Event] = deque()
+        self._news = asyncio.Event()
+
+    def wake(self) -> None:
+        """Called in its loop when there is something to read."""
+        self._news.set()
+
+    def __aiter__(self) -> "Subscription":
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._ready:
+            self._news.clear()
+            found = self._hub.after(self._position, self.signals)
+            if found is None:
+                self.close()
+                raise StopAsyncIteration
+            events, self._position = found
+            self._ready.extend(events)
+            if not events:
+                await self._news.wait()
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Leave; what was asked for may be taken up again for a while."""
+        self._hub.leave(self)
+
+    def __enter__(self) -> "Subscription":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,63 @@
+"""What the monitor counts about itself, for Prometheus."""
+
+import time
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+# From a tick with nothing to do to one that waited for a slow disk.
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """The metrics of one monitor, in a registry of its own. No label ever holds the name of a signal.
+
+    Each is kept up by who knows best: the engine (observations, alarms, incidents, signals, ticks, waiting, refusals
+    for overload, snapshots, replays), the sources and the outbox (their own), and the HTTP server (all other refusals,
+    requests, and what is asked for at each scrape: the store's size and its outbox).
+    """
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self.observations = Counter(
+            "tocsin_observations_total", "Observations by what became of them.", ["status", "source"], registry=registry
+        )
+        self.alarms = Counter("tocsin_alarms_total", "Alarms.", registry=registry)
+        self.incidents_open = Gauge("tocsin_incidents_open", "Incidents that go on.", ["kind"], registry=registry)
+        self.signals = Gauge("tocsin_signals", "Signals.", registry=registry)
+        self.signals_silent = Gauge("tocsin_signals_silent", "Signals without observations.", registry=registry)
+        self.tick_seconds = Histogram(
+            "tocsin_tick_seconds", "Time of one turn of the engine.", buckets=_SECONDS, registry=registry
+        )
+        self.ingest_seconds = Histogram(
+            "tocsin_ingest_seconds", "Time from taking a batch to its commit.", buckets=_SECONDS, registry=registry
+        )
+        self.waiting_observations = Gauge(
+            "tocsin_waiting_observations", "Observations waiting for the engine.", registry=registry
+        )
+        self.rejected = Counter("tocsin_rejected_total", "What was turned away.", ["reason"], registry=registry)
+        self.outbox_waiting = Gauge(
+            "tocsin_outbox_waiting", "Messages waiting to be delivered.", ["sink"], registry=registry
+        )
+        self.deliveries = Counter(
+            "tocsin_deliveries_total", "Tries to deliver a message.", ["sink", "outcome"], registry=registry
+        )
+        self.snapshot_seconds = Histogram(
+            "tocsin_snapshot_seconds", "Time to write the state of signals.", buckets=_SECONDS, registry=registry
+        )
+        self.replayed_observations = Counter(
+            "tocsin_replayed_observations_total", "Stored observations scored again after a start.", registry=registry
+        )
+        self.store_bytes = Gauge("tocsin_store_bytes", "Size of the store.", registry=registry)
+        self.source_errors = Counter("tocsin_source_errors_total", "Errors of sources.", ["source"], registry=registry)
+        self.http_requests = Counter(
+            "tocsin_http_requests_total", "Requests answered.", ["method", "status"], registry=registry
+        )
+        self.event_subscribers = Gauge("tocsin_event_subscribers", "Open streams of events.", registry=registry)
+        self.up_since_seconds = Gauge(
+            "tocsin_up_since_seconds", "When the monitor was started (Unix time).", registry=registry
+        )
+        self.up_since_seconds.set(time.time())
+
+    def text(self) -> bytes:
+        """Everything, as Prometheus reads it."""
+        return generate_latest(self.registry)

@@ -1,0 +1,173 @@
+"""The monitor as a whole: its parts put together, started and stopped in the right order."""
+
+import asyncio
+import logging
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import uvicorn
+
+from tocsin.service.config import Server, Settings
+from tocsin.service.engine import Engine
+from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError
+from tocsin.service.http import create_app
+from tocsin.service.hub import Hub
+from tocsin.service.metrics import Metrics
+from tocsin.service.observations import Batch, Outcome
+from tocsin.service.sinks import make_sinks
+from tocsin.service.sources import make_sources
+from tocsin.service.store import Store
+
+log = logging.getLogger("tocsin.monitor")
+
+Announce = Callable[["Monitor"], None]
+# How long requests that are being answered may take when the monitor stops.
+PATIENCE = 5
+
+
+class Monitor:
+    """All parts of one monitor. `store` must be open, and nobody else's."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.settings, self.store = settings, store
+        self.started = time.time_ns()
+        self.hub, self.metrics = Hub(), Metrics()
+        self.engine = Engine(settings, store, self.hub, self.metrics)
+        try:
+            self.sources = make_sources(settings, self._submit, self._cursor, self.metrics)
+            self.sinks = make_sinks(settings, store, self.engine.write, self.metrics)
+        except ValueError as error:
+            raise RefusedError(str(error)) from error
+        self.app = create_app(self)
+        #: Where it listens, once it does.
+        self.address = ""
+
+    @property
+    def resumed(self) -> int:
+        """How many signals it watches."""
+        return len(self.engine.overview())
+
+    async def run(self, announce: Announce | None = None, stop: asyncio.Event | None = None) -> None:
+        """Serve until told to stop by a signal to the process, or by `stop`; then let everything come to its end."""
+        stop = stop or asyncio.Event()
+        listening = _listen(self.settings.server)
+        scheme = "https" if self.settings.server.tls_certificate else "http"
+        self.address = f"{scheme}://{_written(listening)}"
+        server = _Server(_http_config(self))
+        self.engine.start()
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        working: list[asyncio.Task[None]] = []
+        try:
+            with _signals(stop):
+                await self._until_ready(stop)
+                if announce and not stop.is_set():
+                    announce(self)
+                working = [
+                    *(asyncio.create_task(source.run()) for source in self.sources),
+                    *(asyncio.create_task(sink.run()) for sink in self.sinks),
+                ]
+                ended = asyncio.create_task(stop.wait())
+                await asyncio.wait([ended, serving], return_when=asyncio.FIRST_COMPLETED)
+                ended.cancel()
+        finally:
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
+            self.hub.close()
+            server.should_exit = True
+            await serving
+            await asyncio.to_thread(self.engine.stop)
+
+    async def _until_ready(self, stop: asyncio.Event) -> None:
+        while not self.engine.ready and not stop.is_set():
+            await asyncio.sleep(0.05)
+
+    async def _submit(self, batch: Batch) -> list[Outcome]:
+        """Have a batch taken, however long it takes: this is how sources are held back."""
+        while True:
+            try:
+                return await asyncio.shield(asyncio.wrap_future(self.engine.submit(batch)))
+            except OverloadedError as error:
+                await asyncio.sleep(error.retry_after)
+            except NotReadyError:
+                await asyncio.sleep(1.0)
+
+    def _cursor(self, source: str) -> str | None:
+        with self.store.reading() as reader:
+            return reader.cursor(source)
+
+
+def run(settings: Settings, announce: Announce | None = None) -> None:
+    """Open the store, and run a monitor on it until the process is told to stop."""
+    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    with ExitStack() as stack:
+        store = Store.open(settings.store_url)
+        stack.callback(store.close)
+        stack.enter_context(store.own())
+        asyncio.run(Monitor(settings, store).run(announce))
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, but for signals: the monitor has more to do than to end the server when one comes."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _http_config(monitor: Monitor) -> uvicorn.Config:
+    server = monitor.settings.server
+    config = uvicorn.Config(
+        monitor.app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=PATIENCE,
+        ssl_certfile=server.tls_certificate,
+        ssl_keyfile=server.tls_key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise MonitorError(
+            f"tls_certificate {server.tls_certificate} and tls_key {server.tls_key} cannot be used: {error}"
+        ) from error
+    return config
+
+
+def _listen(server: Server) -> socket.socket:
+    """A socket at the server's address."""
+    try:
+        found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise MonitorError(f"cannot listen on {server.host} port {server.port}: {error}") from error
+
+
+def _written(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    """Let signals to the process set `stop`."""
+    loop = asyncio.get_running_loop()
+    caught = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, stop.set)
+            caught.append(number)
+        except (NotImplementedError, RuntimeError, ValueError):
+            pass  # not on Windows, and not outside of the main thread: there `stop` is what ends it
+    try:
+        yield
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,172 @@
+/** The charts of a signal: one for each feature and one for p, which zoom and point together. */
+
+import { el, nameOf } from "../dom.js";
+import { number, pValue, time } from "../format.js";
+import { themeChanges } from "../theme.js";
+import { keepWidth } from "./parts.js";
+import { pChart } from "./p_chart.js";
+import { valueChart, valueData } from "./value_chart.js";
+
+/** @typedef {import("../columns.js").Columns} Columns */
+/** @typedef {import("../types.js").Signal} Signal */
+
+/** More charts are drawn when asked for. */
+const FIRST_FEATURES = 6;
+const LEAST_TIME_BETWEEN_DRAWINGS = 200;
+let groups = 0;
+
+export class ChartGroup {
+  /** @type {any[]} */
+  #plots = [];
+  /** @type {(() => void)[]} */
+  #cleanups = [];
+  /** @type {HTMLElement[]} */
+  #readouts = [];
+  #waiting = 0;
+  #shown = FIRST_FEATURES;
+  /** @type {Columns} */
+  #columns;
+  /** @type {import("./marks.js").Span[]} */
+  #spans = [];
+  /** All there was when all was shown last: the columns themselves have grown since. */
+  #drawn = { from: Infinity, to: -Infinity };
+  #key = `group-${(groups += 1)}`;
+
+  /**
+   * @param {Signal} signal
+   * @param {Columns} columns
+   */
+  constructor(signal, columns) {
+    this.signal = signal;
+    this.#columns = columns;
+    this.element = el("div", { class: "charts" });
+    this.rebuild = this.rebuild.bind(this);
+    themeChanges.addEventListener("change", this.rebuild);
+  }
+
+  /** Draw; call it once the element is in the page. */
+  rebuild() {
+    this.#clear();
+    const features = this.signal.features.slice(0, this.#shown);
+    const hooks = { setCursor: [(/** @type {any} */ plot) => this.#read(plot.cursor.idx)] };
+    const cursor = { sync: { key: this.#key }, drag: { x: true, y: false }, points: { size: 7 } };
+    const alarms = () => this.#columns.alarm;
+    const spans = () => this.#spans;
+    features.forEach((feature) => {
+      const title = nameOf(this.signal.features.length > 1 ? feature : "value");
+      const box = this.#box(title, `Values of ${feature} with forecast and band`);
+      this.#keep(valueChart(box, features.length > 1 ? 160 : 240, alarms, spans, cursor, hooks), box);
+    });
+    const hidden = this.signal.features.length - features.length;
+    if (hidden > 0)
+      this.element.append(
+        el("button", { type: "button", onclick: () => this.#showAll() }, `Show ${hidden} more features`),
+      );
+    const box = this.#box("p", "p of each observation, on a log scale, with the alarm rate");
+    this.#keep(pChart(box, this.signal.alarm_rate, alarms, spans, cursor, hooks), box);
+    this.#draw(true);
+  }
+
+  /** @param {any} plot @param {HTMLElement} box */
+  #keep(plot, box) {
+    this.#plots.push(plot);
+    this.#cleanups.push(keepWidth(plot, box), () => plot.destroy());
+  }
+
+  #showAll() {
+    this.#shown = this.signal.features.length;
+    this.rebuild();
+  }
+
+  /**
+   * @param {import("../dom.js").Child} title
+   * @param {string} label
+   */
+  #box(title, label) {
+    const readout = el("span", { class: "readout" });
+    const box = el("div", { class: "chart", role: "img", "aria-label": label });
+    this.element.append(el("figure", {}, el("figcaption", {}, el("strong", {}, title), readout), box));
+    this.#readouts.push(readout);
+    return box;
+  }
+
+  /**
+   * New data; drawn soon, and where the viewer has zoomed the sight stays.
+   * @param {Columns} columns
+   * @param {import("./marks.js").Span[]} spans
+   */
+  update(columns, spans) {
+    this.#columns = columns;
+    this.#spans = spans;
+    if (this.#waiting) return;
+    this.#waiting = setTimeout(() => {
+      this.#waiting = 0;
+      this.#draw(!this.zoomed);
+    }, LEAST_TIME_BETWEEN_DRAWINGS);
+  }
+
+  get zoomed() {
+    const { min, max } = this.#plots[0]?.scales.x ?? {};
+    return min > this.#drawn.from || max < this.#drawn.to;
+  }
+
+  zoomOut() {
+    this.#draw(true);
+  }
+
+  /** @param {boolean} whole whether to show all there is */
+  #draw(whole) {
+    const { times } = this.#columns;
+    if (whole) this.#drawn = { from: times[0], to: times[times.length - 1] };
+    this.#plots.forEach((plot, at) => {
+      const isLast = at === this.#plots.length - 1;
+      plot.setData(isLast ? [this.#columns.times, this.#columns.p] : valueData(this.#columns, at), whole);
+      if (!whole) plot.redraw();
+    });
+    this.#read(null);
+  }
+
+  /**
+   * Say in words what is under the pointer, or what is newest.
+   * @param {number | null | undefined} pointed
+   */
+  #read(pointed) {
+    const { times, value, forecast, low, high, p, alarm } = this.#columns;
+    const at = pointed ?? times.length - 1;
+    this.#readouts.forEach((readout, chart) => {
+      if (at < 0) return readout.replaceChildren("no observations yet");
+      if (chart === this.#readouts.length - 1) {
+        return readout.replaceChildren(
+          part("p", pValue(p[at])),
+          alarm[at] ? part("alarm", "alarm") : "",
+          time(times[at] * 1000),
+        );
+      }
+      readout.replaceChildren(
+        part("value", `${number(value[chart][at])}${this.signal.unit ? ` ${this.signal.unit}` : ""}`),
+        part("forecast", `forecast ${number(forecast[chart][at])}`),
+        part("band", `band ${number(low[chart][at])} to ${number(high[chart][at])}`),
+        chart === 0 ? time(times[at] * 1000) : "",
+      );
+    });
+  }
+
+  #clear() {
+    for (const cleanup of this.#cleanups) cleanup();
+    this.#cleanups = [];
+    this.#plots = [];
+    this.#readouts = [];
+    this.element.replaceChildren();
+  }
+
+  close() {
+    clearTimeout(this.#waiting);
+    themeChanges.removeEventListener("change", this.rebuild);
+    this.#clear();
+  }
+}
+
+/** @param {string} kind @param {string} text */
+function part(kind, text) {
+  return el("span", { class: `key ${kind}` }, text);
+}

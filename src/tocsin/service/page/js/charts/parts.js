@@ -1,0 +1,53 @@
+/** What all charts have in common. */
+
+import { number } from "../format.js";
+import { colour } from "../theme.js";
+
+const AXIS_WIDTH = 56;
+
+/**
+ * An axis in the theme's colours.
+ * @param {object} more
+ */
+export function axis(more = {}) {
+  const line = { stroke: colour("--line"), width: 1 };
+  return { stroke: colour("--muted"), grid: line, ticks: line, font: "11px system-ui, sans-serif", ...more };
+}
+
+/** The axis on the left: of one width, so that charts above each other line up. */
+export function leftAxis() {
+  return axis({
+    size: AXIS_WIDTH,
+    values: (/** @type {any} */ _, /** @type {(number | null)[]} */ at) =>
+      at.map((value) => (value === null ? "" : number(value))),
+  });
+}
+
+/** Days and hours as in the rest of the page. */
+export function timeAxis() {
+  const day = "{YYYY}-{MM}-{DD}";
+  return axis({
+    space: 80,
+    values: [
+      [86400 * 365, "{YYYY}", null, null, null, null, null, null, 1],
+      [86400 * 28, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
+      [86400, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
+      [60, "{HH}:{mm}", `\n${day}`, null, "\n{MM}-{DD}", null, null, null, 1],
+      [1, "{HH}:{mm}:{ss}", `\n${day}`, null, "\n{MM}-{DD}", null, null, null, 1],
+      [0.001, ":{ss}.{fff}", `\n${day} {HH}:{mm}`, null, "\n{MM}-{DD} {HH}:{mm}", null, "\n{HH}:{mm}", null, 1],
+    ],
+  });
+}
+
+/** Draw a chart as wide as what it is in.
+ * @param {any} plot
+ * @param {HTMLElement} box
+ */
+export function keepWidth(plot, box) {
+  const observer = new ResizeObserver(() => {
+    const width = box.clientWidth;
+    if (width > 0 && width !== plot.width) plot.setSize({ width, height: plot.height });
+  });
+  observer.observe(box);
+  return () => observer.disconnect();
+}

@@ -1,0 +1,36 @@
+/** Whether what is shown is live, and since when it is not. */
+
+import { byId, el } from "./dom.js";
+import { time } from "./format.js";
+
+/** @type {number | null} */
+let lostSince = null;
+
+export function showConnected() {
+  lostSince = null;
+  document.body.classList.remove("stale");
+  byId("banner").hidden = true;
+  byId("connection").className = "connection live";
+  byId("connection").textContent = "live";
+}
+
+/**
+ * @param {string} reason
+ * @param {() => void} retry
+ */
+export function showDisconnected(reason, retry) {
+  byId("connection").className = "connection";
+  byId("connection").textContent = "not live";
+  document.body.classList.add("stale");
+  if (lostSince !== null) return; // it has been said, and saying it again would have it read out again
+  lostSince = Date.now();
+  byId("banner").replaceChildren(
+    el(
+      "span",
+      {},
+      `Disconnected since ${time(lostSince)}, trying again… What is shown may be out of date (${reason}).`,
+    ),
+    el("button", { type: "button", onclick: retry }, "Try now"),
+  );
+  byId("banner").hidden = false;
+}

@@ -1,0 +1,143 @@
+/** All signals and the open incidents, kept up to date by events. */
+
+import { ApiError, get, signalPath } from "./api.js";
+import { moment } from "./format.js";
+
+/** @typedef {import("./types.js").Signal} Signal */
+/** @typedef {import("./types.js").Incident} Incident */
+/** @typedef {import("./types.js").Verdict} Verdict */
+
+/**
+ * Is told which signal and incident changed.
+ * @typedef {(kind: string, name: string | null, incident: Incident | null) => void} Listener
+ */
+
+/** Observations of a sparkline. */
+const RECENT = 60;
+/** When more signals than this have changed at once, it is quicker to load all. */
+const MOST_SINGLE_LOADS = 10;
+const MOST_INCIDENTS = 1000;
+
+/**
+ * @param {(number | null)[] | number | null | undefined} value
+ * @returns {(number | null)[]}
+ */
+export function perFeature(value) {
+  return Array.isArray(value) ? value : value === null || value === undefined ? [] : [value];
+}
+
+class Fleet {
+  /** @type {Map<string, Signal>} */
+  signals = new Map();
+  /** @type {Map<number, Incident>} The open ones. */
+  open = new Map();
+  loaded = false;
+  /** @type {Set<Listener>} */
+  #listeners = new Set();
+  /** @type {Set<string>} Signals whose status has to be asked for. */
+  #outdated = new Set();
+  #timer = 0;
+
+  /**
+   * Be told of changes: "signals" (newest values), "incident" (what is open or silent) or "all".
+   * @param {Listener} listener
+   * @returns {() => void} to be told no more
+   */
+  listen(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** @param {string} kind @param {string | null} [name] @param {Incident | null} [incident] */
+  #tell(kind, name = null, incident = null) {
+    for (const listener of this.#listeners) listener(kind, name, incident);
+  }
+
+  async load() {
+    const [signals, incidents] = await Promise.all([
+      get("/signals"),
+      get("/incidents", { open: true, limit: MOST_INCIDENTS }),
+    ]);
+    this.signals = new Map(signals.signals.map((/** @type {Signal} */ signal) => [signal.name, signal]));
+    this.open = new Map(incidents.incidents.map((/** @type {Incident} */ incident) => [incident.id, incident]));
+    this.loaded = true;
+    this.#outdated.clear();
+    this.#tell("all");
+  }
+
+  /**
+   * The newest verdicts of many signals.
+   * @param {Record<string, Verdict>} verdicts
+   */
+  takeVerdicts(verdicts) {
+    for (const [name, verdict] of Object.entries(verdicts)) {
+      const signal = this.signals.get(name);
+      if (!signal) this.#refresh(name);
+      else if (!(moment(verdict.time) <= moment(signal.last_time))) this.#takeVerdict(signal, verdict);
+    }
+    this.#tell("signals");
+  }
+
+  /** @param {Signal} signal @param {Verdict} verdict */
+  #takeVerdict(signal, verdict) {
+    // In a maintenance window there is no verdict, and all that one says is missing.
+    const { time, p = null, alarm = false } = verdict;
+    signal.recent = [...signal.recent.slice(1 - RECENT), [time, perFeature(verdict.value)[0] ?? null, p, alarm]];
+    signal.last_time = time;
+    signal.silent = false;
+    signal.value = perFeature(verdict.value);
+    signal.observations = verdict.observations ?? signal.observations + 1;
+    Object.assign(signal, { p, alarm, warm: verdict.warm ?? signal.warm });
+    signal.severity = p === null ? null : -Math.log10(p);
+  }
+
+  /** @param {Incident} incident */
+  takeIncident(incident) {
+    const signal = this.signals.get(incident.signal);
+    if (incident.open) this.open.set(incident.id, incident);
+    else this.open.delete(incident.id);
+    if (signal && incident.kind === "silence") signal.silent = incident.open;
+    this.#tell("incident", incident.signal, incident);
+  }
+
+  /** @param {{name: string, change: string}} event */
+  takeChange({ name, change }) {
+    const signal = this.signals.get(name);
+    if (change === "removed") {
+      this.signals.delete(name);
+      for (const [id, incident] of this.open) if (incident.signal === name) this.open.delete(id);
+      this.#tell("incident", name);
+    } else if (signal && (change === "silent" || change === "sending")) {
+      signal.silent = change === "silent";
+      this.#tell("incident", name);
+    } else {
+      this.#refresh(name);
+    }
+  }
+
+  /**
+   * Ask for a signal's status soon, together with others.
+   * @param {string} name
+   */
+  #refresh(name) {
+    this.#outdated.add(name);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#loadOutdated(), 300);
+  }
+
+  async #loadOutdated() {
+    const names = [...this.#outdated];
+    this.#outdated.clear();
+    try {
+      if (names.length > MOST_SINGLE_LOADS) return await this.load();
+      for (const signal of await Promise.all(names.map((name) => get(signalPath(name))))) {
+        this.signals.set(signal.name, signal);
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error; // it is gone again, or the next event will try again
+    }
+    this.#tell("incident");
+  }
+}
+
+export const fleet = new Fleet();

@@ -1,0 +1,76 @@
+/** An incident in a list: what, when, how bad, and what can be done. */
+
+import { el, nameOf } from "./dom.js";
+import { time } from "./format.js";
+import { icon } from "./icons.js";
+import { label, snooze, toggleAcknowledged } from "./incident_actions.js";
+import { isSnoozed, story, when } from "./incidents.js";
+import { allowed } from "./role.js";
+import { incidentHash } from "./router.js";
+
+/** @typedef {import("./types.js").Incident} Incident */
+
+/**
+ * Small words on what was done with it.
+ * @param {Incident} incident
+ */
+export function tags(incident) {
+  const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded } = incident;
+  return el(
+    "span",
+    { class: "tags" },
+    el("span", { class: incident.open ? "tag open" : "tag" }, incident.open ? "open" : "over"),
+    acknowledged && el("span", { class: "tag" }, `acknowledged${by ? ` by ${by}` : ""}`),
+    isSnoozed(incident) && el("span", { class: "tag" }, `snoozed until ${time(until)}`),
+    incident.label && el("span", { class: `tag label-${incident.label.replace(" ", "-")}` }, incident.label),
+    excluded && el("span", { class: "tag" }, "out of calibration"),
+  );
+}
+
+/** @param {Incident} incident */
+export function actions(incident) {
+  if (!allowed("write")) return null;
+  return el(
+    "div",
+    { class: "actions" },
+    el(
+      "button",
+      { type: "button", onclick: () => toggleAcknowledged(incident) },
+      incident.acknowledged ? "Take back" : "Acknowledge",
+    ),
+    incident.open &&
+      el("button", { type: "button", onclick: () => snooze(incident) }, isSnoozed(incident) ? "End snooze" : "Snooze"),
+    el("button", { type: "button", onclick: () => label(incident) }, "Label"),
+  );
+}
+
+/**
+ * @param {Incident} incident
+ * @param {{withSignal: boolean}} options
+ */
+export function incidentCard(incident, { withSignal }) {
+  const kind = incident.kind === "silence" ? "silent" : "incident";
+  const features = Object.keys(incident.features ?? {});
+  const blamed = features.length > 1 && [
+    " · mostly ",
+    nameOf(features.reduce((a, b) => (incident.features[b] > incident.features[a] ? b : a))),
+  ];
+  return el(
+    "li",
+    { class: `card ${incident.open ? kind : "over"}`, "data-id": incident.id },
+    el("span", { class: "mark" }, icon(kind), el("span", { class: "hidden" }, kind)),
+    el(
+      "div",
+      { class: "what" },
+      el(
+        "a",
+        { class: "title", href: incidentHash(incident.id) },
+        withSignal ? nameOf(incident.signal) : when(incident),
+      ),
+      el("div", {}, story(incident), blamed),
+      el("div", { class: "muted" }, withSignal && `${when(incident)} `, tags(incident)),
+      incident.note && el("div", { class: "note" }, incident.note),
+    ),
+    actions(incident),
+  );
+}

@@ -1,0 +1,127 @@
+/** The page: puts its parts together, shows the view of the address, hands on events. */
+
+import { showConnected, showDisconnected } from "./connection.js";
+import { byId, el } from "./dom.js";
+import { Events } from "./events.js";
+import { fleet } from "./fleet.js";
+import { count, zone } from "./format.js";
+import { setViewKeys, startKeys } from "./keys.js";
+import { currentRole, loadRole } from "./role.js";
+import { parseRoute } from "./router.js";
+import { startTheme } from "./theme.js";
+import { forgetToken, token } from "./token.js";
+import { incident } from "./views/incident.js";
+import { incidents } from "./views/incidents.js";
+import { maintenance } from "./views/maintenance.js";
+import { overview } from "./views/overview.js";
+import { signal } from "./views/signal.js";
+import { status } from "./views/status.js";
+
+/** @type {Record<string, import("./views/view.js").View>} */
+const VIEWS = { overview, signal, incidents, incident, maintenance, status };
+
+/** Milliseconds until everything is asked for again, while the monitor is not ready. */
+const RELOAD_AFTER = 3000;
+
+const main = byId("main");
+/** @type {import("./views/view.js").Shown | null} */
+let shown = null;
+
+const events = new Events({
+  connected: (resumed) => {
+    // Without a place to go on from, what happened in between is not known.
+    if (!resumed || loading) return void reload();
+    showConnected();
+    shown?.connected?.();
+  },
+  disconnected: (reason) => showDisconnected(reason, () => events.retryNow()),
+  event: (kind, data) => {
+    if (kind === "reset") return void reload();
+    if (loading) return void waiting.push([kind, data]);
+    take(kind, data);
+  },
+});
+
+/** @type {[string, any][]} What happens while everything is being loaded comes after it. */
+let waiting = [];
+let loading = false;
+
+/** @param {string} kind @param {any} data */
+function take(kind, data) {
+  if (kind === "verdicts") fleet.takeVerdicts(data.signals);
+  else if (kind === "incident") fleet.takeIncident(data);
+  else if (kind === "signal") fleet.takeChange(data);
+  shown?.event?.(kind, data);
+}
+
+async function reload() {
+  loading = true;
+  try {
+    await loadRole();
+    await fleet.load();
+  } catch (error) {
+    showDisconnected(error instanceof Error ? error.message : String(error), () => events.retryNow());
+    setTimeout(reload, RELOAD_AFTER);
+    return;
+  }
+  loading = false;
+  showConnected();
+  const late = waiting;
+  waiting = [];
+  for (const [kind, data] of late) take(kind, data);
+  byId("role").textContent = `Your role: ${currentRole()}`;
+  byId("sign-out").hidden = token() === null;
+  // The first view waits for the role, since that decides what it offers.
+  if (shown) shown.reload?.();
+  else show();
+}
+
+function show() {
+  const route = parseRoute(location.hash);
+  const before = shown;
+  shown?.close();
+  main.replaceChildren();
+  scrollTo(0, 0);
+  shown = route ? VIEWS[route.view](main, route) : notFound();
+  document.querySelectorAll("nav a").forEach((link) => {
+    if (link.getAttribute("data-view") === route?.section) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  });
+  setViewKeys(shown.keys ?? {});
+  events.watch(shown.signals ?? []);
+  nameWindow();
+  // After a change of view those who listen begin at its heading; at the start, at the top of the page.
+  if (before) main.querySelector("h1")?.focus({ preventScroll: true });
+}
+
+function notFound() {
+  main.append(el("h1", { tabindex: "-1" }, "There is no such page"), el("a", { href: "#/" }, "All signals"));
+  return { title: "Not found", close: () => {} };
+}
+
+/** The number of open incidents in the title is seen in a tab in the background too. */
+function nameWindow() {
+  const open = fleet.open.size;
+  document.title = `${open ? `(${count(open)}) ` : ""}${shown ? `${shown.title} · ` : ""}Tocsin`;
+  byId("open-count").hidden = open === 0;
+  byId("open-count").textContent = count(open);
+}
+
+startTheme();
+startKeys();
+byId("zone").textContent = zone();
+byId("sign-out").addEventListener("click", () => {
+  forgetToken();
+  location.reload();
+});
+fleet.listen(nameWindow);
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault(); // what is behind "#" says which view it is
+  main.focus();
+});
+addEventListener("hashchange", () => shown && show());
+addEventListener("online", () => events.retryNow());
+document.addEventListener("visibilitychange", () => document.hidden || events.retryNow());
+const first = parseRoute(location.hash);
+if (first?.view === "signal" && first.id) events.watch([first.id]);
+events.start();

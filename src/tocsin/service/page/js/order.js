@@ -1,0 +1,79 @@
+/** Which signals come first, and which are shown. */
+
+import { isSnoozed } from "./incidents.js";
+
+/** @typedef {import("./types.js").Signal} Signal */
+/** @typedef {import("./types.js").Incident} Incident */
+/** @typedef {"incident" | "silent" | "learning" | "fine"} State */
+
+/** @type {Record<State, number>} */
+const RANK = { incident: 0, silent: 0, learning: 1, fine: 1 };
+
+/** @type {[string, string, State | null][]} address, words and state of each filter */
+export const FILTERS = [
+  ["all", "All", null],
+  ["incidents", "Incidents", "incident"],
+  ["silent", "Silent", "silent"],
+  ["warming-up", "Warming up", "learning"],
+];
+
+/** @type {Record<State, string>} */
+export const STATE_WORDS = { incident: "incident", silent: "silent", learning: "learning", fine: "normal" };
+
+/**
+ * The open incidents of alarms, by signal.
+ * @param {Iterable<Incident>} open
+ * @returns {Map<string, Incident>}
+ */
+export function bySignal(open) {
+  const found = new Map();
+  for (const incident of open) {
+    const known = found.get(incident.signal);
+    if (incident.kind === "alarm" && !((known?.severity ?? -1) > (incident.severity ?? 0))) {
+      found.set(incident.signal, incident);
+    }
+  }
+  return found;
+}
+
+/**
+ * @param {Signal} signal
+ * @param {Map<string, Incident>} incidents the open ones of alarms
+ * @returns {State}
+ */
+export function stateOf(signal, incidents) {
+  if (incidents.has(signal.name)) return "incident";
+  if (signal.silent) return "silent";
+  return signal.warm ? "fine" : "learning";
+}
+
+/**
+ * Open incidents and silent signals first, then by how strange the newest observation is.
+ * @param {Iterable<Signal>} signals
+ * @param {Map<string, Incident>} incidents
+ * @returns {Signal[]}
+ */
+export function ordered(signals, incidents) {
+  const keyed = [...signals].map((signal) => {
+    const incident = incidents.get(signal.name);
+    // A snoozed or acknowledged incident is known: it need not be above those that nobody has seen.
+    const known = incident && (incident.acknowledged || isSnoozed(incident)) ? 0.5 : 0;
+    const rank = RANK[stateOf(signal, incidents)] + known;
+    return { signal, rank, severity: (incident ? incident.severity : signal.severity) ?? -1 };
+  });
+  keyed.sort((a, b) => a.rank - b.rank || b.severity - a.severity || (a.signal.name < b.signal.name ? -1 : 1));
+  return keyed.map(({ signal }) => signal);
+}
+
+/**
+ * @param {Signal} signal
+ * @param {string} search words that must all be in its name, unit or features
+ */
+export function matches(signal, search) {
+  if (!search) return true;
+  const text = [signal.name, signal.unit ?? "", ...signal.features].join("\n").toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}

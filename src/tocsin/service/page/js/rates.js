@@ -1,0 +1,60 @@
+/** Alarm rates in words: as odds, as budgets and as the audit's finding. */
+
+import { count } from "./format.js";
+
+/** @typedef {import("./types.js").Audit} Audit */
+
+const DAY = 86_400;
+/** Spans of time for budgets, by their seconds. */
+const PERIODS = /** @type {[number, string][]} */ ([
+  [3600, "an hour"],
+  [DAY, "a day"],
+  [7 * DAY, "a week"],
+  [30 * DAY, "a month"],
+  [365 * DAY, "a year"],
+]);
+
+/** @param {number} value */
+const few = (value) => String(Number(value.toPrecision(value < 100 ? 2 : 3)));
+
+/**
+ * 0.01 as "1 in 100".
+ * @param {number} rate
+ */
+export function odds(rate) {
+  return rate > 0 && rate < 1 ? `1 in ${count(Math.round(1 / rate))}` : few(rate);
+}
+
+/**
+ * False alarms to expect, as "about 3 a week".
+ * @param {number} perSecond
+ */
+export function budget(perSecond) {
+  if (!(perSecond > 0)) return "none";
+  const [seconds, period] = PERIODS.find(([seconds]) => perSecond * seconds >= 0.95) ?? PERIODS[PERIODS.length - 1];
+  return `about ${few(perSecond * seconds)} ${period}`;
+}
+
+/**
+ * The audit in one sentence.
+ * @param {Audit} audit
+ */
+export function auditInWords({ promised, rate, observations, low, high, finding }) {
+  if (!observations || rate === null || rate === undefined || low === null || high === null) {
+    return `promised ${odds(promised)}; nothing seen since warm-up yet`;
+  }
+  const base = 1 / promised;
+  const seen = `seen ${few(rate * base)} in ${count(Math.round(base))}`;
+  return `promised ${odds(promised)}, ${seen} (between ${few(low * base)} and ${few(high * base)}): ${finding}`;
+}
+
+/**
+ * Median seconds between times; NaN if there are too few.
+ * @param {number[]} times milliseconds since 1970, ascending
+ */
+export function spacing(times) {
+  const gaps = [];
+  for (let i = 1; i < times.length; i++) gaps.push((times[i] - times[i - 1]) / 1000);
+  gaps.sort((a, b) => a - b);
+  return gaps.length ? gaps[gaps.length >> 1] : NaN;
+}

@@ -1,0 +1,41 @@
+/** The newest of a signal in a few facts. */
+
+import { el, fact } from "./dom.js";
+import { fleet, perFeature } from "./fleet.js";
+import { ago, count, moment, pValue, time, values } from "./format.js";
+import { icon } from "./icons.js";
+import { bySignal, stateOf, STATE_WORDS } from "./order.js";
+import { budget, odds, spacing } from "./rates.js";
+import { incidentHash } from "./router.js";
+
+/** @param {import("./types.js").Signal} signal */
+export function signalSummary(signal) {
+  const incidents = bySignal(fleet.open.values());
+  const state = stateOf(signal, incidents);
+  const incident = incidents.get(signal.name);
+  const words =
+    state === "learning" ? `learning, ${count(signal.observations)} of ${count(signal.warm_up)}` : STATE_WORDS[state];
+  const perSecond = signal.alarm_rate / spacing(signal.recent.map(([time]) => moment(time)));
+  return [
+    el(
+      "dl",
+      { class: "facts wide" },
+      fact(
+        "State",
+        el(
+          "span",
+          { class: "state", "data-state": state },
+          icon(state),
+          incident ? el("a", { href: incidentHash(incident.id) }, words) : words,
+        ),
+      ),
+      fact("Value", el("span", { class: "live-value" }, values(perFeature(signal.value), signal.unit))),
+      fact("p", el("span", { class: "live-value" }, pValue(signal.p))),
+      fact("Seen", el("span", { class: "live-value" }, `${time(signal.last_time)} (${ago(signal.last_time)})`)),
+      fact("Observations", count(signal.observations)),
+      fact("Alarm rate", odds(signal.alarm_rate)),
+      perSecond > 0 && fact("False alarms to expect", budget(perSecond)),
+      signal.template && fact("Template", signal.template),
+    ),
+  ];
+}

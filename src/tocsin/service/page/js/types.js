@@ -1,0 +1,99 @@
+/**
+ * What the API sends, as the page relies on it.
+ *
+ * @typedef {object} Signal
+ * @property {string} name
+ * @property {string[]} features
+ * @property {string | null} unit
+ * @property {string | null} template
+ * @property {string | null} last_time
+ * @property {string | null} last_arrival
+ * @property {(number | null)[]} value
+ * @property {number | null} p
+ * @property {number | null} severity
+ * @property {boolean} alarm
+ * @property {boolean} warm
+ * @property {number} observations
+ * @property {number} warm_up
+ * @property {boolean} silent
+ * @property {number} alarm_rate
+ * @property {Recent[]} recent
+ *
+ * @typedef {[string, number | null, number | null, boolean]} Recent time, value of the first feature, p, alarm
+ *
+ * @typedef {object} Verdict without a verdict (late, maintenance) most is missing
+ * @property {string} signal
+ * @property {string} time
+ * @property {string} status
+ * @property {(number | null)[] | number | null} [value]
+ * @property {(number | null)[] | number | null} [forecast]
+ * @property {(number | null)[] | number | null} [low]
+ * @property {(number | null)[] | number | null} [high]
+ * @property {number | null} [p]
+ * @property {boolean} [alarm]
+ * @property {boolean} [warm]
+ * @property {number} [observations]
+ *
+ * @typedef {object} Incident
+ * @property {number} id
+ * @property {string} signal
+ * @property {"alarm" | "silence"} kind
+ * @property {string} start
+ * @property {string} end
+ * @property {string | null} peak
+ * @property {number} alarms
+ * @property {number} duration
+ * @property {number | null} p
+ * @property {number | null} severity
+ * @property {string | null} direction
+ * @property {number | null} deviation
+ * @property {Record<string, number>} features
+ * @property {boolean} open
+ * @property {string} opened
+ * @property {string | null} closed
+ * @property {string | null} acknowledged
+ * @property {string | null} acknowledged_by
+ * @property {string | null} snoozed_until
+ * @property {string | null} label
+ * @property {string | null} note
+ * @property {boolean} excluded
+ *
+ * @typedef {object} History columns; value, forecast, low and high have one for each feature
+ * @property {string[]} times
+ * @property {(number | null)[][]} value
+ * @property {(number | null)[][]} forecast
+ * @property {(number | null)[][]} low
+ * @property {(number | null)[][]} high
+ * @property {(number | null)[]} p
+ * @property {boolean[]} alarm
+ * @property {boolean[]} warm
+ * @property {string[]} status
+ *
+ * @typedef {object} Audit
+ * @property {number} promised
+ * @property {number | null} rate
+ * @property {number} observations
+ * @property {number} alarms
+ * @property {number | null} low
+ * @property {number | null} high
+ * @property {number} level
+ * @property {string} finding
+ *
+ * @typedef {object} Details
+ * @property {(number | null)[][]} weights
+ * @property {number} window
+ * @property {Audit} audit
+ * @property {string} guarantee
+ * @property {Record<string, any>} settings
+ * @property {number | null} silent_after
+ * @property {number} memory_bytes
+ *
+ * @typedef {object} Maintenance
+ * @property {number} id
+ * @property {string} pattern
+ * @property {string} start
+ * @property {string} end
+ * @property {string} reason
+ * @property {string} created_by
+ */
+export {};

@@ -1,0 +1,151 @@
+/** One incident: the story, what its signal did around it, and which features it was. */
+
+import { get, signalPath } from "../api.js";
+import { ChartGroup } from "../charts/group.js";
+import { Columns } from "../columns.js";
+import { el, fact, nameOf } from "../dom.js";
+import { fleet } from "../fleet.js";
+import { moment, number, pValue, time } from "../format.js";
+import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
+import { actions, tags } from "../incident_card.js";
+import { spanOf, story, when } from "../incidents.js";
+import { spacing } from "../rates.js";
+import { signalHash } from "../router.js";
+import { fillWhenLoaded } from "./view.js";
+
+/** @typedef {import("../types.js").Incident} Incident */
+
+/** Observations shown before and after it, at least. */
+const AROUND = 100;
+const MOST_OBSERVATIONS = 5000;
+const HOUR = 3_600_000;
+
+/** @type {import("./view.js").View} */
+export function incident(main, route) {
+  const id = Number(route.id);
+  /** @type {Incident | null} */
+  let known = null;
+  /** @type {ChartGroup | null} */
+  let charts = null;
+  let closed = false;
+
+  const about = el("div", {}, "Loading…");
+  const chartBox = el("div", { class: "chart-box" });
+  const head = el("h1", { tabindex: "-1" }, `Incident ${id}`);
+  main.append(
+    el("div", { class: "bar" }, el("a", { class: "back", href: "#/incidents" }, "‹ Incidents"), head),
+    about,
+    chartBox,
+  );
+
+  const load = () =>
+    fillWhenLoaded(about, async () => {
+      known = /** @type {Incident} */ (await get(`/incidents/${id}`));
+      if (!closed) void loadCharts(known);
+      return describe(known);
+    });
+
+  /** @param {Incident} found */
+  const loadCharts = (found) =>
+    fillWhenLoaded(chartBox, async () => {
+      const { from, to } = around(found);
+      const [status, history] = await Promise.all([
+        get(signalPath(found.signal)),
+        get(signalPath(found.signal, "history"), { from, to, limit: MOST_OBSERVATIONS }),
+      ]);
+      if (closed) return [];
+      charts?.close();
+      const columns = new Columns(history, status.features.length, MOST_OBSERVATIONS);
+      charts = new ChartGroup(status, columns);
+      chartBox.replaceChildren(charts.element);
+      charts.rebuild();
+      charts.update(columns, [...columns.maintenance(), spanOf(found)]);
+      return [charts.element];
+    });
+
+  /** @param {(incident: Incident) => any} action */
+  const onThis = (action) => () => known && action(known);
+  const unlisten = fleet.listen((_kind, _name, changed) => {
+    if (changed?.id !== id) return;
+    known = changed;
+    about.replaceChildren(...describe(changed));
+  });
+  void load();
+
+  return {
+    title: `Incident ${id}`,
+    keys: { a: onThis(toggleAcknowledged), s: onThis(snooze), l: onThis(label), z: () => charts?.zoomOut() },
+    reload: () => void load(),
+    close: () => {
+      closed = true;
+      unlisten();
+      charts?.close();
+    },
+  };
+}
+
+/**
+ * The stretch of time to show.
+ * @param {Incident} incident
+ */
+function around(incident) {
+  const { from, to } = spanOf(incident);
+  const step = spacing((fleet.signals.get(incident.signal)?.recent ?? []).map(([time]) => moment(time)));
+  const margin = Math.max(AROUND * step * 1000 || HOUR, ((to - from) * 1000) / 2);
+  return { from: new Date(from * 1000 - margin).toISOString(), to: new Date(to * 1000 + margin).toISOString() };
+}
+
+/** @param {Incident} incident */
+function describe(incident) {
+  const { acknowledged, acknowledged_by: by } = incident;
+  return [
+    el(
+      "p",
+      { class: "lead" },
+      el("a", { href: signalHash(incident.signal) }, nameOf(incident.signal)),
+      ": ",
+      story(incident),
+    ),
+    el("p", {}, tags(incident)),
+    el(
+      "dl",
+      { class: "facts wide" },
+      fact("Time", when(incident)),
+      incident.kind === "alarm" && fact("Strangest at", time(incident.peak)),
+      incident.kind === "alarm" && fact("Severity", `${number(incident.severity)} (p ${pValue(incident.p)})`),
+      acknowledged && fact("Acknowledged", `${time(acknowledged)}${by ? ` by ${by}` : ""}`),
+      incident.closed && fact("Over since", time(incident.closed)),
+    ),
+    contributions(incident.features ?? {}),
+    incident.note && el("p", { class: "note" }, incident.note),
+    actions(incident),
+  ].filter((part) => part !== null && part !== "");
+}
+
+/**
+ * @param {string} name
+ * @param {number} share
+ * @param {number} length from 0 to 1
+ */
+function bar(name, share, length) {
+  const line = el("span", { class: "length" });
+  line.style.width = `${100 * length}%`;
+  return el("div", { class: "fact" }, el("dt", {}, nameOf(name)), el("dd", {}, line), el("dd", {}, number(share)));
+}
+
+/**
+ * Which features it was.
+ * @param {Record<string, number>} features
+ */
+function contributions(features) {
+  const sorted = Object.entries(features).sort((a, b) => b[1] - a[1]);
+  if (sorted.length < 2) return null;
+  const most = Math.max(...sorted.map(([, share]) => share), 1e-12);
+  return el(
+    "section",
+    { class: "panel" },
+    el("h2", {}, "Which feature was it?"),
+    el("dl", { class: "bars" }, ...sorted.map(([name, share]) => bar(name, share, share / most))),
+    el("p", { class: "muted" }, "The sum of −log10 of each feature's p over the incident."),
+  );
+}

@@ -1,0 +1,76 @@
+/** Maintenance windows. */
+
+import { get, request } from "../api.js";
+import { confirmed } from "../dialogs.js";
+import { el, nameOf } from "../dom.js";
+import { fleet } from "../fleet.js";
+import { counted, duration, moment, span } from "../format.js";
+import { askForMaintenance } from "../maintenance_dialog.js";
+import { attempt } from "../notices.js";
+import { fits } from "../pattern.js";
+import { allowed } from "../role.js";
+import { fillWhenLoaded } from "./view.js";
+
+/** @typedef {import("../types.js").Maintenance} Maintenance */
+
+/** @type {import("./view.js").View} */
+export function maintenance(main) {
+  const box = el("div", {}, "Loading…");
+  const add = async () => {
+    if (await askForMaintenance("")) load();
+  };
+  const button = allowed("write") && el("button", { type: "button", class: "primary", onclick: add }, "Add a window");
+  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Maintenance"), button), box);
+
+  const load = () =>
+    void fillWhenLoaded(box, async () => {
+      const windows = /** @type {Maintenance[]} */ ((await get("/maintenance")).maintenance);
+      windows.sort((a, b) => moment(b.end) - moment(a.end));
+      return [
+        windows.length
+          ? el("ul", { class: "cards" }, ...windows.map((one) => card(one, load)))
+          : el("p", { class: "empty" }, "No maintenance windows."),
+      ];
+    });
+  load();
+
+  return { title: "Maintenance", reload: load, close: () => {} };
+}
+
+/**
+ * @param {Maintenance} window
+ * @param {() => void} reload
+ */
+function card(window, reload) {
+  const [start, end, now] = [moment(window.start), moment(window.end), Date.now()];
+  const when =
+    now < start ? `begins in ${duration(start - now)}` : now < end ? `now, ${duration(end - now)} to go` : "over";
+  const fitting = [...fleet.signals.keys()].filter((name) => fits(window.pattern, name)).length;
+  const remove = async () => {
+    if (
+      !(await confirmed(
+        "Remove",
+        "Observations from now on are judged again. What came in the window stays as it is.",
+        "Remove",
+      ))
+    )
+      return;
+    if (await attempt(() => request("DELETE", `/maintenance/${window.id}`), "Removed")) reload();
+  };
+  return el(
+    "li",
+    { class: now >= end ? "card over" : "card" },
+    el(
+      "div",
+      { class: "what" },
+      el("div", { class: "title" }, nameOf(window.pattern)),
+      el("div", {}, `${span(window.start, window.end)} · ${when} · ${counted(fitting, "signal")}`),
+      el(
+        "div",
+        { class: "muted" },
+        [window.reason, window.created_by && `by ${window.created_by}`].filter(Boolean).join(" · "),
+      ),
+    ),
+    allowed("write") && el("div", { class: "actions" }, el("button", { type: "button", onclick: remove }, "Remove")),
+  );
+}

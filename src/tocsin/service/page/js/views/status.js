@@ -1,0 +1,102 @@
+/** How the monitor itself is doing. */
+
+import { get } from "../api.js";
+import { el, fact } from "../dom.js";
+import { ago, bytes, count, duration, moment, number, time } from "../format.js";
+import { fillWhenLoaded } from "./view.js";
+
+const RELOAD_EVERY = 10_000;
+const ISO_TIME = /^\d{4}-\d\d-\d\dT/;
+
+/** @type {import("./view.js").View} */
+export function status(main) {
+  const box = el("div", {}, "Loading…");
+  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Status")), box);
+  const load = () => void fillWhenLoaded(box, async () => content(await get("/status")));
+  const timer = setInterval(load, RELOAD_EVERY);
+  load();
+  return {
+    title: "Status",
+    event: (kind) => kind === "status" && load(),
+    reload: load,
+    close: () => clearInterval(timer),
+  };
+}
+
+/**
+ * Every field that the monitor sends is shown: single ones, parts, and lists of sources and sinks.
+ * @param {Record<string, any>} answer
+ */
+function content(answer) {
+  const single = Object.entries(answer).filter(([, value]) => typeof value !== "object" || value === null);
+  const parts = Object.entries(answer).filter(([, value]) => typeof value === "object" && value !== null);
+  return [
+    el(
+      "section",
+      { class: "panel" },
+      el("h2", {}, "Monitor"),
+      el("dl", { class: "facts wide" }, ...single.map(([name, value]) => fact(words(name), shown(name, value)))),
+    ),
+    ...parts.map(([name, value]) => el("section", { class: "panel" }, el("h2", {}, words(name)), part(value))),
+  ];
+}
+
+/** @param {any} value a list, a part, or parts by name */
+function part(value) {
+  const list = Array.isArray(value)
+    ? value
+    : Object.values(value).every((one) => typeof one === "object" && one !== null)
+      ? Object.entries(value).map(([name, one]) => ({ name, ...one }))
+      : null;
+  if (!list)
+    return el(
+      "dl",
+      { class: "facts wide" },
+      ...Object.entries(value).map(([name, one]) => fact(words(name), shown(name, one))),
+    );
+  if (!list.length) return el("p", {}, "None.");
+  return el("ul", { class: "cards" }, ...list.map(health));
+}
+
+/** @param {Record<string, any>} one a source or sink */
+function health(one) {
+  const { name, kind, last_error: error, ...others } = one;
+  const failing = error && !(moment(one.last_success) > moment(one.last_error_time));
+  const facts = Object.entries(others).filter(([, value]) => value !== null);
+  return el(
+    "li",
+    { class: failing ? "card incident" : "card" },
+    el(
+      "div",
+      { class: "what" },
+      el("div", { class: "title" }, name, kind && el("span", { class: "muted" }, ` ${kind}`)),
+      el("dl", { class: "facts wide" }, ...facts.map(([field, value]) => fact(words(field), shown(field, value)))),
+      error &&
+        el(
+          "div",
+          { class: failing ? "failed" : "muted" },
+          `${failing ? "Error" : "It works again after the error"}: ${error}`,
+        ),
+    ),
+  );
+}
+
+/** @param {string} name */
+function words(name) {
+  const text = name.replace(/_(bytes|seconds)$/, "").replaceAll("_", " ");
+  return text[0].toUpperCase() + text.slice(1);
+}
+
+/**
+ * @param {string} name
+ * @param {any} value
+ */
+function shown(name, value) {
+  if (value === null || value === undefined) return "none";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number" && /bytes|size/.test(name)) return bytes(value);
+  if (typeof value === "number" && /uptime|seconds/.test(name)) return duration(value * 1000);
+  if (typeof value === "number") return Number.isInteger(value) ? count(value) : number(value);
+  if (typeof value === "string" && ISO_TIME.test(value)) return `${time(value)} (${ago(value)})`;
+  return typeof value === "object" ? JSON.stringify(value) : value;
+}

@@ -1,0 +1,108 @@
+"""What the monitor knows, as JSON says it: in replies, in events, in messages."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from math import log10
+from typing import Any
+
+from tocsin.service.observations import Outcome, Status
+from tocsin.service.store import IncidentRow
+
+_STATUS = {status: status.name.lower() for status in Status}
+#: What there is of a verdict where there is none.
+NO_VERDICT: dict[str, Any] = dict.fromkeys(("p", "severity", "alarm", "forecast", "low", "high", "warm"))
+
+
+def time_text(nanoseconds: int) -> str:
+    """A time as ISO 8601 in UTC, with as many digits (3, 6 or 9) as it needs.
+
+    >>> time_text(1_700_000_000_000_000_000), time_text(1_700_000_000_000_001_000)
+    ('2023-11-14T22:13:20.000Z', '2023-11-14T22:13:20.000001Z')
+    """
+    minute, rest = divmod(nanoseconds, 60 * 10**9)
+    second, rest = divmod(rest, 10**9)
+    digits = f"{rest:09d}"
+    for unneeded in ("000000", "000"):
+        if digits.endswith(unneeded):
+            digits = digits.removesuffix(unneeded)
+            break
+    return f"{_minute_text(minute)}:{second:02d}.{digits}Z"
+
+
+# What happens now happens mostly in the same few minutes.
+@lru_cache(maxsize=4096)
+def _minute_text(minute: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)).strftime("%Y-%m-%dT%H:%M")
+
+
+def time_or_none(nanoseconds: int | None) -> str | None:
+    """The same for what may not be there."""
+    return None if nanoseconds is None else time_text(nanoseconds)
+
+
+def number(value: float) -> float | None:
+    """A number, or None for what JSON cannot say: NaN stands for what is not there, infinities for no bound."""
+    return value if value - value == 0.0 else None
+
+
+def severity(p: float) -> float | None:
+    """-log10(p), None where there is no p."""
+    return -log10(p) if p > 0 else None
+
+
+def outcome_shape(outcome: Outcome) -> dict[str, Any]:
+    """What became of an observation. There may be thousands: to make what is not finite null is left to the writer."""
+    judged = outcome.judged
+    shape: dict[str, Any] = {
+        "signal": outcome.signal,
+        "time": time_text(outcome.time),
+        "status": _STATUS[outcome.status],
+    }
+    if judged is None:
+        shape |= NO_VERDICT
+    else:
+        one = len(judged.value) == 1
+        shape["p"] = judged.p
+        shape["severity"] = severity(judged.p)
+        shape["alarm"] = judged.alarm
+        shape["forecast"] = judged.forecast[0] if one else judged.forecast
+        shape["low"] = judged.low[0] if one else judged.low
+        shape["high"] = judged.high[0] if one else judged.high
+        shape["warm"] = judged.warm
+    shape["incident"] = outcome.incident
+    shape["message"] = outcome.message
+    return shape
+
+
+def verdict_shape(outcome: Outcome) -> dict[str, Any]:
+    """The same with the values, for who has not sent them."""
+    values = () if outcome.judged is None else outcome.judged.value
+    return {**outcome_shape(outcome), "value": values[0] if len(values) == 1 else values}
+
+
+def incident_shape(incident: IncidentRow, signal: str) -> dict[str, Any]:
+    """An incident of the signal of this name."""
+    return {
+        "id": incident.id,
+        "signal": signal,
+        "kind": incident.kind,
+        "start": time_text(incident.start),
+        "end": time_text(incident.end),
+        "peak": time_text(incident.peak),
+        "alarms": incident.alarms,
+        "duration": incident.duration,
+        "p": number(incident.p),
+        "severity": severity(incident.p),
+        "direction": incident.direction,
+        "deviation": number(incident.deviation),
+        "features": {name: number(value) for name, value in incident.contributions.items()},
+        "open": incident.open,
+        "opened": time_text(incident.opened),
+        "closed": time_or_none(incident.closed),
+        "acknowledged": time_or_none(incident.acknowledged),
+        "acknowledged_by": incident.acknowledged_by,
+        "snoozed_until": time_or_none(incident.snoozed_until),
+        "label": incident.label,
+        "note": incident.note,
+        "excluded": incident.excluded,
+    }

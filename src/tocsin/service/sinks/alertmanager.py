@@ -1,0 +1,72 @@
+"""Prometheus' Alertmanager."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from httpx import AsyncClient
+
+from tocsin.service.config import AlertmanagerSink as AlertmanagerSinkSettings
+from tocsin.service.config import Settings
+from tocsin.service.outgoing import open_client
+from tocsin.service.sinks.alerts import alert_of, check_labels, level_of, link_to, plain
+from tocsin.service.sinks.posting import HttpSink
+from tocsin.service.store import IncidentRow, Message, SignalRow
+
+# An alert is over for Alertmanager if it is not repeated for so many times `refresh`.
+MISSED = 3
+_PATH = "/api/v2/alerts"
+
+
+class AlertmanagerSink(HttpSink):
+    """Posts alerts, and repeats those that go on.
+
+    For Alertmanager the labels are the alert. An incident that became critical is hence another alert: the one of the
+    lower severity is ended in the same request. After a restart that one is forgotten, and ends by itself.
+    """
+
+    kind = "alertmanager"
+
+    def __init__(self, settings: AlertmanagerSinkSettings, monitor: Settings) -> None:
+        super().__init__(settings.name)
+        check_labels(settings.labels)
+        self.refresh = settings.refresh
+        self._settings, self._monitor = settings, monitor
+        self._levels: dict[int, str] = {}  # as which severity an incident was told
+
+    def _connect(self) -> AsyncClient:
+        settings = self._settings
+        return open_client(settings.url, timeout=settings.timeout, bearer_token=settings.bearer_token)
+
+    async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
+        if status == "firing":
+            await self._tell([(incident, signal)])
+            return
+        level = self._levels.get(incident.id)
+        await self._post(_PATH, [self._over(incident, signal, level)])
+        self._levels.pop(incident.id, None)
+
+    async def repeat(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
+        # Those that are not among them are over, or removed.
+        going_on = {incident.id for incident, _ in incidents}
+        self._levels = {number: level for number, level in self._levels.items() if number in going_on}
+        if incidents:
+            await self._tell(incidents)
+
+    async def _tell(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
+        alerts: list[dict[str, Any]] = []
+        until = time.time_ns() + int(MISSED * self._settings.refresh * 1e9)
+        for incident, signal in incidents:
+            told, level = self._levels.get(incident.id), level_of(incident)
+            if told not in (None, level):
+                alerts.append(self._over(incident, signal, told))
+            alert = alert_of(incident, signal, link_to(self._monitor, incident), more=self._settings.labels)
+            alerts.append(plain(alert, until))
+        await self._post(_PATH, alerts)
+        self._levels |= {incident.id: level_of(incident) for incident, _ in incidents}
+
+    def _over(self, incident: IncidentRow, signal: SignalRow, level: str | None) -> dict[str, Any]:
+        link = link_to(self._monitor, incident)
+        alert = alert_of(incident, signal, link, level=level, more=self._settings.labels)
+        # Not in the future, or Alertmanager would wait for it.
+        return plain(alert, max(alert.starts, min(alert.ends or time.time_ns(), time.time_ns())))

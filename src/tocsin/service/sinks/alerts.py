@@ -1,0 +1,119 @@
+"""An incident as an alert: labels that tell which one it is, and annotations for people."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tocsin.service.config import Settings
+from tocsin.service.shapes import severity, time_text
+from tocsin.service.store import IncidentRow, SignalRow
+
+#: From this severity (-log10 p) on, an incident is "critical": its p comes once in about 300 observations, or less
+#: often. With the alarm rate that detectors have by default there is hardly a p below 0.0017, so more is never asked.
+CRITICAL = 2.5
+NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence"}
+#: What tells alerts apart; settings must not change it.
+IDENTITY = ("alertname", "incident", "signal")
+
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OFFSET, _PRIME = 0xCBF29CE484222325, 0x100000001B3
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert; `ends` is None while the incident goes on."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    starts: int
+    ends: int | None
+    url: str
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Refuse labels that Alertmanager would refuse, or that would make two incidents one."""
+    for name in labels:
+        if not _LABEL.fullmatch(name) or name in IDENTITY:
+            raise ValueError(
+                f"a label's name must be letters, digits and _, and none of {', '.join(IDENTITY)}, got {name!r}"
+            )
+
+
+def level_of(incident: IncidentRow) -> str:
+    """How severe it is, as a label says it."""
+    return "critical" if (severity(incident.p) or 0.0) >= CRITICAL else "warning"
+
+
+def link_to(settings: Settings, incident: IncidentRow) -> str:
+    """Where people see the incident; empty if nobody said how they reach the page."""
+    return f"{settings.server.external_url}/#/incidents/{incident.id}" if settings.server.external_url else ""
+
+
+def alert_of(
+    incident: IncidentRow, signal: SignalRow, url: str, *, level: str | None = None, more: Mapping[str, str] = {}
+) -> Alert:
+    """The alert of an incident, with `more` labels; `level` is the severity to say, by default that of now."""
+    labels = {
+        "alertname": NAMES[incident.kind],
+        "incident": str(incident.id),
+        "signal": signal.name,
+        "severity": level or level_of(incident),
+        **more,
+    }
+    ends = None if incident.open else incident.closed if incident.closed is not None else incident.end
+    return Alert(labels, _annotations(incident, signal, url), incident.start, ends, url)
+
+
+def _annotations(incident: IncidentRow, signal: SignalRow, url: str) -> dict[str, str]:
+    since = time_text(incident.start)
+    if incident.kind == "silence":
+        notes = {"summary": f"{signal.name} is silent", "description": f"No observation since {since}."}
+    else:
+        side = f" {incident.direction} its forecast" if incident.direction else ""
+        notes = {
+            "summary": f"{signal.name} is{side or ' unlike its forecast'}",
+            "description": _story(incident, signal),
+        }
+    notes |= {"start": since}
+    if incident.kind == "alarm":
+        notes |= {"p": f"{incident.p:.3g}", "deviation": f"{incident.deviation:.6g}"}
+        if incident.direction:
+            notes["direction"] = incident.direction
+    if url:
+        notes["link"] = url
+    return notes
+
+
+def _story(incident: IncidentRow, signal: SignalRow) -> str:
+    unit = f" {signal.unit}" if signal.unit else ""
+    alarms = "1 alarm" if incident.alarms == 1 else f"{incident.alarms} alarms"
+    parts = [
+        f"{alarms} since {time_text(incident.start)}.",
+        f"The smallest p is {incident.p:.3g}, at {time_text(incident.peak)}:",
+        f"{incident.deviation:+.6g}{unit} from the forecast.",
+    ]
+    if len(incident.contributions) > 1:
+        first = sorted(incident.contributions, key=lambda name: -incident.contributions[name])[:3]
+        parts.append(f"Most to blame: {', '.join(first)}.")
+    return " ".join(parts)
+
+
+def fingerprint(labels: Mapping[str, str]) -> str:
+    """What Alertmanager calls an alert with these labels: FNV-1a of their names and values."""
+    digest = _OFFSET
+    for name in sorted(labels):
+        for byte in b"%b\xff%b\xff" % (name.encode(), labels[name].encode()):
+            digest = ((digest ^ byte) * _PRIME) % 2**64
+    return f"{digest:016x}"
+
+
+def plain(alert: Alert, ends: int) -> dict[str, Any]:
+    """As Alertmanager takes it, with the time at which it is over if nothing else comes."""
+    shape: dict[str, Any] = {
+        "labels": alert.labels,
+        "annotations": alert.annotations,
+        "startsAt": time_text(alert.starts),
+        "endsAt": time_text(ends),
+    }
+    return {**shape, "generatorURL": alert.url} if alert.url else shape

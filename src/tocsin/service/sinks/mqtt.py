@@ -1,0 +1,67 @@
+"""An MQTT broker, as a sink."""
+
+import json
+
+from tocsin.service.config import MqttSink as MqttSinkSettings
+from tocsin.service.config import Settings
+from tocsin.service.mqtt import BrokerError, Connection
+from tocsin.service.shapes import incident_shape
+from tocsin.service.sinks.alerts import link_to
+from tocsin.service.sinks.base import DeliveryError, Sink
+from tocsin.service.store import IncidentRow, Message, SignalRow
+
+# What a topic cannot hold.
+_FORBIDDEN = str.maketrans("+#\0", "___")
+
+
+class MqttSink(Sink):
+    """Publishes an incident on the topic of its signal, retained as long as it goes on.
+
+    When it is over that is published too, and what was retained is cleared. A silence has a topic of its own, below
+    that of its signal, since a signal may fall silent in an incident.
+    """
+
+    kind = "mqtt"
+
+    def __init__(self, settings: MqttSinkSettings, monitor: Settings) -> None:
+        super().__init__(settings.name)
+        self._settings, self._monitor = settings, monitor
+        self._retained: dict[str, int] = {}  # which incident was retained last on a topic
+        self._trouble: str | None = None
+        self._connection = Connection(
+            settings,
+            settings.client_id or f"tocsin-{self.name}",
+            on_trouble=self._note,
+            on_connect=lambda session_kept: self._note(None),
+        )
+
+    async def open(self) -> None:
+        await self._connection.__aenter__()
+
+    async def close(self) -> None:
+        await self._connection.__aexit__(None, None, None)
+
+    async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
+        topic = self._settings.topic.format(signal=signal.name.translate(_FORBIDDEN))
+        if incident.kind == "silence":
+            topic += "/silence"
+        message = {"status": status, **incident_shape(incident, signal.name), "link": link_to(self._monitor, incident)}
+        payload = json.dumps(message, ensure_ascii=False).encode()
+        if status == "firing":
+            await self._publish(topic, payload, retain=True)
+            self._retained[topic] = incident.id
+            return
+        await self._publish(topic, payload, retain=False)
+        # Where the next one began already, what is retained is about that one.
+        if self._retained.get(topic, incident.id) == incident.id:
+            await self._publish(topic, b"", retain=True)
+            self._retained.pop(topic, None)
+
+    async def _publish(self, topic: str, payload: bytes, *, retain: bool) -> None:
+        try:
+            await self._connection.publish(topic, payload, retain=retain, timeout=self._settings.timeout)
+        except BrokerError as error:
+            raise DeliveryError(self._trouble or str(error)) from None
+
+    def _note(self, trouble: str | None) -> None:
+        self._trouble = trouble

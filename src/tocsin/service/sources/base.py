@@ -1,0 +1,99 @@
+"""What all sources share: handing over, health, and complaints that do not flood the log."""
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tocsin.service.backoff import Backoff
+from tocsin.service.metrics import Metrics
+from tocsin.service.observations import Batch, Cursor, Observation, Outcome, Status
+from tocsin.service.telling import told
+
+#: Takes a batch, waiting while the monitor has too much to do; what it gives back is durable.
+Submit = Callable[[Batch], Awaitable[list[Outcome]]]
+#: How far a source had read, None if it never did.
+ReadCursor = Callable[[str], str | None]
+
+MOST_TOGETHER = 2000  # observations of one batch
+LONGEST_WAIT = 60.0  # seconds between two tries
+COMPLAIN_EVERY = 60.0  # seconds
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class SourceHealth:
+    """How a source is. Times are nanoseconds since 1970; `skipped` counts what was no observation."""
+
+    last_success: int | None = None
+    last_error: str | None = None
+    last_error_time: int | None = None
+    received: int = 0
+    skipped: int = 0
+
+
+class Source(ABC):
+    """Brings observations, as long as `run` runs."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, name: str, submit: Submit, metrics: Metrics) -> None:
+        self.name = name
+        self.health = SourceHealth()
+        self._submit = submit
+        self._errors = metrics.source_errors.labels(source=name)
+        self._complained: float | None = None
+        self._unsaid = 0
+
+    async def run(self) -> None:
+        """Work until cancelled. What goes wrong is in `health`, and tried again."""
+        backoff = Backoff(most=LONGEST_WAIT)
+        while True:
+            try:
+                await self._work(backoff)
+            except Exception as error:
+                # Whatever it is: a source that gives up would be taken for a signal that fell silent.
+                self._failed(error)
+                await asyncio.sleep(backoff.failed())
+
+    @abstractmethod
+    async def _work(self, backoff: Backoff) -> None:
+        """Bring observations for ever; tell `backoff` of successes."""
+
+    async def _hand_over(self, observations: Sequence[Observation], cursor: Cursor | None = None) -> list[Outcome]:
+        outcomes = await self._submit(Batch(tuple(observations), cursor, self.name))
+        self.health.received += len(observations)
+        self._succeeded()
+        for outcome in outcomes:
+            if outcome.status in (Status.REFUSED, Status.FUTURE):
+                self._skipped(f"{outcome.signal!r}: {outcome.message or outcome.status.name.lower()}")
+        return outcomes
+
+    def _succeeded(self) -> None:
+        self.health.last_success = time.time_ns()
+
+    def _failed(self, error: Exception | str) -> None:
+        """Something that is tried again."""
+        text = error if isinstance(error, str) else told(error)
+        self._note(text)
+        _log.warning("source %s: %s", self.name, text)
+
+    def _skipped(self, why: str) -> None:
+        """Something that is no observation and never will be."""
+        self.health.skipped += 1
+        self._note(why)
+        now = time.monotonic()
+        if self._complained is not None and now - self._complained < COMPLAIN_EVERY:
+            self._unsaid += 1
+            return
+        more = f" (and {self._unsaid} more since the last such message)" if self._unsaid else ""
+        _log.warning("source %s: left out: %s%s", self.name, why, more)
+        self._complained, self._unsaid = now, 0
+
+    def _note(self, text: str) -> None:
+        self.health.last_error, self.health.last_error_time = text, time.time_ns()
+        self._errors.inc()

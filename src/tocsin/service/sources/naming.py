@@ -1,0 +1,83 @@
+"""Names of signals, made of topics and labels."""
+
+import hashlib
+import json
+import string
+from collections.abc import Mapping
+
+from tocsin.service.observations import LONGEST_NAME
+
+_DIGEST = 12  # characters
+
+
+class Template:
+    """A text with fields such as {instance}, and nothing else in braces.
+
+    Examples
+    --------
+    >>> Template("load/{instance}").fill({"instance": "a:9100"})
+    'load/a:9100'
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            pieces = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise ValueError(f"a template must be text with fields such as {{name}}, got {text!r}: {error}") from None
+        for _, field, form, conversion in pieces:
+            if field is not None and (form or conversion or not (field.isidentifier() or field.isdecimal())):
+                raise ValueError(f"a field of a template must be a name or a number in braces, got {text!r}")
+        self._pieces = [(literal, field) for literal, field, _, _ in pieces]
+        self.text = text
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of the fields."""
+        return [field for _, field in self._pieces if field is not None]
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The text with these values; KeyError for one that is not there."""
+        return "".join(literal + ("" if field is None else values[field]) for literal, field in self._pieces)
+
+
+def topic_signal(template: Template, topic: str) -> str:
+    """The name of the signal that a topic is; ValueError if the topic has too few levels."""
+    levels = topic.split("/")
+    try:
+        name = template.fill({"topic": topic, **{str(i): level for i, level in enumerate(levels)}})
+    except KeyError as error:
+        raise ValueError(
+            f"topic {topic!r} has {len(levels)} levels, but {template.text!r} asks for {error.args[0]}"
+        ) from None
+    return fitting(name)
+
+
+def series_signal(template: Template | None, labels: Mapping[str, str], query: str) -> str:
+    """The name of the signal that a series is: as Prometheus writes the series, if there is no template.
+
+    The result of a function has no name of its own: then the query stands for it. A label that is not there is empty,
+    as it is for Prometheus.
+
+    Examples
+    --------
+    >>> series_signal(None, {"__name__": "up", "job": "node", "instance": "a"}, "up")
+    'up{instance="a", job="node"}'
+    """
+    if template is not None:
+        return fitting(template.fill({**dict.fromkeys(template.fields, ""), **labels}))
+    name = labels.get("__name__") or " ".join(query.split())
+    rest = ", ".join(
+        f"{label}={json.dumps(labels[label], ensure_ascii=False)}" for label in sorted(labels) if label != "__name__"
+    )
+    return fitting(f"{name}{{{rest}}}" if rest else name)
+
+
+def fitting(name: str) -> str:
+    """A name as signals may have it: printable, and not too long; a digest tells cut ones apart."""
+    name = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name).strip()
+    if not name:
+        raise ValueError("the name of the signal would be empty")
+    if len(name) > LONGEST_NAME:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
+        name = name[: LONGEST_NAME - _DIGEST - 1].rstrip() + "~" + digest
+    return name

@@ -1,0 +1,39 @@
+"""Everything durable: signals, observations and verdicts, detectors' states, incidents and what is to be told."""
+
+from tocsin.service.errors import StoreError
+from tocsin.service.store.reader import Reader
+from tocsin.service.store.rows import (
+    IncidentFacts,
+    IncidentRow,
+    Kind,
+    MaintenanceRow,
+    Message,
+    ObservationRow,
+    OutboxRow,
+    Pruned,
+    Role,
+    SignalRow,
+    StateRow,
+    TokenRow,
+)
+from tocsin.service.store.store import Store
+from tocsin.service.store.writer import Writer
+
+__all__ = [
+    "IncidentFacts",
+    "IncidentRow",
+    "Kind",
+    "MaintenanceRow",
+    "Message",
+    "ObservationRow",
+    "OutboxRow",
+    "Pruned",
+    "Reader",
+    "Role",
+    "SignalRow",
+    "StateRow",
+    "Store",
+    "StoreError",
+    "TokenRow",
+    "Writer",
+]

@@ -1,0 +1,190 @@
+"""Backups: one SQLite file whatever database the store is in, so that they can be moved between databases."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, NullPool, Select, Table, create_engine, func, insert, select
+
+from tocsin.service.errors import StoreError
+from tocsin.service.store import schema
+from tocsin.service.store.bulk import insert_observations
+from tocsin.service.store.connections import connect, for_reading, sqlite_file, store_errors
+from tocsin.service.store.migrations import migrate, newest_version, version_of
+from tocsin.service.store.store import Store
+
+#: Told how much is done, of how much: rows, or pages where a file is copied.
+Progress = Callable[[int, int], None]
+
+_PAGES = 1024
+_ROWS = 5000
+
+
+def backup(url: str, file: Path, progress: Progress | None = None) -> None:
+    """Write all that is in the store, as it is at one moment, to a new file. The monitor may go on meanwhile."""
+    if file.exists():
+        raise StoreError(f"a backup is written to a new file, and there is {file} already")
+    engine = connect(url, make=False)
+    # Under another name until it is complete: what bears the name is a backup.
+    part = file.with_name(file.name + ".part")
+    try:
+        with store_errors(engine):
+            _check_current(engine)
+            part.unlink(missing_ok=True)
+            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            if engine.dialect.name == "sqlite":
+                _copy_pages(sqlite_file(engine.url), part, progress)
+            else:
+                _copy_store(engine, part, progress)
+        with part.open("rb+") as written:
+            os.fsync(written.fileno())
+        part.replace(file)
+    except OSError as error:
+        raise StoreError(f"the backup {file} cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+        engine.dispose()
+
+
+def restore(file: Path, url: str, progress: Progress | None = None) -> None:
+    """Put a backup into an empty store, in one transaction. StoreError if it is damaged, or the store not empty."""
+    with _opened(file) as source:
+        store = Store.open(url)
+        try:
+            with store.own(), store.transaction() as writer, source.begin() as connection:
+                target = writer.connection
+                full = [table.name for table in _tables() if target.execute(select(table).limit(1)).first()]
+                if full:
+                    raise StoreError(f"a backup can only be put into an empty store, and there are {', '.join(full)}")
+                _copy_rows(connection, target, progress)
+        finally:
+            store.close()
+
+
+def _tables() -> list[Table]:
+    """What a backup holds, in an order in which rows can refer to what is there already."""
+    return [table for table in schema.metadata.sorted_tables if table is not schema.schema_version]
+
+
+def _check_current(engine: Engine) -> None:
+    with for_reading(engine).begin() as connection:
+        version = version_of(connection)
+    if version != newest_version():
+        raise StoreError(
+            f"the store has tables of version {version}, and this program works with version {newest_version()}: "
+            "back it up with the tocsin that uses it"
+        )
+
+
+def _copy_pages(source: Path, part: Path, progress: Progress | None) -> None:
+    with closing(sqlite3.connect(source)) as origin, closing(sqlite3.connect(part)) as target:
+        # Within a transaction of ours the copy is of one moment; without it, it would begin anew with each write.
+        origin.isolation_level = None
+        origin.execute("BEGIN")
+        origin.execute("SELECT version FROM schema_version").fetchone()
+        done = None if progress is None else lambda _, left, total: progress(total - left, total)
+        origin.backup(target, pages=_PAGES, progress=done)
+        origin.execute("COMMIT")
+        # It comes as a store with a log; a backup is one file.
+        target.execute("PRAGMA journal_mode=DELETE")
+
+
+def _copy_store(engine: Engine, part: Path, progress: Progress | None) -> None:
+    copy = _plain(part)
+    try:
+        migrate(copy)
+        with for_reading(engine).begin() as source, copy.begin() as target:
+            _copy_rows(source, target, progress)
+    finally:
+        copy.dispose()
+
+
+def _wanted(table: Table) -> Select[Any]:
+    """What of a table is copied."""
+    if table is schema.observations:
+        # Numbers of signals go on after the largest that is there: nothing of removed signals may come along.
+        return select(table).where(table.c.signal.in_(select(schema.signals.c.id)))
+    return select(table)
+
+
+def _copy_rows(source: Connection, target: Connection, progress: Progress | None) -> None:
+    counts = (select(func.count()).select_from(_wanted(table).subquery()) for table in _tables())
+    total = sum(source.execute(count).scalar_one() for count in counts)
+    done = 0
+    for table in _tables():
+        wanted = _wanted(table).order_by(*table.primary_key.columns)
+        rows = source.execution_options(yield_per=_ROWS).execute(wanted)
+        for piece in rows.partitions():
+            if table is schema.observations:
+                insert_observations(target, [tuple(row) for row in piece])
+            else:
+                target.execute(insert(table), [dict(row._mapping) for row in piece])
+            done += len(piece)
+            if progress is not None:
+                progress(done, total)
+        if target.dialect.name == "postgresql" and "id" in table.c:
+            _continue_numbers(target, table)
+
+
+def _continue_numbers(connection: Connection, table: Table) -> None:
+    """Have PostgreSQL number on from the largest number that was copied."""
+    largest = connection.execute(select(func.max(table.c.id))).scalar_one()
+    if largest is not None:
+        sequence = func.pg_get_serial_sequence(table.name, "id")
+        connection.execute(select(func.setval(sequence, largest)))
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Engine]:
+    """A backup, checked, with the newest tables: one of older ones is copied first, since it must stay as it is."""
+    if not file.is_file():
+        raise StoreError(f"there is no backup {file}")
+    with tempfile.TemporaryDirectory(prefix="tocsin-") as folder:
+        version = _check(file)
+        if version < newest_version():
+            file = Path(shutil.copy(file, folder))
+            older = _plain(file)
+            try:
+                with store_errors(older):
+                    migrate(older)
+            finally:
+                older.dispose()
+        engine = _read_only(file)
+        try:
+            yield engine
+        finally:
+            engine.dispose()
+
+
+def _check(file: Path) -> int:
+    """The version of a backup's tables, or StoreError where it is none, or damaged."""
+    engine = _read_only(file)
+    try:
+        with store_errors(engine), engine.begin() as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+            version = version_of(connection) if found == "ok" else 0
+    except StoreError as error:
+        raise StoreError(f"{file} is no backup, or damaged: {error}") from error
+    finally:
+        engine.dispose()
+    if found != "ok":
+        raise StoreError(f"{file} is damaged: {found}")
+    if not 0 < version <= newest_version():
+        what = f"has tables of version {version}" if version else "has no tables of a store"
+        raise StoreError(f"{file} {what}; a backup of versions 1 to {newest_version()} can be restored")
+    return version
+
+
+def _read_only(file: Path) -> Engine:
+    address = f"{file.resolve().as_uri()}?mode=ro"
+    return create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=NullPool)
+
+
+def _plain(file: Path) -> Engine:
+    """A file of SQLite without a log beside it."""
+    return create_engine(URL.create("sqlite", database=str(file)), poolclass=NullPool)

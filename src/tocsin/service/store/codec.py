@@ -1,0 +1,96 @@
+"""How observations and texts are written in the columns of the store, bit for bit."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tocsin.service.observations import Judged, Status
+from tocsin.service.store.rows import ObservationRow
+
+NAN = float("nan")
+_INFINITE = (float("inf"), float("-inf"))
+_STATUSES = tuple(Status)  # by their numbers, which is faster than Status(number)
+_PARTS = ("value", "forecast", "low", "high", "feature_p")
+
+
+def observation_to_tuple(row: ObservationRow) -> tuple[Any, ...]:
+    """The columns of an observation, in the order of the table."""
+    judged = row.judged
+    p = None if judged.p != judged.p else float(judged.p)
+    merged = None if judged.merged != judged.merged else float(judged.merged)
+    if len(judged.value) == 1:
+        value, forecast, low = judged.value[0], judged.forecast[0], judged.low[0]
+        high, feature_p = judged.high[0], judged.feature_p[0]
+        return (
+            row.signal,
+            row.time,
+            int(row.status),
+            None if value != value else float(value),
+            None if forecast != forecast else float(forecast),
+            None if low != low else float(low),
+            None if high != high else float(high),
+            p,
+            merged,
+            None if feature_p != feature_p else float(feature_p),
+            bool(judged.alarm),
+            bool(judged.warm),
+            None,
+        )
+    parts = json.dumps({name: getattr(judged, name) for name in _PARTS})
+    if "N" in parts or "I" in parts:  # NaN or Infinity, which are no JSON; nothing else has these letters
+        parts = json.dumps({name: [_plain(number) for number in getattr(judged, name)] for name in _PARTS})
+    nothing = (None,) * 4
+    alarm, warm = bool(judged.alarm), bool(judged.warm)
+    return (row.signal, row.time, int(row.status), *nothing, p, merged, None, alarm, warm, parts)
+
+
+def observation_from_tuple(columns: Sequence[Any]) -> ObservationRow:
+    """What `observation_to_tuple` made columns of."""
+    signal, time, status, value, forecast, low, high, p, merged, feature_p, alarm, warm, parts = columns
+    p, merged = NAN if p is None else p, NAN if merged is None else merged
+    if parts is None:
+        judged = Judged(
+            (NAN if value is None else value,),
+            (NAN if forecast is None else forecast,),
+            (NAN if low is None else low,),
+            (NAN if high is None else high,),
+            p,
+            merged,
+            (NAN if feature_p is None else feature_p,),
+            bool(alarm),
+            bool(warm),
+        )
+    else:
+        several = {
+            name: tuple(NAN if number is None else float(number) for number in numbers)
+            for name, numbers in json.loads(parts).items()
+        }
+        judged = Judged(p=p, merged=merged, alarm=bool(alarm), warm=bool(warm), **several)
+    return ObservationRow(signal, time, _STATUSES[status], judged)
+
+
+def numbers_to_text(numbers: Mapping[str, float]) -> str:
+    """Numbers by name, as JSON."""
+    return json.dumps({name: _plain(number) for name, number in numbers.items()})
+
+
+def numbers_from_text(text: str) -> dict[str, float]:
+    """What `numbers_to_text` made a text of."""
+    return {name: NAN if number is None else float(number) for name, number in json.loads(text).items()}
+
+
+def names_to_text(names: Iterable[str]) -> str:
+    """Names in their order, as JSON."""
+    return json.dumps(list(names))
+
+
+def names_from_text(text: str) -> tuple[str, ...]:
+    """What `names_to_text` made a text of."""
+    return tuple(json.loads(text))
+
+
+def _plain(number: float) -> float | str | None:
+    """JSON knows no NaN and no infinity."""
+    if number != number:
+        return None
+    return str(float(number)) if number in _INFINITE else float(number)

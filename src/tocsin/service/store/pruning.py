@@ -1,0 +1,80 @@
+"""Removing what is too old, a bounded piece at a time, so that nobody has to wait for long."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import BindParameter, Connection, bindparam, delete, func, select
+
+from tocsin.service.store import schema
+from tocsin.service.store.rows import Pruned
+
+# Rows that one transaction removes: some 100 ms.
+PIECE = 20_000
+# A time after all others: everything goes.
+ALL = 2**63 - 1
+
+
+def prune(
+    connection: Connection,
+    observations_before: int,
+    incidents_before: int,
+    keep_after: Mapping[int, int | None],
+    piece: int,
+) -> Pruned:
+    """See `Writer.prune`."""
+    old = _old(connection, observations_before, keep_after)
+    observations = remove_observations(connection, old, piece)
+    incidents = 0
+    more = bool(old) and bool(_old(connection, observations_before, keep_after))
+    if not more and observations < piece:
+        incidents = _remove_incidents(connection, incidents_before, piece - observations)
+    return Pruned(observations, incidents, more or observations + incidents == piece)
+
+
+def remove_observations(connection: Connection, old: Sequence[tuple[int, int]], limit: int) -> int:
+    """Remove observations of signals, each up to a time, at most `limit` in all: the oldest of each signal."""
+    if not old:
+        return 0
+    share = max(1, limit // len(old))
+    columns = schema.observations.c
+    # One statement for all, run as a batch: for thousands of signals a look at each would take too long.
+    signal: BindParameter[int] = bindparam("of_signal")
+    last: BindParameter[int] = bindparam("last")
+    up_to_last = select(columns.time).where(columns.signal == signal, columns.time <= last)
+    end_of_share = up_to_last.order_by(columns.time).limit(1).offset(share - 1).scalar_subquery()
+    remove = delete(schema.observations).where(
+        columns.signal == signal, columns.time <= func.coalesce(end_of_share, last)
+    )
+    return connection.execute(remove, [{"of_signal": one, "last": time} for one, time in old[:limit]]).rowcount
+
+
+def _old(connection: Connection, before: int, keep_after: Mapping[int, int | None]) -> list[tuple[int, int]]:
+    """The signals with observations to remove, and up to which time; first those of signals that are no more."""
+    found = [(signal, ALL) for signal in _left_behind(connection)]
+    signals, observations = schema.signals.c, schema.observations.c
+    # One look into the index for each signal.
+    oldest = select(func.min(observations.time)).where(observations.signal == signals.id).scalar_subquery()
+    for signal, time in connection.execute(select(signals.id, oldest).order_by(signals.id)):
+        kept = keep_after.get(signal)
+        if time is not None and kept is not None and time <= (last := min(kept, before - 1)):
+            found.append((signal, last))
+    return found
+
+
+def _left_behind(connection: Connection) -> list[int]:
+    """The numbers of removed signals of which there still are observations, found by jumping through the index."""
+    observations = schema.observations.c
+    found = select(func.min(observations.signal).label("signal")).cte("found", recursive=True)
+    following = select(func.min(observations.signal)).where(observations.signal > found.c.signal).scalar_subquery()
+    found = found.union_all(select(following).where(found.c.signal.is_not(None)))
+    missing = select(found.c.signal).where(
+        found.c.signal.is_not(None), found.c.signal.not_in(select(schema.signals.c.id))
+    )
+    return list(connection.execute(missing.order_by(found.c.signal)).scalars())
+
+
+def _remove_incidents(connection: Connection, before: int, limit: int) -> int:
+    """Their messages go with them."""
+    columns = schema.incidents.c
+    over = func.coalesce(columns.closed, columns.end) < before
+    old = select(columns.id).where(columns.open.is_(False), over).order_by(columns.id).limit(limit)
+    return connection.execute(delete(schema.incidents).where(columns.id.in_(old))).rowcount

@@ -1,0 +1,213 @@
+"""What can be asked of the store."""
+
+import json
+from collections.abc import Collection, Iterable
+from itertools import chain
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Row, Select, and_, func, not_, or_, select
+
+from tocsin.service.observations import Status
+from tocsin.service.store import codec, schema
+from tocsin.service.store.rows import (
+    IncidentRow,
+    Kind,
+    MaintenanceRow,
+    ObservationRow,
+    OutboxRow,
+    SignalRow,
+    StateRow,
+    TokenRow,
+)
+
+T = TypeVar("T")
+
+# How many observations are looked up with one statement.
+_LOOKED_UP = 500
+
+
+class Reader:
+    """Reads in one transaction. Where the database fails, the block of the transaction is left with StoreError."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def signals(self) -> list[SignalRow]:
+        """All signals, in the order in which they came."""
+        rows = self.connection.execute(select(schema.signals).order_by(schema.signals.c.id))
+        return [_signal(row) for row in rows]
+
+    def signal(self, name: str) -> SignalRow | None:
+        row = self.connection.execute(select(schema.signals).where(schema.signals.c.name == name)).one_or_none()
+        return None if row is None else _signal(row)
+
+    def observation(self, signal_id: int, time: int) -> ObservationRow | None:
+        return self.observations_at([(signal_id, time)]).get((signal_id, time))
+
+    def observations_at(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], ObservationRow]:
+        """Those of the observations, given as (signal, time), that are there."""
+        names = ", ".join(f"o.{name}" for name in schema.observations.c.keys())  # noqa: SIM118
+        place = "(?, ?)" if self.connection.dialect.name == "sqlite" else "(%s, %s)"
+        found = {}
+        pairs = list(pairs)
+        for first in range(0, len(pairs), _LOOKED_UP):
+            some = pairs[first : first + _LOOKED_UP]
+            # Plain SQL: this runs for every batch that comes in.
+            wanted = ", ".join([place] * len(some))
+            rows = self.connection.exec_driver_sql(
+                f"WITH wanted(signal, time) AS (VALUES {wanted}) SELECT {names} FROM wanted"  # noqa: S608
+                " JOIN observations o ON o.signal = wanted.signal AND o.time = wanted.time",
+                tuple(chain.from_iterable(some)),
+            )
+            for row in rows:
+                found[row[0], row[1]] = codec.observation_from_tuple(row)
+        return found
+
+    def observations(
+        self,
+        signal_id: int,
+        *,
+        after: int | None = None,
+        until: int | None = None,
+        statuses: Collection[Status] | None = None,
+        limit: int,
+        newest: bool = False,
+    ) -> list[ObservationRow]:
+        """Observations after one time and up to another, by time: the first `limit`, or the last ones if `newest`."""
+        columns = schema.observations.c
+        wanted = select(schema.observations).where(columns.signal == signal_id)
+        if after is not None:
+            wanted = wanted.where(columns.time > after)
+        if until is not None:
+            wanted = wanted.where(columns.time <= until)
+        if statuses is not None:
+            wanted = wanted.where(columns.status.in_([int(status) for status in statuses]))
+        wanted = wanted.order_by(columns.time.desc() if newest else columns.time).limit(limit)
+        rows = [codec.observation_from_tuple(row) for row in self.connection.execute(wanted)]
+        return rows[::-1] if newest else rows
+
+    def state(self, signal_id: int) -> StateRow | None:
+        states = schema.states
+        return next(iter(self._rows(StateRow, select(states).where(states.c.signal == signal_id))), None)
+
+    def states_times(self) -> dict[int, int | None]:
+        """Of which observation the newest is that is in the stored state of each signal that has one."""
+        rows = self.connection.execute(select(schema.states.c.signal, schema.states.c.time))
+        return {signal: time for signal, time in rows}  # noqa: C416
+
+    def incidents(
+        self,
+        *,
+        signal_id: int | None = None,
+        open: bool | None = None,  # noqa: A002
+        kind: Kind | None = None,
+        since: int | None = None,
+        before_id: int | None = None,
+        limit: int,
+    ) -> list[IncidentRow]:
+        """Incidents, the newest first; `since` leaves out those that ended before that time."""
+        columns = schema.incidents.c
+        wanted = select(schema.incidents)
+        if signal_id is not None:
+            wanted = wanted.where(columns.signal == signal_id)
+        if open is not None:
+            wanted = wanted.where(columns.open == open)
+        if kind is not None:
+            wanted = wanted.where(columns.kind == kind)
+        if since is not None:
+            wanted = wanted.where(columns.end >= since)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        rows = self.connection.execute(wanted.order_by(columns.id.desc()).limit(limit))
+        return [_incident(row) for row in rows]
+
+    def incident(self, incident_id: int) -> IncidentRow | None:
+        wanted = select(schema.incidents).where(schema.incidents.c.id == incident_id)
+        row = self.connection.execute(wanted).one_or_none()
+        return None if row is None else _incident(row)
+
+    def open_incidents(self) -> list[IncidentRow]:
+        """All incidents that go on, the oldest first."""
+        columns = schema.incidents.c
+        wanted = select(schema.incidents).where(columns.open == True).order_by(columns.id)  # noqa: E712
+        return [_incident(row) for row in self.connection.execute(wanted)]
+
+    def outbox_due(self, sink: str, now: int, limit: int) -> list[OutboxRow]:
+        """What the sink is to get now, in order. That an incident is over comes only after that it began."""
+        outbox, firing = schema.outbox, schema.outbox.alias("firing")
+        not_told_yet = select(firing.c.id).where(
+            firing.c.sink == outbox.c.sink,
+            firing.c.incident == outbox.c.incident,
+            firing.c.status == "firing",
+            firing.c.delivered.is_(None),
+        )
+        wanted = select(outbox).where(
+            outbox.c.sink == sink,
+            outbox.c.delivered.is_(None),
+            outbox.c.next_attempt <= now,
+            or_(outbox.c.status == "firing", not_(not_told_yet.exists())),
+        )
+        return self._rows(OutboxRow, wanted.order_by(outbox.c.id).limit(limit))
+
+    def outbox_waiting(self) -> dict[str, int]:
+        """How many messages wait for each sink, of those for which some do."""
+        columns = schema.outbox.c
+        waiting = select(columns.sink, func.count()).where(columns.delivered.is_(None)).group_by(columns.sink)
+        return {sink: count for sink, count in self.connection.execute(waiting)}  # noqa: C416
+
+    def sinks_told(self, incident_id: int) -> list[str]:
+        """The sinks that were told, or are to be told, that an incident began."""
+        outbox = schema.outbox.c
+        told = outbox.incident == incident_id, outbox.status == "firing"
+        return list(self.connection.execute(select(outbox.sink).where(*told).order_by(outbox.id)).scalars())
+
+    def delivered_firing(self, sink: str) -> list[int]:
+        """The incidents that go on and of which the sink was told."""
+        outbox, incidents = schema.outbox.c, schema.incidents.c
+        told = and_(outbox.sink == sink, outbox.status == "firing", outbox.delivered.is_not(None))
+        wanted = select(incidents.id).join(schema.outbox, outbox.incident == incidents.id)
+        return list(self.connection.execute(wanted.where(told, incidents.open).order_by(incidents.id)).scalars())
+
+    def maintenance(self) -> list[MaintenanceRow]:
+        """All maintenance windows, by their beginning."""
+        windows = schema.maintenance
+        return self._rows(MaintenanceRow, select(windows).order_by(windows.c.start, windows.c.id))
+
+    def tokens(self) -> list[TokenRow]:
+        """All tokens, by name; those that are no longer valid too."""
+        return self._rows(TokenRow, select(schema.tokens).order_by(schema.tokens.c.name))
+
+    def token_by_hash(self, hash: str) -> TokenRow | None:  # noqa: A002
+        wanted = select(schema.tokens).where(schema.tokens.c.hash == hash)
+        return next(iter(self._rows(TokenRow, wanted)), None)
+
+    def cursor(self, source: str) -> str | None:
+        """How far the source has read."""
+        wanted = select(schema.cursors.c.position).where(schema.cursors.c.source == source)
+        return self.connection.execute(wanted).scalar_one_or_none()
+
+    def counts(self) -> dict[str, int]:
+        """How many rows the tables have, but for observations, of which there may be too many to count."""
+        tables = (schema.signals, schema.states, schema.incidents, schema.outbox, schema.maintenance, schema.tokens)
+        counts = (select(func.count()).select_from(table).scalar_subquery().label(table.name) for table in tables)
+        return dict(self.connection.execute(select(*counts)).one()._mapping)
+
+    def _rows(self, kind: type[T], wanted: Select[Any]) -> list[T]:
+        """Rows of a table whose columns are the fields of the dataclass."""
+        return [kind(**row._mapping) for row in self.connection.execute(wanted)]
+
+
+def _signal(row: Row[Any]) -> SignalRow:
+    fields = dict(row._mapping)
+    fields["features"] = codec.names_from_text(fields["features"])
+    fields["settings"] = json.loads(fields["settings"])
+    return SignalRow(**fields)
+
+
+def _incident(row: Row[Any]) -> IncidentRow:
+    fields = dict(row._mapping)
+    for name in ("p", "merged", "deviation"):
+        if fields[name] is None:
+            fields[name] = codec.NAN
+    fields["contributions"] = codec.numbers_from_text(fields["contributions"])
+    return IncidentRow(**fields)

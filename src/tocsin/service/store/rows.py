@@ -1,0 +1,127 @@
+"""What is in the store, row by row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tocsin.service.observations import Judged, Status
+
+Kind = Literal["alarm", "silence"]
+Message = Literal["firing", "resolved"]
+Role = Literal["read", "write", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRow:
+    """A signal. `settings` are the detector's as they were given."""
+
+    id: int
+    name: str
+    features: tuple[str, ...]
+    settings: dict[str, Any]
+    silent_after: float | None
+    unit: str | None
+    template: str | None
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationRow:
+    """An observation of the signal with this id. Without a verdict, all of `judged` but its `value` is NaN."""
+
+    signal: int
+    time: int
+    status: Status
+    judged: Judged
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """The stored state of a signal's detector. `time` is that of the newest observation in it, None for none."""
+
+    signal: int
+    time: int | None
+    taken: int
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentFacts:
+    """What the engine knows of an incident. Signal, kind and start tell which one it is."""
+
+    signal: int
+    kind: Kind
+    start: int
+    end: int
+    peak: int
+    alarms: int
+    duration: int
+    p: float
+    merged: float
+    direction: str | None
+    deviation: float
+    contributions: Mapping[str, float]
+    open: bool
+    opened: int
+    closed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentRow(IncidentFacts):
+    """An incident with what people did about it."""
+
+    id: int
+    acknowledged: int | None
+    acknowledged_by: str | None
+    snoozed_until: int | None
+    label: str | None
+    note: str | None
+    excluded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """A message about an incident that a sink is to get."""
+
+    id: int
+    sink: str
+    incident: int
+    status: Message
+    created: int
+    attempts: int
+    next_attempt: int
+    delivered: int | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceRow:
+    """A maintenance window, from `start` up to but not including `end`, of the signals whose name fits `pattern`."""
+
+    id: int
+    pattern: str
+    start: int
+    end: int
+    reason: str
+    created_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A token, of which only the hash is known."""
+
+    id: int
+    name: str
+    role: Role
+    hash: str
+    created: int
+    expires: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How much one piece of pruning removed. `more` says that there is more to remove: prune again."""
+
+    observations: int
+    incidents: int
+    more: bool

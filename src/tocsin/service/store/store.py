@@ -1,0 +1,120 @@
+"""Everything that the monitor keeps, in SQLite or PostgreSQL."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from sqlalchemy import Connection, Engine
+
+from tocsin.service.store import schema
+from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
+from tocsin.service.store.migrations import migrate
+from tocsin.service.store.ownership import LockFile, take_in_postgresql
+from tocsin.service.store.reader import Reader
+from tocsin.service.store.writer import Writer
+
+
+class Store:
+    """The store: open it with `Store.open`. Threads may share it; one of them writes at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reading, self._writing = for_reading(engine), for_writing(engine)
+        self._lock = threading.Lock()
+        self._owned = False
+        # In PostgreSQL the owner writes through the very connection that holds its lock: with the connection the lock
+        # is lost too, and nothing can be written before it is taken anew.
+        self._kept: Connection | None = None
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Open the store, make it where there is none, and bring its tables to the newest version."""
+        engine = connect(url)
+        try:
+            with store_errors(engine):
+                migrate(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def own(self) -> Iterator[None]:
+        """Keep other monitors from the store meanwhile; StoreError where another one has it."""
+        if self._engine.dialect.name == "sqlite":
+            lock = LockFile(sqlite_file(self._engine.url))
+            lock.take()
+            try:
+                yield
+            finally:
+                lock.let_go()
+            return
+        with self._lock, store_errors(self._engine):
+            self._keep()
+        self._owned = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._owned = False
+                self._drop()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Writer]:
+        """Change the store: all of it at the end of the block, or nothing where that is left by an exception.
+
+        Where the database fails, the block is left with StoreError; the next transaction connects anew.
+        """
+        with self._lock, store_errors(self._engine):
+            if not self._owned or self._engine.dialect.name == "sqlite":
+                with self._writing.begin() as connection:
+                    yield Writer(connection)
+                return
+            connection = self._keep()
+            try:
+                with connection.begin():
+                    yield Writer(connection)
+            except BaseException:
+                if connection.invalidated:
+                    self._drop()
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """Look at the store as it is at the first look, whatever is written meanwhile."""
+        with store_errors(self._engine), self._reading.begin() as connection:
+            yield Reader(connection)
+
+    def size_bytes(self) -> int:
+        """How much room it takes on disk."""
+        if self._engine.dialect.name == "sqlite":
+            file = sqlite_file(self._engine.url)
+            files = (file.with_name(file.name + suffix) for suffix in ("", "-wal"))
+            return sum(one.stat().st_size for one in files if one.exists())
+        with store_errors(self._engine), self._reading.begin() as connection:
+            sizes = ", ".join(f"('{table}')" for table in schema.metadata.tables)
+            query = f"SELECT sum(pg_total_relation_size(name::regclass)) FROM (VALUES {sizes}) AS tables(name)"  # noqa: S608
+            return int(connection.exec_driver_sql(query).scalar_one())
+
+    def _keep(self) -> Connection:
+        if self._kept is None:
+            connection = self._engine.connect()
+            try:
+                take_in_postgresql(connection)
+            except BaseException:
+                connection.invalidate()
+                connection.close()
+                raise
+            self._kept = connection
+        return self._kept
+
+    def _drop(self) -> None:
+        """End the connection that holds the lock: only that lets go of it for sure."""
+        if self._kept is not None:
+            self._kept.invalidate()
+            self._kept.close()
+            self._kept = None

@@ -1,0 +1,180 @@
+"""What can be changed in the store."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import Table, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.store import codec, pruning, schema
+from tocsin.service.store.bulk import insert_observations
+from tocsin.service.store.reader import Reader
+from tocsin.service.store.rows import IncidentFacts, IncidentRow, Message, ObservationRow, Pruned, Role, SignalRow
+
+# What tells incidents apart, and when it was first seen: these stay as they are.
+_IDENTITY = frozenset({"signal", "kind", "start"})
+_FIRST = _IDENTITY | {"opened"}
+_CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
+_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template"})
+
+
+class Writer(Reader):
+    """Reads and changes the store in one transaction."""
+
+    def add_signal(
+        self,
+        name: str,
+        features: Sequence[str],
+        settings: Mapping[str, Any],
+        *,
+        silent_after: float | None = None,
+        unit: str | None = None,
+        template: str | None = None,
+        created: int,
+    ) -> SignalRow:
+        if self.signal(name) is not None:
+            raise RefusedError(f"there is a signal {name!r} already")
+        values = {"name": name, "silent_after": silent_after, "unit": unit, "template": template, "created": created}
+        number = self._insert(schema.signals, {**values, **_texts({"features": features, "settings": settings})})
+        return SignalRow(number, name, tuple(features), dict(settings), silent_after, unit, template, created)
+
+    def change_signal(self, signal_id: int, **changes: Any) -> None:
+        """Set fields of a signal: features, settings, silent_after, unit, template."""
+        _check_names(changes, _OF_SIGNALS, "a signal")
+        self._change(schema.signals, signal_id, _texts(changes))
+
+    def remove_signal(self, signal_id: int) -> None:
+        """Remove a signal and all that belongs to it. Pruning removes the rest of very many observations."""
+        if not self._delete(schema.signals, id=signal_id):  # states, incidents and messages go with it
+            raise UnknownError(f"there is no signal with number {signal_id}")
+        pruning.remove_observations(self.connection, [(signal_id, pruning.ALL)], pruning.PIECE)
+
+    def add_observations(self, rows: Iterable[ObservationRow]) -> None:
+        """Add observations, none of which may be there yet."""
+        insert_observations(self.connection, [codec.observation_to_tuple(row) for row in rows])
+
+    def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
+        """Store the state of a signal's detector in the place of the one before."""
+        self.remove_state(signal_id)
+        values = {"signal": signal_id, "time": time, "taken": taken, "state": state}
+        self.connection.execute(insert(schema.states).values(values))
+
+    def remove_state(self, signal_id: int) -> None:
+        self._delete(schema.states, signal=signal_id)
+
+    def put_incident(self, incident: IncidentFacts) -> int:
+        """Store an incident, or what is new of it, and return its number; what people did about it stays."""
+        facts = {field.name: getattr(incident, field.name) for field in fields(IncidentFacts)}
+        facts["contributions"] = codec.numbers_to_text(incident.contributions)
+        columns = schema.incidents.c
+        known = self.connection.execute(
+            select(columns.id, columns.closed).where(*(columns[name] == facts[name] for name in sorted(_IDENTITY)))
+        ).one_or_none()
+        if known is None:
+            return self._insert(schema.incidents, {**facts, "excluded": False})
+        news = {name: value for name, value in facts.items() if name not in _FIRST}
+        if news["closed"] is not None and known.closed is not None:
+            news["closed"] = known.closed  # it is told again what it knew, as after a restart
+        self.connection.execute(update(schema.incidents).where(columns.id == known.id).values(news))
+        return int(known.id)
+
+    def change_incident(self, incident_id: int, **changes: Any) -> None:
+        """Set fields of an incident, such as `acknowledged` or `label`; not those that say which one it is."""
+        _check_names(changes, _CHANGEABLE, "an incident")
+        if "contributions" in changes:
+            changes["contributions"] = codec.numbers_to_text(changes["contributions"])
+        self._change(schema.incidents, incident_id, changes)
+
+    def add_outbox(self, sink: str, incident: int, status: Message, now: int) -> None:
+        """Have a sink told of an incident; each of both messages only once."""
+        columns = schema.outbox.c
+        same = columns.sink == sink, columns.incident == incident, columns.status == status
+        if self.connection.execute(select(columns.id).where(*same)).first() is None:
+            message = {"sink": sink, "incident": incident, "status": status, "created": now}
+            self._insert(schema.outbox, {**message, "attempts": 0, "next_attempt": now})
+
+    def mark_delivered(self, ids: Collection[int], now: int) -> None:
+        """The sinks have got these messages."""
+        columns = schema.outbox.c
+        delivered = {"delivered": now, "attempts": columns.attempts + 1, "error": None}
+        self.connection.execute(update(schema.outbox).where(columns.id.in_(ids)).values(delivered))
+
+    def mark_failed(self, outbox_id: int, error: str, next_attempt: int) -> None:
+        """A sink could not be told: try again at `next_attempt`."""
+        attempts = schema.outbox.c.attempts + 1
+        failed = {"attempts": attempts, "error": error, "next_attempt": next_attempt}
+        self._change(schema.outbox, outbox_id, failed)
+
+    def add_maintenance(self, pattern: str, start: int, end: int, reason: str, created_by: str) -> int:
+        """Add a maintenance window and return its number."""
+        window = {"pattern": pattern, "start": start, "end": end, "reason": reason, "created_by": created_by}
+        return self._insert(schema.maintenance, window)
+
+    def remove_maintenance(self, maintenance_id: int) -> None:
+        if not self._delete(schema.maintenance, id=maintenance_id):
+            raise UnknownError(f"there is no maintenance window with number {maintenance_id}")
+
+    def add_token(self, name: str, role: Role, hash: str, created: int, expires: int | None = None) -> None:  # noqa: A002
+        token = {"name": name, "role": role, "hash": hash, "created": created, "expires": expires}
+        try:
+            with self.connection.begin_nested():
+                self._insert(schema.tokens, token)
+        except IntegrityError as error:
+            raise RefusedError(f"there is a token called {name!r} already") from error
+
+    def remove_token(self, name: str) -> None:
+        if not self._delete(schema.tokens, name=name):
+            raise UnknownError(f"there is no token called {name!r}")
+
+    def put_cursor(self, source: str, position: str) -> None:
+        """Remember how far a source has read."""
+        columns = schema.cursors.c
+        moved = self.connection.execute(
+            update(schema.cursors).where(columns.source == source).values(position=position)
+        )
+        if not moved.rowcount:
+            self.connection.execute(insert(schema.cursors).values(source=source, position=position))
+
+    def prune(
+        self,
+        observations_before: int,
+        incidents_before: int,
+        keep_after: Mapping[int, int | None],
+        piece: int = pruning.PIECE,
+    ) -> Pruned:
+        """Remove what is too old, at most `piece` rows: call it again, in another transaction, while there is more.
+
+        Of a signal, no observation after its time in `keep_after` goes, and none if it has no time there: its detector
+        is rebuilt from them. Incidents go when they have been over since before `incidents_before`.
+        """
+        return pruning.prune(self.connection, observations_before, incidents_before, keep_after, piece)
+
+    def _insert(self, table: Table, values: Mapping[str, Any]) -> int:
+        return int(self.connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
+
+    def _change(self, table: Table, number: int, values: Mapping[str, Any]) -> None:
+        if values and not self.connection.execute(update(table).where(table.c.id == number).values(values)).rowcount:
+            raise UnknownError(f"there is nothing with number {number} in {table.name}")
+
+    def _delete(self, table: Table, **where: Any) -> int:
+        which = (table.c[name] == value for name, value in where.items())
+        return int(self.connection.execute(delete(table).where(*which)).rowcount)
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A signal's fields as their columns."""
+    texts = dict(values)
+    if "features" in texts:
+        texts["features"] = codec.names_to_text(texts["features"])
+    if "settings" in texts:
+        texts["settings"] = json.dumps(dict(texts["settings"]))
+    return texts
+
+
+def _check_names(changes: Mapping[str, Any], known: frozenset[str], what: str) -> None:
+    unknown = sorted(set(changes) - known)
+    if unknown:
+        raise TypeError(f"of {what} can be changed {', '.join(sorted(known))}, got {', '.join(unknown)}")

@@ -1,0 +1,229 @@
+"""Kill a monitor again and again while observations come in, and see whether anything was lost, doubled or changed.
+
+`python -m tests.service.crashes --kills 50`, and with `--postgresql` the database is killed and restarted as well.
+"""
+
+import argparse
+import random
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from tests.service.postgres import Postgres, find_programs
+from tests.service.process import MonitorProcess
+from tocsin.detection import Detector
+from tocsin.service.observations import Status
+from tocsin.service.store import Reader, Store
+
+SETTINGS = {"alarm_rate": 0.02}
+CONFIG = """
+[engine]
+snapshot_every = 150
+[server]
+requests_per_second = 100000
+burst = 100000
+[detector]
+alarm_rate = 0.02
+"""
+SECOND = 1_000_000_000
+# Recent, since what is old is removed from the store.
+START = (time.time_ns() // SECOND - 10 * 86400) * SECOND
+
+
+@dataclass
+class Sent:
+    """What one signal sent, and what was acknowledged of it."""
+
+    name: str
+    values: list[float] = field(default_factory=list)
+    acknowledged: dict[int, float | None] = field(default_factory=dict)
+
+
+@dataclass
+class Findings:
+    """What the trial found."""
+
+    kills: int = 0
+    observations: int = 0
+    repeated: int = 0
+    incidents: int = 0
+    lost: int = 0
+    doubled: int = 0
+    different: int = 0
+
+
+class Sender(threading.Thread):
+    """Sends observations of some signals, each batch again and again until it is acknowledged."""
+
+    def __init__(self, address: str, signals: list[Sent], seed: int) -> None:
+        super().__init__(daemon=True)
+        self._address, self._signals = address, signals
+        self._random = np.random.default_rng(seed)
+        self.stopping = threading.Event()
+        self.failed: Exception | None = None
+        self.repeated = 0
+
+    def run(self) -> None:
+        try:
+            with httpx.Client(timeout=70) as client:
+                while not self.stopping.is_set():
+                    self._send(client, self._next())
+        except Exception as error:  # told by the thread that waits
+            self.failed = error
+
+    def _next(self) -> list[dict[str, object]]:
+        batch: list[dict[str, object]] = []
+        for signal in self._signals:
+            for _ in range(int(self._random.integers(0, 40))):
+                number = len(signal.values)
+                # Now and then something happens.
+                fault = 8.0 * (number % 400 > 390)
+                signal.values.append(float(np.sin(number / 8) + 0.3 * self._random.normal() + fault))
+                batch.append({"signal": signal.name, "time": START + number * SECOND, "value": signal.values[-1]})
+        self._random.shuffle(batch)  # the monitor puts them in order
+        return batch
+
+    def _send(self, client: httpx.Client, batch: list[dict[str, object]]) -> None:
+        if not batch:
+            return
+        by_name = {signal.name: signal for signal in self._signals}
+        while True:
+            try:
+                reply = client.post(f"{self._address}/api/v1/observations", json=batch)
+            except httpx.HTTPError:
+                self.repeated += 1
+                time.sleep(0.05)
+                continue
+            if reply.status_code in (429, 503):
+                self.repeated += 1
+                time.sleep(0.1)
+                continue
+            reply.raise_for_status()
+            for sent, outcome in zip(batch, reply.json()["outcomes"], strict=True):
+                if outcome["status"] not in ("scored", "duplicate"):
+                    raise RuntimeError(f"{sent} became {outcome}")
+                by_name[str(sent["signal"])].acknowledged[int(str(sent["time"]))] = outcome["p"]
+            return
+
+
+def trial(kills: int, signals: int, seed: int, database: Postgres | None, report: bool = False) -> Findings:
+    """Kill a monitor so many times; with a database, that is killed or restarted every other time instead."""
+    chance = random.Random(seed)
+    sent = [Sent(f"machine/{number}") for number in range(signals)]
+    with tempfile.TemporaryDirectory(prefix="tocsin-crashes-") as folder:
+        url = database.new_database() if database else f"sqlite:///{folder}/data/tocsin.db"
+        config = CONFIG + (f'[storage]\nurl = "{url}"\n' if database else "")
+        with MonitorProcess(Path(folder), config) as monitor:
+            monitor.start()
+            senders = [Sender(monitor.address, sent[part::3], seed + part) for part in range(3)]
+            for sender in senders:
+                sender.start()
+            for number in range(kills):
+                if chance.random() < 0.8:  # else it is killed while it is still busy with what was stored
+                    wait_for_more(sent)
+                time.sleep(chance.uniform(0.0, 1.0))
+                if database is not None and number % 2:
+                    database.kill() if chance.random() < 0.5 else database.stop()
+                    database.start()
+                else:
+                    monitor.kill()
+                    monitor.start(wait=False)
+                if report:
+                    print(f"{number + 1} of {kills} kills, {sum(len(one.acknowledged) for one in sent)} acknowledged")
+            monitor.wait_until_ready()
+            wait_for_more(sent)
+            for sender in senders:
+                sender.stopping.set()
+            for sender in senders:
+                sender.join(120)
+                if sender.failed is not None or sender.is_alive():
+                    raise RuntimeError("a sender failed") from sender.failed
+            monitor.stop()
+        findings = Findings(kills=kills, repeated=sum(sender.repeated for sender in senders))
+        store = Store.open(url)
+        try:
+            with store.reading() as reader:
+                for one in sent:
+                    compare(reader, one, findings)
+        finally:
+            store.close()
+    return findings
+
+
+def wait_for_more(sent: list[Sent], seconds: float = 120.0) -> None:
+    """Until something more is acknowledged."""
+    before, until = sum(len(one.acknowledged) for one in sent), time.monotonic() + seconds
+    while sum(len(one.acknowledged) for one in sent) == before:
+        if time.monotonic() > until:
+            raise RuntimeError(f"nothing was acknowledged in {seconds:g} s")
+        time.sleep(0.02)
+
+
+def compare(reader: Reader, sent: Sent, findings: Findings) -> None:
+    """What is stored of a signal beside what a detector says that was never interrupted."""
+    row = reader.signal(sent.name)
+    assert row is not None
+    stored = reader.observations(row.id, after=None, until=None, limit=10**9)
+    times = [START + number * SECOND for number in range(len(sent.values))]
+    findings.observations += len(stored)
+    findings.lost += len(set(sent.acknowledged) - {one.time for one in stored})
+    findings.doubled += len(stored) - len({one.time for one in stored})
+    detector = Detector(["value"], **SETTINGS)
+    verdicts = detector.run(np.array(sent.values), np.array(times).view("datetime64[ns]"))
+    by_time = {one.time: one for one in stored}
+    for step, time_of in enumerate(times):
+        one = by_time.get(time_of)
+        if one is None:
+            findings.lost += 1
+            continue
+        judged = one.judged
+        expected = [verdicts.value, verdicts.forecast, verdicts.low, verdicts.high]
+        same = one.status is Status.SCORED and all(
+            np.array_equal([got[0]], [array[step, 0, 0]], equal_nan=True)
+            for got, array in zip((judged.value, judged.forecast, judged.low, judged.high), expected, strict=True)
+        )
+        same = same and np.array_equal(
+            [judged.p, judged.merged, judged.alarm, judged.warm],
+            [verdicts.p[step, 0], verdicts.merged[step, 0], verdicts.alarm[step, 0], verdicts.warm[step, 0]],
+            equal_nan=True,
+        )
+        told = sent.acknowledged.get(time_of, judged.p)
+        findings.different += not (
+            same and np.array_equal([np.nan if told is None else told], [judged.p], equal_nan=True)
+        )
+    incidents = reader.incidents(signal_id=row.id, kind="alarm", limit=10**6)[::-1]
+    findings.incidents += len(incidents)
+    expected_incidents = [(int(one.start.astype(np.int64)), one.alarms, one.open) for one in detector.incidents]
+    findings.different += [(one.start, one.alarms, one.open) for one in incidents] != expected_incidents
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50, help="how many times something is killed")
+    parser.add_argument("--signals", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--postgresql", action="store_true", help="kill the database, too")
+    given = parser.parse_args()
+    database = None
+    if given.postgresql:
+        programs = find_programs()
+        if programs is None:
+            parser.error("PostgreSQL is not installed")
+        database = Postgres(programs, durable=True)
+        database.start()
+    try:
+        found = trial(given.kills, given.signals, given.seed, database, report=True)
+    finally:
+        if database is not None:
+            database.remove()
+    print(f"\nstored {found.observations}, sent again {found.repeated} batches, {found.incidents} incidents")
+    print(f"kills={found.kills} lost={found.lost} doubled={found.doubled} different={found.different}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""Ended at any moment and started again, everything goes on as if nothing had happened."""
+
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.engine.material import (
+    QUICK,
+    SECOND,
+    START,
+    Rig,
+    expected_all,
+    noise,
+    one,
+    oracle,
+    rig,
+    same,
+    settings_of,
+    until,
+    verdicts,
+)
+from tocsin.service.engine import Engine
+from tocsin.service.hub import Hub
+from tocsin.service.metrics import Metrics
+from tocsin.service.store import IncidentRow, Store
+
+NAMES = ("a", "b", "c")
+STEPS = 150
+SETTINGS = settings_of(
+    engine={"snapshot_every": 7},
+    sinks={"webhook": [{"name": "hook", "url": "https://example.com"}]},
+)
+
+
+def _batches(seed: int) -> list[list[Any]]:
+    source = random.Random(seed)
+    values = {name: noise(seed + number, STEPS) for number, name in enumerate(NAMES)}
+    left = [one(name, START + at * SECOND, values[name][at]) for at in range(STEPS) for name in NAMES]
+    batches = []
+    while left:
+        size = source.randint(1, 40)
+        batches.append(left[:size])
+        left = left[size:]
+    return batches
+
+
+def _told(row: IncidentRow) -> IncidentRow:
+    """What must not depend on restarts: all but when things were noticed."""
+    return replace(row, id=0, opened=0, closed=None if row.closed is None else 0)
+
+
+def _ends(made: Rig) -> tuple[Any, ...]:
+    """Everything that one can see of the signals at the end."""
+    with made.store.reading() as reader:
+        outbox = [(row.incident, row.status) for row in reader.outbox_due("hook", 2**62, 10**6)]
+    incidents = made.incidents()
+    numbers = {row.id: (row.signal, row.start) for row in incidents}
+    statuses = [replace(status, last_arrival=0, incident=None) for status in made.engine.overview()]
+    opened = [numbers.get(status.incident) for status in made.engine.overview()]
+    told = sorted((numbers[number], status) for number, status in outbox)
+    return sorted(map(_told, incidents), key=lambda row: (row.signal, row.start)), repr(statuses), opened, told
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_crashes_at_any_moment_change_nothing(tmp_path: Path, seed: int) -> None:
+    batches = _batches(seed)
+    with rig(tmp_path / "whole", SETTINGS) as whole:
+        for batch in batches:
+            whole.take(*batch)
+        wanted = _ends(whole)
+    source = random.Random(seed)
+    made = Rig(tmp_path / "crashing", SETTINGS)
+    crashes = 0
+    try:
+        for batch in batches:
+            made.take(*batch)
+            if source.random() < 0.2:
+                made, crashes = made.crash(), crashes + 1
+        assert crashes > 2
+        assert _ends(made) == wanted
+        assert len(wanted[0]) > 5
+        for number, name in enumerate(NAMES):
+            found = [row.judged for row in made.stored(name)]
+            assert same(found, expected_all(oracle(), noise(seed + number, STEPS)))
+    finally:
+        made.close()
+
+
+def test_from_copies_of_the_files_taken_while_it_runs(tmp_path: Path) -> None:
+    batches = _batches(3)
+    copies = []
+    with rig(tmp_path / "running", SETTINGS) as made:
+        for number, batch in enumerate(batches):
+            made.take(*batch)
+            if number % 12 == 5:
+                copy = tmp_path / f"copy {number}"
+                copy.mkdir()
+                with made.held():
+                    for file in made.folder.glob("tocsin.db*"):
+                        shutil.copy(file, copy / file.name)
+                copies.append((copy, batches[number + 1 :]))
+        wanted = _ends(made)
+    assert len(copies) > 1
+    for copy, rest in copies:
+        with rig(copy, SETTINGS) as restarted:
+            for batch in rest:
+                restarted.take(*batch)
+            assert _ends(restarted) == wanted
+
+
+def test_snapshots_are_taken_and_what_was_stored_since_is_scored_again(tmp_path: Path) -> None:
+    made = Rig(tmp_path, settings_of(engine={"snapshot_every": 50}))
+    try:
+        for at in range(0, 320, 10):
+            made.feed("a", noise(1, 10), START + at * SECOND)
+        assert made.sample("tocsin_snapshot_seconds_count") >= 5
+        made = made.crash()
+        assert 0 < made.sample("tocsin_replayed_observations_total") < 60
+        made.feed("a", noise(2, 150), START + 320 * SECOND)
+        made = made.restart()  # stopped in good order, there is nothing to do again
+        assert made.sample("tocsin_replayed_observations_total") == 0
+    finally:
+        made.close()
+
+
+def test_what_is_too_old_goes_and_is_not_missed(tmp_path: Path) -> None:
+    """All observations of these tests are years old."""
+    settings = settings_of(engine={"snapshot_every": 30}, storage={"keep_observations": 60, "keep_incidents": 60})
+    made = Rig(tmp_path, settings)
+    values = noise(7, 300)
+    try:
+        outcomes = []
+        for at in range(0, 300, 20):
+            outcomes += made.feed("a", values[at : at + 20], START + at * SECOND)
+            made.core.prune()
+            made = made.crash() if at == 160 else made
+        until(lambda: len(made.stored("a")) < 60)
+        assert same(verdicts(outcomes), expected_all(oracle(), values))
+        assert all(row.open for row in made.incidents() if row.closed is None)
+    finally:
+        made.close()
+
+
+def test_acknowledgements_are_kept_and_incidents_are_not_doubled(tmp_path: Path) -> None:
+    values = [*noise(8, 200), 50.0]
+    made = Rig(tmp_path, settings_of(detector={**QUICK, "gap": 30}))
+    try:
+        made.feed("a", values)
+        (going_on,) = made.incidents(open=True)
+        made.engine.acknowledge(going_on.id, "me", "seen").result(9)
+        made.engine.snooze(going_on.id, START).result(9)
+        made = made.crash()
+        (outcome,) = made.take(one("a", START + 201 * SECOND, -70.0))
+        assert outcome.incident == going_on.id
+        (still,) = made.incidents(open=True)
+        assert (still.id, still.acknowledged_by, still.note) == (going_on.id, "me", "seen")
+        assert still.alarms == going_on.alarms + 1
+        made = made.crash()
+        made.feed("a", [0.0] * 60, START + 202 * SECOND)
+        assert made.incidents(open=True) == []
+        (over,) = [row for row in made.incidents() if row.id == going_on.id]
+        assert (over.acknowledged_by, over.snoozed_until, over.open) == ("me", START, False)
+        assert made.sample("tocsin_incidents_open", kind="alarm") == 0
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense", "other settings"])
+def test_a_state_that_cannot_be_used_is_learned_anew(tmp_path: Path, damage: bytes | str) -> None:
+    values = [*noise(9, 300), 80.0]
+    made = Rig(tmp_path, settings_of(engine={"snapshot_every": 20}))
+    try:
+        made.feed("a", values)
+        made.feed("b", values)
+        (old,) = made.incidents(open=True, signal_id=1)
+        other = oracle(horizons=2).to_bytes() if isinstance(damage, str) else damage
+        made.engine.write(lambda writer: writer.put_state(1, START + 300 * SECOND, 0, other)).result(9)
+        made = made.crash()
+        assert made.engine.status("a").incident is None
+        assert [row.signal for row in made.incidents(open=True)] == [2]
+        assert not next(row for row in made.incidents() if row.id == old.id).open
+        rest = [-200.0, *noise(10, 50)]
+        for name in "ab":
+            (first, *_) = made.feed(name, rest, START + 301 * SECOND)
+            assert first.judged.alarm
+            # For the detector that learned anew this is the first alarm; for the other one the incident goes on.
+            (began,) = (row.start for row in made.incidents() if row.id == first.incident)
+            assert (began == first.time) == (name == "a")
+            found = [row.judged for row in made.stored(name)]
+            assert same(found, expected_all(oracle(), values + rest))
+    finally:
+        made.close()
+
+
+def test_settings_that_no_longer_work_say_so(tmp_path: Path) -> None:
+    made = Rig(tmp_path)
+    made.feed("a", [1.0])
+    bad = {"forecaster": "no such thing"}
+    made.engine.write(lambda writer: writer.change_signal(1, settings=bad)).result(9)
+    made.close()
+    store = Store.open(made.url)
+    engine = Engine(made.settings, store, Hub(), Metrics())
+    engine.start()
+    until(lambda: "no such thing" in engine.progress)
+    assert not engine.ready
+    engine.stop()
+    store.close()

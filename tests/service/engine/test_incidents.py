@@ -1,0 +1,188 @@
+"""Incidents: what is stored, what sinks are to be told, and what people do about them."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.service.engine.material import (
+    NAN,
+    QUICK,
+    SECOND,
+    START,
+    Rig,
+    expected_all,
+    noise,
+    one,
+    oracle,
+    rig,
+    same,
+    verdicts,
+)
+from tocsin.service.errors import RefusedError, UnknownError
+
+VALUES = noise(21, 400)
+HOOKS = {
+    "webhook": [
+        {"name": "all", "url": "https://example.com"},
+        {"name": "pumps", "url": "https://example.com", "match": "pump/*"},
+        {"name": "severe", "url": "https://example.com", "min_severity": 1.4},
+    ]
+}
+
+
+def _nanoseconds(moment: Any) -> int:
+    return int(moment.astype("datetime64[ns]").astype(np.int64))
+
+
+@pytest.mark.parametrize("size", [1, 37, 400])
+def test_they_are_those_of_a_detector(tmp_path: Path, size: int) -> None:
+    count = 150 if size == 1 else 400
+    with rig(tmp_path) as made:
+        outcomes = []
+        for at in range(0, count, size):
+            outcomes += made.feed("a", VALUES[at : min(at + size, count)], START + at * SECOND)
+        detector = oracle()
+        expected_all(detector, VALUES[:count])
+        rows = made.incidents()
+        assert len(rows) == len(detector.incidents) > 1
+        for row, incident in zip(rows, detector.incidents, strict=True):
+            times = (row.start, row.end, row.peak)
+            assert times == tuple(map(_nanoseconds, (incident.start, incident.end, incident.peak)))
+            assert (row.alarms, row.duration, row.p, row.merged) == (
+                incident.alarms, incident.duration, incident.p, incident.merged,
+            )  # fmt: skip
+            assert (row.direction, row.deviation) == (incident.direction, incident.deviation)
+            assert row.contributions == incident.contributions
+            assert row.open == incident.open
+            for outcome in outcomes:
+                if outcome.judged.alarm and row.start <= outcome.time <= row.end:
+                    assert outcome.incident == row.id
+        assert all((outcome.incident is not None) == outcome.judged.alarm for outcome in outcomes)
+        told = [data for kind, data in made.events if kind == "incident"]
+        assert {shape["id"] for shape in told} == {row.id for row in rows}
+
+
+def test_each_sink_is_told_what_it_wants_once(tmp_path: Path) -> None:
+    with rig(tmp_path, sinks=HOOKS, detector={**QUICK, "gap": 5}) as made:
+        for name in ("pump/1", "fan"):
+            for at in range(0, 400, 7):
+                made.feed(name, VALUES[at : at + 7], START + at * SECOND)
+        made.engine.reset("fan").result(9)
+        rows = {row.id: row for row in made.incidents()}
+        assert any(row.alarms > 1 for row in rows.values())
+        for sink, wanted in (
+            ("all", list(rows.values())),
+            ("pumps", [row for row in rows.values() if row.signal == 1]),
+            ("severe", [row for row in rows.values() if -math.log10(row.p) >= 1.4]),
+        ):
+            told = made.outbox(sink)
+            assert sorted(row.incident for row in told if row.status == "firing") == sorted(row.id for row in wanted)
+            over = [row.id for row in wanted if not row.open]
+            assert sorted(row.incident for row in told if row.status == "resolved") == sorted(over)
+            assert 0 < len(wanted) <= len(rows)
+
+
+def test_a_sink_hears_of_an_incident_when_it_becomes_severe_enough(tmp_path: Path) -> None:
+    with rig(tmp_path, sinks=HOOKS, detector={**QUICK, "gap": 50}) as made:
+        first: dict[str, int] = {}
+        for at, value in enumerate(noise(23, 300)[:80]):
+            made.take(one("a", START + at * SECOND, value))
+            with made.store.reading() as reader:
+                for sink in ("all", "severe"):
+                    if sink not in first and reader.outbox_due(sink, 2**62, 1):
+                        first[sink] = at
+        (row,) = made.incidents()
+        assert first["all"] < first["severe"]
+        assert row.start == START + first["all"] * SECOND
+        assert row.peak == START + first["severe"] * SECOND
+
+
+def _excluded(made: Rig, number: int, exclude: bool) -> dict[str, Any]:
+    return made.engine.label(number, "fault", exclude, "pump broke").result(9)
+
+
+def test_exclude_takes_observations_out_of_calibration_and_back(tmp_path: Path) -> None:
+    made = Rig(tmp_path)
+    try:
+        made.feed("a", VALUES)
+        first, *_, last = (row for row in made.incidents() if not row.open)
+        for row in (first, last):
+            shape = _excluded(made, row.id, True)
+            assert (shape["label"], shape["excluded"], shape["note"]) == ("fault", True, "pump broke")
+        out = [
+            NAN if any(row.start <= START + at * SECOND <= row.end for row in (first, last)) else value
+            for at, value in enumerate(VALUES)
+        ]
+        rest = noise(23, 90)
+        detector = oracle()
+        expected_all(detector, out)
+        wanted = expected_all(detector, rest[:60], START + 400 * SECOND)
+        found = verdicts(made.feed("a", rest[:30], START + 400 * SECOND))
+        made = made.crash()
+        found += verdicts(made.feed("a", rest[30:60], START + 430 * SECOND))
+        assert same(found, wanted)
+        assert same([row.judged for row in made.stored("a")][:400], expected_all(oracle(), VALUES))
+        _excluded(made, first.id, False)
+        _excluded(made, last.id, False)
+        detector = oracle()
+        expected_all(detector, VALUES + rest[:60])
+        found = verdicts(made.feed("a", rest[60:], START + 460 * SECOND))
+        assert same(found, expected_all(detector, rest[60:], START + 460 * SECOND))
+    finally:
+        made.close()
+
+
+def test_excluding_an_incident_that_goes_on_ends_it(tmp_path: Path) -> None:
+    with rig(tmp_path, sinks=HOOKS, detector={**QUICK, "gap": 60}) as made:
+        made.feed("a", [*VALUES[:200], 70.0])
+        (going_on,) = made.incidents(open=True)
+        shape = _excluded(made, going_on.id, True)
+        assert (shape["open"], shape["excluded"]) == (False, True)
+        assert made.engine.status("a").incident is None
+        assert {row.status for row in made.outbox("all") if row.incident == going_on.id} == {"firing", "resolved"}
+        outcomes = made.feed("a", [*VALUES[201:240], -90.0], START + 201 * SECOND)
+        assert outcomes[-1].judged.alarm
+        assert outcomes[-1].incident > going_on.id
+        (new,) = made.incidents(open=True)
+        assert new.id == outcomes[-1].incident
+        assert new.start == next(outcome.time for outcome in outcomes if outcome.judged.alarm)
+
+
+def test_acknowledge_snooze_and_label(tmp_path: Path) -> None:
+    with rig(tmp_path) as made:
+        made.feed("a", VALUES)
+        number = made.incidents()[0].id
+        made.events.clear()
+        shape = made.engine.acknowledge(number, "me", "looking").result(9)
+        assert (shape["acknowledged_by"], shape["note"], shape["signal"]) == ("me", "looking", "a")
+        assert shape["acknowledged"] is not None
+        assert made.engine.acknowledge(number, None).result(9)["acknowledged"] is None
+        assert made.engine.snooze(number, START).result(9)["snoozed_until"] == "2023-11-14T22:13:20.000Z"
+        assert made.engine.snooze(number, None).result(9)["snoozed_until"] is None
+        assert made.engine.label(number, "expected").result(9)["label"] == "expected"
+        shape = made.engine.label(number, None).result(9)
+        assert (shape["label"], shape["note"], shape["excluded"]) == (None, "looking", False)
+        assert [kind for kind, _ in made.events] == ["incident"] * 6
+        for bad in ("x" * 2001, "\0", "\ud800"):
+            with pytest.raises(RefusedError, match="note"):
+                made.engine.acknowledge(number, "me", bad).result(9)
+        with pytest.raises(RefusedError, match="label"):
+            made.engine.label(number, "nonsense").result(9)
+        for ask in (made.engine.acknowledge, made.engine.snooze, made.engine.label):
+            with pytest.raises(UnknownError):
+                ask(10**6, None).result(9)
+        assert made.engine.ready
+
+
+def test_maintenance_windows_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    with rig(tmp_path) as made:
+        end = START + 1
+        for pattern, last, reason in (("a", START, ""), ("", end, ""), ("x" * 201, end, ""), ("a", end, "\0")):
+            with pytest.raises(RefusedError):
+                made.engine.add_maintenance(pattern, START, last, reason).result(9)
+        with pytest.raises(UnknownError):
+            made.engine.remove_maintenance(7).result(9)
+        assert made.core.windows == []

@@ -1,0 +1,165 @@
+"""Incidents, maintenance windows, and the state of the monitor itself."""
+
+import time
+
+import pytest
+
+from tocsin import __version__
+
+from .conftest import Client, error_of
+from .fake import FakeMonitor
+
+URL = "/api/v1"
+
+
+@pytest.fixture
+def incident(client: Client, monitor: FakeMonitor) -> str:
+    client.post(f"{URL}/observations", json={"signal": "a/b", "value": 1})
+    return f"{URL}/incidents/{monitor.engine.open_incident('a/b')}"
+
+
+def test_incidents_are_listed_newest_first(client: Client, incident: str, monitor: FakeMonitor) -> None:
+    second = monitor.engine.open_incident("a/b")
+
+    def numbers(query: str) -> list[int]:
+        return [one["id"] for one in client.get(f"{URL}/incidents?{query}").json()["incidents"]]
+
+    assert numbers("") == [2, 1]
+    assert numbers(f"before={second}") == [1]
+    assert numbers("limit=1") == [2]
+    assert numbers("signal=a%2Fb&kind=alarm&open=true") == [2, 1]
+    assert numbers("open=false") == numbers("kind=silence") == numbers("since=2200-01-01") == []
+    assert client.get(f"{URL}/incidents?signal=x").status_code == 404
+    assert client.get(incident).json()["features"] == {"a": 1.0, "b": 3.0}
+
+
+def test_people_acknowledge_snooze_and_label(client: Client, incident: str) -> None:
+    seen = client.post(f"{incident}/acknowledge", json={"note": "on it"}).json()
+    assert (seen["acknowledged_by"], seen["note"]) == ("local", "on it")
+    assert client.post(f"{incident}/acknowledge").json()["note"] == "on it"
+    assert client.delete(f"{incident}/acknowledge").json()["acknowledged"] is None
+    assert client.post(f"{incident}/snooze", json={"until": "2100-01-01"}).json()["snoozed_until"] == (
+        "2100-01-01T00:00:00.000Z"
+    )
+    assert client.post(f"{incident}/snooze", json={"seconds": 60}).json()["snoozed_until"] < "2100"
+    assert client.delete(f"{incident}/snooze").json()["snoozed_until"] is None
+    labelled = client.post(f"{incident}/label", json={"label": "false alarm", "exclude": True}).json()
+    assert (labelled["label"], labelled["excluded"]) == ("false alarm", True)
+    assert client.post(f"{incident}/label", json={"label": None}).json()["excluded"] is True
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("snooze", {}, "body"),
+        ("snooze", {"seconds": 1, "until": "2100-01-01"}, "body"),
+        ("snooze", {"seconds": 0}, "seconds"),
+        ("snooze", {"until": "soon"}, "until"),
+        ("label", {"label": "boring"}, "label"),
+        ("label", {}, "label"),
+        ("acknowledge", {"note": "x" * 2001}, "note"),
+        ("acknowledge", {"note": "a\0"}, "note"),
+    ],
+)
+def test_what_people_cannot_do_is_told(client: Client, incident: str, path: str, body: object, field: str) -> None:
+    response = client.post(f"{incident}/{path}", json=body)
+    assert response.status_code == 422
+    assert error_of(response)["field"] == field
+
+
+@pytest.mark.parametrize("number", ["99", str(2**63 - 1), "0", "-1", str(2**63), "x", "1.5", "%00"])
+def test_incidents_that_are_not_there(client: Client, number: str) -> None:
+    for response in (client.get(f"{URL}/incidents/{number}"), client.delete(f"{URL}/incidents/{number}/snooze")):
+        assert response.status_code in (404, 422)
+        error_of(response)
+
+
+def test_maintenance_windows_come_and_go(client: Client) -> None:
+    window = {"pattern": "a/*", "start": "2026-01-01T00:00:00+01:00", "end": 1800000000, "reason": "new pump"}
+    added = client.post(f"{URL}/maintenance", json=window)
+    assert added.status_code == 201
+    assert added.json()["start"] == "2025-12-31T23:00:00.000Z"
+    assert client.get(f"{URL}/maintenance").json()["maintenance"] == [added.json()]
+    assert client.delete(f"{URL}/maintenance/{added.json()['id']}").status_code == 204
+    assert client.delete(f"{URL}/maintenance/{added.json()['id']}").status_code == 404
+    backwards = client.post(f"{URL}/maintenance", json={**window, "end": "2020-01-01"})
+    assert "end must be after start" in error_of(backwards)["message"]
+
+
+def test_the_monitor_says_how_it_is(client: Client, monitor: FakeMonitor, incident: str) -> None:
+    status = client.get(f"{URL}/status").json()
+    assert (status["version"], status["ready"], status["signals"], status["open_incidents"]) == (
+        __version__,
+        True,
+        1,
+        1,
+    )
+    assert status["sources"][0]["last_error"] == "it went away"
+    assert status["sinks"] == [{"name": "pager", "last_success": None, "last_error": None, "last_error_time": None}]
+    assert 0 <= status["uptime"] < 60
+    assert status["store_bytes"] > 0
+
+
+def test_probes(client: Client, monitor: FakeMonitor) -> None:
+    assert client.get("/healthz").json() == {"status": "alive"}
+    assert client.get("/readyz").json() == {"status": "ready"}
+    assert client.ask("HEAD", "/healthz").status_code == 200
+    monitor.engine.ready = False
+    assert client.get("/healthz").status_code == 200
+    response = client.get("/readyz")
+    assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+    error_of(response)
+
+
+def test_metrics_are_for_prometheus(client: Client, monitor: FakeMonitor) -> None:
+    client.post(f"{URL}/observations", json=[{"signal": "secret name", "value": "x"}])
+    client.get(f"{URL}/nowhere")
+    text = client.get("/metrics")
+    assert text.headers["content-type"].startswith("text/plain")
+    assert 'tocsin_observations_total{source="http",status="refused"} 1.0' in text.text
+    assert 'tocsin_http_requests_total{method="GET",status="404"} 1.0' in text.text
+    assert "secret name" not in text.text
+    up = next(line for line in text.text.splitlines() if line.startswith("tocsin_up_since_seconds "))
+    assert abs(float(up.split()[1]) - time.time()) < 60
+
+
+def test_the_page_and_its_files(client: Client) -> None:
+    page = client.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    script = client.get("/static/js/main.js") if b"main.js" in page.content else client.get("/static/icon.svg")
+    assert script.status_code == 200
+    again = client.get("/static/icon.svg", headers={"If-None-Match": client.get("/static/icon.svg").headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "", "..%2f", "%2e%2e/http/app.py", "..%2fhttp%2fapp.py", "js/../../errors.py", "%00", "a%00", "C:%5Cx",
+        "//etc/passwd", "....//errors.py", "x" * 9000, "index.html%00.js", "js", "js/", "%ff",
+    ],
+)  # fmt: skip
+def test_only_files_of_the_page_are_served(client: Client, path: str) -> None:
+    response = client.get(f"/static/{path}")
+    assert response.status_code == 404
+    error_of(response)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nowhere", 404),
+        ("GET", "/api/v1", 404),
+        ("GET", "/docs", 404),
+        ("GET", "/api/v1/status/", 404),
+        ("DELETE", "/api/v1/status", 405),
+        ("PATCH", "/api/v1/signals/a", 405),
+        ("BREW", "/api/v1/signals", 405),
+        ("POST", "/", 405),
+    ],
+)
+def test_addresses_and_methods_that_are_not_there(client: Client, method: str, path: str, status: int) -> None:
+    response = client.ask(method, path)
+    assert response.status_code == status
+    assert (status == 405) == ("allow" in response.headers)
+    error_of(response)

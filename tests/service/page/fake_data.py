@@ -1,0 +1,104 @@
+"""What a monitor could say about a few signals, as its API says it."""
+
+import math
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+HOSTILE = "<img src=x onerror=alert(1)> \"quotes\" 'and' \u202ertl\u200f & " + "long" * 20
+STEP = timedelta(seconds=10)
+
+
+def text(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def history(count: int, features: int, seed: int, end: datetime) -> dict[str, Any]:
+    """Columns of a signal with a daily shape, the last observations strange."""
+    rng = random.Random(seed)
+    times = [end - STEP * (count - 1 - step) for step in range(count)]
+    level = [
+        [10 * feature + 40 + 8 * math.sin(step / 40 + feature) for step in range(count)] for feature in range(features)
+    ]
+    value = [[at + rng.gauss(0, 1) for at in column] for column in level]
+    fault = range(count - 30, count - 20)
+    for step in fault:
+        value[0][step] += 9
+    alarm = [step in fault for step in range(count)]
+    status = ["maintenance" if count // 2 <= step < count // 2 + 15 else "scored" for step in range(count)]
+    return {
+        "times": [text(time) for time in times],
+        "value": value,
+        "forecast": level,
+        "low": [[at - 3 for at in column] for column in level],
+        "high": [[at + 3 for at in column] for column in level],
+        "p": [0.0008 if strange else max(0.011, rng.random()) for strange in alarm],
+        "alarm": alarm,
+        "warm": [True] * count,
+        "status": status,
+    }
+
+
+def signal(
+    name: str, now: datetime, seed: int = 0, features: tuple[str, ...] = ("value",), **more: Any
+) -> dict[str, Any]:
+    columns = history(60, len(features), seed, now)
+    alarms = columns["alarm"] if more.get("incident") else [False] * 60
+    p = round(random.Random(seed).random(), 4)
+    return {
+        "name": name, "features": list(features), "unit": "bar", "template": None, "alarm_rate": 0.01,
+        "last_time": text(now), "last_arrival": text(now), "value": [column[-1] for column in columns["value"]],
+        "p": p, "severity": -math.log10(p), "alarm": False, "warm": True, "observations": 4812, "warm_up": 532,
+        "silent": False, "incident": None,
+        "recent": list(zip(columns["times"], columns["value"][0], columns["p"], alarms, strict=True)),
+    } | more  # fmt: skip
+
+
+def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, Any]:
+    return {
+        "id": number, "signal": name, "kind": "alarm", "start": text(start), "end": text(start + 9 * STEP),
+        "peak": text(start + 2 * STEP), "alarms": 7, "duration": 10, "p": 0.0008, "severity": 3.1, "direction": "above",
+        "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
+        "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None, "note": None,
+        "excluded": False,
+    } | more  # fmt: skip
+
+
+def details(features: int) -> dict[str, Any]:
+    weights = [[math.exp(-lag / (40 + 60 * feature)) + 0.2 for lag in range(400)] for feature in range(features)]
+    return {
+        "weights": [[weight / sum(row) for weight in row] for row in weights],
+        "window": 400,
+        "audit": {
+            "promised": 0.01, "rate": 0.012, "observations": 4280, "alarms": 51, "low": 0.008, "high": 0.017,
+            "level": 0.99, "finding": "as promised",
+        },
+        "guarantee": "P(p < alpha) is alpha where the merged values keep to one law.",
+        "settings": {"alarm_rate": 0.01, "forecaster": "embedded", "horizons": 15, "learn": "absorb", "window": 2000},
+        "silent_after": None,
+        "memory_bytes": 1_148_000,
+    }  # fmt: skip
+
+
+def status(signals: int, now: datetime) -> dict[str, Any]:
+    health = {"last_success": text(now), "last_error": None, "last_error_time": None}
+    return {
+        "version": "0.1.0", "ready": True, "progress": "ready", "started": text(now - timedelta(days=3)),
+        "uptime": 259_200.0, "signals": signals, "silent": 1, "open_incidents": 3, "waiting": 0,
+        "store_bytes": 734_003_200, "outbox": {"pager": 0},
+        "sources": [
+            {"name": "plant-mqtt", **health},
+            {"name": "prometheus", **health, "last_error": "connection refused", "last_error_time": text(now)},
+        ],
+        "sinks": [{"name": "pager", **health}],
+    }  # fmt: skip
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def of_signal(name: str) -> str:
+    """The address of a signal's view."""
+    return f"#/signals/{quote(name, safe='')}"

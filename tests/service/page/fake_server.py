@@ -1,0 +1,247 @@
+"""A monitor that only pretends: it serves the page and canned answers, and remembers what it was asked."""
+
+import json
+import queue
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import tocsin.service
+from tests.service.page import fake_data as data
+
+PAGE = Path(tocsin.service.__file__).parent / "page"
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class FakeMonitor:
+    """The state behind the server; tests change it and look at `calls`."""
+
+    def __init__(self) -> None:
+        self.signals: dict[str, dict[str, Any]] = {}
+        self.incidents: dict[int, dict[str, Any]] = {}
+        self.windows: list[dict[str, Any]] = []
+        self.role, self.token = "admin", None
+        self.reachable = True
+        self.calls: list[tuple[str, str, Any]] = []
+        self.streams: list[queue.Queue[tuple[str, str, Any] | None]] = []
+        self.asked: list[tuple[str | None, list[str]]] = []  # Last-Event-ID and signals of each stream
+        self.sent: list[tuple[str, str, Any]] = []
+        monitor = self
+
+        class Handler(_Handler):
+            fake = monitor
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        self.cut()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def push(self, kind: str, payload: Any) -> None:
+        """Send an event to all streams."""
+        event = (f"run-{len(self.sent) + 1}", kind, payload)
+        self.sent.append(event)
+        for stream in list(self.streams):
+            stream.put(event)
+
+    def cut(self) -> None:
+        """End all streams, and let no request through until `reachable` is true again."""
+        self.reachable = False
+        for stream in list(self.streams):
+            stream.put(None)
+
+    def change_incident(self, number: int, **fields: Any) -> dict[str, Any]:
+        self.incidents[number] |= fields
+        return self.incidents[number]
+
+
+def fill(monitor: FakeMonitor) -> None:
+    """A small plant: an incident, a silent signal, one that learns, one with features, a hostile name."""
+    now = data.now()
+    features = ("pressure", "flow")
+    for made in (
+        data.signal("plant/pump 3/pressure", now, 1, incident=2),
+        data.signal("plant/pump 4/vibration", now, 2, features, incident=3),
+        data.signal("hall/door", now - 400 * data.STEP, 3, silent=True, incident=4),
+        data.signal("lab/new sensor", now, 4, warm=False, observations=120, warm_up=512, p=None, severity=None),
+        data.signal(data.HOSTILE, now, 5),
+        *(data.signal(f"line {number % 7}/motor {number}/load", now, number) for number in range(6, 40)),
+    ):
+        monitor.signals[made["name"]] = made
+    start = now - 29 * data.STEP
+    for found in (
+        data.incident(
+            1, "plant/pump 3/pressure", now - 900 * data.STEP, open=False, label="fault", note="Seal worn.",
+            closed=data.text(now - 800 * data.STEP),
+        ),
+        data.incident(2, "plant/pump 3/pressure", start, severity=4.2, p=0.00006),
+        data.incident(3, "plant/pump 4/vibration", start, features={"pressure": 3.1, "flow": 18.4}),
+        data.incident(
+            4, "hall/door", now - 400 * data.STEP, kind="silence", alarms=0, duration=0, p=None, severity=None,
+            direction=None, deviation=None, features={},
+        ),
+    ):  # fmt: skip
+        monitor.incidents[found["id"]] = found
+    monitor.windows = [
+        {
+            "id": 1,
+            "pattern": "line 2/*",
+            "start": data.text(now),
+            "end": data.text(now + 360 * data.STEP),
+            "reason": "new bearings",
+            "created_by": "ana",
+        }
+    ]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, address: object) -> None:
+        """A page that is left in the middle of an answer is no error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    fake: FakeMonitor
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments: object) -> None:
+        """Nothing: tests say what went wrong."""
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    do_POST = do_DELETE = do_PUT = do_GET
+
+    def _answer(self) -> None:
+        parts = urlsplit(self.path)
+        if not parts.path.startswith("/api/v1"):
+            self._file("index.html" if parts.path == "/" else parts.path.removeprefix("/static/"))
+            return
+        length = int(self.headers.get("Content-Length", 0))
+        body = json.loads(self.rfile.read(length)) if length else None
+        if not self.fake.reachable:
+            self.close_connection = True  # as if nobody were there
+            return
+        if self.fake.token is not None and self.headers.get("Authorization") != f"Bearer {self.fake.token}":
+            self._send(401, {"error": {"message": "a token is needed"}})
+            return
+        path, query = parts.path.removeprefix("/api/v1"), parse_qs(parts.query)
+        if self.command != "GET":
+            self.fake.calls.append((self.command, unquote(path), body))
+        if path == "/events":
+            self._events(query)
+            return
+        found = self._look_up(path, query, body)
+        if found is None:
+            self._send(404, {"error": {"message": f"there is no {unquote(path)}"}})
+        else:
+            self._send(200, found)
+
+    def _look_up(self, path: str, query: dict[str, list[str]], body: Any) -> Any:
+        fake, names = self.fake, unquote(path).removeprefix("/signals/")
+        match path.split("/")[1:]:
+            case ["me"]:
+                return {"name": "ana", "role": fake.role}
+            case ["status"]:
+                return data.status(len(fake.signals), data.now())
+            case ["signals"]:
+                return {"signals": list(fake.signals.values())}
+            case ["signals", _]:
+                return fake.signals.get(names)
+            case ["signals", _, "-", part]:
+                known = fake.signals.get(names.removesuffix(f"/-/{part}"))
+                return known and self._part(part, known, query)
+            case ["incidents"]:
+                return {"incidents": self._incidents(query)}
+            case ["incidents", number]:
+                return fake.incidents.get(int(number))
+            case ["incidents", number, action]:
+                return fake.change_incident(int(number), **self._change(action, body))
+            case ["maintenance"] if body:
+                fake.windows.append({"id": len(fake.windows) + 1, **body, "created_by": "ana"})
+                return fake.windows[-1]
+            case ["maintenance"]:
+                return {"maintenance": fake.windows}
+            case ["maintenance", number]:
+                fake.windows = [window for window in fake.windows if window["id"] != int(number)]
+                return {}
+        return None
+
+    def _part(self, part: str, known: dict[str, Any], query: dict[str, list[str]]) -> Any:
+        if part == "details":
+            return data.details(len(known["features"]))
+        if part == "history":
+            if "from" in query and "to" not in query:  # nothing came in between
+                return {column: [] for column in data.history(60, 1, 0, data.now())}
+            count = 300 if "from" in query else int(query["limit"][0])
+            return data.history(count, len(known["features"]), 7, data.now())
+        return {}
+
+    def _incidents(self, query: dict[str, list[str]]) -> list[Any]:
+        found = sorted(self.fake.incidents.values(), key=lambda one: -one["id"])
+        if "open" in query:
+            found = [one for one in found if one["open"] == (query["open"] == ["true"])]
+        if "signal" in query:
+            found = [one for one in found if one["signal"] == query["signal"][0]]
+        return found
+
+    def _change(self, action: str, body: Any) -> dict[str, Any]:
+        on, now = self.command == "POST", data.now()
+        if action == "acknowledge":
+            return {"acknowledged": data.text(now) if on else None, "acknowledged_by": "ana" if on else None}
+        if action == "snooze":
+            return {"snoozed_until": data.text(now + body["seconds"] * data.STEP / 10) if on else None}
+        return {"label": body["label"], "note": body["note"], "excluded": body["exclude"]}
+
+    def _events(self, query: dict[str, list[str]]) -> None:
+        last = self.headers.get("Last-Event-ID")
+        self.fake.asked.append((last, query.get("signals", [])))
+        stream: queue.Queue[tuple[str, str, Any] | None] = queue.Queue()
+        self.fake.streams.append(stream)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for event in self.fake.sent[int(last.removeprefix("run-")) :] if last else []:
+            stream.put(event)
+        self.wfile.write(b": hello\n\n")
+        try:
+            while event := stream.get():
+                identity, kind, payload = event
+                self.wfile.write(f"id: {identity}\nevent: {kind}\ndata: {json.dumps(payload)}\n\n".encode())
+        except OSError:  # the page is gone
+            pass
+        self.fake.streams.remove(stream)
+        self.close_connection = True
+
+    def _file(self, name: str) -> None:
+        file = PAGE / unquote(name)
+        if not file.is_file():
+            self._send(404, {"error": {"message": "no such file"}})
+            return
+        self._write(200, TYPES[file.suffix], file.read_bytes())
+
+    def _send(self, code: int, body: Any) -> None:
+        self._write(code, "application/json", json.dumps(body).encode())
+
+    def _write(self, code: int, kind: str, content: bytes) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(content)

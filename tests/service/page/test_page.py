@@ -1,0 +1,295 @@
+"""The page in a real browser, against a monitor that only pretends."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
+
+from tests.service.page import fake_data as data  # noqa: E402
+from tests.service.page.fake_data import of_signal  # noqa: E402
+
+expect = sync_api.expect
+PUMP = "plant/pump 3/pressure"
+
+
+def latest(monitor, name: str, value: float, p: float, alarm: bool = False) -> dict:
+    time = data.text(data.now() + timedelta(seconds=5))
+    return {"signal": name, "time": time, "status": "scored", "value": value, "p": p, "alarm": alarm, "forecast": 40.0,
+            "low": 37.0, "high": 43.0, "warm": True, "incident": None, "message": None}  # fmt: skip
+
+
+def names(page) -> list[str]:
+    """The names of the rows in their order on the screen."""
+    return page.eval_on_selector_all(
+        ".windowed .row",
+        """rows => rows.sort((a, b) => a.ariaPosInSet - b.ariaPosInSet)
+            .map(row => row.querySelector('.name').textContent)""",
+    )
+
+
+def test_overview_shows_what_needs_somebody_first(opened, monitor):
+    page = opened()
+    expect(page.locator(".row[data-state=incident]")).to_have_count(2)
+    first = names(page)
+    assert first[:2] == [PUMP, "plant/pump 4/vibration"]
+    assert first[2] == "hall/door"
+    rest = [monitor.signals[name]["severity"] for name in first[3:]]
+    assert rest == sorted(rest, reverse=True)
+    expect(page.locator(".filter.incidents b")).to_have_text("2")
+    expect(page.locator(".filter.silent b")).to_have_text("1")
+    page.click(".filter.warming-up")
+    expect(page.locator(".windowed .row")).to_have_count(1)
+    expect(page.locator(".windowed small")).to_have_text("learning, 120 of 512")
+    assert page.title() == "(3) Signals · Tocsin"
+
+
+def test_search_narrows_the_list_and_stays_in_the_address(opened):
+    page = opened()
+    page.wait_for_selector(".windowed .row")
+    page.keyboard.press("/")
+    page.keyboard.type("pump PRESS")
+    expect(page.locator(".windowed .row")).to_have_count(2)
+    page.reload()
+    expect(page.locator(".windowed .row")).to_have_count(2)
+    assert page.input_value("input[type=search]") == "pump PRESS"
+
+
+def test_verdicts_and_incidents_arrive_live(opened, monitor):
+    page = opened()
+    page.wait_for_selector(".connection.live")
+    name = "line 1/motor 8/load"
+    monitor.push("verdicts", {"signals": {name: latest(monitor, name, 123.4, 0.5)}})
+    row = page.locator(".row", has=page.get_by_text(name, exact=True))
+    expect(row.locator(".value")).to_have_text("123.4 bar")
+    monitor.push("incident", data.incident(9, name, data.now(), severity=9.0))
+    expect(row).to_have_attribute("aria-posinset", "1")
+    expect(row.locator(".state")).to_have_text("incident")
+    expect(page.locator("#open-count")).to_have_text("4")
+    monitor.push("signal", {"name": name, "change": "removed"})
+    expect(row).to_have_count(0)
+
+
+def test_disconnected_banner_and_recovery(opened, monitor, complaints):
+    page = opened()
+    page.wait_for_selector(".connection.live")
+    name = "line 1/motor 8/load"
+    monitor.push("verdicts", {"signals": {name: latest(monitor, name, 1.0, 0.5)}})
+    row = page.locator(".row", has=page.get_by_text(name, exact=True))
+    expect(row.locator(".value")).to_have_text("1 bar")
+    monitor.cut()
+    expect(page.locator("#banner")).to_contain_text(re.compile(r"Disconnected since .*\d\d:\d\d:\d\d, trying again"))
+    assert page.evaluate("getComputedStyle(document.querySelector('.row .value')).opacity") == "0.5"
+    monitor.push("verdicts", {"signals": {name: latest(monitor, name, 2.0, 0.5)}})
+    monitor.reachable = True
+    page.click("#banner button")
+    expect(page.locator("#banner")).to_be_hidden()
+    expect(row.locator(".value")).to_have_text("2 bar")  # what was missed is made up for
+    assert monitor.asked[-1][0] == "run-1"
+    assert all("ERR_" in complaint for complaint in complaints)
+    complaints.clear()
+
+
+def test_reset_loads_everything_anew(opened, monitor):
+    page = opened()
+    page.wait_for_selector(".connection.live")
+    made = data.signal("quite new", data.now())
+    monitor.signals[made["name"]] = made
+    monitor.push("reset", {})
+    expect(page.locator(".filter.all b")).to_have_text("40")
+
+
+def test_signal_page_draws_and_says(opened, monitor):
+    page = opened(of_signal("plant/pump 4/vibration"))
+    expect(page.locator(".charts canvas")).to_have_count(3)  # two features and p
+    expect(page.locator(".panels canvas")).to_have_count(1)
+    expect(page.locator(".audit")).to_have_text("promised 1 in 100, seen 1.2 in 100 (between 0.8 and 1.7): as promised")
+    expect(page.locator(".interval .seen")).to_have_count(1)
+    expect(page.locator(".card")).to_have_count(1)
+    drawn = page.evaluate(
+        """[...document.querySelectorAll('.chart canvas')].map(canvas => {
+            const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+            return new Set(new Uint32Array(pixels.buffer)).size;
+        })"""
+    )
+    assert min(drawn) > 20  # colours: lines, bands, text
+
+
+def test_signal_page_goes_on_live_and_zooms(opened, monitor):
+    page = opened(of_signal(PUMP))
+    page.wait_for_selector(".charts canvas")
+    assert monitor.asked[-1][1] == [PUMP]
+    expect(page.locator(".readout").last).not_to_contain_text("alarm")
+    before = red_pixels(page)
+    monitor.push("verdict", latest(monitor, PUMP, 77.25, 0.0004, alarm=True))
+    expect(page.locator(".readout").first).to_contain_text("77.25 bar")
+    expect(page.locator(".readout").last).to_contain_text("alarm")
+    whole = red_pixels(page)
+    assert whole > before + 20  # one more triangle
+    box = page.locator(".charts .u-over").first.bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 50, steps=4)
+    page.mouse.up()
+    page.mouse.move(5, 5)
+    page.wait_for_timeout(100)
+    assert red_pixels(page) < 0.8 * whole  # the alarms are out of sight, in the chart of p too: all zoom together
+    page.keyboard.press("z")
+    page.wait_for_timeout(100)
+    assert red_pixels(page) == pytest.approx(whole, rel=0.05)
+
+
+def red_pixels(page) -> int:
+    """How much of the chart of p has the colour of alarms: the triangles, and the line at the alarm rate."""
+    return page.evaluate(
+        """() => {
+            const canvas = [...document.querySelectorAll('.charts canvas')].at(-1);
+            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            let red = 0;
+            for (let at = 0; at < data.length; at += 4) {
+                red += data[at] > 150 && data[at + 1] < 80 && data[at + 3] > 200;
+            }
+            return red;
+        }"""
+    )
+
+
+def test_another_signal_is_watched_without_a_gap(opened, monitor):
+    page = opened()
+    page.wait_for_selector(".connection.live")
+    page.get_by_role("link", name=PUMP).click()
+    page.wait_for_selector(".charts canvas")
+    expect(page.locator(".connection.live")).to_have_count(1)
+    for _ in range(200):
+        if len(monitor.streams) == 1 and len(monitor.asked) > 1:
+            break
+        monitor.push("status", {})  # only by writing the server notices that the first stream is gone
+        page.wait_for_timeout(20)
+    assert monitor.asked == [(None, []), (None, [PUMP])]
+    monitor.push("verdict", latest(monitor, PUMP, 77.25, 0.4))
+    expect(page.locator(".readout").first).to_contain_text("77.25 bar")
+
+
+def test_reset_asks_first(opened, monitor):
+    page = opened(of_signal(PUMP))
+    page.get_by_role("button", name="Reset").click()
+    page.get_by_role("button", name="Cancel").click()
+    assert monitor.calls == []
+    page.get_by_role("button", name="Reset").click()
+    page.locator("dialog").get_by_role("button", name="Reset").click()
+    expect(page.locator(".notice")).to_have_text("Reset")
+    assert monitor.calls == [("POST", f"/signals/{PUMP}/-/reset", None)]
+
+
+def test_acknowledge_snooze_and_label(opened, monitor):
+    page = opened("#/incidents")
+    card = page.locator(".card[data-id='2']")
+    card.get_by_role("button", name="Acknowledge").click()
+    expect(card.locator(".tags")).to_contain_text("acknowledged by ana")
+    card.get_by_role("button", name="Snooze").click()
+    page.get_by_label("4 hours").check()
+    page.locator("dialog").get_by_role("button", name="Snooze").click()
+    expect(card.locator(".tags")).to_contain_text("snoozed until")
+    card.get_by_role("button", name="End snooze").click()
+    expect(card.locator(".tags")).not_to_contain_text("snoozed")
+    card.get_by_role("button", name="Label").click()
+    page.get_by_label("False alarm").check()
+    page.get_by_label("out of calibration").check()
+    page.get_by_label("Note").fill("<b>cleaning</b>")
+    page.get_by_role("button", name="Save").click()
+    expect(card.locator(".tags")).to_contain_text("false alarm")
+    expect(card.locator(".note")).to_have_text("<b>cleaning</b>")
+    assert monitor.calls == [
+        ("POST", "/incidents/2/acknowledge", {}),
+        ("POST", "/incidents/2/snooze", {"seconds": 14400}),
+        ("DELETE", "/incidents/2/snooze", None),
+        ("POST", "/incidents/2/label", {"label": "false alarm", "exclude": True, "note": "<b>cleaning</b>"}),
+    ]
+
+
+def test_incident_page_shows_the_chart_and_the_feature(opened):
+    page = opened("#/incidents/3")
+    expect(page.locator(".charts canvas")).to_have_count(3)
+    expect(page.locator(".bars dt")).to_have_text(["flow", "pressure"])
+    page.keyboard.press("a")
+    expect(page.locator(".tags")).to_contain_text("acknowledged")
+
+
+def test_maintenance_windows(opened, monitor):
+    page = opened("#/maintenance")
+    expect(page.locator(".card")).to_have_count(1)
+    page.get_by_role("button", name="Add a window").click()
+    page.get_by_label("Signals").fill("line 3/*")
+    expect(page.locator("dialog small")).to_contain_text("Fits 5 signals now")
+    page.get_by_role("button", name="4 h").click()
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".card")).to_have_count(2)
+    (method, path, body), *_ = monitor.calls
+    assert (method, path, body["pattern"], body["reason"]) == ("POST", "/maintenance", "line 3/*", "")
+    page.locator(".card", has_text="line 3/*").get_by_role("button", name="Remove").click()
+    page.locator("dialog").get_by_role("button", name="Remove").click()
+    expect(page.locator(".card")).to_have_count(1)
+
+
+def test_hostile_names_are_text(opened, monitor):
+    """A name that tries to be markup is shown as it is; the fixture sees to it that no dialog opened."""
+    page = opened()
+    page.fill("input[type=search]", "<img")
+    row = page.locator(".windowed .name")
+    assert row.text_content() == data.HOSTILE
+    row.click()
+    expect(page.locator("h1")).to_have_text(data.HOSTILE)
+    page.wait_for_selector(".charts canvas")
+    monitor.incidents[8] = data.incident(8, data.HOSTILE, data.now(), note=data.HOSTILE, label="fault")
+    monitor.push("incident", monitor.incidents[8])
+    expect(page.locator(".note")).to_have_text(data.HOSTILE)
+    assert page.locator("img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_token_is_asked_for_and_kept(opened, monitor, complaints):
+    monitor.token = "tocsin_right"
+    page = opened()
+    page.get_by_label("Token", exact=True).fill("wrong")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator("dialog")).to_contain_text("not valid")
+    page.get_by_label("Token", exact=True).fill("tocsin_right")
+    page.get_by_role("button", name="Continue").click()
+    page.wait_for_selector(".windowed .row")
+    assert page.evaluate("[sessionStorage.length, localStorage.length]") == [1, 0]
+    page.reload()
+    page.wait_for_selector(".windowed .row")
+    assert all("401" in complaint for complaint in complaints)
+    complaints.clear()
+
+
+def test_what_is_not_allowed_is_not_offered(opened, monitor):
+    monitor.role = "read"
+    page = opened("#/incidents")
+    page.wait_for_selector(".card")
+    expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
+    page.goto(f"{monitor.url}/{of_signal(PUMP)}")
+    page.wait_for_selector(".charts canvas")
+    expect(page.get_by_role("button", name="Reset")).to_have_count(0)
+
+
+def test_keyboard_alone(opened):
+    page = opened()
+    page.wait_for_selector(".windowed .row")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == "plant/pump 4/vibration"
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("plant/pump 4/vibration")
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_contain_text("next and previous row")
+    page.keyboard.press("Escape")
+    page.keyboard.press("2")
+    expect(page.locator("h1")).to_have_text("Incidents")
+    page.wait_for_selector(".card")
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    expect(page.locator(".card .tags").first).to_contain_text("acknowledged")

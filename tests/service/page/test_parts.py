@@ -1,0 +1,88 @@
+"""Parts of the page that can be asked by themselves, in a browser, against slow and obvious answers."""
+
+import itertools
+import json
+from fnmatch import fnmatchcase
+
+STREAM = ': hello\r\nid: r-1\nevent: incident\ndata: {"a":\ndata:  1}\n\nid:r-2\r\rdata:ü☃\r\n\r\nevent: x\n\ndata\n\n'
+
+
+def events_in(stream: str) -> list[list[str]]:
+    """The events of a whole stream, line by line as the standard says."""
+    found, kind, lines = [], "", []
+    for line in stream.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if line == "":
+            if lines:
+                found.append([kind or "message", "\n".join(lines)])
+            kind, lines = "", []
+        elif field == "data":
+            lines.append(value)
+        elif field == "event":
+            kind = value
+    return found
+
+
+def test_events_are_the_same_however_the_stream_is_cut(opened):
+    page = opened()
+    found = page.evaluate(
+        """async stream => {
+            const { EventStreamParser } = await import('/static/js/sse.js');
+            const found = new Set();
+            for (let first = 0; first <= stream.length; first++) {
+                for (let second = first; second <= stream.length; second++) {
+                    const parser = new EventStreamParser();
+                    const pieces = [stream.slice(0, first), stream.slice(first, second), stream.slice(second)];
+                    const events = pieces.flatMap(piece => parser.feed(piece)).map(({ kind, data }) => [kind, data]);
+                    found.add(JSON.stringify([events, parser.lastId]));
+                }
+            }
+            return [...found];
+        }""",
+        STREAM,
+    )
+    assert [json.loads(one) for one in found] == [[events_in(STREAM), "r-2"]]
+    assert len(events_in(STREAM)) == 3
+
+
+def test_patterns_fit_as_they_do_in_the_monitor(opened):
+    names = ["a", "ab", "a/b", "a*b", "a[b", "b]", "a.b", "A", "", "^", "a-b", "a\\b", "line 2/x"]
+    patterns = ["*", "?", "a*", "a?b", "a[*]b", "a[[]b", "[ab]", "[!a]*", "[]b]*", "b]", "[", "a[", "a.b", "[a-c]b"]
+    patterns += ["[z-a]", "^", "[!]]", "a[-]b", "a\\b", "line 2/*", ""]
+    pairs = list(itertools.product(patterns, names))
+    page = opened()
+    fits, escaped = page.evaluate(
+        """async ([pairs, names]) => {
+            const { escapePattern, fits } = await import('/static/js/pattern.js');
+            return [pairs.map(([pattern, name]) => fits(pattern, name)), names.map(escapePattern)];
+        }""",
+        [pairs, names],
+    )
+    assert dict(zip(pairs, fits, strict=True)) == {pair: fnmatchcase(pair[1], pair[0]) for pair in pairs}
+    for pattern, name in zip(escaped, names, strict=True):
+        assert [other for other in names if fnmatchcase(other, pattern)] == [name]
+
+
+def test_words(opened):
+    page = opened()
+    said = page.evaluate(
+        """async () => {
+            const { budget, odds } = await import('/static/js/rates.js');
+            const { bytes, duration, number, pValue } = await import('/static/js/format.js');
+            return [
+                [odds(0.01), odds(1 / 288), budget(0.01 / 60), budget(1 / 604800), budget(1 / 1e9)],
+                [0, 12.3456, 1234567, 1e-7, -4e15, null].map(number),
+                [0.5, 0.0123, 0.00006, null].map(pValue),
+                [200, 5200, 61000, 5400000, 1e9].map(duration),
+                [bytes(512), bytes(1536), bytes(2 ** 30)],
+            ];
+        }"""
+    )
+    assert said == [
+        ["1 in 100", "1 in 288", "about 14 a day", "about 1 a week", "about 0.032 a year"],
+        ["0", "12.35", "1.235M", "1.00e-7", "-4.00e15", "\N{EN DASH}"],
+        ["0.5", "0.012", "6.0e-5", "\N{EN DASH}"],
+        ["200 ms", "5.2 s", "1 min", "1 h 30 min", "11 d"],
+        ["512 B", "1.5 KiB", "1 GiB"],
+    ]

@@ -1,0 +1,76 @@
+"""A monitor in a process of its own, which can be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+
+from tests.service.parts import free_port
+
+
+class MonitorProcess:
+    """`tocsin serve` with a configuration file, at an address that stays the same."""
+
+    def __init__(self, folder: Path, config: str = "") -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.config = folder / "tocsin.toml"
+        self.config.write_text(config)
+        self.log = folder / "monitor.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The number of the process that runs."""
+        if self._process is None:
+            raise RuntimeError("the monitor does not run")
+        return self._process.pid
+
+    def start(self, *, wait: bool = True) -> None:
+        command = [sys.executable, "-m", "tocsin", "serve", "--config", self.config]
+        command += ["--data", self.folder / "data", "--port", str(self.port)]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, env={**os.environ, "NUMBA_NUM_THREADS": "1"}
+            )
+        if wait:
+            self.wait_until_ready()
+
+    def wait_until_ready(self, seconds: float = 60.0) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self._process is None or self._process.poll() is not None:
+                raise RuntimeError(f"the monitor ended: {self.log.read_text()[-2000:]}")
+            try:
+                if httpx.get(f"{self.address}/readyz", timeout=5).status_code == 200:
+                    return
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.05)
+        raise RuntimeError(f"the monitor is not ready after {seconds:g} s: {self.log.read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        """As when the power goes: no signal can be caught."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """In order."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(60)
+            self._process = None
+
+    def __enter__(self) -> "MonitorProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self.kill()

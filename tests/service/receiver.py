@@ -1,0 +1,45 @@
+"""Somebody who is told of incidents over HTTP."""
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Receiver:
+    """Answers with the statuses given, one after the other, then with 200; None is no answer in time."""
+
+    def __init__(self) -> None:
+        self.answers: list[int | None] = []
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.taken: list[dict[str, Any]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                receiver.asked.append((self.path, dict(self.headers)))
+                status = receiver.answers.pop(0) if receiver.answers else 200
+                if status is None:
+                    time.sleep(0.5)
+                    status = 200
+                if status == 200:
+                    receiver.taken.append(body)
+                try:
+                    self.send_response(status)
+                    self.end_headers()
+                    self.wfile.write(b"so be it")
+                except OSError:
+                    pass  # whoever asked has gone
+
+            def log_message(self, *message: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.place = f"127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,80 @@
+"""The real store, and incidents in it as the engine would put them there."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tocsin.service.store import IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, Writer
+
+
+def facts(signal: int, **given: Any) -> IncidentFacts:
+    now = time.time_ns()
+    made = IncidentFacts(
+        signal=signal, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1, p=0.005, merged=0.005,
+        direction="above", deviation=3.5, contributions={"value": 2.3}, open=True, opened=now, closed=None,
+    )  # fmt: skip
+    return replace(made, **given)
+
+
+class Office:
+    """Opens and closes incidents of sinks. `write` is as the engine's, and can be broken."""
+
+    def __init__(self, folder: Path, *sinks: str) -> None:
+        self.store = Store.open(f"sqlite:///{folder / 'tocsin.db'}")
+        self.sinks = sinks
+        self.broken = False
+        self._thread = ThreadPoolExecutor(1)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self.store.close()
+
+    def write(self, change: Callable[[Writer], Any]) -> Future[Any]:
+        def call() -> Any:
+            if self.broken:
+                raise OSError("the disk is full")
+            with self.store.transaction() as writer:
+                return change(writer)
+
+        return self._thread.submit(call)
+
+    def signal(self, name: str) -> SignalRow:
+        with self.store.transaction() as writer:
+            return writer.signal(name) or writer.add_signal(name, ["value"], {}, unit="bar", created=1)
+
+    def begin(self, signal: str, **given: Any) -> int:
+        row = self.signal(signal)
+        with self.store.transaction() as writer:
+            number = writer.put_incident(facts(row.id, **given))
+            for sink in self.sinks:
+                writer.add_outbox(sink, number, "firing", time.time_ns())
+        return number
+
+    def change(self, number: int, **given: Any) -> None:
+        with self.store.transaction() as writer:
+            writer.change_incident(number, **given)
+
+    def end(self, number: int) -> None:
+        now = time.time_ns()
+        with self.store.transaction() as writer:
+            writer.change_incident(number, open=False, closed=now)
+            for sink in self.sinks:
+                writer.add_outbox(sink, number, "resolved", now)
+
+    def incident(self, number: int) -> IncidentRow:
+        with self.store.reading() as reader:
+            found = reader.incident(number)
+        assert found is not None
+        return found
+
+    def due(self, sink: str, ahead: float = 1e6) -> list[OutboxRow]:
+        """What is not delivered, whenever it is to be tried."""
+        with self.store.reading() as reader:
+            return reader.outbox_due(sink, time.time_ns() + int(ahead * 1e9), 1000)
+
+    def waiting(self) -> dict[str, int]:
+        with self.store.reading() as reader:
+            return reader.outbox_waiting()

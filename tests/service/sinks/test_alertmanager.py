@@ -1,0 +1,115 @@
+"""The Alertmanager sink with a real Alertmanager."""
+
+import asyncio
+import json
+import time
+import urllib.request
+from typing import Any
+
+import pytest
+
+from tests.service.parts import Alertmanager, Running, run, until
+from tests.service.sinks.office import Office
+from tocsin.service.config import AlertmanagerSink as SinkSettings
+from tocsin.service.config import Settings
+from tocsin.service.metrics import Metrics
+from tocsin.service.sinks.alertmanager import AlertmanagerSink
+from tocsin.service.sinks.alerts import fingerprint
+from tocsin.service.sinks.outbox import Outbox
+
+MONITOR = Settings(server={"external_url": "https://tocsin.example"})
+
+
+def alerts(server: Alertmanager) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(f"{server.url}/api/v2/alerts") as answer:
+        return sorted(json.load(answer), key=lambda alert: int(alert["labels"]["incident"]))
+
+
+def box(server: Alertmanager, office: Office, metrics: Metrics, **given: Any) -> Outbox:
+    settings = SinkSettings(**{"name": "sink", "url": server.url, "refresh": 0.4, **given})
+    return Outbox(AlertmanagerSink(settings, MONITOR), office.store, office.write, metrics, poll=0.05)
+
+
+def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, metrics: Metrics) -> None:
+    async def test() -> None:
+        one, two = office.begin("pump/flow"), office.begin("valve", kind="silence", p=float("nan"))
+        third = office.begin("pump/flow", start=5, p=0.0001)
+        async with Running(box(alertmanager, office, metrics, labels={"team": "plant"})):
+            await until(lambda: len(alerts(alertmanager)) == 3)
+            await asyncio.sleep(2)  # beyond the end that the first message gave
+            found = alerts(alertmanager)
+            assert [alert["labels"]["alertname"] for alert in found] == [
+                "TocsinIncident",
+                "TocsinSilence",
+                "TocsinIncident",
+            ]
+            labels = {
+                "alertname": "TocsinIncident",
+                "incident": str(one),
+                "signal": "pump/flow",
+                "severity": "warning",
+                "team": "plant",
+            }
+            assert found[0]["labels"] == labels
+            assert found[0]["fingerprint"] == fingerprint(labels)
+            assert found[0]["generatorURL"] == f"https://tocsin.example/#/incidents/{one}"
+            assert found[2]["labels"]["severity"] == "critical"
+            assert found[1]["annotations"]["summary"] == "valve is silent"
+            assert "+3.5 bar from the forecast" in found[0]["annotations"]["description"]
+            for number in (one, two, third):
+                office.end(number)
+            await until(lambda: not alerts(alertmanager))
+            await until(lambda: office.waiting() == {})
+
+    run(test)
+
+
+def test_an_incident_that_becomes_critical_is_one_alert(
+    alertmanager: Alertmanager, office: Office, metrics: Metrics
+) -> None:
+    async def test() -> None:
+        number = office.begin("pump")
+        async with Running(box(alertmanager, office, metrics, refresh=1.0)):
+            await until(lambda: alerts(alertmanager))
+            office.change(number, p=1e-5)
+            await until(lambda: [one["labels"]["severity"] for one in alerts(alertmanager)] == ["critical"], 2.0)
+            office.end(number)
+            await until(lambda: not alerts(alertmanager), 1.0)
+
+    run(test)
+
+
+def test_alerts_end_by_themselves_when_the_monitor_is_gone(
+    alertmanager: Alertmanager, office: Office, metrics: Metrics
+) -> None:
+    async def test() -> None:
+        office.begin("pump")
+        async with Running(box(alertmanager, office, metrics)):
+            await until(lambda: alerts(alertmanager) and not office.waiting())
+        await until(lambda: not alerts(alertmanager), 5.0)
+        async with Running(box(alertmanager, office, metrics)):
+            await until(lambda: alerts(alertmanager))  # back, without any new message in the outbox
+
+    run(test)
+
+
+def test_an_alertmanager_that_is_down(alertmanager: Alertmanager, office: Office, metrics: Metrics) -> None:
+    async def test() -> None:
+        await asyncio.to_thread(alertmanager.stop)
+        office.begin("pump")
+        made = box(alertmanager, office, metrics)
+        async with Running(made):
+            await until(lambda: made.health.last_error)
+            assert "ConnectError" in (made.health.last_error or "")
+            await asyncio.to_thread(alertmanager.start)
+            began = time.monotonic()
+            await until(lambda: alerts(alertmanager))
+            assert time.monotonic() - began < 5
+
+    run(test)
+
+
+@pytest.mark.parametrize("labels", [{"incident": "1"}, {"a-b": "1"}, {"": "1"}, {"alertname": "x"}])
+def test_labels_that_would_do_harm(labels: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="a label's name must be"):
+        AlertmanagerSink(SinkSettings(name="sink", labels=labels), MONITOR)

@@ -1,0 +1,112 @@
+"""The webhook sink with a real server that fails at first."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.service.parts import Running, run, until
+from tests.service.receiver import Receiver
+from tests.service.sinks.office import Office
+from tocsin.service import backoff
+from tocsin.service.config import Settings
+from tocsin.service.config import WebhookSink as SinkSettings
+from tocsin.service.metrics import Metrics
+from tocsin.service.sinks import outbox as module
+from tocsin.service.sinks.outbox import Outbox
+from tocsin.service.sinks.webhook import WebhookSink
+
+MONITOR = Settings(server={"external_url": "https://tocsin.example"})
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (backoff, module):
+        monkeypatch.setattr(place, "delay_after", lambda *_: 0.05)
+
+
+def box(receiver: Receiver, office: Office, metrics: Metrics, **given: Any) -> Outbox:
+    settings = SinkSettings(**{"name": "sink", "url": f"http://{receiver.place}/hook", **given})
+    return Outbox(WebhookSink(settings, MONITOR), office.store, office.write, metrics, poll=0.02)
+
+
+def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> None:
+    async def test() -> None:
+        number = office.begin("pump/flow", start=1_700_000_000 * 10**9)
+        async with Running(box(receiver, office, metrics)):
+            await until(lambda: receiver.taken)
+            office.change(number, p=1e-6)
+            office.end(number)
+            await until(lambda: len(receiver.taken) == 2)
+        firing, resolved = receiver.taken
+        assert set(firing) == {
+            "version", "groupKey", "truncatedAlerts", "status", "receiver", "groupLabels", "commonLabels",
+            "commonAnnotations", "externalURL", "alerts",
+        }  # fmt: skip
+        assert (firing["version"], firing["status"], firing["receiver"]) == ("4", "firing", "sink")
+        alert = firing["alerts"][0]
+        assert set(alert) == {
+            "status", "labels", "annotations", "startsAt", "endsAt", "generatorURL", "fingerprint",
+        }  # fmt: skip
+        assert alert["startsAt"] == "2023-11-14T22:13:20.000Z"
+        assert alert["endsAt"] == "0001-01-01T00:00:00Z"
+        assert alert["labels"]["signal"] == "pump/flow"
+        over = resolved["alerts"][0]
+        assert (resolved["status"], over["status"]) == ("resolved", "resolved")
+        assert over["endsAt"] > "2026"
+        # It became critical meanwhile, and is still the same.
+        assert (alert["labels"]["severity"], over["labels"]["severity"]) == ("warning", "critical")
+        assert over["fingerprint"] == alert["fingerprint"]
+        assert resolved["groupKey"] == firing["groupKey"]
+
+    run(test)
+
+
+def test_tried_until_it_is_taken(receiver: Receiver, office: Office, metrics: Metrics) -> None:
+    async def test() -> None:
+        receiver.answers = [500, 503, None, 429, 400, 302]
+        office.begin("pump")
+        made = box(receiver, office, metrics, timeout=0.2)
+        async with Running(made):
+            await until(lambda: office.waiting() == {})
+        # The one that came too late had arrived: at least once, and known by its fingerprint.
+        assert len({one["alerts"][0]["fingerprint"] for one in receiver.taken}) == 1
+        assert len(receiver.taken) == 2
+        labels = {"sink": "sink", "outcome": "failed"}
+        assert metrics.registry.get_sample_value("tocsin_deliveries_total", labels) == 6
+        assert "HTTP 302" in (made.health.last_error or "")
+
+    run(test)
+
+
+def test_secrets_are_sent_and_never_told(
+    receiver: Receiver, office: Office, metrics: Metrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        receiver.answers = [500]
+        office.begin("pump")
+        given = {
+            "url": f"http://user:pa55word@{receiver.place}/s3cret/path?key=k3y",
+            "headers": {"X-Key": "h1dden"},
+        }
+        made = box(receiver, office, metrics, **given)
+        async with Running(made):
+            await until(lambda: receiver.taken)
+        path, headers = receiver.asked[-1]
+        assert path == "/s3cret/path?key=k3y"
+        assert headers["X-Key"] == "h1dden"
+        assert headers["Authorization"].startswith("Basic ")
+        assert made.health.last_error == "HTTP 500: so be it"
+
+    with caplog.at_level(logging.DEBUG):
+        run(test)
+    for secret in ("pa55word", "s3cret", "k3y", "h1dden"):
+        assert secret not in caplog.text

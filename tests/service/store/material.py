@@ -1,0 +1,68 @@
+"""Rows for the tests of the store."""
+
+import random
+import struct
+from typing import Any
+
+from tocsin.service.observations import Judged, Status
+from tocsin.service.store import IncidentFacts, ObservationRow, SignalRow, Writer
+
+NAN = float("nan")
+
+
+def add_signal(writer: Writer, name: str, features: int = 1) -> SignalRow:
+    names = [f"f{number}" for number in range(features)]
+    return writer.add_signal(name, names, {"horizons": 3}, silent_after=60.0, unit="C", template=None, created=7)
+
+
+def observation(signal: int, time: int, *values: float, status: Status = Status.SCORED, **more: Any) -> ObservationRow:
+    """An observation whose verdict has a number of its own everywhere."""
+    values = values or (0.5,)
+    fields = {
+        "value": values,
+        "forecast": tuple(value + 1 for value in values),
+        "low": tuple(value - 2 for value in values),
+        "high": tuple(value + 3 for value in values),
+        "p": 0.25,
+        "merged": 0.125,
+        "feature_p": tuple(0.0625 for _ in values),
+        "alarm": False,
+        "warm": True,
+    }
+    return ObservationRow(signal, time, status, Judged(**{**fields, **more}))
+
+
+def random_observations(count: int, time: int, seed: int = 3) -> list[ObservationRow]:
+    """One observation of each of so many signals."""
+    source = random.Random(seed)
+    return [
+        observation(signal, time, source.gauss(0, 1), p=source.random(), merged=source.random())
+        for signal in range(1, count + 1)
+    ]
+
+
+def incident(signal: int, start: int, **more: Any) -> IncidentFacts:
+    fields = {
+        "kind": "alarm",
+        "end": start,
+        "peak": start,
+        "alarms": 1,
+        "duration": 1,
+        "p": 0.001,
+        "merged": 0.002,
+        "direction": "above",
+        "deviation": 1.5,
+        "contributions": {"f0": 3.0},
+        "open": True,
+        "opened": start + 5,
+        "closed": None,
+    }
+    return IncidentFacts(signal=signal, start=start, **{**fields, **more})
+
+
+def bits(row: ObservationRow) -> tuple[Any, ...]:
+    """All of an observation, with its numbers bit by bit; every NaN is the same."""
+    judged = row.judged
+    numbers = [judged.value, judged.forecast, judged.low, judged.high, judged.feature_p, (judged.p, judged.merged)]
+    packed = [[struct.pack("<d", NAN if number != number else number) for number in some] for some in numbers]
+    return row.signal, row.time, row.status, judged.alarm, judged.warm, packed

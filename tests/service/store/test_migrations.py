@@ -1,0 +1,116 @@
+"""From one version of the tables to the next."""
+
+import threading
+
+import pytest
+from sqlalchemy import Connection, Engine, inspect
+
+from tests.service.store.material import add_signal
+from tocsin.service.store import Store, StoreError, migrations
+from tocsin.service.store.connections import connect
+from tocsin.service.store.migrations import migrate, newest_version, version_of
+
+
+def add_colour(connection: Connection) -> None:
+    connection.exec_driver_sql("ALTER TABLE signals ADD COLUMN colour TEXT")
+    connection.exec_driver_sql("UPDATE signals SET colour = 'red'")
+
+
+def fail_halfway(connection: Connection) -> None:
+    connection.exec_driver_sql("CREATE TABLE half (x INTEGER)")
+    connection.exec_driver_sql("DROP TABLE cursors")
+    connection.exec_driver_sql("SELECT * FROM there_is_no_such_table")
+
+
+@pytest.fixture
+def engine(store_url: str) -> Engine:
+    engine = connect(store_url)
+    yield engine
+    engine.dispose()
+
+
+def version(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return version_of(connection)
+
+
+def tables(engine: Engine) -> dict[str, set[str]]:
+    with engine.connect() as connection:
+        found = inspect(connection)
+        return {name: {column["name"] for column in found.get_columns(name)} for name in found.get_table_names()}
+
+
+def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
+    assert version(engine) == 0
+    migrate(engine)
+    assert version(engine) == newest_version() == 1
+    assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
+
+
+def test_a_current_store_stays_as_it_is(store_url: str) -> None:
+    for expected in ([], ["a"]):
+        store = Store.open(store_url)
+        with store.transaction() as writer:
+            assert [row.name for row in writer.signals()] == expected
+            if not expected:
+                add_signal(writer, "a")
+        store.close()
+
+
+def test_an_older_store_is_brought_up_step_by_step(store_url: str, engine: Engine) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+    store.close()
+    migrate(engine, steps=(add_colour,))
+    assert version(engine) == 2
+    seen: list[int] = []
+    migrate(engine, steps=(add_colour, lambda connection: seen.append(version_of(connection))))
+    assert (version(engine), seen) == (3, [2])
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT name, colour FROM signals").all() == [("a", "red")]
+
+
+def test_a_step_that_fails_leaves_the_tables_as_they_were(
+    store_url: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(engine)
+    before = tables(engine)
+    monkeypatch.setattr(migrations, "STEPS", (add_colour, fail_halfway))
+    with pytest.raises(StoreError, match="there_is_no_such_table"):
+        Store.open(store_url)
+    assert version(engine) == 1
+    assert tables(engine) == before
+
+
+def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
+    migrate(engine, steps=(add_colour,))
+    with pytest.raises(StoreError, match="tables of version 2, and this program knows those up to 1"):
+        Store.open(store_url)
+    assert version(engine) == 2
+
+
+def test_a_store_that_does_not_know_its_version_is_refused(store_url: str, engine: Engine) -> None:
+    migrate(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM schema_version")
+    with pytest.raises(StoreError, match="does not say of which version"):
+        Store.open(store_url)
+
+
+def test_two_may_open_a_new_database_at_once(store_url: str) -> None:
+    barrier, failures = threading.Barrier(4), []
+
+    def open_it() -> None:
+        barrier.wait()
+        try:
+            Store.open(store_url).close()
+        except StoreError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []

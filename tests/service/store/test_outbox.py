@@ -1,0 +1,73 @@
+"""Which messages are due."""
+
+import pytest
+
+from tests.service.store.material import add_signal, incident
+from tocsin.service.errors import UnknownError
+from tocsin.service.store import Message, OutboxRow, Store, Writer
+
+
+@pytest.fixture
+def numbers(store: Store) -> list[int]:
+    """Two incidents that go on and one that is over."""
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+        return [
+            writer.put_incident(incident(1, start, open=start < 3, closed=4 if start == 3 else None))
+            for start in (1, 2, 3)
+        ]
+
+
+def due(writer: Writer, sink: str, now: int, limit: int = 9) -> list[tuple[int, Message]]:
+    return [(row.incident, row.status) for row in writer.outbox_due(sink, now, limit)]
+
+
+def test_messages_wait_until_their_time_and_for_their_turn(store: Store, numbers: list[int]) -> None:
+    one, two, three = numbers
+    with store.transaction() as writer:
+        for number in (one, two):
+            writer.add_outbox("mail", number, "firing", now=10)
+        writer.add_outbox("mail", one, "resolved", now=20)
+        writer.add_outbox("mail", three, "resolved", now=20)  # of which it was never told that it began
+        writer.add_outbox("other", one, "firing", now=10)
+        assert due(writer, "mail", 9) == []
+        assert due(writer, "mail", 10) == [(one, "firing"), (two, "firing")]
+        assert due(writer, "mail", 20) == [(one, "firing"), (two, "firing"), (three, "resolved")]
+        assert due(writer, "mail", 20, limit=2) == [(one, "firing"), (two, "firing")]
+        assert due(writer, "none", 20) == []
+
+        first, *_ = writer.outbox_due("mail", 20, 9)
+        assert first == OutboxRow(first.id, "mail", one, "firing", 10, 0, 10, None, None)
+        writer.mark_failed(first.id, "refused", next_attempt=30)
+        assert due(writer, "mail", 29) == [(two, "firing"), (three, "resolved")]
+        (again, *_) = writer.outbox_due("mail", 30, 9)
+        assert again == OutboxRow(first.id, "mail", one, "firing", 10, 1, 30, None, "refused")
+        assert writer.outbox_waiting() == {"mail": 4, "other": 1}
+        assert writer.delivered_firing("mail") == []
+
+        writer.mark_delivered([first.id], now=31)
+        assert due(writer, "mail", 31) == [(two, "firing"), (one, "resolved"), (three, "resolved")]
+        assert writer.outbox_waiting() == {"mail": 3, "other": 1}
+        assert writer.delivered_firing("mail") == [one]
+        assert writer.delivered_firing("other") == []
+
+
+def test_each_message_is_there_once(store: Store, numbers: list[int]) -> None:
+    with store.transaction() as writer:
+        writer.add_outbox("mail", numbers[0], "firing", now=10)
+        (row,) = writer.outbox_due("mail", 10, 9)
+        writer.mark_delivered([row.id], now=11)
+        writer.add_outbox("mail", numbers[0], "firing", now=12)
+        assert due(writer, "mail", 99) == []
+        assert writer.counts()["outbox"] == 1
+
+
+def test_an_incident_that_is_over_is_not_told_again(store: Store, numbers: list[int]) -> None:
+    with store.transaction() as writer:
+        for number in numbers:
+            writer.add_outbox("mail", number, "firing", now=10)
+        writer.mark_delivered([row.id for row in writer.outbox_due("mail", 10, 9)], now=11)
+        assert writer.delivered_firing("mail") == numbers[:2]
+        writer.mark_delivered([], now=12)
+        with pytest.raises(UnknownError, match="outbox"):
+            writer.mark_failed(99, "refused", 3)

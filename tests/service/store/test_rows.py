@@ -1,0 +1,181 @@
+"""Signals, states, incidents, windows, tokens and cursors."""
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from tests.service.store.material import NAN, add_signal, incident, observation
+from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.store import IncidentRow, MaintenanceRow, SignalRow, StateRow, Store, TokenRow
+
+
+def test_signals(store: Store) -> None:
+    with store.transaction() as writer:
+        a = writer.add_signal("b/ä 'x'", ["u", "v"], {"alarm_rate": 1e-3, "gap": None}, silent_after=2.5, created=11)
+        b = add_signal(writer, "a")
+    assert a == SignalRow(a.id, "b/ä 'x'", ("u", "v"), {"alarm_rate": 1e-3, "gap": None}, 2.5, None, None, 11)
+    with store.reading() as reader:
+        assert reader.signals() == [a, b]
+        assert reader.signal("a") == b
+        assert reader.signal("c") is None
+        assert reader.counts()["signals"] == 2
+    with store.transaction() as writer:
+        writer.change_signal(b.id, settings={"horizons": 5}, features=("w",), unit=None)
+        assert writer.signal("a") == replace(b, settings={"horizons": 5}, features=("w",), unit=None)
+        with pytest.raises(RefusedError, match="there is a signal 'a' already"):
+            add_signal(writer, "a")
+        with pytest.raises(UnknownError, match="77"):
+            writer.change_signal(77, unit="K")
+        with pytest.raises(TypeError, match="got name"):
+            writer.change_signal(b.id, name="z")
+
+
+def test_a_removed_signal_leaves_nothing_and_its_number_is_not_given_again(store: Store) -> None:
+    with store.transaction() as writer:
+        kept, gone = add_signal(writer, "kept"), add_signal(writer, "gone")
+        for signal in (kept, gone):
+            writer.add_observations([observation(signal.id, time) for time in range(5)])
+            writer.put_state(signal.id, 4, 9, b"state")
+            number = writer.put_incident(incident(signal.id, 3))
+            writer.add_outbox("mail", number, "firing", 1)
+    with store.transaction() as writer:
+        writer.remove_signal(gone.id)
+        with pytest.raises(UnknownError, match=str(gone.id)):
+            writer.remove_signal(gone.id)
+    with store.transaction() as writer:
+        assert writer.signals() == [kept]
+        assert writer.observations(gone.id, limit=9) == []
+        assert len(writer.observations(kept.id, limit=9)) == 5
+        assert writer.state(gone.id) is None
+        assert [row.signal for row in writer.incidents(limit=9)] == [kept.id]
+        assert writer.outbox_waiting() == {"mail": 1}
+        assert add_signal(writer, "new").id > gone.id
+
+
+def test_states(store: Store) -> None:
+    with store.transaction() as writer:
+        a, b, c = (add_signal(writer, name).id for name in "abc")
+        writer.put_state(a, 5, 6, b"one")
+        writer.put_state(a, 2**62, 8, bytes(range(256)) * 1000)
+        writer.put_state(b, None, 8, b"")
+    with store.reading() as reader:
+        assert reader.state(a) == StateRow(a, 2**62, 8, bytes(range(256)) * 1000)
+        assert reader.state(b) == StateRow(b, None, 8, b"")
+        assert reader.state(c) is None
+        assert reader.states_times() == {a: 2**62, b: None}
+    with store.transaction() as writer:
+        writer.remove_state(a)
+        assert writer.states_times() == {b: None}
+
+
+def test_an_incident_goes_on_and_what_people_did_stays(store: Store) -> None:
+    first = incident(1, 100, contributions={"x": float("inf"), "y": -0.0}, p=5e-324)
+    with store.transaction() as writer:
+        assert add_signal(writer, "a").id == 1
+        number = writer.put_incident(first)
+        people = {"acknowledged": 8, "acknowledged_by": "Ada", "snoozed_until": 9, "label": "fault", "note": "n"}
+        writer.change_incident(number, excluded=True, **people)
+        row = IncidentRow(**asdict(first), id=number, excluded=True, **people)
+        assert writer.incident(number) == row
+        later = replace(first, end=200, alarms=4, duration=9, p=NAN, merged=NAN, deviation=NAN, opened=999)
+        assert writer.put_incident(later) == number
+        found = writer.incident(number)
+        assert found is not None
+        assert found.p != found.p
+        assert found.merged != found.merged
+        assert found.deviation != found.deviation
+        assert replace(found, p=0, merged=0, deviation=0) == replace(
+            row, end=200, alarms=4, duration=9, p=0, merged=0, deviation=0
+        )
+
+
+def test_when_an_incident_was_closed_is_when_it_was_first_said(store: Store) -> None:
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+        number = writer.put_incident(incident(1, 100))
+        for given, expected in ((None, None), (150, 150), (170, 150), (None, None), (180, 180)):
+            assert writer.put_incident(incident(1, 100, open=given is None, closed=given)) == number
+            found = writer.incident(number)
+            assert found is not None
+            assert (found.open, found.closed) == (expected is None, expected)
+
+
+def test_incidents_are_found(store: Store) -> None:
+    with store.transaction() as writer:
+        add_signal(writer, "a"), add_signal(writer, "b")
+        numbers = [
+            writer.put_incident(incident(1, 100, open=False, closed=120, end=110)),
+            writer.put_incident(incident(1, 100, kind="silence", end=300)),
+            writer.put_incident(incident(2, 100)),
+            writer.put_incident(incident(2, 200)),
+        ]
+    one, two, three, four = numbers
+    assert one < two < three < four
+    with store.reading() as reader:
+        for wanted, expected in (
+            ({}, [four, three, two, one]),
+            ({"limit": 2}, [four, three]),
+            ({"signal_id": 1}, [two, one]),
+            ({"open": True}, [four, three, two]),
+            ({"open": False}, [one]),
+            ({"kind": "alarm"}, [four, three, one]),
+            ({"since": 110}, [four, two, one]),
+            ({"before_id": three}, [two, one]),
+            ({"signal_id": 2, "before_id": four}, [three]),
+        ):
+            assert [row.id for row in reader.incidents(**{"limit": 9, **wanted})] == expected, wanted
+        assert [row.id for row in reader.open_incidents()] == [two, three, four]
+        assert reader.incident(99) is None
+
+
+def test_only_what_can_change_of_an_incident_is_changed(store: Store) -> None:
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+        number = writer.put_incident(incident(1, 100))
+        with pytest.raises(TypeError, match="got start"):
+            writer.change_incident(number, start=3)
+        with pytest.raises(UnknownError, match="incidents"):
+            writer.change_incident(number + 1, label="fault")
+        writer.change_incident(number, contributions={"f0": NAN}, closed=3, open=False)
+        found = writer.incident(number)
+        assert found is not None
+        assert found.contributions["f0"] != found.contributions["f0"]
+        assert not found.open
+
+
+def test_maintenance(store: Store) -> None:
+    with store.transaction() as writer:
+        later = writer.add_maintenance("a*", 10, 20, "repair", "Ada")
+        sooner = writer.add_maintenance("*", 5, 20, "", "Bob")
+        rows = [MaintenanceRow(sooner, "*", 5, 20, "", "Bob"), MaintenanceRow(later, "a*", 10, 20, "repair", "Ada")]
+        assert writer.maintenance() == rows
+        writer.remove_maintenance(later)
+        assert writer.maintenance() == rows[:1]
+        with pytest.raises(UnknownError, match=f"no maintenance window with number {later}"):
+            writer.remove_maintenance(later)
+
+
+def test_tokens(store: Store) -> None:
+    with store.transaction() as writer:
+        writer.add_token("z", "read", "h1", 5, expires=9)
+        writer.add_token("a", "admin", "h2", 6)
+        with pytest.raises(RefusedError, match="a token called 'a' already"):
+            writer.add_token("a", "read", "h3", 7)
+    with store.transaction() as writer:
+        a, z = writer.tokens()
+        assert (a, z) == (TokenRow(a.id, "a", "admin", "h2", 6, None), TokenRow(z.id, "z", "read", "h1", 5, 9))
+        assert writer.token_by_hash("h1") == z
+        assert writer.token_by_hash("h3") is None
+        writer.remove_token("z")
+        assert writer.tokens() == [a]
+        with pytest.raises(UnknownError, match="'z'"):
+            writer.remove_token("z")
+
+
+def test_cursors(store: Store) -> None:
+    with store.transaction() as writer:
+        assert writer.cursor("file") is None
+        for position in ("1", "1", "20"):
+            writer.put_cursor("file", position)
+            writer.put_cursor("other", "x")
+            assert writer.cursor("file") == position

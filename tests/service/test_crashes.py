@@ -1,0 +1,28 @@
+"""A few of the kills that `python -m tests.service.crashes` does by the dozen."""
+
+import pytest
+
+from tests.service.crashes import Findings, trial
+from tests.service.postgres import Postgres, find_programs
+
+
+def check(found: Findings) -> None:
+    assert found.observations > 1000
+    assert found.incidents > 0
+    assert (found.lost, found.doubled, found.different) == (0, 0, 0)
+
+
+def test_killed_monitors_lose_double_and_change_nothing() -> None:
+    check(trial(kills=4, signals=6, seed=11, database=None))
+
+
+def test_killed_databases_lose_double_and_change_nothing() -> None:
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    database = Postgres(programs, durable=True)
+    try:
+        database.start()
+        check(trial(kills=4, signals=6, seed=12, database=database))
+    finally:
+        database.remove()

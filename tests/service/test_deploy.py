@@ -1,0 +1,202 @@
+"""The files for operators: they parse, they are accepted by what reads them, and name only what there is."""
+
+import configparser
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tocsin.service.config import read_settings
+from tocsin.service.metrics import Metrics
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+RULES = DEPLOY / "prometheus" / "tocsin.rules.yml"
+SCRAPE = DEPLOY / "prometheus" / "scrape.yml"
+DASHBOARD = DEPLOY / "grafana" / "tocsin.json"
+UNIT = DEPLOY / "systemd" / "tocsin.service"
+NAME = re.compile(r"\btocsin_[a-z_]+")
+
+
+SUFFIXES = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
+
+
+def exposed():
+    """Every name under which Prometheus gets a sample."""
+    families = Metrics().registry.collect()
+    return {family.name + suffix for family in families for suffix in SUFFIXES.get(family.type, [""])}
+
+
+def labels_of():
+    """The labels of each metric, by all names it goes by."""
+    return {name: metric._labelnames for name, metric in Metrics().registry._names_to_collectors.items()}
+
+
+def expressions():
+    for group in yaml.safe_load(RULES.read_text())["groups"]:
+        for rule in group["rules"]:
+            yield rule["alert"], rule["expr"]
+    board = json.loads(DASHBOARD.read_text())
+    for panel in board["panels"]:
+        for target in panel.get("targets", []):
+            yield panel["title"], target["expr"]
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["name"], variable["query"]["query"]
+
+
+EXPRESSIONS = list(expressions())
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
+def test_only_metrics_that_there_are(where, expression):
+    used = NAME.findall(re.sub(r'"[^"]*"', '""', expression))
+    assert set(used) <= exposed()
+    assert used or "up{" in expression
+
+
+@pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
+def test_only_labels_that_there_are(where, expression):
+    known = labels_of()
+    scraped = {"job", "instance", "le"}
+    for name, inside in re.findall(r"\b(tocsin_[a-z_]+)\{([^}]*)\}", expression):
+        assert set(re.findall(r"(\w+)\s*=", inside)) <= {*known[name], *scraped}, name
+    for by in re.findall(r"by \(([^)]*)\)", expression):
+        used = {*NAME.findall(expression)}
+        assert {label.strip() for label in by.split(",")} <= {*scraped, *(one for name in used for one in known[name])}
+
+
+def test_every_metric_is_on_the_dashboard():
+    board = DASHBOARD.read_text()
+    for family in Metrics().registry.collect():
+        assert family.name in board, family.name
+
+
+def test_the_dashboard_can_be_imported_anywhere():
+    board = json.loads(DASHBOARD.read_text())
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", board["uid"])
+    assert board["templating"]["list"][0]["type"] == "datasource"
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(set(ids)) == len(ids)
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        for target in panel.get("targets", []):
+            assert target["datasource"]["uid"] == "${datasource}"
+
+
+def test_every_rule_says_what_it_means():
+    for group in yaml.safe_load(RULES.read_text())["groups"]:
+        for rule in group["rules"]:
+            assert rule["labels"]["severity"] in ("warning", "critical")
+            assert {"summary", "description"} <= set(rule["annotations"])
+
+
+needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+
+
+def promtool(*arguments, cwd=None):
+    done = subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+def test_prometheus_accepts_rules_and_configuration():
+    promtool("check", "rules", RULES)
+    promtool("check", "config", SCRAPE)
+
+
+SERIES = {
+    "TocsinDown": ('up{job="tocsin", instance="a"}', "0x30", "1x30"),
+    "TocsinRestarting": ("tocsin_up_since_seconds", "0+7x30", "5x30"),
+    "TocsinNotReady": ('tocsin_http_requests_total{status="503"}', "0+2x30", "3x30"),
+    "TocsinOverloaded": ('tocsin_rejected_total{reason="overloaded"}', "0+9x30", "4x30"),
+    "TocsinOutboxStuck": (
+        'tocsin_outbox_waiting{sink="a"}',
+        "2x30",
+        "2 0 2 2 0 2 2 0 2 2 0 2 2 0 2 0 0 2 2 2 2 0 2 2 0 2 0",
+    ),
+    "TocsinSourceFailing": ('tocsin_source_errors_total{source="a"}', "0+1x30", "1x30"),
+    "TocsinSignalsSilent": ("tocsin_signals_silent", "1x30", "0x30"),
+    "TocsinTickSlow": ('tocsin_tick_seconds_bucket{le="2.5"}', "0+9x30", None),
+}
+
+
+@needs_promtool
+@pytest.mark.parametrize("sick", [True, False], ids=["sick", "well"])
+def test_rules_fire_when_they_should_and_only_then(tmp_path, sick):
+    series, cases = [], []
+    for alert, (name, when_sick, when_well) in SERIES.items():
+        values = when_sick if sick else when_well
+        if values is not None:
+            series.append({"series": name, "values": values})
+        cases.append({"eval_time": "25m", "alertname": alert, "exp_alerts": []})
+    if sick:
+        # Nine in ten turns take more than two seconds.
+        series.append({"series": 'tocsin_tick_seconds_bucket{le="1.0"}', "values": "0+1x30"})
+        series.append({"series": 'tocsin_tick_seconds_bucket{le="+Inf"}', "values": "0+9x30"})
+    test = {"rule_files": [str(RULES)], "evaluation_interval": "1m"}
+    test["tests"] = [{"interval": "1m", "input_series": series, "alert_rule_test": cases}]
+    file = tmp_path / "test.yml"
+    file.write_text(yaml.safe_dump(test))
+    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
+    fired = set(re.findall(r"alertname: (\w+),", done.stdout + done.stderr))
+    assert fired == (set(SERIES) if sick else set()), done.stdout + done.stderr
+    assert (done.returncode == 0) is not sick
+
+
+def test_the_example_configuration_is_accepted():
+    loaded = read_settings(DEPLOY / "tocsin.toml", environment={})
+    assert loaded.settings.template_for("pump/7").features == ("vibration", "temperature")
+    assert loaded.settings.sources.mqtt[0].topics
+    assert loaded.settings.sinks.alertmanager
+    assert tomllib.loads((DEPLOY / "tocsin.toml").read_text())
+
+
+def unit():
+    parser = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
+    parser.optionxform = str
+    parser.read_string(UNIT.read_text())
+    return parser["Service"]
+
+
+def test_the_service_is_confined():
+    service = unit()
+    for name in ("DynamicUser", "NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "RestrictSUIDSGID"):
+        assert service[name] == "yes"
+    assert service["ProtectSystem"] == "strict"
+    assert service["CapabilityBoundingSet"] == ""
+    assert service["StateDirectory"] in service["ExecStart"]
+
+
+def test_the_service_calls_commands_that_there_are():
+    for name in ("ExecStart", "ExecStartPre"):
+        words = unit()[name].split()[1:]
+        assert words[:1] == ["serve"] or words[:2] == ["config", "check"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_understands_the_service(tmp_path):
+    # The program is not installed here: one that is takes its place.
+    copy = tmp_path / "tocsin.service"
+    copy.write_text(UNIT.read_text().replace("/opt/tocsin/bin/tocsin", "/bin/true"))
+    done = subprocess.run(["systemd-analyze", "verify", str(copy)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "tocsin.service" not in done.stderr
+
+
+def test_the_image_runs_as_nobody_in_particular_and_has_no_build_tools():
+    text = (DEPLOY / "Containerfile").read_text()
+    final = text[text.rindex("\nFROM ") :]
+    assert re.search(r"^USER tocsin$", final, re.MULTILINE)
+    assert re.search(r"^VOLUME /data$", final, re.MULTILINE)
+    assert "HEALTHCHECK" in final
+    assert "pip install" not in final
+    assert "apt-get" not in text
+    for source in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
+        for name in source.split():
+            assert (DEPLOY.parent / name).exists(), name

@@ -1,0 +1,76 @@
+"""The API against its own description: whatever is sent, the reply is one that the description knows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.service.http.fake import FakeMonitor
+from tocsin.service.http import create_app
+
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+ENDLESS = "/api/v1/events"
+OBSERVATIONS = "/api/v1/observations"
+
+
+@pytest.fixture(scope="module")
+def described() -> Iterator[Any]:
+    with TemporaryDirectory() as folder:
+        monitor = FakeMonitor(Path(folder), requests_per_second=1e9, burst=10**9, allowed_hosts=("testserver",))
+        monitor.engine.create("there", features=None, detector=None, silent_after=None, unit=None)
+        monitor.engine.open_incident("there")
+        # On loopback without tokens none is asked for.
+        config = schemathesis.Config.from_dict({"generation": {"with-security-parameters": False}})
+        app = create_app(monitor)  # type: ignore[arg-type]
+        yield schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, config=config)
+        monitor.store.close()
+
+
+def try_out(operation: Any, mode: GenerationMode, examples: int, checks: list[Any]) -> int:
+    """Send examples of an operation; how many it were."""
+    tried = 0
+
+    @settings(
+        max_examples=examples, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(operation.as_strategy(generation_mode=mode))
+    def asked(case: Any) -> None:
+        nonlocal tried
+        tried += 1
+        case.call_and_validate(checks=checks)
+
+    asked()
+    return tried
+
+
+def test_replies_are_as_described(described: Any) -> None:
+    operations = [result.ok() for result in described.get_all_operations()]
+    tried = [try_out(one, GenerationMode.POSITIVE, 12, CHECKS) for one in operations if one.path != ENDLESS]
+    assert sum(tried) > 150
+
+
+def test_what_is_not_as_described_is_refused(described: Any) -> None:
+    tried = 0
+    for operation in (result.ok() for result in described.get_all_operations()):
+        if operation.path != ENDLESS and [*operation.iter_parameters(), *operation.body]:
+            # Observations are refused one by one, within a reply of 200.
+            checks = CHECKS if operation.path == OBSERVATIONS else [*CHECKS, negative_data_rejection]
+            tried += try_out(operation, GenerationMode.NEGATIVE, 6, checks)
+    assert tried > 80

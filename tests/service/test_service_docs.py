@@ -1,0 +1,158 @@
+"""The operators' pages: no route, setting, metric or status is missing from them, and their examples are accepted."""
+
+import importlib
+import json
+import pkgutil
+import re
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args
+
+import pytest
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+
+import tocsin.service.http
+from tocsin.service.config import Settings, read_settings
+from tocsin.service.config.fields import every_setting
+from tocsin.service.config.writing import default_of
+from tocsin.service.http import create_app
+from tocsin.service.http.auth import ADMIN, READER, WRITER
+from tocsin.service.http.models import Label
+from tocsin.service.metrics import Metrics
+from tocsin.service.observations import Status
+
+DOCS = Path(__file__).parents[2] / "docs"
+ROLES = ((READER, "read"), (WRITER, "write"), (ADMIN, "admin"))
+
+
+def page(name):
+    return (DOCS / name).read_text()
+
+
+def rows(name, columns):
+    """The rows of the page's tables that have so many columns, without the marks for code."""
+    for line in page(name).splitlines():
+        if line.startswith("|") and not line.startswith("|---"):
+            cells = [cell.strip() for cell in re.split(r"(?<= )\|(?= )|(?<= )\| ?$", line.removeprefix("|"))][:-1]
+            if len(cells) == columns:
+                yield [cell.strip("` ") for cell in cells]
+
+
+def routes():
+    """Every route with the role that its endpoint asks for."""
+    for module in pkgutil.iter_modules(tocsin.service.http.__path__, "tocsin.service.http."):
+        for router in vars(importlib.import_module(module.name)).values():
+            if isinstance(router, APIRouter):
+                yield from (route for route in router.routes if isinstance(route, APIRoute) and route.include_in_schema)
+
+
+def role_of(route):
+    wanted = [one for one in route.endpoint.__annotations__.values() if get_args(one)]
+    return next((name for annotation, name in ROLES if annotation in wanted), "none")
+
+
+@pytest.fixture(scope="module")
+def described():
+    app = create_app(SimpleNamespace(settings=Settings(), store=None, metrics=Metrics()))
+    return {(method.upper(), path) for path, methods in app.openapi()["paths"].items() for method in methods}
+
+
+def documented_routes():
+    return {(method, path): role for method, path, role, _ in rows("api.md", 4) if path.startswith("/")}
+
+
+def test_every_route_is_documented_and_no_other(described):
+    assert documented_routes().keys() == described
+    assert len(described) > 25
+
+
+def test_every_route_is_documented_with_its_role(described):
+    documented = documented_routes()
+    seen = set()
+    for route in routes():
+        path = re.sub(r":path\}", "}", route.path)
+        for method in route.methods:
+            keys = [key for key in ((method, path), (method, f"/api/v1{path}")) if key in documented]
+            for key in keys:
+                assert documented[key] == role_of(route), key
+                seen.add(key)
+    assert seen == described
+
+
+def test_every_query_parameter_is_documented(described):
+    app = create_app(SimpleNamespace(settings=Settings(), store=None, metrics=Metrics()))
+    lines = {(line[0], line[1]): line[3] for line in rows("api.md", 4)}
+    for path, methods in app.openapi()["paths"].items():
+        for method, operation in methods.items():
+            for parameter in operation.get("parameters", []):
+                if parameter["in"] == "query":
+                    text = lines[method.upper(), path] + (page("api.md") if path.endswith("/events") else "")
+                    assert parameter["name"] in text, (path, parameter["name"])
+
+
+def test_every_setting_is_documented_with_its_default():
+    documented = [tuple(row) for row in rows("settings.md", 3) if row[0] != "setting"]
+    wanted = [
+        (".".join(path), default_of(setting), setting.field.description) for path, setting in every_setting(Settings)
+    ]
+    assert documented == wanted
+
+
+def test_every_metric_is_documented_with_its_labels():
+    documented = {name: set(re.findall(r"\w+", labels)) for name, labels, _ in rows("monitor.md", 3)}
+    by_name = Metrics().registry._names_to_collectors
+    for family in Metrics().registry.collect():
+        name = family.name + ("_total" if family.type == "counter" else "")
+        assert documented[name] == set(by_name[name]._labelnames), name
+
+
+def test_every_status_has_its_rule():
+    statuses = {row[2] for row in rows("monitor.md", 3)}
+    assert {status.name.lower() for status in Status} <= statuses
+
+
+def test_every_label_is_documented():
+    for label in get_args(get_args(Label.model_fields["label"].annotation)[0]):
+        assert f"`{label}`" in page("api.md")
+
+
+@pytest.mark.parametrize("name", ["monitor.md", "settings.md", "api.md"])
+def test_examples_of_settings_are_accepted(name, tmp_path):
+    blocks = re.findall(r"```toml\n(.*?)```", page(name), flags=re.DOTALL)
+    for block in blocks:
+        for file in re.findall(r'file = "([^"]*)"', block):
+            there = tmp_path / Path(file).name
+            there.write_text({"database": "postgresql://u:p@h/d", "chat-address": "https://x"}.get(there.name, "x"))
+            block = block.replace(file, str(there))
+        assert tomllib.loads(block)
+        example = tmp_path / "example.toml"
+        example.write_text(block)
+        read_settings(example, environment={})
+
+
+def test_examples_of_variables_are_accepted(tmp_path):
+    text = page("settings.md") + page("monitor.md")
+    found = dict(re.findall(r"(TOCSIN_\w+__\w+)='([^']*)'", text))
+    assert len(found) >= 2
+    secret = tmp_path / "secret"
+    secret.write_text("postgresql://u:p@h/d")
+    for name in re.findall(r"`(TOCSIN_\w+__FILE)=", text):
+        found[name] = str(secret)
+    loaded = read_settings(environment=found)
+    assert loaded.settings.storage.url.get_secret_value() == "postgresql://u:p@h/d"
+
+
+def test_examples_of_json_are_json():
+    for block in re.findall(r"```json\n(.*?)```", page("monitor.md"), flags=re.DOTALL):
+        assert json.loads(block)
+
+
+def test_sections_that_are_linked_are_there():
+    """A link to a section is its heading in small letters, with - for spaces and without punctuation."""
+    for name in ("monitor.md", "api.md", "settings.md", "commands.md"):
+        for target, section in re.findall(r"\]\((\w+\.md)?#([^)]+)\)", page(name)):
+            headings = re.findall(r"^#+ (.*)$", page(target or name), flags=re.MULTILINE)
+            known = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert section in known, (name, section)
