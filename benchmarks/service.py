@@ -5,9 +5,9 @@
 A monitor in a process of its own, with its defaults (SQLite, embedded forecaster), is sent observations of 1,000
 signals over HTTP by a process beside it, on the same machine. First every signal is sent so many observations that it
 is warm, as fast as they are taken. Then each signal sends one observation a second, for ten minutes, in requests of 50
-signals spread over the second: the latency is that of a request, from sending it to its reply, when everything in it is
-scored and durable. Then the rate is raised by a tenth at a time, until the monitor answers 429 or no longer keeps up.
-At the end what is stored is counted.
+signals spread over the second: the latency is that of a request, from when it was due to its reply, when everything in
+it is scored and durable. Then the signals send more observations in each request, a tenth more at a time, until the
+monitor answers 429 or no longer keeps up. At the end what is stored is counted.
 """
 
 import argparse
@@ -67,17 +67,16 @@ class Load:
             self.sent[signal] += steps
         return rows
 
-    async def send(self, client, rows):
-        """Send until it is taken; the latency is that of the try which was."""
+    async def send(self, client, rows, due):
+        """Send until it is taken; the latency counts from when it was due."""
         while True:
-            started = time.perf_counter()
             reply = await client.post(f"{self.address}/api/v1/observations", json=rows)
             if reply.status_code == 429:
                 self.refused += 1
                 await asyncio.sleep(float(reply.headers["Retry-After"]))
                 continue
             reply.raise_for_status()
-            self.latencies.append(time.perf_counter() - started)
+            self.latencies.append(time.perf_counter() - due)
             for outcome in reply.json()["outcomes"]:
                 if outcome["status"] != "scored":
                     raise RuntimeError(f"an observation was not scored: {outcome}")
@@ -91,31 +90,34 @@ class Load:
         async def work(client):
             while waiting:
                 first, count = waiting.pop(0)
-                await self.send(client, self.batch(first, count, 10))
+                await self.send(client, self.batch(first, count, 10), time.perf_counter())
                 advance(count * 10)
 
         async with httpx.AsyncClient(timeout=120) as client:
             await asyncio.gather(*(work(client) for _ in range(CLIENTS)))
 
     async def keep(self, per_second, seconds, advance):
-        """Send so many observations a second, whether or not replies have come."""
+        """Send so many observations a second, each signal's in one request a second, whether or not replies came."""
         self.latencies, self.refused = [], 0
-        pause = TOGETHER / per_second
-        tasks, started = set(), time.perf_counter()
-        # A signal's batches must not overtake each other: each group of signals has a connection of its own.
         groups = range(0, self.sent.size, TOGETHER)
+        pause = 1 / len(groups)
+        tasks, started = set(), time.perf_counter()
+        # A signal's observations must not overtake each other.
         locks = {first: asyncio.Lock() for first in groups}
         async with httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=len(locks))) as client:
 
-            async def one(first):
+            async def one(first, steps, due):
                 async with locks[first]:
-                    await self.send(client, self.batch(first, TOGETHER))
-                advance(TOGETHER)
+                    await self.send(client, self.batch(first, TOGETHER, steps), due)
+                advance(TOGETHER * steps)
 
             for number in range(round(seconds / pause)):
                 due = started + number * pause
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
-                task = asyncio.create_task(one(groups[number % len(groups)]))
+                turn = number // len(groups)
+                each = per_second / self.sent.size
+                steps = int((turn + 1) * each) - int(turn * each)
+                task = asyncio.create_task(one(groups[number % len(groups)], steps, due))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
             await asyncio.gather(*tasks)

@@ -53,7 +53,7 @@ class Core:
         with self.lock:
             self.signals, self.places, self._due = {}, Places(), set()
         places = Places()
-        found = recover(self.store, places, progress)
+        found = recover(self.store, places, self.pool, progress)
         if not found.replayed:
             load_kernels(places.forecaster(self.settings.detector), self.settings.detector)
         if found.renewed:

@@ -3,7 +3,9 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -38,8 +40,8 @@ class Recovered:
     renewed: list[Watched] = field(default_factory=list)
 
 
-def recover(store: Store, places: Places, progress: Progress) -> Recovered:
-    """All signals of the store with their detectors as they were."""
+def recover(store: Store, places: Places, pool: Executor, progress: Progress) -> Recovered:
+    """All signals of the store with their detectors as they were. The threads of the pool share the blocks."""
     with store.reading() as reader:
         rows = reader.signals()
         found = Recovered([], reader.maintenance())
@@ -52,13 +54,13 @@ def recover(store: Store, places: Places, progress: Progress) -> Recovered:
         by_block: dict[Block, list[Watched]] = {}
         for signal in found.signals:
             by_block.setdefault(signal.block, []).append(signal)
-        done = len(rows)
-        for block, signals in by_block.items():
-            progress(done, 2 * len(rows))
-            found.replayed += _replay(reader, block, signals)
-            for signal in signals:
-                _remember_newest(reader, signal)
-            done += len(signals)
+    done = len(rows)
+    for signals, replayed in zip(
+        by_block.values(), pool.map(partial(_replay, store), by_block.keys(), by_block.values()), strict=True
+    ):
+        found.replayed += replayed
+        done += len(signals)
+        progress(done, 2 * len(rows))
     return found
 
 
@@ -86,18 +88,21 @@ def latest(*times: int | None) -> int | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def _replay(reader: Reader, block: Block, signals: Sequence[Watched]) -> int:
-    """Let the detectors of a block take what was stored after their states."""
+def _replay(store: Store, block: Block, signals: Sequence[Watched]) -> int:
+    """Let the detectors of a block take what was stored after their states; returns how many observations."""
     replayed = 0
     left = list(signals)
-    while left:
-        pieces = {
-            signal: reader.observations(signal.row.id, after=signal.last_time, statuses=TAKEN, limit=PIECE)
-            for signal in left
-        }
-        left = [signal for signal in left if len(pieces[signal]) == PIECE]
-        _learn(block, pieces)
-        replayed += sum(map(len, pieces.values()))
+    with store.reading() as reader:
+        while left:
+            pieces = {
+                signal: reader.observations(signal.row.id, after=signal.last_time, statuses=TAKEN, limit=PIECE)
+                for signal in left
+            }
+            left = [signal for signal in left if len(pieces[signal]) == PIECE]
+            _learn(block, pieces)
+            replayed += sum(map(len, pieces.values()))
+        for signal in signals:
+            _remember_newest(reader, signal)
     block.take_closed()  # they were stored together with the observations
     return replayed
 
