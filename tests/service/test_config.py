@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from tocsin.cli.monitoring import settings_of
 from tocsin.service.config import ConfigError, Layer, Settings, load_settings, read_settings, variable_of
 from tocsin.service.config.fields import every_setting
 from tocsin.service.config.writing import MASK, effective
@@ -182,7 +183,15 @@ def test_a_variable_that_may_be_misspelt_is_told_of():
     ("text", "said"),
     [
         ("[server]\nport = 99999", "server.port: must be less than or equal to 65535, got 99999"),
-        ("[server]\nport = 'x'", "server.port: must be a valid integer"),
+        ("[server]\nport = 'x'", "server.port: must be a whole number, got 'x'"),
+        ("[server]\nallowed_hosts = 'a'", "server.allowed_hosts: must be a list, got 'a'"),
+        ("[server]\nallowed_hosts = ['http://a']", "server.allowed_hosts: must be names or addresses without scheme"),
+        ("[engine]\nauto_create = 'maybe'", "engine.auto_create: must be true or false, got 'maybe'"),
+        ("[sources.mqtt]\nname = 'x'", "sources.mqtt: must be a list of tables: in TOML, [[sources.mqtt]]"),
+        ("[[sources.mqtt]]\nname = 'a b'\ntopics = ['x']", "sources.mqtt[0].name: must be 1 to 64 letters, digits"),
+        ("[[sources.mqtt]]\nname = 'a'\ntopics = []", "sources.mqtt[0].topics: must have at least 1 item"),
+        ("[[sources.files]]\nname = 'a'\npath = 'b'\ntime_format = '%Q'", "sources.files[0].time_format: 'Q' is a bad"),
+        ("[[sinks.mqtt]]\nname = 'a'\ntopic = 'a/#'", "sinks.mqtt[0].topic: must be a topic to publish to"),
         ("[server]\nprot = 1", "server.prot: there is no such setting: did you mean port?"),
         ("[server]\ntls_key = 'x'", "server: tls_certificate and tls_key go together"),
         ("[server]\nexternal_url = 'monitor'", "server.external_url: must begin with http:// or https://"),
@@ -299,6 +308,14 @@ def test_every_setting_says_what_it_is():
 def test_an_empty_topic_is_none(write):
     file = write("[[sources.mqtt]]\nname = 'm'\ntopics = ['t']\nresults_topic = ''\n")
     assert read(file).settings.sources.mqtt[0].results_topic is None
+
+
+def test_a_folder_that_was_asked_for_goes_above_a_database(write):
+    file = write("[storage]\nurl = 'postgresql://a@b/c'\nfolder = 'elsewhere'\nkeep_observations = '3d'\n")
+    assert settings_of(file, None).store_url == "postgresql+psycopg://a@b/c"
+    asked = settings_of(file, Path("/srv/x"))
+    assert asked.store_url == "sqlite:////srv/x/tocsin.db"
+    assert asked.storage.keep_observations == 3 * 86400
 
 
 def test_a_folder_becomes_the_store(write):

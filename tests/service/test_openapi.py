@@ -1,7 +1,6 @@
 """The API against its own description: whatever is sent, the reply is one that the description knows."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -16,8 +15,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.service.http.fake import FakeMonitor
-from tocsin.service.http import create_app
+from tests.service.engine.material import until
+from tocsin.service.config import Server, Settings
+from tocsin.service.monitor import Monitor
+from tocsin.service.observations import Batch, Observation
+from tocsin.service.store import Store
+from tocsin.service.tokens import hash_token, make_token
 
 CHECKS = [
     schemathesis.checks.not_a_server_error,
@@ -32,14 +35,29 @@ OBSERVATIONS = "/api/v1/observations"
 @pytest.fixture(scope="module")
 def described() -> Iterator[Any]:
     with TemporaryDirectory() as folder:
-        monitor = FakeMonitor(Path(folder), requests_per_second=1e9, burst=10**9, allowed_hosts=("testserver",))
-        monitor.engine.create("there", features=None, detector=None, silent_after=None, unit=None)
-        monitor.engine.open_incident("there")
-        # On loopback without tokens none is asked for.
-        config = schemathesis.Config.from_dict({"generation": {"with-security-parameters": False}})
-        app = create_app(monitor)  # type: ignore[arg-type]
-        yield schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, config=config)
-        monitor.store.close()
+        server = Server(requests_per_second=1e9, burst=10**9, allowed_hosts=("testserver",))
+        store = Store.open(f"sqlite:///{folder}/tocsin.db")
+        monitor = Monitor(Settings(server=server, detector={"forecaster": "last-value", "horizons": 3}), store)
+        monitor.engine.start()
+        try:
+            until(lambda: monitor.engine.ready)
+            # Silent at once, so that there is an incident with the number 1.
+            monitor.engine.create("there", features=None, detector=None, silent_after=1e-3, unit=None).result(30)
+            monitor.engine.submit(Batch((Observation("there", None, (1.0,)),))).result(30)
+            until(lambda: monitor.engine.overview()[0].silent)
+            # With a token of our own: the first that is made by chance would shut us out.
+            token = make_token()
+            with store.transaction() as writer:
+                writer.add_token("tester", "admin", hash_token(token), 0, None)
+            headers = {"Authorization": f"Bearer {token}"}
+            config = schemathesis.Config.from_dict(
+                {"headers": headers, "generation": {"with-security-parameters": False}}
+            )
+            yield schemathesis.openapi.from_asgi("/api/v1/openapi.json", monitor.app, config=config, headers=headers)
+            assert monitor.engine.ready
+        finally:
+            monitor.engine.stop()
+            store.close()
 
 
 def try_out(operation: Any, mode: GenerationMode, examples: int, checks: list[Any]) -> int:

@@ -20,7 +20,7 @@ Config = Annotated[
     Path | None,
     typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings."),
 ]
-Data = Annotated[Path | None, typer.Option("--data", metavar="FOLDER", help="The data folder.")]
+Data = Annotated[Path | None, typer.Option("--data", metavar="FOLDER", help="The data folder, above storage.url.")]
 
 
 @contextmanager
@@ -40,6 +40,10 @@ def explained() -> Iterator[None]:
         raise typer.Exit(Exit.FAILED) from error
 
 
+# A folder that was asked for is meant, whatever database the settings have.
+_ABOVE: dict[str, dict[str, Any]] = {"storage.folder": {"url": None}}
+
+
 def read(config: Path | None, **options: tuple[str, Any]) -> "Loaded":
     """The settings, with options above them: the name of an option, and its path and value."""
     from tocsin.service.config import ConfigError, Layer, read_settings
@@ -48,7 +52,7 @@ def read(config: Path | None, **options: tuple[str, Any]) -> "Loaded":
     for option, (path, value) in options.items():
         if value is not None:
             section, name = path.split(".")
-            layers.append(Layer(f"--{option}", {section: {name: value}}))
+            layers.append(Layer(f"--{option}", {section: {name: value, **_ABOVE.get(path, {})}}))
     try:
         loaded = read_settings(config, layers)
     except ConfigError as error:

@@ -45,6 +45,8 @@ def _announce(monitor: "Monitor") -> None:
     typer.echo(f"listening: {monitor.address}")
     typer.echo(f"data: {place_of(monitor.settings)}")
     typer.echo(f"resumed: {monitor.resumed} signals")
+    if not monitor.resumed:
+        say(f"signals appear with their first observation: POST {monitor.address}/api/v1/observations")
 
 
 def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | None) -> None:

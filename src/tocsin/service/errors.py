@@ -1,5 +1,17 @@
 """What the monitor says when it cannot do what it is asked."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def settings_at(path: str) -> Iterator[None]:
+    """Have a ValueError say which of the settings it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
 
 class MonitorError(Exception):
     """Something that the monitor refuses or cannot do now; the text is for who asked."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -58,6 +59,7 @@ class Monitor:
         scheme = "https" if self.settings.server.tls_certificate else "http"
         self.address = f"{scheme}://{_written(listening)}"
         server = _Server(_http_config(self))
+        log.info("starting at %s; the first start after an installation compiles for up to a minute", self.address)
         self.engine.start()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         working: list[asyncio.Task[None]] = []
@@ -74,6 +76,7 @@ class Monitor:
                 await asyncio.wait([ended, serving], return_when=asyncio.FIRST_COMPLETED)
                 ended.cancel()
         finally:
+            log.info("stopping: what was begun is finished, and the states of detectors are stored")
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
@@ -81,6 +84,7 @@ class Monitor:
             server.should_exit = True
             await serving
             await asyncio.to_thread(self.engine.stop)
+            log.info("stopped")
 
     async def _until_ready(self, stop: asyncio.Event) -> None:
         while not self.engine.ready and not stop.is_set():
@@ -104,6 +108,9 @@ class Monitor:
 def run(settings: Settings, announce: Announce | None = None) -> None:
     """Open the store, and run a monitor on it until the process is told to stop."""
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if settings.log_level == "info":
+        # What the server says of its own start and end is no news beside what the monitor says.
+        logging.getLogger("uvicorn").setLevel("WARNING")
     with ExitStack() as stack:
         store = Store.open(settings.store_url)
         stack.callback(store.close)
@@ -135,7 +142,8 @@ def _http_config(monitor: Monitor) -> uvicorn.Config:
         config.load()
     except (OSError, ssl.SSLError) as error:
         raise MonitorError(
-            f"tls_certificate {server.tls_certificate} and tls_key {server.tls_key} cannot be used: {error}"
+            f"server.tls_certificate {server.tls_certificate} and server.tls_key {server.tls_key} cannot be used: "
+            f"they must be a certificate and its key in PEM ({error})"
         ) from error
     return config
 
@@ -147,7 +155,11 @@ def _listen(server: Server) -> socket.socket:
         family, *_, address = found[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
-        raise MonitorError(f"cannot listen on {server.host} port {server.port}: {error}") from error
+        # The system's word for it, without the address that Python repeats.
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise MonitorError(
+            f"cannot listen on {server.host} port {server.port} (server.host, server.port): {why}"
+        ) from error
 
 
 def _written(listening: socket.socket) -> str:

@@ -143,6 +143,13 @@ class TestOwner:
             assert names(store) == ["a", "b", "c"]
         other.close()
 
+    def test_a_lock_that_cannot_be_taken_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "tocsin.db.lock").mkdir()
+        store = Store.open(f"sqlite:///{tmp_path}/tocsin.db")
+        with pytest.raises(StoreError, match=r"tocsin\.db\.lock cannot be made or opened: Is a directory"), store.own():
+            pass
+        store.close()
+
     def test_a_killed_owner_leaves_the_store_free(self, store_url: str, store: Store) -> None:
         program = (
             "import sys, time\nfrom tocsin.service.store import Store\nstore = Store.open(sys.argv[1])\n"

@@ -1,5 +1,6 @@
 """What is wrong with settings, in words for who wrote them."""
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -9,6 +10,23 @@ from pydantic import ValidationError
 from tocsin.service.config.fields import Setting, path_text, setting_at, settings_of
 from tocsin.service.config.layers import Layer, origin_of
 from tocsin.service.config.settings import Settings
+
+# What the library says in words of Python.
+_LIKE_OURS = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be a table",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "model_type": "must be a table",
+    "path_type": "must be text",
+    "string_pattern_mismatch": "must be 1 to 64 letters, digits and _ . -, a letter or digit first",
+    "string_type": "must be text",
+    "tuple_type": "must be a list",
+}
 
 
 def explain(error: ValidationError, layers: Sequence[Layer]) -> list[str]:
@@ -27,12 +45,19 @@ def _message(kind: str, message: str, path: tuple[str | int, ...], given: Any) -
         return "is missing"
     if kind == "extra_forbidden":
         return _unknown(path)
-    # What our own checks raise is said as it is; what pydantic says is put in the words of the other errors.
-    text = message.removeprefix("Value error, ").replace("Input should be", "must be").replace("Input should", "must")
     setting = setting_at(Settings, path)
+    text = _LIKE_OURS.get(kind) or _in_our_words(message)
+    if kind == "tuple_type" and setting is not None and setting.part is not None:
+        text = f"must be a list of tables: in TOML, [[{path_text(path)}]]"
     if _may_be_shown(setting, given) and ", got " not in text:
         text += f", got {given!r}"
     return text
+
+
+def _in_our_words(message: str) -> str:
+    """What our own checks raise is said as it is; what the library says in the words of the other errors."""
+    text = message.removeprefix("Value error, ").replace(" after validation", "")
+    return re.sub(r"^(Input|String|Tuple) should", "must", text)
 
 
 def _may_be_shown(setting: Setting | None, given: Any) -> bool:

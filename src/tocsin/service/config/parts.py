@@ -32,6 +32,17 @@ def _url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _topic(text: str) -> str:
+    if not text or any(sign in text for sign in "+#\0"):
+        raise ValueError("must be a topic to publish to, which is not empty and has no + or #")
+    return text
+
+
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    """What went wrong with a file, without its name."""
+    return str(error) if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
+
+
 def _of_file(given: Any) -> Any:
     """What a file holds, where a secret is given as {file = "/path"}; a line's end at its end is no part of it."""
     if not isinstance(given, dict):
@@ -41,7 +52,7 @@ def _of_file(given: Any) -> Any:
     try:
         text = Path(given["file"]).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{given['file']} cannot be read: {error}") from error
+        raise ValueError(f"{given['file']} cannot be read: {_why(error)}") from error
     if not text:
         raise ValueError(f"{given['file']} is empty")
     return text
@@ -58,8 +69,9 @@ Url = Annotated[str, AfterValidator(_url)]
 Secret = Annotated[SecretStr, OF_FILE]
 #: An address that lets in whoever knows it, such as that of a chat's webhook.
 SecretUrl = Annotated[Url, OF_FILE]
+Topic = Annotated[str, AfterValidator(_topic)]
 #: TOML has no word for nothing: an empty text is one.
-TextOrNone = Annotated[str | None, AfterValidator(lambda text: text or None)]
+TopicOrNone = Annotated[str | None, AfterValidator(lambda text: _topic(text) if text else None)]
 
 
 def placeholders(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """The settings of the server, the store and the engine."""
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Self
 
@@ -37,6 +38,15 @@ class Server(Part):
     max_body_bytes: int = Field(default=8 * 2**20, ge=1024, le=2**30, description="The largest request that is read.")
     requests_per_second: float = Field(default=200.0, gt=0, description="Requests of one client; more get 429.")
     burst: int = Field(default=400, ge=1, description="How many requests of one client may come at once.")
+
+    @field_validator("allowed_hosts", mode="after")
+    @classmethod
+    def _names(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            # One that is more than a name would never fit, and its requests be refused for no visible reason.
+            if not re.fullmatch(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:]+", host):
+                raise ValueError(f"must be names or addresses without scheme, port or path, got {host!r}")
+        return hosts
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from tocsin.service.config.parts import Name, Part, Seconds, Secret, SecretUrl, Url, check_placeholders
+from tocsin.service.config.parts import Name, Part, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
 from tocsin.service.config.sources import MqttBroker
 
 
@@ -54,7 +54,7 @@ class MqttSink(Sink, MqttBroker):
     """An MQTT broker."""
 
     name: Name = _called("broker")
-    topic: str = Field(
+    topic: Topic = Field(
         default="tocsin/incidents/{signal}", description="Where incidents are published, retained while open."
     )
 

@@ -1,11 +1,22 @@
 """The settings of sources: where observations come from, apart from HTTP."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator
 
-from tocsin.service.config.parts import Name, Part, Seconds, Secret, TextOrNone, Url, check_placeholders, placeholders
+from tocsin.service.config.parts import (
+    Name,
+    Part,
+    Seconds,
+    Secret,
+    Topic,
+    TopicOrNone,
+    Url,
+    check_placeholders,
+    placeholders,
+)
 
 
 class MqttBroker(Part):
@@ -44,8 +55,8 @@ class MqttSource(MqttBroker):
         description="Where the time is in a JSON message; none for that of its arrival.",
         examples=["time"],
     )
-    status_topic: str = Field(default="tocsin/status", description="Retained: 'online', and 'offline' as last will.")
-    results_topic: TextOrNone = Field(
+    status_topic: Topic = Field(default="tocsin/status", description="Retained: 'online', and 'offline' as last will.")
+    results_topic: TopicOrNone = Field(
         default="tocsin/results", description="Verdicts are published under it; empty for not."
     )
 
@@ -104,10 +115,20 @@ class FileSource(Part):
         description="The field that says which signal it is; the file's name if none.",
         examples=["sensor"],
     )
-    delimiter: str | None = Field(default=None, description="Between fields of a CSV line.", examples=[";"])
+    delimiter: str | None = Field(
+        default=None, min_length=1, max_length=1, description="Between fields of a CSV line.", examples=[";"]
+    )
     time_format: str | None = Field(default=None, description="How times are written.", examples=["%d.%m.%Y %H:%M:%S"])
     from_start: bool = Field(default=True, description="Whether to read what is there already.")
     poll: Seconds = Field(default=0.5, description="How often to look.")
+
+    @field_validator("time_format", mode="after")
+    @classmethod
+    def _readable(cls, form: str | None) -> str | None:
+        if form is not None:
+            now = datetime.now()
+            datetime.strptime(now.strftime(form), form)
+        return form
 
 
 class Sources(Part):

@@ -91,12 +91,12 @@ class Keys:
             return list(reader.tokens())
 
 
-def unauthorised() -> HttpError:
-    """The refusal of who sends no token, or one that does not count."""
-    return HttpError(
-        401, "a token is needed: send the header 'Authorization: Bearer tocsin_...'",
-        headers={"WWW-Authenticate": 'Bearer realm="tocsin"'},
-    )  # fmt: skip
+def unauthorised(authorization: str | None = None) -> HttpError:
+    """The refusal of who sends no token, or one that does not count; which of the reasons it is nobody is told."""
+    message = "a token is needed: send the header 'Authorization: Bearer tocsin_...'"
+    if authorization is not None:
+        message = f"this token does not count: it is malformed, unknown, revoked or expired; {message}"
+    return HttpError(401, message, headers={"WWW-Authenticate": 'Bearer realm="tocsin"'})
 
 
 def needs(role: Role) -> Callable[..., Caller]:

@@ -70,7 +70,7 @@ class Gate:
             self._reject("unauthorised")
             if authorization is not None:
                 self._buckets.drain(address, _FAILURE_COST)
-            raise unauthorised()
+            raise unauthorised(authorization)
         length = headers.get("content-length", "")
         if length.isdigit() and int(length[:20]) > self._limit:
             self._reject("too_large")

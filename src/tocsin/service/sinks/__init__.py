@@ -1,6 +1,7 @@
 """Where incidents go."""
 
 from tocsin.service.config import Settings
+from tocsin.service.errors import settings_at
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.alertmanager import AlertmanagerSink
 from tocsin.service.sinks.base import DeliveryError, Sink, SinkHealth
@@ -16,6 +17,8 @@ def make_sinks(settings: Settings, store: Readable, write: Write, metrics: Metri
     sinks: list[Sink] = [
         *(AlertmanagerSink(one, settings) for one in settings.sinks.alertmanager),
         *(WebhookSink(one, settings) for one in settings.sinks.webhook),
-        *(MqttSink(one, settings) for one in settings.sinks.mqtt),
     ]
+    for number, mqtt in enumerate(settings.sinks.mqtt):
+        with settings_at(f"sinks.mqtt[{number}]"):
+            sinks.append(MqttSink(mqtt, settings))
     return [Outbox(sink, store, write, metrics) for sink in sinks]

@@ -1,6 +1,7 @@
 """Where observations come from, apart from HTTP."""
 
 from tocsin.service.config import Settings
+from tocsin.service.errors import settings_at
 from tocsin.service.metrics import Metrics
 from tocsin.service.sources.base import MOST_TOGETHER, ReadCursor, Source, SourceHealth, Submit
 from tocsin.service.sources.files import FileSource
@@ -15,11 +16,17 @@ def make_sources(settings: Settings, submit: Submit, cursor: ReadCursor, metrics
     # A batch larger than the queue would never be taken.
     most = min(MOST_TOGETHER, settings.engine.max_waiting)
     own = _own_topics(settings)
-    return [
-        *(MqttSource(one, submit, metrics, most=most, own=own) for one in settings.sources.mqtt),
-        *(PrometheusSource(one, submit, cursor, metrics, most=most) for one in settings.sources.prometheus),
-        *(FileSource(one, submit, cursor, metrics, most=most) for one in settings.sources.files),
-    ]
+    sources: list[Source] = []
+    for number, mqtt in enumerate(settings.sources.mqtt):
+        with settings_at(f"sources.mqtt[{number}]"):
+            sources.append(MqttSource(mqtt, submit, metrics, most=most, own=own))
+    for number, prometheus in enumerate(settings.sources.prometheus):
+        with settings_at(f"sources.prometheus[{number}]"):
+            sources.append(PrometheusSource(prometheus, submit, cursor, metrics, most=most))
+    for number, files in enumerate(settings.sources.files):
+        with settings_at(f"sources.files[{number}]"):
+            sources.append(FileSource(files, submit, cursor, metrics, most=most))
+    return sources
 
 
 def _own_topics(settings: Settings) -> set[str]:

@@ -74,11 +74,16 @@ def store_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise StoreError(f"the store failed: {_first_line(error.orig)}") from error
+        raise StoreError(f"the store failed: {_first_line(error.orig)}{_where(engine)}") from error
     except SQLAlchemyError as error:
-        raise StoreError(f"the store failed: {_first_line(error)}") from error
+        raise StoreError(f"the store failed: {_first_line(error)}{_where(engine)}") from error
     except engine.dialect.loaded_dbapi.Error as error:  # from below SQLAlchemy
-        raise StoreError(f"the store failed: {_first_line(error)}") from error
+        raise StoreError(f"the store failed: {_first_line(error)}{_where(engine)}") from error
+
+
+def _where(engine: Engine) -> str:
+    """Which file failed; PostgreSQL says by itself which server."""
+    return f" ({sqlite_file(engine.url)})" if engine.dialect.name == "sqlite" else ""
 
 
 def _first_line(error: object) -> str:

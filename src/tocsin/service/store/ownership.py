@@ -30,7 +30,10 @@ class LockFile:
 
     def take(self) -> None:
         """Lock it, or StoreError where another one has."""
-        file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
+        try:
+            file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be made or opened: {error.strerror}") from error
         try:
             _lock(file)
         except OSError as error:
