@@ -34,6 +34,7 @@ from tocsin.forecasting import make_forecaster
 ALPHAS = (0.01, 0.001)
 HORIZONS = 15
 FEATURES = 3
+LEARNING_RATE = 0.01
 # So many observations are forecast at once: quantiles take nine times the memory of the medians that are needed here.
 TOGETHER = 1000
 
@@ -62,7 +63,10 @@ def errors_of(forecaster, values, threads):
 def horizon_ranks(errors, size, threads):
     """p-values and ranks of every horizon, `(T, S, H)`."""
     steps, signals, horizons = errors.shape
-    scorer = W1ACAS(signals * horizons, alpha_c=size.alpha_c, window=size.window, prior="extend", threads=threads)
+    scorer = W1ACAS(
+        signals * horizons, alpha_c=size.alpha_c, window=size.window, prior="extend", optimizer="sgd",
+        learning_rate=LEARNING_RATE * size.window, threads=threads,
+    )  # fmt: skip
     p, rank = scorer.run_ranked(errors.reshape(steps, -1))
     return p.reshape(errors.shape), rank.reshape(errors.shape)
 

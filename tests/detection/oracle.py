@@ -91,7 +91,7 @@ class OracleDetector:
         hold_most=200,
         hold_context=False,
         refresh=1,
-        learning_rate=0.001,
+        learning_rate=0.01,
     ):
         self.features, self.forecaster, self.alarm_rate = features, forecaster, alarm_rate
         self.horizons = 1 if forecaster is None else horizons
@@ -107,8 +107,9 @@ class OracleDetector:
 
         def scorer():
             size = self.sizes
+            step = learning_rate * size.window
             return W1ACAS(
-                alpha_c=size.alpha_c, window=size.window, learning_rate=learning_rate, prior="extend"
+                alpha_c=size.alpha_c, window=size.window, learning_rate=step, optimizer="sgd", prior="extend"
             )  # fmt: skip
 
         self.scorers = [

@@ -79,7 +79,7 @@ def _settings(
             parser=whole_number(250, 65536), metavar="INTEGER",
         ),
     ] = None,
-    learning_rate: Annotated[float, _option("--learning-rate", "How fast weights over the past are learned.")] = 0.001,
+    learning_rate: Annotated[float, _option("--learning-rate", "How fast weights over the past are learned.")] = 0.01,
     gap: Annotated[
         int,
         _option(

@@ -49,7 +49,7 @@ class Fleet:
     hold_context : hide what is held back from the forecaster too.
     refresh : forecast only after every so many observations, to save calls of a slow model.
     window : how many past errors a new one is compared with; None for what the alarm rate needs.
-    learning_rate : how fast the weights over the past are learned.
+    learning_rate : how fast the weights over the past are learned: about how far one can move in a step.
     gap : how many observations without alarm may lie between two alarms of one incident.
     min_deviation : how far from its forecast a value must be, at least, to alarm.
     min_relative_deviation : the same, as a share of the size of the forecast.
@@ -80,7 +80,7 @@ class Fleet:
         hold_context: bool = False,
         refresh: int = 1,
         window: int | None = None,
-        learning_rate: float = 0.001,
+        learning_rate: float = 0.01,
         gap: int = 10,
         min_deviation: float = 0.0,
         min_relative_deviation: float = 0.0,
@@ -116,7 +116,7 @@ class Fleet:
             "hold_most": checks.integer("hold_most", hold_most, least=1, most=10**9),
             "hold_context": _truth("hold_context", hold_context),
             "refresh": checks.integer("refresh", refresh, least=1, most=1024),
-            "learning_rate": checks.number("learning_rate", learning_rate, above=0, most=1e4),
+            "learning_rate": checks.number("learning_rate", learning_rate, above=0, most=0.1),
         }
         settings = PipelineSettings(**checked, sizes=self._sizes(checked, window))
         self.min_deviation = _not_negative("min_deviation", min_deviation)

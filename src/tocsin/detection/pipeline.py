@@ -92,7 +92,10 @@ class Pipeline:
             math.prod(self._shape),
             alpha_c=sizes.alpha_c,
             window=sizes.window,
-            learning_rate=settings.learning_rate,
+            # Plain steps learn as well as Adam's here and need no moments, half of what a signal would take. Gradients
+            # are of the order of 1/window.
+            optimizer="sgd",
+            learning_rate=settings.learning_rate * sizes.window,
             prior="extend",
             threads=threads,
         )

@@ -17,7 +17,7 @@ from tocsin.detection.incidents import IncidentLog
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.registry import find_forecaster
 
-FORMAT = 1
+FORMAT = 2
 _SETTINGS = (
     "horizons", "nonconformity", "scaled", "light", "merge", "merge_features", "recalibrate", "learn", "hold_below",
     "hold_after", "hold_most", "hold_context", "refresh", "learning_rate",
@@ -78,8 +78,12 @@ def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """What a state says about itself, with a forecaster's parameters where there is a forecaster."""
     with damage_told():
         header: dict[str, Any] = json.loads(str(arrays["header"]), object_hook=_time_from_json)
-        if header["format"] != FORMAT:
-            raise ValueError(f"its format must be {FORMAT}, the version this release reads, got {header['format']!r}")
+        version = header["format"]
+    if version != FORMAT:  # a state of another version is no damage of the file
+        raise ValueError(
+            f"the state of a detector must have format {FORMAT}, the version this release reads, got {version!r}"
+        )
+    with damage_told():
         known = header["forecaster"]
         if known is not None and not isinstance(known["parameters"], dict):
             raise ValueError(f"a forecaster must have parameters, got {known!r}")

@@ -25,8 +25,9 @@ class Verdict:
     alarm: bool
     #: The median over the horizons of what was forecast for this observation.
     forecast: Any
-    #: The values between which there is no alarm: exact for one feature, an odd number of horizons and their median, up
-    #: to how long ago it was drawn. With several features, between which a feature by itself is not strange.
+    #: The values between which there is no alarm, up to how long ago they were found: nearly for the harmonic mean over
+    #: the horizons, exact for the median of an odd number of them, whose band all other merges have too. With several
+    #: features, between which a feature by itself is not strange.
     low: Any
     high: Any
     #: The merged value before the second scorer. It ranks observations best, but need not be a p-value.
