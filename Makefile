@@ -5,15 +5,19 @@ INSTALLED := $(VENV)/.installed
 # The pretrained forecasters' libraries pin versions that the rest should not have to keep to.
 PRETRAINED := .venv-pretrained
 PRETRAINED_INSTALLED := $(PRETRAINED)/.installed
+# Spark keeps to an older pandas.
+SPARK := .venv-spark
+SPARK_INSTALLED := $(SPARK)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv demo serve test test-pretrained lint benchmark clean
+.PHONY: help venv demo serve test test-pretrained test-spark lint benchmark clean
 
 help:
 	@echo "make demo             set everything up and show the main job"
 	@echo "make serve            set everything up and start the monitor on this machine"
 	@echo "make test             set everything up and run everything that must pass"
 	@echo "make test-pretrained  the same for the adapters to pretrained forecasters, in an environment of their own"
+	@echo "make test-spark       the same for Tocsin on Apache Spark, likewise; needs Java 17 or newer"
 	@echo "make lint             only the checks of style, types and room boundaries"
 	@echo "make benchmark        measure speed, calibration and what faults are found"
 	@echo "make clean            remove what these made"
@@ -32,6 +36,11 @@ $(PRETRAINED_INSTALLED): pyproject.toml tests/pretrained/constraints.txt
 		datasets deprecated einops urllib3 "scikit-learn<1.8"
 	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --no-deps granite-tsfm==0.3.11
 	touch $(PRETRAINED_INSTALLED)
+
+$(SPARK_INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(SPARK)
+	$(SPARK)/bin/python $(PIP) --editable ".[spark]" hypothesis pytest
+	touch $(SPARK_INSTALLED)
 
 demo: venv
 	$(BIN)/tocsin demo --out demo
@@ -52,7 +61,12 @@ test: lint
 test-pretrained: $(PRETRAINED_INSTALLED)
 	$(PRETRAINED)/bin/pytest -n auto tests/pretrained tests/training
 
-# Other networks are measured beside the embedded one where `make test-pretrained` has installed their libraries.
+# One process: the tests share a session of Spark, which takes long to start.
+test-spark: $(SPARK_INSTALLED)
+	$(SPARK)/bin/pytest -rs tests/spark
+
+# Other networks are measured beside the embedded one where `make test-pretrained` has installed their libraries, and
+# Spark where `make test-spark` has.
 benchmark: venv
 	$(BIN)/python benchmarks/scorer.py
 	$(firstword $(wildcard $(PRETRAINED)/bin/python) $(BIN)/python) benchmarks/forecaster.py
@@ -60,7 +74,8 @@ benchmark: venv
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/calibration.py
+	$(if $(wildcard $(SPARK)/bin/python),$(SPARK)/bin/python benchmarks/spark.py)
 
 clean:
-	rm -rf $(VENV) $(PRETRAINED) demo simulation dist
+	rm -rf $(VENV) $(PRETRAINED) $(SPARK) demo simulation dist
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,6 +1,6 @@
 """The `tocsin` command: parses, calls, prints."""
 
-from tocsin.cli import backup, bench, config, demo, detect, forecasters, serve, simulate, token, watch
+from tocsin.cli import backup, bench, config, demo, detect, forecasters, serve, simulate, spark, token, watch
 from tocsin.cli.application import app
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "forecasters",
     "serve",
     "simulate",
+    "spark",
     "token",
     "watch",
 ]

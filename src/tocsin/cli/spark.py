@@ -1,0 +1,109 @@
+"""`tocsin spark-detect`: histories on a cluster."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli.application import Exit, app, console, refuse_unknown, say, whole_number
+from tocsin.cli.options import check_settings, takes_detector_settings
+from tocsin.data import DataError
+
+if TYPE_CHECKING:
+    from tocsin.spark.parts import Totals
+
+LAYOUTS = ("auto", "whole", "mixed")
+
+
+@app.command("spark-detect")
+@takes_detector_settings
+def spark_detect(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A folder of Parquet files, or with --table a table.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="The folder for verdicts, incidents and problems.")],
+    table: Annotated[bool, typer.Option("--table", help="IN is the name of a table in Spark's catalogue.")] = False,
+    id: Annotated[str, typer.Option("--id", help="The column that says which signal a row is of.")] = "id",  # noqa: A002
+    time: Annotated[str, typer.Option("--time", help="The column of times.")] = "time",
+    value: Annotated[
+        list[str] | None, typer.Option("--value", help="A column of values; repeatable. Default: the numeric ones.")
+    ] = None,
+    layout: Annotated[
+        str,
+        typer.Option(
+            "--layout",
+            metavar="NAME",
+            help="'whole': every signal is in one file, nothing is shuffled; 'mixed'; 'auto' looks.",
+        ),
+    ] = "auto",
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            "--parts",
+            parser=whole_number(1, 100_000),
+            metavar="INTEGER",
+            help="Parts that are done one by one; those that are done are skipped. Default: by observations.",
+        ),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="URL", help="The cluster. Default: as Spark is set up.")
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+    ] = None,
+    *,
+    settings: dict[str, Any],
+) -> None:
+    """Find the incidents of many signals on Apache Spark: Parquet or a table in, Parquet out; restartable."""
+    check_settings(settings, interval_known=False)
+    refuse_unknown("--layout", [layout], LAYOUTS)
+    if table and layout == "whole":
+        raise typer.BadParameter("'whole' is for folders of files, not for a table.", param_hint="--layout")
+    given = _settings_of_spark(conf or [])
+    try:
+        from tocsin.spark.extra import require_spark
+        from tocsin.spark.parts import BackFill
+
+        require_spark()
+        job = BackFill(source, target, id, time, tuple(value) if value else None, settings, table, layout, parts)
+        totals = job.run(_session(master, given), say)
+    except (DataError, ImportError) as error:
+        say(error)
+        raise typer.Exit(Exit.FAILED) from error
+    _report(totals, target)
+    if totals.errors:
+        raise typer.Exit(Exit.FAILED)
+    if totals.damage:
+        raise typer.Exit(Exit.DAMAGED)
+
+
+def _settings_of_spark(given: list[str]) -> dict[str, str]:
+    settings = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals):
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="--conf")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def _session(master: str | None, settings: dict[str, str]) -> Any:
+    from pyspark.sql import SparkSession
+
+    # Workers must be of the Python that has tocsin; on a cluster where it lies elsewhere, the variable says where.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("tocsin spark-detect")
+    if master is not None:
+        builder = builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _report(totals: "Totals", target: str) -> None:
+    screen = console()
+    screen.print(f"{totals.signals} signals, {totals.verdicts} verdicts, {totals.incidents} incidents")
+    screen.print(f"parts: {totals.parts}, of which {totals.skipped} were done before")
+    if totals.errors:
+        screen.print(f"not judged: {totals.errors} signals; {target}/problems says why")
+    for name in ("verdicts", "incidents", "problems"):
+        screen.print(f"{name}: {target}/{name}")

@@ -1,0 +1,12 @@
+"""Forecasters, loaded once in each Python worker."""
+
+import json
+from functools import cache
+
+from tocsin.forecasting import Forecaster, make_forecaster
+
+
+@cache
+def forecaster_of(name: str, options: str) -> Forecaster:
+    """The forecaster of that name, made with these arguments (JSON), the same one every time."""
+    return make_forecaster(name, json.loads(options))

@@ -1,0 +1,78 @@
+"""What workers have to know: the same for every signal, small, and of types that travel."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tocsin.data import LONGEST_GAP
+from tocsin.data.timeline import as_interval
+from tocsin.detection import Detector
+from tocsin.detection.alarm_rate import parse_alarm_rate
+from tocsin.forecasting import Forecaster
+from tocsin.spark.columns import Clock, Input
+from tocsin.spark.models import forecaster_of
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How signals are judged. `shuffled` says that rows come in no order of their own."""
+
+    features: tuple[str, ...]
+    clock: Clock
+    settings: Mapping[str, Any]
+    shuffled: bool = False
+    longest_gap: int = LONGEST_GAP
+
+    @property
+    def dated(self) -> bool:
+        """Whether times are dates, not plain numbers."""
+        return self.clock is not Clock.NUMBERS
+
+    def text(self) -> str:
+        """Everything as JSON."""
+        return json.dumps({**asdict(self), "clock": self.clock.name})
+
+    @classmethod
+    def read(cls, text: str) -> "Plan":
+        """The plan that `text` gave."""
+        given = json.loads(text)
+        return cls(**{**given, "features": tuple(given["features"]), "clock": Clock[given["clock"]]})
+
+    def detector_settings(self) -> dict[str, Any]:
+        """The settings with the forecaster itself, which is loaded once in each process."""
+        settings = dict(self.settings)
+        name, options = settings.get("forecaster", "embedded"), settings.pop("forecaster_options", None)
+        settings["forecaster"] = None if name is None else forecaster_of(name, json.dumps(options or {}))
+        return settings
+
+
+def make_plan(given: Input, settings: Mapping[str, Any], *, interval_known: bool, shuffled: bool = False) -> Plan:
+    """A plan, once it is clear that a detector takes these settings and that they can travel."""
+    chosen = dict(settings)
+    if isinstance(chosen.get("forecaster"), Forecaster):
+        raise TypeError(f"forecaster must be given by its name, to travel to the workers, got {chosen['forecaster']!r}")
+    for name, value in chosen.items():
+        try:
+            json.dumps(value)
+        except TypeError:
+            raise TypeError(
+                f"{name} must be a text, a number or another plain value, to travel to the workers, got {value!r}"
+            ) from None
+    plan = Plan(given.columns.values, given.clock, chosen, shuffled)
+    if chosen.get("interval") is not None:
+        as_interval(chosen["interval"], dated=plan.dated)
+    _try(plan, interval_known)
+    return plan
+
+
+def _try(plan: Plan, interval_known: bool) -> None:
+    trial = dict(plan.settings)
+    if (trial.get("forecaster_options") or {}).get("model"):
+        return  # a model is loaded by the workers; the driver need not have it
+    rate = trial.get("alarm_rate")
+    if isinstance(rate, str) and "/" in rate and trial.get("interval") is None and not interval_known:
+        # The interval comes with the data; until then all that can be told of a budget is whether it is one.
+        parse_alarm_rate(rate, interval_seconds=1e-9)
+        trial["alarm_rate"] = 0.01
+    Detector(plan.features, **trial)

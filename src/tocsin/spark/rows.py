@@ -1,0 +1,88 @@
+"""The table that comes back: verdicts, incidents and problems in one, told apart by `kind`.
+
+Spark computes a table anew for each use; in one table all three come from one run over the data.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.data import Problem
+from tocsin.detection import Incident
+from tocsin.evaluation.detection_report import incident_columns
+from tocsin.spark.columns import Clock
+
+VERDICT, INCIDENT, PROBLEM = "verdict", "incident", "problem"
+#: Columns that only rows of that kind have. Incidents have `p`, `merged` and `severity` besides, like verdicts.
+OF_INCIDENTS = {
+    "start": "time", "end": "time", "peak": "time", "duration": "bigint", "alarms": "bigint", "direction": "string",
+    "deviation": "double", "features": "string", "open": "boolean",
+}  # fmt: skip
+OF_PROBLEMS = {"problem": "string", "level": "string", "count": "bigint", "text": "string"}
+
+
+class Layout:
+    """The columns of the table: their names, and their types for Spark and for Arrow."""
+
+    def __init__(self, features: Sequence[str], clock: Clock, *, streamed: bool) -> None:
+        self.clock = clock
+        single = len(features) == 1
+        types = {"signal": "string", "kind": "string", **({"status": "string"} if streamed else {}), "time": "time"}
+        for name in ("value", "forecast", "low", "high"):
+            types |= {name if single else f"{name} {feature}": "double" for feature in features}
+        types |= {"p": "double", "severity": "double", "alarm": "boolean", "merged": "double", "warm": "boolean"}
+        types |= {} if single else {f"p {feature}": "double" for feature in features}
+        types |= {**OF_INCIDENTS, **OF_PROBLEMS}
+        self.times = [name for name, kind in types.items() if kind == "time"]
+        self.types = {name: clock.carried if kind == "time" else kind for name, kind in types.items()}
+
+    @property
+    def schema(self) -> str:
+        """The columns in the words of Spark."""
+        return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in self.types.items())
+
+    def verdicts(self, signal: str, columns: Mapping[str, NDArray[Any]]) -> Any:
+        """Rows for verdicts, of the columns of `verdict_columns` (and `status`)."""
+        return self._batch(signal, VERDICT, columns, len(columns["time"]))
+
+    def incidents(self, signal: str, incidents: Sequence[Incident]) -> Any:
+        """Rows for incidents."""
+        columns = incident_columns(incidents)
+        columns.pop("signal")
+        return self._batch(signal, INCIDENT, columns, len(incidents))
+
+    def problems(self, signal: str | None, problems: Iterable[Problem]) -> Any:
+        """Rows for what was wrong with the data of a signal, or with what belongs to none."""
+        found = list(problems)
+        columns = {
+            "problem": [one.kind for one in found],
+            "level": [one.severity for one in found],
+            "count": [one.count for one in found],
+            "text": ["; ".join(one.where) for one in found],
+        }
+        return self._batch(signal, PROBLEM, columns, len(found))
+
+    def message(self, signal: str, problem: str, level: str, text: str) -> Any:
+        """A row that says why there is nothing (level "error"), or what to keep in mind ("note")."""
+        columns = {"problem": [problem], "level": [level], "count": [1], "text": [text]}
+        return self._batch(signal, PROBLEM, columns, 1)
+
+    def _batch(self, signal: str | None, kind: str, columns: Mapping[str, Any], count: int) -> Any:
+        import pyarrow as pa
+
+        kinds = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
+        given = {**columns, "signal": [signal] * count, "kind": [kind] * count}
+        arrays = [
+            pa.array(self._plain(name, given[name]), kinds[type_], from_pandas=True)
+            if name in given
+            else pa.nulls(count, kinds[type_])
+            for name, type_ in self.types.items()
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.types))
+
+    def _plain(self, name: str, column: Any) -> Any:
+        if name in self.times and self.clock is not Clock.NUMBERS:
+            return np.asarray(column).astype("datetime64[us]").astype(np.int64)
+        return column.tolist() if isinstance(column, np.ndarray) and column.dtype.kind in "OU" else column
