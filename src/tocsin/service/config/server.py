@@ -89,7 +89,7 @@ class Engine(Part):
     """How observations are worked on."""
 
     max_signals: int = Field(
-        default=2000, ge=1, le=10**6, description="The most signals; each takes about a megabyte of memory."
+        default=2000, ge=1, le=10**6, description="The most signals; each takes about half a megabyte of memory."
     )
     max_waiting: int = Field(default=50_000, ge=1, description="The most observations waiting; more get 429.")
     snapshot_every: int = Field(
