@@ -32,12 +32,11 @@ class MonitorProcess:
         return self._process.pid
 
     def start(self, *, wait: bool = True) -> None:
-        command = [sys.executable, "-m", "tocsin", "serve", "--config", self.config]
-        command += ["--data", self.folder / "data", "--port", str(self.port)]
+        command = [sys.executable, "-m", "tocsin", "serve", "--config", self.config, "--port", str(self.port)]
+        # By a variable, above which the file may name a database.
+        environment = {"NUMBA_NUM_THREADS": "1", "TOCSIN_STORAGE__FOLDER": str(self.folder / "data")}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**os.environ, "NUMBA_NUM_THREADS": "1"}
-            )
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environment})
         if wait:
             self.wait_until_ready()
 

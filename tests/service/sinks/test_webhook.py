@@ -78,8 +78,8 @@ def test_tried_until_it_is_taken(receiver: Receiver, office: Office, metrics: Me
         async with Running(made):
             await until(lambda: office.waiting() == {})
         # The one that came too late had arrived: at least once, and known by its fingerprint.
+        await until(lambda: len(receiver.taken) == 2)
         assert len({one["alerts"][0]["fingerprint"] for one in receiver.taken}) == 1
-        assert len(receiver.taken) == 2
         labels = {"sink": "sink", "outcome": "failed"}
         assert metrics.registry.get_sample_value("tocsin_deliveries_total", labels) == 6
         assert "HTTP 302" in (made.health.last_error or "")

@@ -1,6 +1,8 @@
 """How the databases are reached: which ones there are, and what is set on every connection."""
 
 import os
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +25,7 @@ _PRAGMAS = {
     # 64 MB: moving pages out of the log in large pieces writes a page that changes often only once.
     "wal_autocheckpoint": 16_000,
 }
+_PATIENCE = 5.0
 # A server that is gone without a word is noticed within a minute, not after the hours that are usual.
 _POSTGRESQL = {
     "application_name": "tocsin",
@@ -114,6 +117,19 @@ def _make_file(file: Path) -> None:
         raise StoreError(f"the store {file} cannot be made or opened: {error.strerror}") from error
 
 
+def _set(connection: Any, pragma: str, value: object) -> None:
+    """Set a pragma. While another one changes the journal's mode SQLite does not wait, so we do."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute(f"PRAGMA {pragma}={value}")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
 def _sqlite(address: URL) -> Engine:
     engine = create_engine(address, pool_size=8, max_overflow=24, connect_args={"check_same_thread": False})
 
@@ -122,7 +138,7 @@ def _sqlite(address: URL) -> Engine:
         # Python's own way of beginning transactions leaves out reads and changes of tables: we begin them ourselves.
         connection.isolation_level = None
         for pragma, value in _PRAGMAS.items():
-            connection.execute(f"PRAGMA {pragma}={value}")
+            _set(connection, pragma, value)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
