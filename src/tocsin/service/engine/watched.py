@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tocsin.data import missing_steps
+from tocsin.detection.gaps import missing_times
 from tocsin.service.engine.block import Block, Stretch
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
 from tocsin.service.observations import Judged
@@ -51,40 +52,30 @@ class Watched:
 
     def stretch(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> Stretch:
         """What the detector is to take: these observations, with the missing ones before each."""
-        gaps = self._gaps(times)
-        if not any(gaps):
-            moments = np.array(times, dtype=np.int64).view("datetime64[ns]")
+        moments = np.array(times, dtype=np.int64).view("datetime64[ns]")
+        missing = self._missing_before(moments)
+        if not missing:
             return Stretch(np.array(values, dtype=np.float64), moments, range(len(times)))
-        step = self._step
-        at = (np.cumsum(np.array(gaps) + 1) - 1).tolist()
+        parts = [part for number, moment in enumerate(moments) for part in (missing.get(number, moments[:0]), [moment])]
+        at = (np.cumsum([len(missing.get(number, ())) + 1 for number in range(len(times))]) - 1).tolist()
         all_values = np.full((at[-1] + 1, len(self.row.features)), NOTHING)
-        all_times = np.empty(at[-1] + 1, dtype=np.int64)
-        all_values[at], all_times[at] = values, times
-        last = self.last_time or 0  # without one there is no gap before the first
-        for position, gap, time in zip(at, gaps, times, strict=True):
-            all_times[position - gap : position] = last + np.arange(1, gap + 1) * step
-            last = time
-        return Stretch(all_values, all_times.view("datetime64[ns]"), at)
+        all_values[at] = values
+        return Stretch(all_values, np.concatenate(parts), at)
 
-    @property
-    def _step(self) -> int:
-        return round((self.block.fleet.interval or 0.0) * 1e9)
-
-    def _gaps(self, times: Sequence[int]) -> list[int]:
-        """How many observations are missing before each of those at `times`."""
-        if self.block.fleet.interval is None:
-            return []
-        step = self._step
+    def _missing_before(self, moments: NDArray[np.datetime64]) -> dict[int, NDArray[np.datetime64]]:
+        """The times of the observations that are missing, by the place of the one that they come before."""
+        interval = self.block.fleet.interval
+        if interval is None:
+            return {}
         # What was before the first observation of a detector that forgot everything is nothing to it.
-        last = self.last_time if self.block.fleet.pipeline.seen[self.place] else None
-        gaps = []
-        for time in times:
-            gap = 0
-            if last is not None and 2 * (time - last) >= 3 * step:  # in less none is missing
-                gap = missing_steps(np.datetime64(last, "ns"), np.datetime64(time, "ns"), np.timedelta64(step, "ns"))
-            gaps.append(gap)
-            last = time
-        return gaps
+        known = self.last_time is not None and self.block.fleet.pipeline.seen[self.place] > 0
+        before = np.concatenate([[np.datetime64(self.last_time, "ns")] if known else moments[:1], moments[:-1]])
+        apart = (moments - before) / np.timedelta64(1, "s")
+        # In little more than a step none is missing: to ask before each observation would cost much for nothing.
+        return {
+            int(number): missing_times(before[number], moments[number], interval)
+            for number in np.flatnonzero(apart > 1.4 * interval)
+        }
 
     def count(self) -> None:
         """Keep in mind how many observations its detector has taken."""
