@@ -27,7 +27,7 @@ from tocsin import MERGES, W1ACAS, SlidingWindow
 from tocsin.detection import Fleet
 from tocsin.detection.alarm_rate import sizes
 from tocsin.detection.alignment import Alignment
-from tocsin.detection.fleet import DEFAULT_FORECASTER
+from tocsin.detection.settings import DEFAULT_FORECASTER
 from tocsin.evaluation.families import FAMILIES
 from tocsin.forecasting import make_forecaster
 

@@ -21,7 +21,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from tocsin.detection import Detector, Fleet
-from tocsin.detection.fleet import DEFAULT_FORECASTER
+from tocsin.detection.settings import DEFAULT_FORECASTER
 from tocsin.forecasting import make_forecaster
 
 FORECASTERS = ("last-value", "exponential-smoothing", "seasonal-naive", "autoregression", "embedded")

@@ -1,6 +1,7 @@
 """Checks of arguments: each returns the value in its proper type, or says what it got and what it accepts."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,19 +19,48 @@ def integer(name: str, value: Any, *, least: int, most: int | None = None) -> in
     return int(value)
 
 
-def number(name: str, value: Any, *, above: float, most: float | None = None, below: float | None = None) -> float:
-    """A real number in (above, most] or (above, below)."""
-    upper = f"and <= {most:g}" if most is not None else f"and < {below:g}"
-    accepted = f"a number > {above:g} {upper}"
+def number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> float:
+    """A finite number within the bounds that are given."""
+    accepted = f"a number {range_text(above=above, least=least, most=most, below=below)}".rstrip()
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
     try:
         given = float(value)
     except OverflowError:
         given = float("nan")  # an integer too large for a double is outside every range
-    if not (given > above and (most is None or given <= most) and (below is None or given < below)):
+    if not (
+        math.isfinite(given)
+        and (above is None or given > above)
+        and (least is None or given >= least)
+        and (most is None or given <= most)
+        and (below is None or given < below)
+    ):
         raise ValueError(f"{name} must be {accepted}, got {value!r}")
     return given
+
+
+def range_text(
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> str:
+    """Bounds in words.
+
+    >>> range_text(above=0, most=0.1)
+    '> 0 and <= 0.1'
+    """
+    bounds = ((">", above), (">=", least), ("<=", most), ("<", below))
+    return " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
 
 
 def choice(name: str, value: Any, options: Collection[str]) -> str:
@@ -38,6 +68,21 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
+
+
+def names(name: str, value: Any, singular: str) -> list[str]:
+    """Different names, or a number of them, which are then `singular` and a number.
+
+    >>> names("signals", 2, "signal")
+    ['signal 1', 'signal 2']
+    """
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        given = list(value)
+        if not given or not all(isinstance(one, str) for one in given) or len(set(given)) != len(given):
+            raise ValueError(f"{name} must be a number or different names, got {value!r}")
+        return given
+    count = integer(name, value, least=1, most=2**24)
+    return [singular] if count == 1 else [f"{singular} {number}" for number in range(1, count + 1)]
 
 
 def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:

@@ -169,7 +169,7 @@ def test_a_state_taken_is_a_copy():
 
 OTHER_WAYS = {
     "alarm_rate": ({"alarm_rate": 0.04}, r"alarm_rate=0.04 instead of 0.05"),
-    "settings": ({"light": True, "gap": 3}, r"gap=3 instead of 10, light=True instead of False"),
+    "settings": ({"light": True, "gap": 3}, r"light=True instead of False, gap=3 instead of 10"),
     "window": ({"window": 300}, r"window=300 instead of 250"),
     "features": ({"features": ["x"]}, r"features=\['x'\] instead of \['feature'\]"),
     "forecaster": ({"forecaster": "embedded"}, r"forecaster={'name': 'embedded'.* instead of {'name': 'last-value'"),
@@ -272,7 +272,7 @@ def test_damaged_bytes_are_refused():
 def test_wrong_rows_and_names_are_refused(busy, call, error, message):
     with pytest.raises(error, match=message):
         call(busy)
-    assert int(busy.pipeline.seen[0]) == STEPS
+    assert busy.observations(0) == STEPS
 
 
 def test_a_name_may_be_given_again(busy):
@@ -296,13 +296,13 @@ def test_a_renamed_row_names_its_incidents(busy):
 
 
 def test_closed_incidents_can_be_taken_away(busy):
-    open_ones = [busy.log.open_incident(row) for row in range(SIGNALS)]
+    open_ones = [busy.open_incident(row) for row in range(SIGNALS)]
     told = busy.incidents()
-    taken = busy.log.take_closed()
+    taken = busy.take_closed_incidents()
     assert len(taken) > 10
     assert not any(incident.open for incident in taken)
     assert [*taken, *(incident for incident in open_ones if incident)] == told
-    assert busy.log.take_closed() == []
+    assert busy.take_closed_incidents() == []
     assert busy.incidents() == [incident for incident in open_ones if incident]
     assert json.loads(str(busy.signal_state(0)["header"]))["incidents"]["closed"] == []
 
@@ -310,14 +310,14 @@ def test_closed_incidents_can_be_taken_away(busy):
 def test_an_incident_too_short_is_not_told_of():
     fleet = Fleet(2, **LAST, gap=0, min_duration=3)
     fleet.run(np.random.default_rng(1).normal(size=(400, 2)))
-    fleet.log.take_closed()
+    fleet.take_closed_incidents()
     lengths = []
     for step in range(4):
         fleet.update([1e6 * 3.0**step], rows=[1])
-        incident = fleet.log.open_incident(1)
+        incident = fleet.open_incident(1)
         lengths.append(None if incident is None else incident.duration)
     assert lengths == [None, None, 3, 4]
-    assert fleet.log.open_incident(0) is None
+    assert fleet.open_incident(0) is None
     copied = Detector.from_state(fleet.signal_state(1))
     assert copied.incidents[0].duration == 4
 
@@ -328,7 +328,7 @@ def test_others_keep_their_incidents_where_there_are_too_many(busy, monkeypatch)
     monkeypatch.setattr("tocsin.detection.incidents.MOST_KEPT", count)
     busy.put(0, busy.signal_state(2))
     assert busy.incidents(4) == theirs
-    assert len(busy.log.take_closed()) <= count
+    assert len(busy.take_closed_incidents()) <= count
 
 
 SECOND = np.timedelta64(1, "s")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import pytest
 
 from tests.detection.material import ARRAYS, SMALL, MovingMean, hard_values, same_verdicts
 from tocsin import SlidingWindow, save_scorer
-from tocsin.detection import Detector, Fleet
+from tocsin.detection import Detector, DetectorSettings, Fleet
+from tocsin.detection.declaration import declared
+from tocsin.detection.storage import made_of
 
 ROOT = Path(__file__).parents[2]
 STEPS = 420
@@ -96,7 +99,12 @@ def test_a_new_process_goes_on_exactly(tmp_path):
         verdicts = one.run(values[at:], times=times[at:] if timed else None)
         expected[name] = everything(one, verdicts)
     command = [sys.executable, "-c", CONTINUE, str(tmp_path), *CASES]
-    subprocess.run(command, check=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"})
+    subprocess.run(
+        command,
+        check=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "PYTHONWARNINGS": "error"},
+    )
     told = 0
     for name, wanted in expected.items():
         with np.load(tmp_path / f"{name}.done.npz") as done:
@@ -149,13 +157,14 @@ def test_settings_survive():
     other = reloaded(fleet)
     assert other.names == fleet.names
     assert other.features == fleet.features
-    assert other.given == fleet.given
+    assert made_of(other.settings) == made_of(fleet.settings)
     assert other.guarantee == fleet.guarantee
     assert other.warm_up == fleet.warm_up
-    for name in vars(fleet.settings):
-        if name != "forecaster":
+    for name, one in declared(DetectorSettings).items():
+        if one.rule.saved:
             assert getattr(other.settings, name) == getattr(fleet.settings, name), name
-    assert repr(other.settings.forecaster) == repr(fleet.settings.forecaster)
+    assert other.settings.sizes == fleet.settings.sizes
+    assert repr(other.forecaster) == repr(fleet.forecaster)
     assert (other.log.gap, other.log.min_duration) == (4, 3)
 
 
@@ -218,7 +227,7 @@ def test_a_forecaster_without_a_name_must_be_given(tmp_path):
         ValueError, match=r"^forecaster must be the one that was saved.*'context_length': 4.*got Mov.*5"
     ):
         Detector.load(path, forecaster=MovingMean(5))
-    assert Detector.load(path, forecaster=MovingMean(4)).fleet.settings.forecaster.context_length == 4
+    assert Detector.load(path, forecaster=MovingMean(4)).fleet.forecaster.context_length == 4
     Detector(**SMALL, forecaster=None).save(path)
     with pytest.raises(ValueError, match=r"^forecaster must be the one that was saved, None, got MovingMean"):
         Detector.load(path, forecaster=MovingMean())

@@ -21,7 +21,7 @@ from tocsin.cli.application import (
     say,
     whole_number,
 )
-from tocsin.cli.options import forecaster_options_of
+from tocsin.cli.options import options_of
 from tocsin.evaluation.bench import ablation
 from tocsin.evaluation.bench.baselines import BASELINES, BaselineError, BaselineWorker
 from tocsin.evaluation.bench.files import find_files
@@ -246,7 +246,7 @@ def _forecasters(given: Sequence[str] | None) -> tuple[ForecasterChoice, ...]:
         refuse_unknown("--forecaster", [name], available_forecasters())
         try:
             # Here the options of a forecaster are part of --forecaster, which is what a mistake in them must name.
-            choice = ForecasterChoice(name, forecaster_options_of([part for part in options.split(",") if part]))
+            choice = ForecasterChoice(name, options_of([part for part in options.split(",") if part], "--forecaster"))
             make_forecaster(choice.name, choice.options)
         except (ImportError, OSError, TypeError, ValueError, typer.BadParameter) as error:
             raise typer.BadParameter(f"{text!r}: {error}", param_hint="--forecaster") from error

@@ -6,6 +6,7 @@ from tocsin.detection.detector import Detector, ResolutionWarning, verdict_colum
 from tocsin.detection.fleet import Fleet
 from tocsin.detection.incidents import Incident
 from tocsin.detection.nonconformity import NONCONFORMITIES
+from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.verdict import Verdict, Verdicts
 from tocsin.detection.watching import Watch
 
@@ -13,6 +14,7 @@ __all__ = [
     "NONCONFORMITIES",
     "Audit",
     "Detector",
+    "DetectorSettings",
     "Fleet",
     "Incident",
     "ResolutionWarning",

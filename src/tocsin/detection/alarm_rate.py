@@ -55,6 +55,21 @@ def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
     return rate
 
 
+def is_budget(alarm_rate: Any) -> bool:
+    """Whether an alarm rate is said over time, so that it takes an interval to know how much it is.
+
+    >>> is_budget("1/day"), is_budget("0.01"), is_budget(0.01)
+    (True, False, False)
+    """
+    if not isinstance(alarm_rate, str):
+        return False
+    try:
+        float(alarm_rate)
+    except ValueError:
+        return True
+    return False
+
+
 @dataclass(frozen=True)
 class Sizes:
     """How much of the past is needed to tell an alarm rate.

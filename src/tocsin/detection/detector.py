@@ -1,7 +1,7 @@
 """The detector of one signal."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +18,13 @@ from tocsin.data import (
     signals_from_frame,
 )
 from tocsin.detection.audit import Audit
+from tocsin.detection.declaration import lists_settings
 from tocsin.detection.fleet import Fleet, as_times
 from tocsin.detection.gaps import missing_times
 from tocsin.detection.incidents import Incident
+from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.signature import takes_settings
+from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes, read_header
 from tocsin.detection.verdict import Verdict, Verdicts
 from tocsin.forecasting import Forecaster
 
@@ -29,13 +33,13 @@ class ResolutionWarning(UserWarning):
     """The data are too few for the alarm rate that was asked for."""
 
 
+@lists_settings(DetectorSettings)
 class Detector:
     """Values in, verdicts out, for one signal.
 
     Parameters
     ----------
-    features : how many features an observation has, or their names.
-    **settings : `alarm_rate`, `forecaster` and all others of `Fleet`, under the same names.
+    {settings}
 
     Examples
     --------
@@ -50,12 +54,24 @@ class Detector:
     True
     """
 
-    def __init__(self, features: int | Sequence[str] = 1, **settings: Any) -> None:
-        self._take(Fleet(1, features, **settings), {"time": None})
+    @takes_settings(DetectorSettings)
+    def __init__(self, settings: DetectorSettings) -> None:
+        self._begin(Fleet.of(1, settings), None)
 
-    def _take(self, fleet: Fleet, memory: dict[str, Any]) -> None:
+    @classmethod
+    def of(cls, settings: DetectorSettings) -> Self:
+        """A detector with settings that are there already."""
+        return cls._around(Fleet.of(1, settings), None)
+
+    @classmethod
+    def _around(cls, fleet: Fleet, last_time: Any) -> Self:
+        detector = cls.__new__(cls)
+        detector._begin(fleet, last_time)
+        return detector
+
+    def _begin(self, fleet: Fleet, last_time: Any) -> None:
         self.fleet = fleet
-        self._last_time = memory["time"]
+        self._last_time = last_time
 
     @property
     def features(self) -> list[str]:
@@ -75,7 +91,7 @@ class Detector:
     @property
     def observations(self) -> int:
         """How many observations it has seen, missing ones included."""
-        return int(self.fleet.pipeline.seen[0])
+        return self.fleet.observations(0)
 
     @property
     def guarantee(self) -> str:
@@ -201,36 +217,27 @@ class Detector:
 
     def to_bytes(self) -> bytes:
         """What `save` writes, for a database or another process."""
-        from tocsin.detection.storage import arrays_to_bytes
-
         return arrays_to_bytes(self.state())
 
     @classmethod
     def from_bytes(cls, data: bytes, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
         """Go on from what `to_bytes` gave; see `load`."""
-        from tocsin.detection.storage import arrays_from_bytes
-
         return cls.from_state(arrays_from_bytes(data), forecaster=forecaster, threads=threads)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to go on later, as plain arrays: for `from_state`, or to save."""
-        from tocsin.detection.storage import fleet_state
-
-        return fleet_state(self.fleet, {"time": self._last_time})
+        return self.fleet.state(time=self._last_time)
 
     @classmethod
     def from_state(
         cls, state: Mapping[str, NDArray[Any]], *, forecaster: Forecaster | None = None, threads: int = 1
     ) -> Self:
         """The detector that `state()` described."""
-        from tocsin.detection.storage import fleet_from_state
-
-        fleet, memory = fleet_from_state(state, forecaster=forecaster, threads=threads)
-        if len(fleet.names) != 1 or "time" not in memory:
+        fleet = Fleet.from_state(state, forecaster=forecaster, threads=threads)
+        extra = read_header(state)["extra"]
+        if len(fleet.names) != 1 or "time" not in extra:
             raise ValueError(f"this is the state of a fleet of {len(fleet.names)} signals: load it with Fleet.load")
-        detector = cls.__new__(cls)
-        detector._take(fleet, memory)
-        return detector
+        return cls._around(fleet, extra["time"])
 
 
 def verdict_columns(signal: Signal, verdicts: Verdicts, first: int = 0) -> dict[str, NDArray[Any]]:

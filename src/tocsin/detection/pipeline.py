@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from tocsin.conformal import MERGES, W1ACAS, SlidingWindow
 from tocsin.conformal.scorer import Floats, Mask
-from tocsin.detection.alarm_rate import Sizes
 from tocsin.detection.alignment import Alignment
 from tocsin.detection.nonconformity import code_of, sides_of
+from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.verdict import Verdicts
-from tocsin.forecasting.forecaster import Forecaster
 
 Rows = NDArray[np.intp]
 
@@ -25,29 +24,6 @@ MOST_TOGETHER = 100
 # Of so few signals observations are taken together to see whether any is held back: it takes a copy of what is kept.
 MOST_TRIED = 8
 NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
-
-
-@dataclass(frozen=True)
-class PipelineSettings:
-    """What a pipeline is made of; `Fleet` documents each and checks it."""
-
-    alarm_rate: float
-    forecaster: Forecaster | None
-    horizons: int
-    nonconformity: str
-    scaled: bool
-    light: bool
-    merge: str
-    merge_features: str
-    recalibrate: bool
-    learn: str
-    hold_below: float
-    hold_after: int
-    hold_most: int
-    hold_context: bool
-    refresh: int
-    learning_rate: float
-    sizes: Sizes
 
 
 @dataclass
@@ -64,29 +40,30 @@ class _Found:
 
 
 class Pipeline:
-    """Forecasts, aligns, scores and merges the observations of `signals` signals with `features` features each.
+    """Forecasts, aligns, scores and merges the observations of `signals` signals.
 
     Signals never look at each other. Whether they are given one observation at a time or a whole history makes no
     difference to the numbers.
     """
 
-    def __init__(self, signals: int, features: int, settings: PipelineSettings, threads: int) -> None:
-        self.signals, self.features, self.settings = signals, features, settings
+    def __init__(self, signals: int, settings: DetectorSettings) -> None:
+        self.signals, self.features, self.settings = signals, len(settings.feature_names), settings
+        self.forecaster = settings.chosen_forecaster
         self._kernels = _load_kernels()
-        self.horizons = 1 if settings.forecaster is None else settings.horizons
-        self.scored_horizons = 1 if settings.light else self.horizons
+        self.horizons = 1 if self.forecaster is None else settings.horizons
+        self.scored_horizons = settings.scored_horizons
         self.settles = self._recovers = 0
-        if settings.forecaster is not None:
-            self.settles = settings.forecaster.settles
+        if self.forecaster is not None:
+            self.settles = self.forecaster.settles
             # Forecasts made within the gap are no better than those made from what was filled in for it.
-            self._recovers = max(settings.forecaster.recovers, settings.horizons)
+            self._recovers = max(self.forecaster.recovers, settings.horizons)
         self._kind = code_of(settings.nonconformity)
-        if settings.forecaster is None:
+        if self.forecaster is None:
             self._kind = self._kernels.HIGH  # scores given from outside are taken as they are
         self._merge = self._kernels.MEDIAN
         if self.scored_horizons > 1:
             self._merge = self._kernels.COMPILED_MERGES.get(settings.merge, self._kernels.MEDIAN)
-        self._shape = (signals, features, sides_of(settings.nonconformity), self.scored_horizons)
+        self._shape = (signals, self.features, sides_of(settings.nonconformity), self.scored_horizons)
         sizes = settings.sizes
         self.scorer = W1ACAS(
             math.prod(self._shape),
@@ -97,29 +74,30 @@ class Pipeline:
             optimizer="sgd",
             learning_rate=settings.learning_rate * sizes.window,
             prior="extend",
-            threads=threads,
+            threads=settings.threads,
         )
         self.recalibration = (
             SlidingWindow(signals, window=sizes.recalibration, dtype="float64") if settings.recalibrate else None
         )
-        if settings.forecaster is not None:
-            series = signals * features
-            self._session = settings.forecaster.open(series, self.horizons + settings.refresh - 1)
+        if self.forecaster is not None:
+            series = signals * self.features
+            self._session = self.forecaster.open(series, self.horizons + settings.refresh - 1)
             self._medians = Alignment(series, self.horizons, settings.refresh)
             self._spreads = Alignment(series, self.horizons, settings.refresh) if settings.scaled else None
         self.seen = np.zeros(signals, dtype=np.int64)
         self.scored = np.zeros(signals, dtype=np.int64)
         self._strange = np.zeros(signals, dtype=np.int64)
-        self._gaps = np.zeros((signals, features), dtype=np.int64)
-        self._rests = np.zeros((signals, features), dtype=np.int64)
+        self._gaps = np.zeros((signals, self.features), dtype=np.int64)
+        self._rests = np.zeros((signals, self.features), dtype=np.int64)
         self._quantiles = np.full(self._shape, np.inf)
         self._fades = np.zeros(self._shape)
-        self._everything = np.arange(signals)
-        self._all_series = np.arange(signals * features)
+        #: The rows of all signals. Who passes these very ones is spared what is to be done for a choice of rows.
+        self.everything = np.arange(signals)
+        self._all_series = np.arange(signals * self.features)
 
     def run(self, values: Floats, rows: Rows | None = None) -> Verdicts:
         """Take `values[T, N, F]`, T observations of the signals `rows` (all of them if None)."""
-        rows = self._everything if rows is None else rows
+        rows = self.everything if rows is None else rows
         if values.size == 0:
             return self._nothing(*values.shape[:2])
         values = np.where(np.isinf(values), np.nan, values)
@@ -193,7 +171,7 @@ class Pipeline:
         return Verdicts(
             value=values,
             p=found.p,
-            alarm=found.p < self.settings.alarm_rate,
+            alarm=found.p < self.settings.rate,
             forecast=forecast,
             low=low,
             high=high,
@@ -207,21 +185,21 @@ class Pipeline:
         """Forecast from the values; returns what had been forecast for them, `(T, N, F, H)`, and its spread."""
         steps, count, features = values.shape
         shape = (steps, count, features, self.horizons)
-        if self.settings.forecaster is None:
+        if self.forecaster is None:
             return np.zeros(shape), NO_SPREAD
         age = np.zeros((steps, count * features), dtype=np.int64)
         if self.settings.refresh > 1:
             ages = (self.seen[rows] + np.arange(steps)[:, np.newaxis]) % self.settings.refresh
             age = np.repeat(ages, features, axis=1)
         series = self._series(rows)
-        chosen = None if rows is self._everything else series  # all need not be checked again
+        chosen = None if rows is self.everything else series  # all need not be checked again
         forecast = self._session.run(values.reshape(steps, -1), chosen, age == 0)
         predicted = self._medians.push(forecast.median, age, series).reshape(shape)
         if self._spreads is None:
             return predicted, NO_SPREAD
         quantiles = forecast.quantiles
         if quantiles is None:
-            raise RuntimeError(f"forecaster {self.settings.forecaster!r} gave no quantiles although it names levels")
+            raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
         return predicted, self._spreads.push(quantiles[..., -1] - quantiles[..., 0], age, series).reshape(shape)
 
     def _expect(self, rows: Rows) -> tuple[Floats, Floats]:
@@ -232,7 +210,7 @@ class Pipeline:
         return self._medians.next(series).reshape(shape), spread
 
     def _series(self, rows: Rows) -> Rows:
-        if rows is self._everything:
+        if rows is self.everything:
             return self._all_series
         return (rows[:, np.newaxis] * self.features + np.arange(self.features)).reshape(-1)
 
@@ -253,7 +231,7 @@ class Pipeline:
             values, predicted, spread, self._kind, settings.light, rows, self.seen, self.settles, self._recovers,
             self._gaps, self._rests, self._merge, self._quantiles, self._fades, scores, forecast, low, high,
         )  # fmt: skip
-        if settings.forecaster is None:
+        if self.forecaster is None:
             forecast[...] = low[...] = np.nan
         flat = scores.reshape(steps, -1)
         p, rank = self.scorer.run_ranked(flat) if learn else self.scorer.peek_ranked(flat)
@@ -282,7 +260,7 @@ class Pipeline:
         )
         second = self.recalibration.run(second_scores) if learn else self.recalibration.peek_ranked(second_scores)[0]
         # Until the second scorer knows enough, the bound: a p-value whatever the dependence.
-        calibrated = np.where(warm, second if rows is self._everything else second[:, rows], bound)
+        calibrated = np.where(warm, second if rows is self.everything else second[:, rows], bound)
         return _Found(flat, horizon_p, feature_p, merged, second_scores, calibrated, warm), forecast, low, high
 
     def _merge_features(self, values: Floats) -> Floats:
@@ -301,19 +279,19 @@ class Pipeline:
     def _next_strange(self, p: Floats, strange: NDArray[np.int64]) -> tuple[NDArray[np.int64], Mask]:
         """How many strange observations in a row there are with these p-values, and which of them are held back."""
         settings = self.settings
-        below = p < settings.hold_below
+        below = p < settings.strange_below
         run = np.where(below, strange + 1, np.where(np.isnan(p), strange, 0))
         return run, below & (run > settings.hold_after) & (run <= settings.hold_after + settings.hold_most)
 
     def _draw_band(self, rows: Rows) -> None:
         """For each stream of these signals, find the largest score that does not alarm."""
-        level = np.full(rows.size, self.settings.alarm_rate)
+        level = np.full(rows.size, self.settings.rate)
         # Of a merge that keeps equals the threshold is one for each horizon too, where the horizons agree. Else, and
         # with several features, which alarm together, each is judged by itself, at the alarm rate.
         invertible = self.features == 1 and (self.scored_horizons == 1 or MERGES[self.settings.merge].keeps_equals)
         if self.recalibration is not None and invertible:
             known = self.recalibration.learned[rows] >= self.settings.sizes.believed
-            threshold = -self.recalibration.quantile(self.settings.alarm_rate, rows[known])
+            threshold = -self.recalibration.quantile(self.settings.rate, rows[known])
             level[known] = np.clip(threshold, 1e-12, 1.0)
         streams = self._streams(rows)
         # Under the smallest possible p-value there is only "larger than all before".
@@ -334,7 +312,7 @@ class Pipeline:
 
         It is the state of a pipeline of only these signals.
         """
-        rows = self._everything if rows is None else rows
+        rows = self.everything if rows is None else rows
         tree: dict[str, Any] = {name: array[rows] for name, array in self._arrays().items()}
         tree["scorer"] = self.scorer.state(self._streams(rows))
         if self.recalibration is not None:
@@ -387,7 +365,7 @@ class Pipeline:
         }
 
     def _parts(self) -> dict[str, Any]:
-        if self.settings.forecaster is None:
+        if self.forecaster is None:
             return {}
         parts = {"session": self._session, "medians": self._medians}
         return parts if self._spreads is None else {**parts, "spreads": self._spreads}

@@ -9,69 +9,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin import checks
 from tocsin.arrays import read_arrays, write_arrays
-from tocsin.conformal.scorer import MOST_THREADS
-from tocsin.detection.fleet import Fleet
-from tocsin.detection.incidents import IncidentLog
+from tocsin.detection.settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.registry import find_forecaster
 
 FORMAT = 2
-_SETTINGS = (
-    "horizons", "nonconformity", "scaled", "light", "merge", "merge_features", "recalibrate", "learn", "hold_below",
-    "hold_after", "hold_most", "hold_context", "refresh", "learning_rate",
-)  # fmt: skip
 
 
-def fleet_state(fleet: Fleet, extra: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """Everything that `fleet` needs to go on later, and something more for JSON, as flat plain arrays."""
-    return rows_state(fleet, np.arange(len(fleet.names)), fleet.log, extra)
+def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """A state: what it says about itself, and trees of arrays, as flat plain arrays."""
+    told = json.dumps({"format": FORMAT, **header}, default=_to_json)
+    return {"header": np.array(told), **dict(_flat("", trees))}
 
 
-def rows_state(
-    fleet: Fleet, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any]
-) -> dict[str, NDArray[Any]]:
-    """The state of a fleet of only these rows of `fleet`; `log` has their incidents, and their names."""
-    header = {
-        "format": FORMAT,
-        "signals": log.names,
-        **made_of(fleet),
-        "incidents": log.state(),
-        "extra": extra,
-    }
-    tree = {"header": np.array(json.dumps(header, default=_to_json)), "audit": fleet.trail.counts[rows]}
-    return {**tree, **dict(_flat("pipeline", fleet.pipeline.state(rows)))}
-
-
-def made_of(fleet: Fleet) -> dict[str, Any]:
-    """What a fleet was made of, but for its signals, in types that JSON knows."""
+def made_of(settings: DetectorSettings) -> dict[str, Any]:
+    """Settings as a state tells them, in types that JSON knows."""
     made = {
-        "features": fleet.features,
-        "settings": {**fleet.given, **{name: getattr(fleet.settings, name) for name in _SETTINGS}},
-        "forecaster": _forecaster_header(fleet.settings.forecaster),
+        "features": settings.feature_names,
+        "settings": settings.saved(),
+        "forecaster": _forecaster_header(settings.chosen_forecaster),
     }
     return dict(json.loads(json.dumps(made, default=_to_json)))
 
 
-def fleet_from_state(
-    arrays: Mapping[str, NDArray[Any]], *, forecaster: Forecaster | None, threads: int
-) -> tuple[Fleet, dict[str, Any]]:
-    """The fleet that `fleet_state` described, and what was said more."""
-    threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
-    header = read_header(arrays)
+def settings_of(header: Mapping[str, Any], *, forecaster: Forecaster | None, threads: int) -> DetectorSettings:
+    """The settings that `made_of` told."""
     chosen = _forecaster_from_header(header["forecaster"], forecaster)  # a wrong one is no damage of the file
     with damage_told():
-        fleet = Fleet(
-            header["signals"], header["features"], **header["settings"], forecaster=chosen, threads=threads
-        )  # fmt: skip
-        fleet.pipeline.restore(_tree("pipeline", arrays))
-        counts, audit = fleet.trail.counts, arrays["audit"]
-        if audit.shape != counts.shape or audit.dtype != counts.dtype or np.any(audit < 0):
-            raise ValueError("audit must hold counts for each signal")
-        counts[...] = audit
-        fleet.log.restore(header["incidents"])
-        return fleet, dict(header["extra"])
+        return DetectorSettings(header["features"], **header["settings"], forecaster=chosen, threads=threads)
 
 
 def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
@@ -87,6 +53,7 @@ def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         known = header["forecaster"]
         if known is not None and not isinstance(known["parameters"], dict):
             raise ValueError(f"a forecaster must have parameters, got {known!r}")
+        header["extra"] = dict(header["extra"])
         return header
 
 
@@ -141,21 +108,22 @@ def _forecaster_from_header(header: dict[str, Any] | None, given: Forecaster | N
 def _flat(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[Any]]]:
     for name, value in tree.items():
         if isinstance(value, Mapping):
-            yield from _flat(f"{prefix}/{name}", value)
+            yield from _flat(f"{prefix}{name}/", value)
         else:
-            yield f"{prefix}/{name}", np.asarray(value)
+            yield f"{prefix}{name}", np.asarray(value)
 
 
-def _tree(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def tree_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """The tree of arrays of this name that a state was packed with."""
     tree: dict[str, Any] = {}
-    for name, value in arrays.items():
-        path = name.split("/")
-        if path[0] != prefix:
+    for path, value in arrays.items():
+        first, *parts = path.split("/")
+        if first != name or not parts:
             continue
         branch = tree
-        for part in path[1:-1]:
+        for part in parts[:-1]:
             branch = branch.setdefault(part, {})
-        branch[path[-1]] = value
+        branch[parts[-1]] = value
     return tree
 
 

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.forecasting.forecaster import (
-    MOST_STEPS,
     Floats,
     Forecast,
     Forecaster,
@@ -36,11 +35,6 @@ class ContextForecaster(Forecaster):
         self.context_length = checks.integer("context_length", context_length, least=1, most=2**20)
         self.batch_size = checks.integer("batch_size", batch_size, least=1, most=2**20)
         self.time_batch = checks.integer("time_batch", time_batch, least=1, most=2**20)
-
-    @property
-    def longest_horizon(self) -> int:
-        """How many steps ahead it can look."""
-        return MOST_STEPS
 
     @abstractmethod
     def _predict(self, contexts: Floats, horizon: int) -> Forecast:

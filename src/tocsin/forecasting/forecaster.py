@@ -145,6 +145,11 @@ class Forecaster(ABC):
     #: no longer shows in its forecasts.
     recovers: int = 0
 
+    @property
+    def longest_horizon(self) -> int:
+        """How many steps ahead it can look."""
+        return MOST_STEPS
+
     @abstractmethod
     def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:
         """Forecast the next `horizon` steps of each context, `(contexts, horizon)`.

@@ -7,8 +7,8 @@ from typing import Any
 
 from tocsin.data import LONGEST_GAP
 from tocsin.data.timeline import as_interval
-from tocsin.detection import Detector
-from tocsin.detection.alarm_rate import parse_alarm_rate
+from tocsin.detection import DetectorSettings
+from tocsin.detection.settings import DEFAULT_FORECASTER
 from tocsin.forecasting import Forecaster
 from tocsin.spark.columns import Clock, Input
 from tocsin.spark.models import forecaster_of
@@ -42,7 +42,7 @@ class Plan:
     def detector_settings(self) -> dict[str, Any]:
         """The settings with the forecaster itself, which is loaded once in each process."""
         settings = dict(self.settings)
-        name, options = settings.get("forecaster", "embedded"), settings.pop("forecaster_options", None)
+        name, options = settings.get("forecaster", DEFAULT_FORECASTER), settings.pop("forecaster_options", None)
         settings["forecaster"] = None if name is None else forecaster_of(name, json.dumps(options or {}))
         return settings
 
@@ -62,17 +62,5 @@ def make_plan(given: Input, settings: Mapping[str, Any], *, interval_known: bool
     plan = Plan(given.columns.values, given.clock, chosen, shuffled)
     if chosen.get("interval") is not None:
         as_interval(chosen["interval"], dated=plan.dated)
-    _try(plan, interval_known)
+    DetectorSettings.check({**chosen, "features": plan.features}, interval_known=interval_known)
     return plan
-
-
-def _try(plan: Plan, interval_known: bool) -> None:
-    trial = dict(plan.settings)
-    if (trial.get("forecaster_options") or {}).get("model"):
-        return  # a model is loaded by the workers; the driver need not have it
-    rate = trial.get("alarm_rate")
-    if isinstance(rate, str) and "/" in rate and trial.get("interval") is None and not interval_known:
-        # The interval comes with the data; until then all that can be told of a budget is whether it is one.
-        parse_alarm_rate(rate, interval_seconds=1e-9)
-        trial["alarm_rate"] = 0.01
-    Detector(plan.features, **trial)

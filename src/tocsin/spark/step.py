@@ -121,8 +121,8 @@ class Step:
         columns["status"] = np.full(int(came.sum()), SCORED, dtype=object)
         rows.append(self._layout.verdicts(signal.name, columns))
         # Those that are over are kept in the table from now on, and no longer in the state.
-        incidents = fleet.log.take_closed()
-        going_on = fleet.log.open_incident(0)
+        incidents = fleet.take_closed_incidents()
+        going_on = fleet.open_incident(0)
         if going_on is not None and going_on.end >= times[0]:  # it has grown
             incidents.append(going_on)
         if incidents:

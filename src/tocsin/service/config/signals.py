@@ -1,19 +1,20 @@
 """The settings of signals: those of their detectors, by the names of the signals."""
 
-import inspect
+import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
 
 from pydantic import Field
 
-from tocsin.detection import Fleet
+from tocsin.detection import DetectorSettings
+from tocsin.detection.declaration import declared
+from tocsin.forecasting import make_forecaster
 from tocsin.service.config.parts import Part, Seconds
 from tocsin.service.observations import MOST_FEATURES
 
-DETECTOR_SETTINGS = tuple(
-    name for name in inspect.signature(Fleet).parameters if name not in ("signals", "features", "threads")
-)
+DETECTOR_SETTINGS = tuple(name for name, one in declared(DetectorSettings).items() if one.rule.configured)
 
 
 class Template(Part):
@@ -45,11 +46,20 @@ class Template(Part):
 
 
 def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) -> None:
-    """Refuse settings that a detector would refuse."""
+    """Refuse settings that a detector would refuse, without making one."""
     unknown = sorted(set(settings) - set(DETECTOR_SETTINGS))
     if unknown:
         raise ValueError(f"a detector has no setting {', '.join(unknown)}; it has {', '.join(DETECTOR_SETTINGS)}")
     try:
-        Fleet(1, list(features) if features else 1, **settings)
+        DetectorSettings.check({**settings, "features": list(features) if features else 1})
+        options = settings.get("forecaster_options") or {}
+        if options.get("model"):
+            _load_once(settings["forecaster"], json.dumps(options, sort_keys=True))
     except (ImportError, TypeError, ValueError) as error:
         raise ValueError(str(error)) from error
+
+
+@cache
+def _load_once(forecaster: str, options: str) -> None:
+    """Find out whether a model can be loaded, once for all signals that ask for it."""
+    make_forecaster(forecaster, json.loads(options))

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection import Fleet, Incident, Verdicts
-from tocsin.detection.incidents import IncidentLog
 from tocsin.forecasting import Forecaster
 from tocsin.service.observations import Judged
 
@@ -66,12 +65,11 @@ class Block:
 
     def take_closed(self) -> list[tuple[int, Incident]]:
         """The incidents that are over since the last call, each with its row, the oldest first."""
-        return [(int(incident.signal), incident) for incident in self.fleet.log.take_closed()]
+        return [(int(incident.signal), incident) for incident in self.fleet.take_closed_incidents()]
 
     def forget_incidents(self, row: int) -> None:
         """Have the next alarm of this row begin a new incident."""
-        log = self.fleet.log
-        log.adopt(row, IncidentLog(["nothing"], log.features, log.gap, log.min_duration), 0)
+        self.fleet.forget_incidents(row)
 
     def run(self, stretches: Mapping[int, Stretch]) -> dict[int, list[Judged]]:
         """The verdicts that are wanted on stretches of observations, one stretch of each row given."""

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from numpy.typing import NDArray
 
-from tocsin.detection.fleet import DEFAULT_FORECASTER
+from tocsin.detection.settings import DEFAULT_FORECASTER
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.service.engine.block import Block
 

@@ -150,7 +150,7 @@ def _put_alarms(core: Core, writer: Writer, found: Sorted, now: int) -> Iterator
             facts.append((signal, alarm_facts(signal, incident, now)))
     for signal, arrivals in found.fresh.items():
         if any(arrival.outcome and arrival.outcome.judged and arrival.outcome.judged.alarm for arrival in arrivals):
-            going_on = signal.block.fleet.log.open_incident(signal.place)
+            going_on = signal.block.fleet.open_incident(signal.place)
             if going_on is not None:
                 facts.append((signal, alarm_facts(signal, going_on, now)))
     for signal, one in facts:

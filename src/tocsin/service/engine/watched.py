@@ -68,7 +68,7 @@ class Watched:
         if interval is None:
             return {}
         # What was before the first observation of a detector that forgot everything is nothing to it.
-        known = self.last_time is not None and self.block.fleet.pipeline.seen[self.place] > 0
+        known = self.last_time is not None and self.block.fleet.observations(self.place) > 0
         before = np.concatenate([[np.datetime64(self.last_time, "ns")] if known else moments[:1], moments[:-1]])
         apart = (moments - before) / np.timedelta64(1, "s")
         # In little more than a step none is missing: to ask before each observation would cost much for nothing.
@@ -79,7 +79,7 @@ class Watched:
 
     def count(self) -> None:
         """Keep in mind how many observations its detector has taken."""
-        self.observations = int(self.block.fleet.pipeline.seen[self.place])
+        self.observations = self.block.fleet.observations(self.place)
 
     def note(self, time: int, judged: Judged) -> None:
         """Keep the newest observation in mind."""
@@ -146,5 +146,5 @@ class Watched:
             guarantee=fleet.guarantee,
             settings=self.row.settings,
             silent_after=self.silent_after,
-            memory_bytes=fleet.pipeline.scorer.nbytes // len(fleet.names),
+            memory_bytes=fleet.memory_bytes,
         )

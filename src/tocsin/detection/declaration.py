@@ -1,0 +1,200 @@
+"""How a setting is declared: once, with all that a check, a command, a state or a page has to know of it."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from textwrap import fill
+from types import NoneType
+from typing import Any, TypeVar, get_args
+
+import numpy as np
+
+from tocsin import checks
+
+T = TypeVar("T")
+_KEY = "setting"
+Check = Callable[[str, Any], Any]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is said of a setting beside its name, type and default."""
+
+    help: str
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    accepts: str = ""
+    unset: str = "none"
+    check: Check | None = None
+    configured: bool = True
+    saved: bool = True
+
+
+def setting(
+    default: Any,
+    help: str,  # noqa: A002
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    choices: Collection[str] = (),
+    accepts: str = "",
+    unset: str = "none",
+    check: Check | None = None,
+    configured: bool = True,
+    saved: bool = True,
+) -> Any:
+    """A field of a dataclass that is a setting.
+
+    Parameters
+    ----------
+    help : one line on what it is for.
+    least, most, above, below : the bounds of a number.
+    choices : the names that are accepted, of one or of each of several.
+    accepts : what is accepted, in words, where type, bounds and choices do not say it.
+    unset : what None stands for.
+    check : takes name and value and returns the value in its proper type; needed where the type is none of bool, int,
+        float, str, tuple[str, ...] and Mapping, or one of those or None.
+    configured : whether users choose it, in commands and configuration; others come with the data or the machine.
+    saved : whether a state keeps it among the settings that it was made with.
+    """
+    rule = Rule(help, least, most, above, below, tuple(choices), accepts, unset, check, configured, saved)
+    return field(default=default, metadata={_KEY: rule})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting as it was declared. `type` is what it is where it is not None."""
+
+    name: str
+    type: Any
+    optional: bool
+    default: Any
+    rule: Rule
+
+    @property
+    def help(self) -> str:
+        """One line on what it is for."""
+        return self.rule.help
+
+    @property
+    def accepted(self) -> str:
+        """What is accepted, in words."""
+        rule = self.rule
+        if rule.accepts:
+            return rule.accepts
+        if rule.choices:
+            return ", ".join(f'"{name}"' for name in rule.choices)
+        if self.type is bool:
+            return "True, False"
+        if self.type is int:
+            return f"{rule.least:,} to {rule.most:,}" if rule.most is not None else f"at least {rule.least:,}"
+        return checks.range_text(above=rule.above, least=rule.least, most=rule.most, below=rule.below)
+
+    def checked(self, value: Any) -> Any:
+        """The value in its proper type; an error names the setting, the value and what is accepted."""
+        if value is None and self.optional:
+            return None
+        if self.rule.check is not None:
+            return self.rule.check(self.name, value)
+        return _CHECKS[self.type](self, value)
+
+
+# To look through a class takes as long as to check all settings.
+_DECLARED: dict[type, dict[str, Setting]] = {}
+
+
+def declared(kind: type) -> dict[str, Setting]:
+    """The settings that a dataclass declares, by their names."""
+    if kind not in _DECLARED:
+        _DECLARED[kind] = _found(kind)
+    return _DECLARED[kind]
+
+
+def _found(kind: type) -> dict[str, Setting]:
+    found = {}
+    for one in fields(kind):
+        rule: Rule = one.metadata[_KEY]
+        alone = [part for part in get_args(one.type) if part is not NoneType]
+        optional = NoneType in get_args(one.type)
+        plain = alone[0] if optional and len(alone) == 1 else one.type
+        origin = Mapping if getattr(plain, "__origin__", None) is Mapping else plain
+        if rule.check is None and origin not in _CHECKS:
+            raise TypeError(f"{one.name} must have a check of its own, got one of type {one.type}")
+        found[one.name] = Setting(one.name, origin, optional, one.default, rule)
+    return found
+
+
+def lists_settings(of: type | None = None) -> Callable[[type[T]], type[T]]:
+    """Put what is declared of each setting in the place of "{settings}" in the docstring of a class.
+
+    The settings are those that `of` declares, or the class itself.
+    """
+
+    def decorate(kind: type[T]) -> type[T]:
+        if kind.__doc__:  # there is none where Python was told to leave them out
+            kind.__doc__ = kind.__doc__.replace("    {settings}", _described(of or kind))
+        return kind
+
+    return decorate
+
+
+def _described(kind: type) -> str:
+    texts = (f"{one.name} : {one.help}." for one in declared(kind).values())
+    return "\n".join(fill(text, 120, initial_indent=" " * 4, subsequent_indent=" " * 8) for text in texts)
+
+
+def _truth(one: Setting, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{one.name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def _integer(one: Setting, value: Any) -> int:
+    rule = one.rule
+    least, most = int(rule.least or 0), None if rule.most is None else int(rule.most)
+    return checks.integer(one.name, value, least=least, most=most)
+
+
+def _number(one: Setting, value: Any) -> float:
+    rule = one.rule
+    return checks.number(
+        one.name, value, above=rule.above, least=rule.least, most=rule.most, below=rule.below
+    )  # fmt: skip
+
+
+def _word(one: Setting, value: Any) -> str:
+    if one.rule.choices:
+        return checks.choice(one.name, value, one.rule.choices)
+    if not isinstance(value, str):
+        raise TypeError(f"{one.name} must be a text, got {value!r}")
+    return value
+
+
+def _words(one: Setting, value: Any) -> tuple[str, ...]:
+    choices = one.rule.choices
+    names: list[Any] = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [None]
+    known = [isinstance(name, str) and (not choices or name in choices) for name in names]
+    if not all(known) or len(set(names)) != len(names):
+        among = f" from {', '.join(map(repr, choices))}" if choices else ""
+        raise ValueError(f"{one.name} must be a list of different names{among}, got {value!r}")
+    return tuple(names)
+
+
+def _mapping(one: Setting, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise TypeError(f"{one.name} must be a mapping of names to values, got {value!r}")
+    return dict(value)
+
+
+_CHECKS: dict[Any, Callable[[Setting, Any], Any]] = {
+    bool: _truth,
+    int: _integer,
+    float: _number,
+    str: _word,
+    tuple[str, ...]: _words,
+    Mapping: _mapping,
+}
