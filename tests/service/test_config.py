@@ -202,6 +202,8 @@ def test_a_variable_that_may_be_misspelt_is_told_of():
         ("[storage]\nurl = 'mysql://x'", "storage.url: must begin with one of postgresql://"),
         ("[detector]\nalarm = 1", "detector: a detector has no setting alarm; it has alarm_rate"),
         ("[detector]\nalarm_rate = 2", "detector: "),
+        ("[detector]\nforecaster_options = {model = 'x'}", "detector: forecaster 'embedded' does not take"),
+        ("[detector]\nforecaster = 'chronos'\nforecaster_options = {model = 'x'}", "forecaster 'chronos' needs"),
         ("[[templates]]\nmatch = 'x'\ndetector = {gap = 'y'}", "templates[0].detector: gap must be an integer"),
         ("[[sources.mqtt]]\nname = 'm'", "sources.mqtt[0].topics: is missing"),
         ("[[sources.mqtt]]\nname = 'm m'\ntopics = ['t']", "sources.mqtt[0].name: "),

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.declaration import declared
+from tocsin.detection.settings import DEFAULT_FORECASTER
 from tocsin.forecasting import make_forecaster
 from tocsin.service.config.parts import Part, Seconds
 from tocsin.service.observations import MOST_FEATURES
@@ -54,7 +55,7 @@ def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) 
         DetectorSettings.check({**settings, "features": list(features) if features else 1})
         options = settings.get("forecaster_options") or {}
         if options.get("model"):
-            _load_once(settings["forecaster"], json.dumps(options, sort_keys=True))
+            _load_once(settings.get("forecaster", DEFAULT_FORECASTER), json.dumps(options, sort_keys=True))
     except (ImportError, TypeError, ValueError) as error:
         raise ValueError(str(error)) from error
 
