@@ -1,11 +1,11 @@
-"""Families of clean signals, faults and the demo's machine: what they claim to be."""
+"""Families of clean signals and the demo's machine: what they claim to be."""
 
 import numpy as np
 import pytest
 
 from tests.bands import margin
 from tocsin.data import infer_interval
-from tocsin.evaluation import FAMILIES, FAULTS
+from tocsin.evaluation import FAMILIES
 from tocsin.evaluation.families import PERIOD
 from tocsin.evaluation.machine import FEATURES, simulate_machine
 
@@ -40,31 +40,6 @@ def test_the_wave_and_the_waving_scale():
     scale = np.abs(FAMILIES["seasonal-scale"](rng, 100, 2400))
     assert lagged_correlation(scale, PERIOD).mean() > 0.3
     assert lagged_correlation(scale, PERIOD // 2).mean() < -0.1
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_stays_in_its_place(name):
-    fault, rng = FAULTS[name], np.random.default_rng(0)
-    clean = 3 * np.sin(np.arange(1000) / 5) + rng.normal(size=1000)
-    before = clean.copy()
-    faulty = fault(clean, 400, 5.0, 1.0, rng)
-    changed = np.flatnonzero(faulty != before)
-    assert np.array_equal(clean, before)
-    assert changed.size
-    assert 400 <= changed.min() <= changed.max() < 400 + fault.length
-
-
-def test_what_the_faults_do():
-    values, rng = np.zeros(1000), np.random.default_rng(0)
-    assert FAULTS["spike"](values, 400, 5.0, 2.0, rng)[400] == 10
-    assert set(FAULTS["level-shift"](values, 400, 5.0, 2.0, rng)[400:600]) == {10.0}
-    drift = FAULTS["drift"](values, 400, 5.0, 2.0, rng)
-    assert (drift[400], drift[599]) == (0, 20)
-    noise = FAULTS["variance-change"](values, 400, 5.0, 2.0, rng)[400:600]
-    assert noise.std() == pytest.approx(10, rel=0.01)
-    wave = np.sin(np.arange(1000) / 5)
-    assert np.ptp(FAULTS["stuck-value"](wave, 400, 5.0, 1.0, rng)[400:600]) == 0
-    assert np.ptp(FAULTS["lost-seasonality"](wave, 400, 5.0, 0.0, rng)[400:600]) == pytest.approx(0)
 
 
 def test_the_machine_has_six_faults_and_a_gap():
