@@ -47,9 +47,9 @@ def _rolling_z(values: Floats, window: int, floor: float) -> Floats:
     found = np.full((steps, signals), np.nan)
     for t in range(window, steps):
         for k in range(signals):
-            mean, square = 0.0, 0.0
-            for lag in range(1, window + 1):
-                mean += values[t - lag, k] / window
+            mean, square = values[t - 1, k], 0.0  # sums are of what differs from it: nothing, where all are equal
+            for lag in range(2, window + 1):
+                mean += (values[t - lag, k] - values[t - 1, k]) / window
             for lag in range(1, window + 1):
                 square += (values[t - lag, k] - mean) ** 2 / window
             found[t, k] = np.abs(values[t, k] - mean) / max(np.sqrt(square), floor)

@@ -184,7 +184,7 @@ FAULTS = {
         Fault("phase by 1/8", "the wave is an eighth of a period ahead", 200, _out_of_phase, seasonal=True),
         Fault(
             "peak cut off",
-            "in one period the wave stops at two thirds of its height",
+            "one period's wave stops at two thirds of its height",
             None,
             _peak_cut_off,
             seasonal=True,
