@@ -53,12 +53,13 @@ def within_budget(labels: Flags, p: ArrayLike, *, incidents: ArrayLike | None = 
            fault_time=0.255, normal_time=0.000714...)
     """
     truth = read_labels(labels)
-    found = [events_found(truth, p, budget, gap=gap) for budget in BUDGETS]
+    half, one, two = (events_found(truth, p, budget, gap=gap) for budget in BUDGETS)
     if incidents is None:
         alarms = Marks(_strangeness(p, truth) >= threshold_at(truth, p, TIME_BUDGET, gap=gap))
         starts, stops = incidents_of(alarms, gap)
         incidents = np.column_stack([starts, stops - 1])
-    return Budget(float(np.mean(found)), *found, *time_under_incidents(truth, incidents))
+    fault_time, normal_time = time_under_incidents(truth, incidents)
+    return Budget((half + one + two) / 3, half, one, two, fault_time, normal_time)
 
 
 def events_found(labels: Flags, p: ArrayLike, budget: float = 1.0, *, gap: int = 10) -> float:
