@@ -66,13 +66,14 @@ def test_a_larger_budget_finds_more(budget, found):
     labels, p = many_false()
     assert events_found(labels, p, budget) == found
     # 9990 normal observations: 4, 9 and 19 false incidents.
-    assert np.sum(p <= -threshold_at(labels, p, budget)) == int(budget * 9.99) + found
+    assert np.sum(p <= threshold_at(labels, p, budget)) == int(budget * 9.99) + found
 
 
 def test_short_signals_allow_no_false_incident():
     labels, p = np.zeros(900), np.ones(900)
     labels[500:510] = 1
     p[100], p[505] = 0.01, 0.02
+    assert threshold_at(labels, p, 1.0) == -np.inf
     assert events_found(labels, p, 1.0) == 0
     assert events_found(labels, p, 2.0) == 1
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.evaluation.metrics import kernels
-from tocsin.evaluation.metrics.marks import Flags, Floats, Integers, Marks, observations, read_labels, read_p
+from tocsin.evaluation.metrics.marks import Flags, Integers, Marks, observations, read_labels, read_p
 from tocsin.evaluation.metrics.operation import incidents_of
 from tocsin.evaluation.metrics.precision_recall import ratio
 
@@ -55,8 +55,7 @@ def within_budget(labels: Flags, p: ArrayLike, *, incidents: ArrayLike | None = 
     truth = read_labels(labels)
     half, one, two = (events_found(truth, p, budget, gap=gap) for budget in BUDGETS)
     if incidents is None:
-        alarms = Marks(_strangeness(p, truth) >= threshold_at(truth, p, TIME_BUDGET, gap=gap))
-        starts, stops = incidents_of(alarms, gap)
+        starts, stops = incidents_of(_alarms_at(truth, p, TIME_BUDGET, gap), gap)
         incidents = np.column_stack([starts, stops - 1])
     fault_time, normal_time = time_under_incidents(truth, incidents)
     return Budget((half + one + two) / 3, half, one, two, fault_time, normal_time)
@@ -73,21 +72,23 @@ def events_found(labels: Flags, p: ArrayLike, budget: float = 1.0, *, gap: int =
     (0.0, 0.5, 1.0)
     """
     truth = read_labels(labels)
-    alarms = Marks(_strangeness(p, truth) >= threshold_at(truth, p, budget, gap=gap))
-    found = np.count_nonzero(alarms.within(truth.starts, truth.stops))
+    found = np.count_nonzero(_alarms_at(truth, p, budget, gap).within(truth.starts, truth.stops))
     return ratio(found, truth.starts.size)
 
 
 def threshold_at(labels: Flags, p: ArrayLike, budget: float, *, gap: int = 10) -> float:
-    """Minus the loosest threshold on p that keeps to a budget of false incidents in 1,000 normal observations.
+    """The loosest threshold on p that keeps to a budget of false incidents in 1,000 normal observations.
 
-    Of a part of an incident there is none: what the budget allows is rounded down, so that at a budget of 1 fewer than
-    1,000 normal observations allow no false incident at all.
+    `p <= threshold` is an alarm; minus infinity where none is allowed. A p of 1, and a missing one, never alarms. There
+    is no part of an incident: what the budget allows is rounded down, so that at a budget of 1 fewer than 1,000 normal
+    observations allow no false incident at all.
     """
     truth = read_labels(labels)
     tolerated = checks.number("budget", budget, above=0, most=1000)
     normal = truth.flags.size - truth.positions.size
-    return loosest_threshold(truth, _strangeness(p, truth), int(tolerated * normal / 1000), gap=gap)
+    complete = read_p(p, truth)
+    scores = np.where(complete < 1, -complete, np.nan)
+    return -loosest_threshold(truth, scores, int(tolerated * normal / 1000), gap=gap)
 
 
 def loosest_threshold(labels: Flags, scores: ArrayLike, allowed: int, *, gap: int = 10) -> float:
@@ -151,7 +152,5 @@ def _read_incidents(incidents: ArrayLike) -> Integers:
     return given.astype(np.int64)
 
 
-def _strangeness(p: ArrayLike, truth: Marks) -> Floats:
-    """Larger is stranger; NaN where nothing at all is strange (p of 1, or none), which is never an alarm."""
-    complete = read_p(p, truth)
-    return np.where(complete < 1, -complete, np.nan)
+def _alarms_at(truth: Marks, p: ArrayLike, budget: float, gap: int) -> Marks:
+    return Marks(read_p(p, truth) <= threshold_at(truth, p, budget, gap=gap))
