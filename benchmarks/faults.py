@@ -1,17 +1,22 @@
-"""Faults of six kinds put into signals: how many are found, how soon, and at how many false alarms.
+"""Which faults are found, beside simple charts at the same number of false incidents.
 
     python benchmarks/faults.py
 
-Each signal is a wave with noise and slowly wandering level, watched with an alarm rate of 0.001; half-way through, one
-fault. A fault is found if there is an alarm while it lasts, or in the 15 observations after (when it ends); what chance
-would find is shown by the same count on the same signals without the fault. Delays are medians over the found ones.
-What comes before the faults is the same for all of them, and is watched once.
+Signals of four kinds are watched with an alarm rate of 0.001; then comes one fault. It is found if there is an alarm
+while it lasts, or in the 15 observations after. Alarms with at most 10 observations between them are one incident. The
+thresholds of the charts are chosen in hindsight, on clean signals of the same kind: such that they have as many false
+incidents as Tocsin had, which is the comparison, and such that they have one in 1,000 observations, which was promised.
+The charts know the season where there is one. Then: how much of a long step is under an open incident, whether the
+third of three equal faults is found, and what faults hide that came before. What comes before is watched once.
 """
 
 import argparse
 import io
-import sys
-from pathlib import Path
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -19,94 +24,262 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from tests.bands import margin
 from tocsin.detection import Fleet
-from tocsin.evaluation.faults import FAULTS
+from tocsin.evaluation import charts
+from tocsin.evaluation.faults import BASES, DRIFT, FAULTS, STUCK, noise_times, repeated, shift
+from tocsin.evaluation.metrics import in_operation, loosest_threshold
 
 ALARM_RATE = 0.001
-POLICIES = {
-    "absorb": {"learn": "absorb"},
-    "hold": {"learn": "hold"},
-    "hold + context": {"learn": "hold", "hold_context": True},
-}
+GAP = 10
 AFTER = 15
-PERIOD = 48
+# Clean observations to choose the thresholds of charts with: many, for the charts cost nothing.
+CHART_SIGNALS, CHART_LENGTH, CHART_SETTLES = 50, 10_000, 500
+# Clean observations after those that come before the faults, to count false incidents in.
+CLEAN = 2000
+
+STEP = shift(5, 500)
+REPEATED, TIMES, APART = shift(3, 100), 3, 300
+MASKED = (shift(6, 1), shift(3, 100))
+# What may hide a later fault: it has this long to come and go, and the fault starts so long after.
+OUTLIERS, NOISE = repeated(shift(6, 1), 5, 20), noise_times(3, 100)
+MASK_LASTS, MASK_BEFORE = 100, 600
 
 
-def clean_signals(signals, length, rng):
-    """A wave of amplitude 3, noise of size 1 and a level that wanders."""
-    phase = 2 * np.pi * (np.arange(length)[:, np.newaxis] / PERIOD + rng.random(signals))
-    level = np.cumsum(0.02 * rng.standard_normal((length, signals)), axis=0)
-    return 3 * np.sin(phase) + level + rng.standard_normal((length, signals))
+def chart_scores(values, season, sd):
+    """`{name of a chart: scores[T, S]}`, larger where stranger."""
+    seen = {"values": values / sd}
+    if season.any():
+        seen["residuals"] = (values - season) / sd
+    found = {}
+    for what, numbers in seen.items():
+        found |= {f"EWMA {weight} of {what}": charts.ewma(numbers, weight) for weight in (0.03, 0.1, 0.2)}
+        found[f"CUSUM of {what}"] = charts.cusum(numbers, 0.5)
+        found[f"rolling z of {what}"] = charts.rolling_z(numbers, 100)
+    steps = charts.movement(values, 20)
+    return found | {"movement, high": steps, "movement, low": -steps}
+
+
+def incidents_in(alarm):
+    """How many incidents there are in alarms `[T, S]`; no two signals share one."""
+    return sum(in_operation(np.zeros(alarm.shape[0]), column, gap=GAP).incidents for column in alarm.T)
+
+
+def thresholds(base, rates, rng):
+    """For each rate of incidents and each chart the threshold that has it on clean signals."""
+    clean = base(rng, CHART_SIGNALS, CHART_LENGTH)
+    found = [{} for _ in rates]
+    for name, scores in chart_scores(clean.values, clean.season(), clean.sd).items():
+        # One signal after the other, with a gap between that no incident spans.
+        apart = np.full((CHART_LENGTH - CHART_SETTLES + GAP + 1, CHART_SIGNALS), np.nan)
+        apart[: -GAP - 1] = scores[CHART_SETTLES:]
+        observations = CHART_SIGNALS * (CHART_LENGTH - CHART_SETTLES)
+        for rate, chosen in zip(rates, found, strict=True):
+            allowed = round(rate * observations)
+            chosen[name] = loosest_threshold(np.zeros(apart.size), apart.T.ravel(), allowed, gap=GAP)
+    return found
 
 
 class Watch:
     """A fleet that has seen some observations, from where it can go on more than once."""
 
-    def __init__(self, values, policy):
-        fleet = Fleet(values.shape[1], alarm_rate=ALARM_RATE, **policy)
-        self.alarm = fleet.run(values).alarm
+    def __init__(self, fleet, values):
+        self.fleet, self.verdicts = fleet, fleet.run(values)
         file = io.BytesIO()
         fleet.save(file)
         self.saved = file.getvalue()
 
+    def go_on(self, values):
+        """A watch of what follows."""
+        return Watch(Fleet.load(io.BytesIO(self.saved)), values)
+
     def alarms(self, values):
-        """Whether there was an alarm on each observation so far, and on each of these that follow."""
-        fleet = Fleet.load(io.BytesIO(self.saved))
-        return np.concatenate([self.alarm, fleet.run(values).alarm])
+        """Whether there is an alarm on each observation of what follows."""
+        return self.go_on(values).verdicts.alarm
 
 
-def measure(alarm, start, length):
-    """For each signal: whether it alarmed from `start` on, after how many, alarms in the fault, false-alarm rate."""
-    during = alarm[start : start + length + AFTER]
-    quiet = np.concatenate([alarm[start - 1500 : start], alarm[start + length + AFTER :]])
-    delay = np.where(during.any(axis=0), during.argmax(axis=0), np.nan)
-    return during.any(axis=0), delay, alarm[start : start + length].mean(axis=0), quiet.mean(axis=0)
+def found_in(alarm, length):
+    """For each signal, whether there was an alarm in time, and after how many observations; a fault starts at 0."""
+    during = alarm[: length + AFTER]
+    return during.any(axis=0), np.where(during.any(axis=0), during.argmax(axis=0), np.nan)
+
+
+@dataclass
+class Cell:
+    """What was found of one kind of fault in one kind of signal."""
+
+    fault: str
+    found: float
+    delay: float
+    chart: str
+    chart_found: float
+    chart_delay: float
+    promised_found: float
+
+    @property
+    def difference(self):
+        return self.found - self.chart_found
+
+
+@dataclass
+class Measured:
+    """All that was measured on one kind of signal."""
+
+    base: str
+    warm: int = 0
+    false_incidents: int = 0
+    cells: list = field(default_factory=list)
+    masking: list = field(default_factory=list)
+    step_open: float = float("nan")
+    repeat_found: float = float("nan")
+
+
+def measure(kind, signals, before, seed):
+    """Everything on one kind of signal."""
+    base, rng = BASES[kind], np.random.default_rng([seed, list(BASES).index(kind)])
+    clean = base(rng, signals, before + CLEAN)
+    watch = Watch(Fleet([str(row) for row in range(signals)], alarm_rate=ALARM_RATE), clean.values[:before])
+    parts = (watch.verdicts, watch.go_on(clean.values[before:]).verdicts)
+    alarm, warm = (np.concatenate([getattr(part, name) for part in parts]) for name in ("alarm", "warm"))
+    found = Measured(kind, int(warm.sum()), incidents_in(alarm & warm))
+    rates = (found.false_incidents / found.warm, ALARM_RATE)
+    limits = thresholds(base, rates, rng)
+    for fault in FAULTS.values():
+        if not fault.seasonal or base.period:
+            found.cells.append(measure_fault(fault, clean, before, watch, limits))
+    found.step_open = measure_step(clean, before, watch)
+    found.repeat_found = measure_repeated(clean, before, watch)
+    found.masking = measure_masking(clean, before, watch)
+    return found
+
+
+def measure_fault(fault, clean, start, watch, limits):
+    """One fault at the end of what was watched, by Tocsin and by every chart."""
+    length = fault.lasts(clean.period)
+    stop = start + length + AFTER
+    values = fault(clean, start)[:stop]
+    found, delay = found_in(watch.alarms(values[start:]), length)
+    scores = chart_scores(values, clean.season()[:stop], clean.sd)
+    same, promised = (
+        {name: found_in(scores[name][start:] >= limit, length) for name, limit in of_charts.items()}
+        for of_charts in limits
+    )
+    best = max(same, key=lambda name: (same[name][0].mean(), -middle(same[name][1])))
+    return Cell(
+        fault.name, found.mean(), middle(delay), best, same[best][0].mean(), middle(same[best][1]),
+        max(hits.mean() for hits, _ in promised.values()),
+    )  # fmt: skip
+
+
+def middle(delay):
+    """The median delay of what was found, infinite if nothing was."""
+    return float(np.nanmedian(delay)) if np.isfinite(delay).any() else float("inf")
+
+
+def measure_step(clean, start, watch):
+    """The share of a long step that lies under an incident of the fleet's own."""
+    stop = start + STEP.length
+    fleet = watch.go_on(STEP(clean, start)[start : stop + AFTER]).fleet
+    covered = np.zeros((clean.noise.shape[1], stop), dtype=bool)
+    for incident in fleet.incidents():
+        # One that is open still lasts, alarm or none.
+        last = stop if incident.open else incident.last + 1
+        covered[int(incident.signal), incident.first : last] = True
+    return float(covered[:, start:].mean())
+
+
+def measure_repeated(clean, start, watch):
+    """The share of signals in which the last of several equal faults is found."""
+    several = repeated(REPEATED, TIMES, APART)
+    stop = start + several.length + AFTER
+    last = (TIMES - 1) * APART
+    alarm = watch.alarms(several(clean, start)[start:stop])
+    return float(found_in(alarm[last:], REPEATED.length)[0].mean())
+
+
+def measure_masking(clean, start, watch):
+    """`(fault, what came before, found without, found after)` of each."""
+    at = start + MASK_LASTS + MASK_BEFORE
+    found = {}
+    for hiding in (None, OUTLIERS, NOISE):
+        earlier = clean.values if hiding is None else hiding(clean, start)
+        later = watch.go_on(earlier[start:at])
+        for fault in MASKED:
+            alarm = later.alarms(fault(clean, at)[at : at + fault.length + AFTER])
+            found[fault, hiding] = found_in(alarm, fault.length)[0].mean()
+    return [
+        (fault.name, hiding.name, found[fault, None], found[fault, hiding])
+        for fault in MASKED
+        for hiding in (OUTLIERS, NOISE)
+    ]
+
+
+def show(measured, screen, about):
+    """The tables."""
+    rates = Table(box=SIMPLE_HEAD, title=f"false incidents in 1,000 clean observations ({about})")
+    power = Table(box=SIMPLE_HEAD, title="faults found at Tocsin's number of false incidents")
+    masking = Table(box=SIMPLE_HEAD, title=f"faults found {MASK_BEFORE} observations after something else")
+    for table, words, numbers in (
+        (rates, ("signal",), ("promised", "Tocsin", "ratio", "step open", "third found")),
+        (power, ("signal", "fault", "best chart"),
+         ("Tocsin", "delay", "chart", "delay", "difference", "chart at 1 in 1,000")),
+        (masking, ("signal", "fault", "after"), ("without", "after", "difference")),
+    ):  # fmt: skip
+        for heading in words:
+            table.add_column(heading)
+        for heading in numbers:
+            table.add_column(heading, justify="right")
+    for found in measured:
+        rate = found.false_incidents / found.warm
+        rates.add_row(found.base, f"{1000 * ALARM_RATE:g}", f"{1000 * rate:.3f}", f"{rate / ALARM_RATE:.2f}",
+                      f"{found.step_open:.2f}", f"{found.repeat_found:.2f}")  # fmt: skip
+        for cell in found.cells:
+            power.add_row(found.base, cell.fault, cell.chart, f"{cell.found:.2f}", f"{cell.delay:.0f}",
+                          f"{cell.chart_found:.2f}", f"{cell.chart_delay:.0f}", f"{cell.difference:+.2f}",
+                          f"{cell.promised_found:.2f}")  # fmt: skip
+        power.add_section()
+        for fault, hiding, without, after in found.masking:
+            masking.add_row(found.base, fault, hiding, f"{without:.2f}", f"{after:.2f}", f"{after - without:+.2f}")
+        masking.add_section()
+    for table in (rates, power, masking):
+        screen.print(table)
+
+
+def last_line(measured):
+    """What machines read."""
+    cells = [cell for found in measured for cell in found.cells]
+    promised = ALARM_RATE * sum(found.warm for found in measured)
+    numbers = {
+        "worst_cell": min(cell.difference for cell in cells),
+        "worst_masking": min(after - without for found in measured for *_, without, after in found.masking),
+        "step_open": np.mean([found.step_open for found in measured]),
+        "stuck_found": np.mean([cell.found for cell in cells if cell.fault == STUCK.name]),
+        "drift_found": np.mean([cell.found for cell in cells if cell.fault == DRIFT.name]),
+        "repeat_found": np.mean([found.repeat_found for found in measured]),
+        "false_ratio": sum(found.false_incidents for found in measured) / promised,
+    }
+    return " ".join(f"{name}={value:.3f}" for name, value in numbers.items())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--signals", type=int, default=40, help="for each kind of fault")
-    parser.add_argument("--length", type=int, default=9000)
-    parser.add_argument("--size", type=float, default=5.0, help="of the faults, in standard deviations of the noise")
+    parser.add_argument("--signals", type=int, default=40, help="for each kind of signal and fault")
+    parser.add_argument("--before", type=int, default=6000, help="clean observations before each fault")
+    parser.add_argument("--base", action="append", choices=list(BASES), help="only this kind of signal; repeatable")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     given = parser.parse_args()
-    rng = np.random.default_rng(given.seed)
-    clean = clean_signals(given.signals, given.length, rng)
-    start = given.length // 2
-    title = f"{given.signals} faults of each kind, size {given.size:g}, alarm rate {ALARM_RATE:g}"
-    table = Table(box=SIMPLE_HEAD, title=title)
-    for heading in ("fault", "policy"):
-        table.add_column(heading)
-    for heading in ("found", "by chance", "delay", "alarms while it lasts", "false alarms / alarm rate"):
-        table.add_column(heading, justify="right")
-    summary = {}
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("detecting", total=len(FAULTS) * len(POLICIES) + len(POLICIES))
-        watches, undisturbed = {}, {}
-        for name, policy in POLICIES.items():
-            watches[name] = Watch(clean[:start], policy)
-            undisturbed[name] = watches[name].alarms(clean[start:])
-            bar.advance(task)
-        for fault in FAULTS.values():
-            table.add_section()
-            columns = [fault(clean[:, k], start, given.size, 1.0, rng) for k in range(given.signals)]
-            values = np.column_stack(columns)
-            for name, watch in watches.items():
-                found, delay, share, false = measure(watch.alarms(values[start:]), start, fault.length)
-                chance = undisturbed[name][start : start + fault.length + AFTER].any(axis=0).mean()
-                middle = f"{np.nanmedian(delay):.0f}" if found.any() else "-"
-                band = f"{false.mean() / ALARM_RATE:.2f} ± {margin(false / ALARM_RATE, 0.05):.2f}"
-                table.add_row(
-                    fault.name, name, f"{found.mean():.2f}", f"{chance:.2f}", middle, f"{share.mean():.2f}", band
-                )
-                summary[fault.name, name] = found.mean()
-                bar.advance(task)
-    Console(width=130, highlight=False).print(table)
-    means = {policy: np.mean([summary[fault, policy] for fault in FAULTS]) for policy in POLICIES}
-    print(" ".join(f"{policy.replace(' + ', '_')}_found={mean:.3f}" for policy, mean in means.items()))
+    started = time.perf_counter()
+    bases = given.base or list(BASES)
+    spawn = multiprocessing.get_context("spawn")
+    with (
+        Progress(console=Console(stderr=True), transient=True) as bar,
+        ProcessPoolExecutor(given.jobs, mp_context=spawn) as pool,
+    ):
+        futures = [pool.submit(measure, name, given.signals, given.before, given.seed) for name in bases]
+        measured = [future.result() for future in bar.track(futures, description="kinds of signals")]
+    took = f"{given.signals} signals, {time.perf_counter() - started:.0f} s"
+    show(measured, Console(width=130, highlight=False), took)
+    print(last_line(measured))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from tocsin.evaluation import METHODS, SCENARIOS
 from tocsin.evaluation.bench.ablation import SETTINGS as ABLATED
 from tocsin.evaluation.bench.baselines import BASELINES
 from tocsin.evaluation.bench.methods import METHODS as BENCH_METHODS
+from tocsin.evaluation.bench.rivals import RIVALS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -95,6 +96,7 @@ def test_every_option_of_every_command_is_documented():
         ("simulation.md", SCENARIOS),
         ("simulation.md", METHODS),
         ("bench.md", BENCH_METHODS),
+        ("bench.md", RIVALS),
         ("bench.md", ABLATED),
         ("baselines.md", BASELINES),
         ("detector.md", NONCONFORMITIES),

@@ -10,6 +10,7 @@ from tocsin.evaluation.bench import ablation
 from tocsin.evaluation.bench.baselines import BASELINES
 from tocsin.evaluation.bench.methods import METHODS
 from tocsin.evaluation.bench.results import FILE_NAME, Results
+from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.forecasting import available_forecasters
 
 QUICK = ["--forecaster", "last-value", "--jobs", "1"]
@@ -39,14 +40,15 @@ def test_run_then_report(folder, out, tmp_path):
     result = run(folder, out, *QUICK)
     assert result.exit_code == 0, result.output
     assert f"tocsin bench report {out}" in words(result)
-    assert len(runs_in(out)) == 2 * len(METHODS) + 2 * len(METHODS)
+    # Two files of one feature, and one of two, which there are two ways to merge.
+    assert len(runs_in(out)) == 2 * len(METHODS) + 2 * len(METHODS) + 3 * len(RIVALS)
     assert {row.status for row in runs_in(out)} == {"ok"}
 
     report = invoke("bench", "report", out)
     assert report.exit_code == 0, report.output
-    for method in METHODS:
+    for method in (*METHODS, *RIVALS):
         assert method in report.stdout
-    for heading in ("PA-F1", "VUS-PR", "last-value"):
+    for heading in ("found", "fault time", "PA-F1", "VUS-PR", "last-value"):
         assert heading in report.stdout
     for name in ("summary.csv", "datasets.csv", "report.html", "tables/summary.md"):
         assert (out / "report" / name).stat().st_size > 100
@@ -159,7 +161,8 @@ def scores(tmp_path):
     [
         ([], set()),
         (["--method", "conformal", "--forecaster", "last-value"], {"conformal"}),
-        (["--forecaster", "last-value"], set(METHODS)),
+        (["--forecaster", "last-value"], {*METHODS, *RIVALS}),
+        (["--method", "z-score-100"], {"z-score-100"}),
     ],
 )
 def test_scores_from_elsewhere(folder, out, scores, more, methods):
@@ -183,7 +186,7 @@ def test_scores_alone_go_with_any_horizons(folder, out, scores):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--method", "guess"], ["--method", "'guess'", *METHODS, *BASELINES]),
+        (["--method", "guess"], ["--method", "'guess'", *METHODS, *RIVALS, *BASELINES]),
         (["--dataset", "MOON"], ["--dataset", "MANY, TINY", "got MOON"]),
         (["--forecaster", "oracle"], ["--forecaster", "'oracle'", *available_forecasters()]),
         (["--forecaster", "last-value:depth=3"], ["--forecaster", "'last-value:depth=3'", "depth"]),

@@ -31,6 +31,7 @@ from tocsin.evaluation.bench.report import summary_tables, write_report
 from tocsin.evaluation.bench.report.formats import csv_text
 from tocsin.evaluation.bench.report.summaries import grouped
 from tocsin.evaluation.bench.results import Results, Run
+from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.evaluation.bench.runner import Plan, run_benchmark
 from tocsin.evaluation.bench.sources import refuse_other_files
 from tocsin.forecasting import available_forecasters, make_forecaster
@@ -76,8 +77,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"A method to run; repeatable. Default: {', '.join(METHODS)}; none if there are --scores and no "
-            f"--forecaster. Given by name and with --tsb-ad also: {', '.join(BASELINES)}.",
+            help=f"A method to run; repeatable. Default: {', '.join([*METHODS, *RIVALS])}; none if there are --scores "
+            f"and no --forecaster. Given by name and with --tsb-ad also: {', '.join(BASELINES)}.",
         ),
     ] = None,
     forecaster: Forecasters = None,
@@ -103,8 +104,8 @@ def run(
 ) -> None:
     """Judge every file with every method and keep what comes of it; an interrupted run goes on where it was."""
     # Who brings scores and asks for nothing else wants to see these.
-    chosen = method or ([] if scores and not forecaster else list(METHODS))
-    refuse_unknown("--method", chosen, [*METHODS, *BASELINES])
+    chosen = method or ([] if scores and not forecaster else [*METHODS, *RIVALS])
+    refuse_unknown("--method", chosen, [*METHODS, *RIVALS, *BASELINES])
     baselines = tuple(name for name in BASELINES if name in chosen)
     if baselines:
         _check_baselines(baselines, tsb_ad)
@@ -112,6 +113,7 @@ def run(
         forecasters=_forecasters(forecaster),
         methods=tuple(method for name, method in METHODS.items() if name in chosen),
         horizons=horizons,
+        rivals=tuple(name for name in RIVALS if name in chosen),
         baselines=baselines,
         baseline_python=tsb_ad or "",
         baseline_timeout=baseline_timeout,

@@ -2,17 +2,19 @@
 
 from tocsin.evaluation.calibration import alarm_rate, calibration_gap, error_by_decile
 from tocsin.evaluation.families import FAMILIES, Family
-from tocsin.evaluation.faults import FAULTS, Fault
+from tocsin.evaluation.faults import BASES, FAULTS, Base, Fault, Signals
 from tocsin.evaluation.machine import Machine, simulate_machine
 from tocsin.evaluation.metrics import Evaluation, evaluate, find_window
 from tocsin.evaluation.scenarios import SCENARIOS, Scenario, Simulated
 from tocsin.evaluation.simulation import METHODS, Method, Outcome, ScenarioResult, simulate
 
 __all__ = [
+    "BASES",
     "FAMILIES",
     "FAULTS",
     "METHODS",
     "SCENARIOS",
+    "Base",
     "Evaluation",
     "Family",
     "Fault",
@@ -21,6 +23,7 @@ __all__ = [
     "Outcome",
     "Scenario",
     "ScenarioResult",
+    "Signals",
     "Simulated",
     "alarm_rate",
     "calibration_gap",

@@ -1,50 +1,208 @@
-"""Faults put into signals, so that it is known where they are."""
+"""Faults put into signals that are known to the last number, so that it is known where they are and how large."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tocsin import checks
 from tocsin.evaluation.calibration import Floats
+
+AMPLITUDE = 3.0
+"""Of the waves, in standard deviations of the noise around them."""
+
+_CORRELATION = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Clean signals taken apart: `values[T, S]` are the season plus the noise, whose standard deviation is `sd`.
+
+    A season has a period and, for each signal, a phase in turns at the first observation; without a period there is
+    none.
+    """
+
+    noise: Floats
+    sd: float
+    period: int | None = None
+    phase: Floats | None = None
+
+    @property
+    def values(self) -> Floats:
+        """What is observed."""
+        return self.season() + self.noise
+
+    def season(self, ahead: Floats | float = 0.0) -> Floats:
+        """The season of each observation, or that of as many periods ahead."""
+        if self.period is None or self.phase is None:
+            return np.zeros_like(self.noise)
+        turns = np.arange(self.noise.shape[0])[:, np.newaxis] / self.period + self.phase
+        return np.asarray(AMPLITUDE * np.sin(2 * np.pi * (turns + ahead)))
+
+
+@dataclass(frozen=True)
+class Base:
+    """One kind of signal to put faults into. Call it with a generator, a number of signals and a length."""
+
+    name: str
+    about: str
+    period: int | None
+    _noise: Callable[[np.random.Generator, tuple[int, int]], Floats]
+    #: The standard deviation of the noise, in which faults are measured.
+    sd: float = 1.0
+
+    def __call__(self, rng: np.random.Generator, signals: int, length: int) -> Signals:
+        """Draw `signals` independent signals of this kind."""
+        phase = None if self.period is None else rng.random(signals)
+        return Signals(self._noise(rng, (length, signals)), self.sd, self.period, phase)
+
+
+def _white(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return rng.standard_normal(shape)
+
+
+def _autoregressive(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    from scipy.signal import lfilter
+
+    draws = rng.standard_normal(shape)
+    draws[0] /= np.sqrt(1 - _CORRELATION**2)  # so that it begins with the law that it keeps
+    return np.asarray(lfilter([1.0], [1.0, -_CORRELATION], draws, axis=0))
+
+
+BASES = {
+    base.name: base
+    for base in (
+        Base("white noise", "independent draws of one normal law", None, _white),
+        Base(
+            "AR .9",
+            "each value 0.9 of the one before, plus normal noise",
+            None,
+            _autoregressive,
+            float(1 / np.sqrt(1 - _CORRELATION**2)),
+        ),
+        Base("season 48", "a wave of period 48 and amplitude 3, plus normal noise", 48, _white),
+        Base("season 288", "a wave of period 288 and amplitude 3, plus normal noise", 288, _white),
+    )
+}
+"""Every kind of signal to put faults into, by its name."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind of fault. Call it with a signal, where it starts and how large it is in standard deviations of noise."""
+    """One kind of fault. Call it with signals and where it starts for values `[T, S]` with it in every signal.
+
+    Where a fault has a direction it goes up in every other signal and down in the others. `length` is how many
+    observations it lasts, one period if None; `seasonal` faults can only happen to a season.
+    """
 
     name: str
     about: str
-    #: How many observations it lasts.
-    length: int
-    _inject: Callable[[Floats, Floats, float], Floats]
+    length: int | None
+    _inject: Callable[[Signals, slice, Floats], Floats]
+    seasonal: bool = False
 
-    def __call__(self, values: Floats, start: int, size: float, noise: float, rng: np.random.Generator) -> Floats:
-        """A copy of the signal with the fault in it, from observation `start` on; `noise` is the size of its noise."""
-        faulty = values.copy()
-        stretch = slice(start, start + self.length)
-        draws = rng.standard_normal(faulty[stretch].size)
-        faulty[stretch] = self._inject(faulty[stretch], noise * draws, noise * size)
-        return faulty
+    def __call__(self, signals: Signals, start: int) -> Floats:
+        """The values of the signals with the fault in them, from observation `start` on."""
+        steps, count = signals.noise.shape
+        stop = checks.integer("start", start, least=1) + self.lasts(signals.period)
+        if stop > steps:
+            raise ValueError(f"{self.name} must end within the signals, which have {steps} observations, got {stop}")
+        values, place = signals.values, slice(start, stop)
+        values[place] = self._inject(signals, place, np.where(np.arange(count) % 2, -1.0, 1.0))
+        return values
+
+    def lasts(self, period: int | None) -> int:
+        """How many observations it lasts in signals of this period."""
+        if self.seasonal and period is None:
+            raise ValueError(f"{self.name} happens to a season only: the signals must have a period, got none")
+        return self.length or period or 0
 
 
-def _straightened(values: Floats, noise: Floats, size: float) -> Floats:
-    return np.asarray(np.full(values.size, values.mean()) + noise)
+def _shifted(size: float) -> Callable[[Signals, slice, Floats], Floats]:
+    def inject(signals: Signals, place: slice, sign: Floats) -> Floats:
+        return signals.values[place] + size * signals.sd * sign
 
+    return inject
+
+
+def _drifting(signals: Signals, place: slice, sign: Floats) -> Floats:
+    ramp = np.linspace(0, 3, place.stop - place.start)[:, np.newaxis]
+    return signals.values[place] + ramp * signals.sd * sign
+
+
+def _stuck(signals: Signals, place: slice, sign: Floats) -> Floats:
+    return np.broadcast_to(signals.values[place.start - 1], (place.stop - place.start, sign.size))
+
+
+def _noise_times(factor: float) -> Callable[[Signals, slice, Floats], Floats]:
+    def inject(signals: Signals, place: slice, sign: Floats) -> Floats:
+        return signals.season()[place] + factor * signals.noise[place]
+
+    return inject
+
+
+def _faster(signals: Signals, place: slice, sign: Floats) -> Floats:
+    ahead = np.zeros((signals.noise.shape[0], 1))
+    ahead[place, 0] = 0.1 * np.arange(place.stop - place.start) / (signals.period or 1)
+    return signals.season(ahead)[place] + signals.noise[place]
+
+
+def _out_of_phase(signals: Signals, place: slice, sign: Floats) -> Floats:
+    return signals.season(1 / 8)[place] + signals.noise[place]
+
+
+def _peak_cut_off(signals: Signals, place: slice, sign: Floats) -> Floats:
+    return np.minimum(signals.season()[place], 2 / 3 * AMPLITUDE) + signals.noise[place]
+
+
+def shift(size: float, length: int) -> Fault:
+    """All values higher or lower by so many standard deviations for a while; one observation is a spike."""
+    name = f"spike {size:g} sd" if length == 1 else f"shift {size:g} sd"
+    return Fault(name, f"{size:g} sd higher or lower", length, _shifted(size))
+
+
+def noise_times(factor: float, length: int) -> Fault:
+    """The noise so many times as large for a while."""
+    return Fault(f"noise x {factor:g}", f"the noise {factor:g} times as large", length, _noise_times(factor))
+
+
+STUCK = Fault("stuck", "the value before it is repeated", 200, _stuck)
+DRIFT = Fault("drift to 3 sd", "values move away steadily, up to 3 sd", 200, _drifting)
 
 FAULTS = {
     fault.name: fault
     for fault in (
-        Fault("spike", "one value far off", 1, lambda values, noise, size: values + size),
-        Fault("level-shift", "all values higher for a while", 200, lambda values, noise, size: values + size),
+        shift(4, 1),
+        shift(1, 100),
+        shift(2, 100),
+        shift(3, 100),
+        DRIFT,
+        STUCK,
+        noise_times(0.3, 200),
+        noise_times(2, 100),
+        Fault("frequency +10%", "the wave is a tenth faster", 200, _faster, seasonal=True),
+        Fault("phase by 1/8", "the wave is an eighth of a period ahead", 200, _out_of_phase, seasonal=True),
         Fault(
-            "drift",
-            "values move away steadily",
-            200,
-            lambda values, noise, size: values + size * np.linspace(0, 2, values.size),
+            "peak cut off",
+            "one period's wave stops at two thirds of its height",
+            None,
+            _peak_cut_off,
+            seasonal=True,
         ),
-        Fault("stuck-value", "the first value is repeated", 200, lambda values, noise, size: 0 * values + values[0]),
-        Fault("variance-change", "more noise", 200, lambda values, noise, size: values + size * noise / noise.std()),
-        Fault("lost-seasonality", "the wave stops, the noise goes on", 200, _straightened),
     )
 }
 """Every kind of fault by its name."""
+
+
+def repeated(fault: Fault, times: int, apart: int) -> Fault:
+    """The same fault several times, each start so many observations after the one before."""
+
+    def inject(signals: Signals, place: slice, sign: Floats) -> Floats:
+        values = signals.values[place]
+        for start in range(place.start, place.start + times * apart, apart):
+            single = slice(start - place.start, start - place.start + fault.lasts(signals.period))
+            values[single] = fault(signals, start)[start : start + fault.lasts(signals.period)]
+        return values
+
+    last = fault.lasts(None) + (times - 1) * apart
+    return replace(fault, name=f"{times} times {fault.name}", length=last, _inject=inject)

@@ -21,6 +21,7 @@ ODD = "<b>odd_1 & 50%</b>"
 
 def run(file, dataset, method, value, *, forecaster="embedded-52", **others):
     metrics = {"point_adjusted_f1": value, "point_adjusted_calibration_error": value / 10, "vus_pr": value / 2}
+    metrics |= {"budget_events_found": value, "budget_events_found_at_1": value / 4, "budget_normal_time": 0.125}
     metrics |= {"false_positive_rate": 0.02, "operation_events": 3.0, "operation_incidents_per_week": NAN}
     rates = [float(rate) for rate in np.minimum(THRESHOLDS * (1 + value), 1)]
     about = {"observations": 1000, "seconds": 0.5, "metrics": metrics, "false_positive_rates": rates}
@@ -178,6 +179,19 @@ def test_operators_see_what_is_known(report):
     assert "incidents per week" not in rows[0]
 
 
+def test_what_is_found_at_the_same_number_of_false_incidents(report):
+    rows = table(report / "tables" / "incidents.csv")
+    ours = only(rows, method="w1-acas")
+    assert float(ours["events found"]) == pytest.approx((0.75 + 0.25 + 0.7) / 3)
+    assert float(ours["at 1"]) == pytest.approx((0.75 + 0.25 + 0.7) / 12)
+    assert ours["normal time"] == "0.125"
+    assert "fault time" not in ours  # never known
+    assert "**0.567 ± 0.177**" in (report / "tables" / "incidents.md").read_text()
+    assert only(table(report / "tables" / "incidents-multivariate.csv"), method="w1-acas-fisher")["at 1"] == "0.225"
+    nek = only(table(report / "tables" / "dataset-NEK.csv"), method="w1-acas")
+    assert (float(nek["events found"]), nek["normal time"]) == (0.75, "0.125")
+
+
 def test_forecast_errors(report):
     nek, tao = table(report / "tables" / "forecasts.csv")
     assert [float(nek[name]) for name in ("MAE", "RMSE", "MAE paper", "RMSE paper")] == [0.3, 0.6, 0.37, 0.75]
@@ -301,7 +315,7 @@ def test_only_failures(tmp_path):
 def test_terminal(results):
     console = Console(width=80, file=io.StringIO(), force_terminal=False)
     tables = summary_tables(results)
-    assert len(tables) == 5
+    assert len(tables) == 7
     for shown in tables:
         console.print(shown)
     text = console.file.getvalue()

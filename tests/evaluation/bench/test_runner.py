@@ -10,12 +10,21 @@ import pytest
 
 from tests.evaluation.bench.making import FAULT, LENGTH, make_folder, name_of, write_all_normal, write_file, write_text
 from tocsin.evaluation.bench import runner
+from tocsin.evaluation.bench.baselines import min_max_pseudo_p
 from tocsin.evaluation.bench.files import read_file
 from tocsin.evaluation.bench.material import ForecasterChoice, make_material
 from tocsin.evaluation.bench.methods import METHODS, Method
 from tocsin.evaluation.bench.results import Results, Run
+from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.evaluation.bench.runner import Plan, judge_file, run_benchmark
-from tocsin.evaluation.metrics import THRESHOLDS, evaluate, false_positive_rate, find_window
+from tocsin.evaluation.metrics import (
+    MIN_MAX_THRESHOLDS,
+    THRESHOLDS,
+    evaluate,
+    false_positive_rate,
+    find_window,
+    time_under_incidents,
+)
 
 LAST_VALUE = ForecasterChoice("last-value")
 CONFORMAL, GAUSSIAN = METHODS["conformal"], METHODS["gaussian"]
@@ -98,6 +107,30 @@ def test_only_what_comes_after_calibration_is_evaluated(folder, results):
     assert run.metrics == pytest.approx(expected, nan_ok=True)
     assert run.false_positive_rates == false_positive_rate(file.labels[100:], p[100:], THRESHOLDS).tolist()
     assert run.seconds > 0
+
+
+def test_incidents_of_a_method_s_own_are_counted_after_calibration(folder, results):
+    ours = METHODS["w1-acas"]
+    run = run_all(folder, replace(PLAN, methods=(ours,)), results)[name_of(1), "last-value", "w1-acas"]
+    file = read_file(folder / f"{name_of(1)}.csv")
+    judgement = ours(make_material(file, LAST_VALUE, 2))
+    expected = time_under_incidents(file.labels[100:], judgement.incidents - 100)
+    assert (run.metrics["budget_fault_time"], run.metrics["budget_normal_time"]) == expected
+    assert expected[0] > 0
+
+
+def test_rivals(folder, results):
+    runs = run_all(folder, Plan(rivals=("z-score-100", "regression-16")), results)
+    file = read_file(folder / f"{name_of(1)}.csv")
+    p = min_max_pseudo_p(RIVALS["z-score-100"](file))
+    expected = evaluate(file.labels[100:], p[100:], window=find_window(file.values[:, 0]),
+                        thresholds=MIN_MAX_THRESHOLDS)  # fmt: skip
+    assert runs[name_of(1), "", "z-score-100"].metrics == pytest.approx(expected.row(), nan_ok=True)
+    # Several features make one row, not one for each way to merge p-values: these are none.
+    assert runs[name_of(3, "MANY"), "", "regression-16"].status == "ok"
+    assert runs[name_of(5), "", "regression-16"].status == "skipped"
+    assert len(runs) == 2 * 5
+    assert results.forecasts() == []
 
 
 def test_traces_for_pictures(folder, results):

@@ -114,3 +114,39 @@ def range_areas(labels, scores, width):
 
 def share(part, whole):
     return part / whole if whole else math.nan
+
+
+def incidents(alarms, gap):
+    """The positions of the alarms of each incident."""
+    found = []
+    for at in np.flatnonzero(alarms):
+        if found and at - found[-1][-1] <= gap + 1:
+            found[-1].append(at)
+        else:
+            found.append([at])
+    return found
+
+
+def loosest_threshold(labels, scores, allowed, gap):
+    best = math.inf
+    for threshold in sorted({score for score in scores if not math.isnan(score)}, reverse=True):
+        false = [run for run in incidents(scores >= threshold, gap) if not any(labels[at] for at in run)]
+        if len(false) > allowed:
+            break
+        best = threshold
+    return best
+
+
+def events_found(labels, p, budget, gap):
+    scores = np.array([-value if value < 1 else math.nan for value in p])
+    allowed = math.floor(budget * sum(1 for label in labels if not label) / 1000)
+    alarms = scores >= loosest_threshold(labels, scores, allowed, gap)
+    truth = events(labels)
+    return share(sum(any(alarms[first : last + 1]) for first, last in truth), len(truth))
+
+
+def time_under_incidents(labels, pairs):
+    under = [any(first <= at <= last for first, last in pairs) for at in range(len(labels))]
+    anomalous = [mark for mark, label in zip(under, labels, strict=True) if label]
+    normal = [mark for mark, label in zip(under, labels, strict=True) if not label]
+    return share(sum(anomalous), len(anomalous)), share(sum(normal), len(normal))

@@ -10,11 +10,13 @@ from tocsin.evaluation import metrics
 from tocsin.evaluation.metrics import (
     ALARM_METRICS,
     MIN_MAX_THRESHOLDS,
+    Budget,
     Marks,
     Operation,
     affiliation,
     average_precision,
     evaluate,
+    events_found,
     false_positive_rate,
     find_window,
     in_operation,
@@ -23,6 +25,7 @@ from tocsin.evaluation.metrics import (
     roc_auc,
     threshold_curve,
     volume_under_surface,
+    within_budget,
 )
 
 LABELS = np.zeros(800)
@@ -42,6 +45,7 @@ def test_all_metrics_at_once_are_the_metrics_one_by_one():
         found = getattr(result, metric.replace("-", "_"))
         assert found == oracle(LABELS, P, metric, MIN_MAX_THRESHOLDS)
     assert result.operation == in_operation(LABELS, missing_as_one <= 0.02, interval="1h", gap=3)
+    assert result.budget == within_budget(LABELS, P, gap=3)
     assert result.false_positive_rate == false_positive_rate(LABELS, P, [0.02])[0]
     assert result.calibration_error == abs(result.false_positive_rate - 0.02)
 
@@ -49,7 +53,7 @@ def test_all_metrics_at_once_are_the_metrics_one_by_one():
 def test_row_has_everything_as_numbers():
     result = evaluate(LABELS, P)
     row = result.row()
-    assert len(row) == 4 + 5 * 6 + 2 + 10
+    assert len(row) == 4 + 5 * 6 + 2 + 10 + 6
     assert {type(value) for value in row.values()} == {float}
     assert row["vus_pr"] == result.vus_pr
     assert row["point_adjusted_calibration_error"] == result.point_adjusted.calibration_error
@@ -70,6 +74,7 @@ def test_normal_signals_have_what_needs_no_anomaly():
         "operation_false_incidents",
         "operation_incidents_per_week",
         "operation_false_incidents_per_week",
+        "budget_normal_time",
     }
 
 
@@ -85,7 +90,7 @@ def test_inputs_are_left_alone_and_may_be_of_any_kind():
 
 WITH_ALARMS = (*ALARM_METRICS.values(), in_operation)
 WITH_SCORES = (average_precision, roc_auc, volume_under_surface)
-WITH_P = (evaluate, oracle, threshold_curve, false_positive_rate)
+WITH_P = (evaluate, oracle, threshold_curve, false_positive_rate, events_found, within_budget)
 
 
 @pytest.mark.parametrize("metric", [*WITH_ALARMS, *WITH_SCORES, *WITH_P])
@@ -160,3 +165,5 @@ def test_every_name_is_documented():
         assert name in page, name
     for field in fields(Operation):
         assert field.name.removesuffix("_per_week") in page, field.name
+    for field in fields(Budget):
+        assert field.name in page, field.name

@@ -1,10 +1,11 @@
 """The methods that turn errors of forecasts into p-values, by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.conformal import (
     MERGES,
@@ -15,9 +16,11 @@ from tocsin.conformal import (
     SlidingWindow,
     SplitConformal,
 )
-from tocsin.detection import Detector
+from tocsin.detection import Detector, Incident, Verdicts
 from tocsin.evaluation.bench.material import Material
 from tocsin.evaluation.bench.results import Floats
+
+Integers = NDArray[np.int64]
 
 FEATURE_MERGES = ("fisher", "harmonic")
 """How the p-values of several features are merged: a row of the tables for each."""
@@ -33,18 +36,22 @@ PAPER_SETTINGS: dict[str, Any] = {
 
 # What recalibration gives says more of alarms, but less of which of them is the stranger: its values are few.
 DETECTOR_SETTINGS: dict[str, Any] = {"recalibrate": False}
-HOLD_SETTINGS: dict[str, Any] = {**DETECTOR_SETTINGS, "learn": "hold", "hold_context": True, "hold_most": 100}
-"""The detector for who would rather have a fault alarm for as long as it lasts."""
+"""The detector as it is judged, beside its defaults."""
 
 WINDOW = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """`p[T]`, NaN where there is none, and the learned weights by lag, the mean over streams, where there are any."""
+    """`p[T]`, NaN where there is none, and what else a method has to show.
+
+    `weights` are those learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last
+    observation of each incident, for a method that has its own.
+    """
 
     p: Floats
     weights: Floats | None = None
+    incidents: Integers | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ def _gaussian(material: Material, settings: Mapping[str, Any], merge_features: s
 
 
 def _detector(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
-    # It forecasts for itself: what it holds back, its forecaster does not see either.
+    # It forecasts for itself, as it would for anyone.
     file, choice = material.file, material.forecaster
     detector = Detector(
         file.values.shape[1],
@@ -123,7 +130,19 @@ def _detector(material: Material, settings: Mapping[str, Any], merge_features: s
         **settings,
     )
     verdicts = detector.run(file.values)
-    return Judgement(verdicts.p[:, 0], detector.weights.mean(axis=(0, 1)))
+    weights = detector.weights.mean(axis=(0, 1))
+    return Judgement(_ranked_by(verdicts), weights, _bounds(detector.incidents, len(file.values)))
+
+
+def _ranked_by(verdicts: Verdicts) -> Floats:
+    """What the detector is judged by: the merged value tells more strange observations apart than the final p."""
+    return verdicts.merged[:, 0]
+
+
+def _bounds(incidents: Sequence[Incident], length: int) -> Integers:
+    """The first and the last observation of each incident; one that is open lasts to the end."""
+    pairs = [(incident.first, length - 1 if incident.open else incident.last) for incident in incidents]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _streams(errors: Floats) -> int:
@@ -135,8 +154,6 @@ METHODS: dict[str, Method] = {
     for method in (
         Method("w1-acas", "the default detector before it recalibrates its merged p-values", _detector,
                DETECTOR_SETTINGS),
-        Method("w1-acas-hold", "the same, but what stays strange is neither learned nor shown to the forecaster",
-               _detector, HOLD_SETTINGS),
         Method("w1-acas-paper", "W1-ACAS with the paper's settings", _w1_acas, PAPER_SETTINGS),
         Method("fixed-window", f"conformal, the newest {WINDOW} errors with equal weights", _window,
                {"window": WINDOW}),

@@ -19,6 +19,7 @@ from tocsin.evaluation.bench.material import ForecasterChoice, make_material
 from tocsin.evaluation.bench.methods import Judgement, Method
 from tocsin.evaluation.bench.outside import column_of, read_scores
 from tocsin.evaluation.bench.results import Floats, ForecastErrors, Results, Run, Source, signal_path, trace_path
+from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.evaluation.bench.sources import source_of
 from tocsin.evaluation.metrics import MIN_MAX_THRESHOLDS, THRESHOLDS, evaluate, false_positive_rate, find_window
 
@@ -32,13 +33,14 @@ OUTSIDE = "csv-"
 class Plan:
     """What is run on every file.
 
-    `outside` are folders of scores from elsewhere by name. `baseline_python` is the Python that has TSB-AD, and
-    `baseline_timeout` how many seconds a baseline may take for a file.
+    `rivals` are simple detectors, by name; `outside` are folders of scores from elsewhere, likewise. `baseline_python`
+    is the Python that has TSB-AD, and `baseline_timeout` how many seconds a baseline may take for a file.
     """
 
     forecasters: tuple[ForecasterChoice, ...] = ()
     methods: tuple[Method, ...] = ()
     horizons: int = 15
+    rivals: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ()
     baseline_python: str = ""
     baseline_timeout: float | None = None
@@ -49,7 +51,7 @@ class Plan:
         methods = [variant.name for method in self.methods for variant in variants(method, several_features)]
         return [
             *((name, forecaster.label, method) for forecaster in self.forecasters for method in methods),
-            *((name, "", baseline) for baseline in self.baselines),
+            *((name, "", without) for without in (*self.rivals, *self.baselines)),
             *((name, "", OUTSIDE + outside) for outside, _ in self.outside),
         ]
 
@@ -140,6 +142,9 @@ def judge_file(path: Path, plan: Plan, finished: frozenset[Key], folder: Path) -
     judged = _Judged(file, folder)
     for choice in plan.forecasters:
         judged.by_forecasts(plan, choice, todo)
+    for rival in plan.rivals:
+        if (file.name, "", rival) in todo:
+            judged.by_rival(rival)
     for baseline in plan.baselines:
         if (file.name, "", baseline) in todo:
             judged.by_baseline(plan, baseline)
@@ -178,6 +183,10 @@ class _Judged:
         for method in methods:
             self._try(choice.label, method.name, dict(method.settings), partial(method, material))
 
+    def by_rival(self, name: str) -> None:
+        """One of the simple detectors."""
+        self._try("", name, {}, lambda: Judgement(min_max_pseudo_p(RIVALS[name](self.file))), MIN_MAX_THRESHOLDS)
+
     def by_baseline(self, plan: Plan, name: str) -> None:
         """One of the baselines, in the process that serves this one."""
 
@@ -215,7 +224,8 @@ class _Judged:
             seconds = time.perf_counter() - started
             evaluated = slice(self.file.calibration, None)
             labels, p = self.file.labels[evaluated], judgement.p[evaluated]
-            metrics = evaluate(labels, p, window=self.window, thresholds=thresholds).row()
+            incidents = None if judgement.incidents is None else judgement.incidents - self.file.calibration
+            metrics = evaluate(labels, p, window=self.window, thresholds=thresholds, incidents=incidents).row()
             rates = false_positive_rate(labels, p).tolist()
             self._trace(forecaster, method, judgement)
         except Exception as error:  # a method that fails is a row that says so

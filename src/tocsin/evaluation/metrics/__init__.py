@@ -1,6 +1,15 @@
 """Metrics of p-values, scores and alarms against labels."""
 
 from tocsin.evaluation.metrics.alarms import event_based, point_adjusted, pointwise, range_based
+from tocsin.evaluation.metrics.budget import (
+    BUDGETS,
+    Budget,
+    events_found,
+    loosest_threshold,
+    threshold_at,
+    time_under_incidents,
+    within_budget,
+)
 from tocsin.evaluation.metrics.evaluation import Evaluation, evaluate
 from tocsin.evaluation.metrics.marks import Marks
 from tocsin.evaluation.metrics.nearness import affiliation
@@ -22,8 +31,10 @@ from tocsin.evaluation.metrics.window import find_window
 
 __all__ = [
     "ALARM_METRICS",
+    "BUDGETS",
     "MIN_MAX_THRESHOLDS",
     "THRESHOLDS",
+    "Budget",
     "Evaluation",
     "Marks",
     "OperatingPoint",
@@ -36,14 +47,19 @@ __all__ = [
     "detection_delays",
     "evaluate",
     "event_based",
+    "events_found",
     "false_positive_rate",
     "find_window",
     "in_operation",
+    "loosest_threshold",
     "oracle",
     "point_adjusted",
     "pointwise",
     "range_based",
     "roc_auc",
+    "threshold_at",
     "threshold_curve",
+    "time_under_incidents",
     "volume_under_surface",
+    "within_budget",
 ]

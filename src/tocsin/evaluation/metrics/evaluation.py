@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from tocsin import checks
+from tocsin.evaluation.metrics.budget import Budget, within_budget
 from tocsin.evaluation.metrics.marks import Flags, Marks, read_labels, read_p
 from tocsin.evaluation.metrics.operation import Operation, in_operation
 from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
@@ -24,7 +25,8 @@ from tocsin.evaluation.metrics.window import WITHOUT_PERIOD
 class Evaluation:
     """All metrics of one signal: rankings, each metric of alarms at its own oracle threshold, and one alarm rate.
 
-    `false_positive_rate`, `calibration_error` and `operation` are those at the given alarm rate.
+    `false_positive_rate`, `calibration_error` and `operation` are those at the given alarm rate, `budget` is at numbers
+    of false incidents.
     """
 
     auc_pr: float
@@ -39,6 +41,7 @@ class Evaluation:
     false_positive_rate: float
     calibration_error: float
     operation: Operation
+    budget: Budget
 
     def row(self) -> dict[str, float]:
         """Everything as one row of a table, with names such as `auc_pr`, `affiliation_f1` and `operation_incidents`."""
@@ -62,6 +65,7 @@ def evaluate(
     interval: Any = None,
     gap: int = 10,
     thresholds: ArrayLike = THRESHOLDS,
+    incidents: ArrayLike | None = None,
 ) -> Evaluation:
     """All metrics of the p-values of one signal, by the protocol of the paper.
 
@@ -77,6 +81,7 @@ def evaluate(
     alarm_rate : the threshold for the false positive rate, its calibration error and what operators see.
     interval, gap : for what operators see, as in `in_operation`.
     thresholds : from which each metric of alarms chooses its best, in hindsight.
+    incidents : the method's own, for the time under them, as in `within_budget`.
 
     >>> import numpy as np
     >>> labels, p = np.zeros(1000), np.random.default_rng(0).random(1000)
@@ -101,4 +106,5 @@ def evaluate(
         false_positive_rate=false_positives,
         calibration_error=abs(false_positives - rate),
         operation=in_operation(truth, Marks(complete <= rate), interval=interval, gap=gap),
+        budget=within_budget(truth, complete, incidents=incidents, gap=gap),
     )

@@ -64,7 +64,7 @@ def in_operation(labels: Flags, alarms: Flags, *, interval: Any = None, gap: int
     raised = read_alarms(alarms, truth)
     delays = detection_delays(truth, raised)
     delays = delays[~np.isnan(delays)]
-    starts, stops = _incidents(raised, checks.integer("gap", gap, least=0))
+    starts, stops = incidents_of(raised, checks.integer("gap", gap, least=0))
     hits = Marks(truth.flags & raised.flags)
     false_alarms = raised.positions.size - hits.positions.size
     false_incidents = starts.size - int(np.count_nonzero(hits.within(starts, stops)))
@@ -83,8 +83,8 @@ def in_operation(labels: Flags, alarms: Flags, *, interval: Any = None, gap: int
     )
 
 
-def _incidents(raised: Marks, gap: int) -> tuple[Integers, Integers]:
-    """Where the incidents start and stop."""
+def incidents_of(raised: Marks, gap: int) -> tuple[Integers, Integers]:
+    """Where the incidents start, and the first observation after each."""
     apart = np.flatnonzero(raised.starts[1:] - raised.stops[:-1] > gap)
     runs = raised.starts.size
     # The first run of alarms begins an incident and the last one ends one, if there are any.

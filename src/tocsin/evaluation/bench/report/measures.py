@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from tocsin.evaluation.bench.rivals import RIVALS
+
 
 class Measure(NamedTuple):
     """A metric of a run: `better` is 1 if more is better, -1 if less is, 0 if neither is."""
@@ -40,14 +42,24 @@ OPERATORS = (
 )
 """What those see who answer the alarms, at an alarm rate of .01."""
 
+BUDGET = (
+    Measure("budget_events_found", "events found", 1, short="found"),
+    Measure("budget_events_found_at_half", "at 0.5 per 1000", 1, short="at .5"),
+    Measure("budget_events_found_at_1", "at 1", 1),
+    Measure("budget_events_found_at_2", "at 2", 1),
+    Measure("budget_fault_time", "fault time", 1),
+    Measure("budget_normal_time", "normal time", -1),
+)
+"""What is found at the same number of false incidents, and how much time lies under incidents."""
+
 _METHODS = (
     "w1-acas",
-    "w1-acas-hold",
     "w1-acas-paper",
     "fixed-window",
     "exponential-decay",
     "conformal",
     "gaussian",
+    *RIVALS,
     "kshape",
     "poly",
     "sub-pca",

@@ -20,7 +20,7 @@ from tocsin.evaluation.bench.results import Results
 _COLUMNS = ["dataset", "forecaster", "method", "metric", "mean", "sd", "n"]
 _FORMATS = {"md": markdown, "csv": comma_separated, "tex": latex}
 # Of what is said of each data set a terminal shows nothing, and of the rest what fits it.
-_PRINTED = ("summary", "multivariate", "forecasts")
+_PRINTED = ("summary", "incidents", "multivariate", "incidents-multivariate", "forecasts")
 
 
 def write_report(results: Results, out: Path, *, figures: bool = True) -> list[Path]:
