@@ -11,19 +11,24 @@ from numba import njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def compiled(*, with_folder: bool = False, **options: Any) -> Callable[[Function], Function]:
+def compiled(
+    *, with_folder: bool = False, with_files: tuple[str, ...] = (), **options: Any
+) -> Callable[[Function], Function]:
     """Compile with numba, keeping the machine code on disk where there is a folder for it.
 
     Numba makes the code anew when the function's own file has changed; `with_folder`, when any beside it has: loops
-    that are spread over several files contain each other.
+    that are spread over several files contain each other. `with_files` are other files of the package, likewise.
     """
 
     def decorate(function: Function) -> Function:
         # numpy's rule for division by zero: the check that python's rule needs would keep loops from vectorising.
         settings = {"nogil": True, "error_model": "numpy", **options}
+        files = tuple(Path(__file__).parent / name for name in with_files)
         if with_folder:
+            files += tuple(sorted(Path(function.__code__.co_filename).parent.glob("*.py")))
+        if files:
             # What is on disk goes by the function's name.
-            function.__qualname__ += f"_{_fingerprint(Path(function.__code__.co_filename).parent)}"
+            function.__qualname__ += f"_{_fingerprint(files)}"
         try:
             return njit(cache=True, **settings)(function)  # type: ignore[no-any-return]
         except RuntimeError:  # a read-only installation used by someone without a home
@@ -33,6 +38,5 @@ def compiled(*, with_folder: bool = False, **options: Any) -> Callable[[Function
 
 
 @cache
-def _fingerprint(folder: Path) -> str:
-    contents = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
-    return hashlib.sha256(contents).hexdigest()[:8]
+def _fingerprint(files: tuple[Path, ...]) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:8]

@@ -39,10 +39,13 @@ _TO_GRID = 1.5 * 2.0**52 * GRID  # adding and subtracting this rounds a double t
 
 # p-values of more than this weight are fine enough as they are.
 RANKED_WEIGHT = 32.0
-# Scores further out than this are all as extreme as can be told; it keeps one of many streams from ruling a merge.
-LEAST_BEYOND = 1e-3
 # The tail is fitted to the largest scores, of about this weight together.
 TAIL_WEIGHT = 60.0
+# How far beyond all past scores a new one lies counts in full up to about so many nats, and by its logarithm further
+# out: nobody believes an exponential tail that far, but of two scores the larger one stays the stranger.
+TAIL_TRUST = 10.0
+FURTHEST = 1e300
+SMALLEST = float(np.finfo(np.float64).tiny)
 
 ADAM_DECAY_1 = 0.9
 ADAM_DECAY_2 = 0.999
@@ -149,30 +152,28 @@ def _mean_at_least(past: Array, weights: Array, least: float) -> tuple[float, fl
 
 
 @_exact
-def _beyond(past: Array, weights: Array, largest: float, score: float) -> float:
-    """The chance that an exponential tail, fitted to the largest past scores, gives to a larger one to get this far."""
+def excess(past: Array, weights: Array, largest: float, score: float, tail_weight: float) -> float:
+    """How much rarer than the largest past score a larger one is, in nats, by an exponential tail fitted to the past.
+
+    The tail is fitted to the largest scores, of about `tail_weight` together.
+    """
     # The mean of all, the mean of what lies above it, and so on, until few enough are left to be called the tail.
     threshold = -np.inf
     mean, weight = _mean_at_least(past, weights, threshold)
-    while weight > TAIL_WEIGHT and mean > threshold:
+    while weight > tail_weight and mean > threshold:
         threshold = mean
         mean, weight = _mean_at_least(past, weights, threshold)
     decay = mean - threshold
     if not 0.0 < decay < np.inf:
-        return 1.0
-    return max(float(np.exp(-(score - largest) / decay)), LEAST_BEYOND)
+        return 0.0
+    # Halved, because the distance between two doubles may be more than a double can hold.
+    beyond = min(2.0 * ((0.5 * score - 0.5 * largest) / decay), FURTHEST)
+    return TAIL_TRUST * float(np.log1p(beyond / TAIL_TRUST))
 
 
 @_exact
-def rank_share(past: Array, weights: Array, above: float, score: float) -> float:
-    """By which share to lower the p-value of `score` so that scores with the same p-value are told apart.
-
-    `above` is the weight of the past scores that are at least `score`. Between two of them a p-value is constant, and
-    above the largest it is the smallest possible, however far above. What is left open is divided by where the score
-    lies between its neighbours, or by how far it lies beyond the largest: there a weight of 1, and between two scores
-    that of the higher one, so that shares never let a larger score have the larger rank. Times this share, p-values are
-    about uniform at any scale, whatever the number of past scores. They no longer are p-values. Ties keep theirs.
-    """
+def _neighbours(past: Array, weights: Array, score: float) -> tuple[float, float, float]:
+    """The nearest past scores with a weight, at most `score` and above it, and the weight of the higher one."""
     higher, lower, width = np.inf, -np.inf, 1.0
     for lag in range(past.shape[0]):
         if weights[lag] > 0:
@@ -183,23 +184,41 @@ def rank_share(past: Array, weights: Array, above: float, score: float) -> float
                     width += np.float64(weights[lag])
             else:
                 lower = max(lower, np.float64(past[lag]))
+    return lower, higher, width
+
+
+@_exact
+def surprise(p: float, past: Array, weights: Array, total: float, score: float, tail_weight: float) -> float:
+    """-log of the p-value of `score`, raised a little where that tells scores with the same p-value apart.
+
+    Between two past scores a p-value is constant, and above the largest it is the smallest possible, however far above.
+    What is left open is divided by where the score lies between its neighbours, or by how far it lies beyond the
+    largest: there a weight of 1, and between two scores that of the higher one, so that a larger score never has the
+    smaller surprise. It is about exponential at any scale, whatever the number of past scores, but exp(-surprise) is no
+    p-value. Ties keep theirs.
+    """
+    plain = -float(np.log(p))
+    above = max(p * (1.0 + total) - 1.0, 0.0)
+    if above >= RANKED_WEIGHT:
+        return plain
+    lower, higher, width = _neighbours(past, weights, score)
     if lower == score or lower == -np.inf:
-        return 1.0
+        return plain
     if higher == np.inf:
-        return (above + _beyond(past, weights, lower, score)) / (above + 1.0)
+        return plain + excess(past, weights, lower, score, tail_weight)
     # Halved, because the distance between two doubles may be more than a double can hold.
     part = (0.5 * higher - 0.5 * score) / (0.5 * higher - 0.5 * lower)
-    return (above + 1.0 - min(width, 1.0) * (1.0 - part)) / (above + 1.0)
+    return plain - float(np.log((above + 1.0 - min(width, 1.0) * (1.0 - part)) / (above + 1.0)))
 
 
 @_exact
 def _rank(p: float, past: Array, weights: Array, total: float, score: float) -> float:
-    above = p * (1.0 + total) - 1.0
-    return p * rank_share(past, weights, max(above, 0.0), score) if above < RANKED_WEIGHT else p
+    finer = float(np.exp(-surprise(p, past, weights, total, score, TAIL_WEIGHT)))
+    return min(max(finer, SMALLEST), p)
 
 
 @_exact
-def _push(row: Array, count: Array, kept: int, score: float) -> None:
+def push(row: Array, count: Array, kept: int, score: float) -> None:
     """Write `score` as the newest of its history row, of which the `kept` newest scores stay readable."""
     head = count[HEAD]
     if head == 0:
@@ -434,6 +453,38 @@ def _learn_weights(
 
 
 @_exact
+def learn_score(
+    k: int, score: float, p: float, gradient: Array, scratch: Array, history: Array, counters: Array, weights: Array,
+    totals: Array, moments: Array, batches: Array, critical: int, stride: int, learning_rate: float, adam: bool,
+    extend: bool,
+) -> None:  # fmt: skip
+    """Let stream `k` remember a score that was given the p-value `p`, and learn from the batch that it completes."""
+    row, count = history[k], counters[k]
+    window, size = weights.shape[1], batches.shape[2]
+    learned = count[LEARNED]
+    push(row, count, window + size, score)
+    recorded = learned - critical + 1
+    if recorded >= 1:
+        slot = (recorded - 1) % size
+        batches[k, P, slot] = p
+        batches[k, TOTAL, slot] = totals[k]
+        if recorded >= size and (recorded - size) % stride == 0:
+            steps = (recorded - size) // stride + 1
+            totals[k] = _learn_weights(
+                row, count[HEAD], weights[k], moments[k], batches[k], gradient, scratch, slot, learned, critical,
+                learning_rate, adam, steps,
+            )  # fmt: skip
+    if learned < window:
+        # Algorithm 1 gives weight to the newest `critical` lags only; "extend" goes on with the oldest weight.
+        if learned < critical:
+            weights[k, learned] = 1
+        elif extend:
+            weights[k, learned] = weights[k, learned - 1]
+        totals[k] += weights[k, learned]
+    count[LEARNED] = learned + 1
+
+
+@_exact
 def advance_learned(
     scores: Array,
     learn: Array,
@@ -460,10 +511,9 @@ def advance_learned(
     """Score and learn `scores[T, K]` with learned lag weights (W1-ACAS, Algorithm 1), writing p-values to `p[T, K]`.
 
     Only the streams from `first` up to `last` are touched, so that threads can share the others. If `rank` is not
-    empty, p-values refined by `rank_share` are written to it.
+    empty, the p-values' ranks are written to it.
     """
     window = weights.shape[1]
-    size = batches.shape[2]
     for k in range(first, last):
         row = history[k]
         count = counters[k]
@@ -474,8 +524,7 @@ def advance_learned(
                 if rank.shape[0] > 0:
                     rank[t, k] = np.nan
                 continue
-            learned = count[LEARNED]
-            lags = min(learned, window)
+            lags = min(count[LEARNED], window)
             past = row[count[HEAD] : count[HEAD] + lags]
             weight = weights[k, :lags]
             plain = conformal_p(past, weight, totals[k], score)
@@ -486,38 +535,11 @@ def advance_learned(
             if rank.shape[0] > 0:
                 rank[t, k] = _rank(plain, past, weight, totals[k], score)
             count[SEEN] += 1
-            if not learn[t, k]:
-                continue
-            _push(row, count, window + size, score)
-            recorded = learned - critical + 1
-            if recorded >= 1:
-                slot = (recorded - 1) % size
-                batches[k, P, slot] = plain
-                batches[k, TOTAL, slot] = totals[k]
-                if recorded >= size and (recorded - size) % stride == 0:
-                    totals[k] = _learn_weights(
-                        row,
-                        count[HEAD],
-                        weights[k],
-                        moments[k],
-                        batches[k],
-                        gradient,
-                        scratch,
-                        slot,
-                        learned,
-                        critical,
-                        learning_rate,
-                        adam,
-                        (recorded - size) // stride + 1,
-                    )
-            if learned < window:
-                # Algorithm 1 gives weight to the newest `critical` lags only; "extend" goes on with the oldest weight.
-                if learned < critical:
-                    weights[k, learned] = 1
-                elif extend:
-                    weights[k, learned] = weights[k, learned - 1]
-                totals[k] += weights[k, learned]
-            count[LEARNED] = learned + 1
+            if learn[t, k]:
+                learn_score(
+                    k, score, plain, gradient, scratch, history, counters, weights, totals, moments, batches, critical,
+                    stride, learning_rate, adam, extend,
+                )  # fmt: skip
 
 
 @_exact
@@ -563,5 +585,5 @@ def advance_fixed(
                 rank[t, k] = _rank(plain, past, weights[:lags], cumulative[lags], score)
             count[SEEN] += 1
             if learn[t, k] and count[LEARNED] < capacity:
-                _push(row, count, window, score)
+                push(row, count, window, score)
                 count[LEARNED] += 1

@@ -3,30 +3,34 @@
 import math
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from tocsin import checks
-from tocsin.conformal import Merge
 from tocsin.conformal.history import MOST_LAGS
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
 _BUDGET = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*(?:/|\s+per\s+)\s*([a-z]+?)s?\s*$")
 
-# The scorer that makes p-values of merged ones compares with this many times 1/alarm_rate: enough to be exact on
-# average although neighbouring observations resemble each other, few enough to follow a signal that changes.
+# How much of the past a threshold rests on, in the time in which one alarm is tolerated: enough to be exact on average
+# although neighbouring observations resemble each other, little enough to follow a signal that changes.
 RECALIBRATION = 6
-# It is believed once it could have raised this many alarms.
+# p is believed once as many could have been raised, or, where incidents are counted, after so many observations.
 BELIEVED = 2
-# It starts once each horizon's own scorer has seen so many errors.
+LEAST_BELIEVED = 200
+# Nothing is made of what the views say before they have seen so many observations.
 SETTLED = 300
+# A stream is heard once it has so many past scores, and more where they overlap.
+LEAST_LEARNED = 50
+# How strongly an incident that opened tightens what is tolerated from then on; it loosens again at the promised rate.
+TIGHTENING = 0.1
+# Blocks are a tenth of the time in which one incident is tolerated, but not too short for one incident to end.
+BLOCK_SHARE = 0.1
+SHORTEST_BLOCK = 20
 LEAST_RATE = 1 / (MOST_LAGS - 1)
 
 
 def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
-    """The tolerated rate of false alarms per observation, from a number or from a budget such as "1/day".
+    """The tolerated rate of false incidents (or alarms) per observation, from a number or a budget such as "1/day".
 
     >>> parse_alarm_rate("1/day", interval_seconds=300)
     0.003472222222222222
@@ -74,78 +78,47 @@ def is_budget(alarm_rate: Any) -> bool:
 class Sizes:
     """How much of the past is needed to tell an alarm rate.
 
-    `window` and `alpha_c` are those of the scorer of errors, and `resolving` is how many errors it takes until merged
-    p-values can be under the alarm rate; `recalibration` is the window of the scorer of merged
-    values, `settled` how many errors come before it learns, `believed` how many merged values before it is believed.
+    `window` and `alpha_c` are those of the scorers of the views, and `settled` is how many observations they see before
+    anything is made of what they say. `final` is the window in which evidence is ranked for p, believed once it holds
+    `believed`. Incidents are told by the highest evidence of past blocks of `block` observations, at most `blocks` of
+    them.
     """
 
     window: int
     alpha_c: float
-    resolving: int
     settled: int
+    final: int
     believed: int
-    recalibration: int
-
-    @property
-    def warm_up(self) -> int:
-        """How many observations come before p-values are what they are called."""
-        return self.settled + self.believed
+    block: int
+    blocks: int
 
 
-# To find it takes longer than all the rest of making a detector.
-@lru_cache(maxsize=1024)
-def observations_to_resolve(alarm_rate: float, merges: tuple[Merge, ...], shape: tuple[int, ...], sides: int) -> int:
-    """How many errors it takes until merged p-values can be under the alarm rate, if all are as small as can be.
-
-    The first of the `merges` is along the last axis of the `shape` of p-values of one observation, and so on.
-    """
-    least, most = 1, 2**40
-    while least < most:
-        middle = (least + most) // 2
-        merged = np.full(shape, min(1.0, sides / (1 + middle)))
-        for merge in merges:
-            merged = merge(merged)
-        if merged < alarm_rate:
-            most = middle
-        else:
-            least = middle + 1
-    return least
-
-
-def sizes(alarm_rate: float, *, recalibrate: bool, window: int | None, resolving: int = 0) -> Sizes:
-    """What a detector needs for its alarm rate; `window` if the caller insists on one.
-
-    `resolving` is how many errors it takes until merged p-values can be under the alarm rate.
-    """
-    if alarm_rate < LEAST_RATE:
-        raise ValueError(
-            f"alarm_rate must be at least {LEAST_RATE:.3g} per observation, since no more than {MOST_LAGS} past "
-            f"observations are kept to compare with, got {alarm_rate:.3g}: allow more alarms, or watch means over "
-            "longer intervals"
-        )
+def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
+    """What a detector needs for its alarm rate, which counts incidents or observations."""
     needed = math.ceil(1 / alarm_rate)
-    if recalibrate:
-        wide = 2000 if window is None else window
-        return Sizes(
-            window=wide,
-            alpha_c=max(0.01, 2 / wide),
-            resolving=resolving,
-            settled=min(max(SETTLED, needed), 1000, wide),
-            believed=min(BELIEVED * needed, MOST_LAGS - 1),
-            recalibration=min(RECALIBRATION * needed, MOST_LAGS),
-        )
-    wide = min(max(2000, 5 * needed, 2 * resolving), MOST_LAGS) if window is None else window
-    if resolving >= wide:
+    by_observations = promise == "observations"
+    if by_observations and alarm_rate < LEAST_RATE:
         raise ValueError(
-            f"window must be more than {resolving} past errors for alarm_rate={alarm_rate:.3g} with these merges and "
-            f"without recalibration, or there could never be an alarm, got {wide}"
+            f"alarm_rate must be at least {LEAST_RATE:.3g} with promise='observations', since no more than {MOST_LAGS} "
+            f"past observations are kept to compare with, got {alarm_rate:.3g}: count incidents, or allow more alarms"
         )
-    smallest = 1 / (1 + resolving) if resolving else alarm_rate / 2
+    block = max(SHORTEST_BLOCK, math.ceil(BLOCK_SHARE * needed))
     return Sizes(
-        window=wide,
-        alpha_c=max(min(0.01, smallest), 2 / wide),
-        resolving=resolving,
-        settled=0,
-        believed=0,
-        recalibration=0,
+        window=window,
+        alpha_c=max(0.01, 2 / window),
+        settled=SETTLED,
+        final=min(max(window, RECALIBRATION * needed), MOST_LAGS) if by_observations else window,
+        believed=min(BELIEVED * needed, MOST_LAGS - 1) if by_observations else LEAST_BELIEVED,
+        block=block,
+        blocks=math.ceil(RECALIBRATION * needed / block),
     )
+
+
+def most_beyond(sizes: Sizes, alarm_rate: float) -> int:
+    """How many incidents there can be beyond the promised number, at most, over any length of any signal.
+
+    Each incident lowers the logarithm of what is tolerated by `TIGHTENING`, and each observation raises it by that much
+    of the alarm rate. Once less is tolerated than the rarest rate that blocks can tell, nothing alarms.
+    """
+    rarest = 1 / ((1 + sizes.blocks) * sizes.block)
+    return math.ceil(math.log(alarm_rate / rarest) / TIGHTENING) + 1

@@ -19,6 +19,7 @@ from tocsin.data import (
 )
 from tocsin.detection.audit import Audit
 from tocsin.detection.declaration import lists_settings
+from tocsin.detection.explaining import verdict_on
 from tocsin.detection.fleet import Fleet, as_times
 from tocsin.detection.gaps import missing_times
 from tocsin.detection.incidents import Incident
@@ -126,7 +127,7 @@ class Detector:
         times = None if moment is None else np.array([[moment]])
         verdicts = self.fleet.run(row, times=times)
         self._last_time = moment if moment is not None else self._last_time
-        return verdicts.one(0, 0, moment)
+        return verdict_on(verdicts, 0, 0, moment, self.fleet.views, self.features)
 
     def _row(self, value: ArrayLike | None) -> NDArray[np.float64]:
         count = len(self.features)
@@ -251,7 +252,7 @@ def verdict_columns(signal: Signal, verdicts: Verdicts, first: int = 0) -> dict[
     for name in ("value", "forecast", "low", "high"):
         for index, feature in enumerate(signal.features):
             columns[name if single else f"{name} {feature}"] = getattr(verdicts, name)[:, 0, index]
-    for name in ("p", "severity", "alarm", "merged", "warm"):
+    for name in ("p", "severity", "alarm", "merged", "return_period", "warm"):
         columns[name] = getattr(verdicts, name)[:, 0]
     if not single:
         for index, feature in enumerate(signal.features):

@@ -1,5 +1,6 @@
 """Detectors of many signals that share their settings, run as one."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -8,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
-from tocsin.conformal import MERGES, Guarantee
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import parse_time
+from tocsin.detection.alarm_rate import LEAST_LEARNED, most_beyond
 from tocsin.detection.audit import Audit, AuditTrail
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
@@ -19,6 +20,7 @@ from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.signature import takes_signals_and_settings
 from tocsin.detection.storage import damage_told, made_of, packed, read_header, settings_of, tree_of
 from tocsin.detection.verdict import Verdicts
+from tocsin.detection.views import View
 from tocsin.forecasting import Forecaster
 
 # What a detector calls its signal: a state does not depend on the row that it was taken from.
@@ -61,32 +63,35 @@ class Fleet:
         return self.pipeline.forecaster
 
     @property
+    def views(self) -> tuple[View, ...]:
+        """What a signal is judged by."""
+        return self.pipeline.views
+
+    @property
     def alarm_rate(self) -> float:
-        """The tolerated rate of false alarms per observation."""
+        """The tolerated rate of false incidents per observation; of alarms with promise="observations"."""
         return self.settings.rate
 
     @property
     def warm_up(self) -> int:
-        """How many observations it takes until p-values are as calibrated as they are going to be."""
-        first = max(self.pipeline.settles, self.pipeline.horizons)
-        if self.settings.recalibrate:
-            return first + self.settings.sizes.warm_up
-        return first + self.settings.sizes.resolving
+        """How many observations it takes until p-values are calibrated and alarms are raised."""
+        sizes = self.settings.sizes
+        waits = sizes.believed
+        if self.settings.promise == "incidents":
+            waits = max(waits, sizes.block * math.ceil(1 / (self.alarm_rate * sizes.block)))
+        first = self.pipeline.settles + (0 if self.forecaster is None else 1)
+        return first + LEAST_LEARNED + sizes.settled + waits
 
     @property
     def guarantee(self) -> str:
-        """What is promised of p."""
-        if self.settings.recalibrate:
-            return (
-                "calibrated: ranked among its own past, P(p < alpha) is alpha for merged values that keep to one law, "
-                "whatever the merges; conservative during warm-up"
-            )
-        used = [MERGES[self.settings.merge]] if self.pipeline.scored_horizons > 1 else []
-        used += [MERGES[self.settings.merge_features]] if len(self.features) > 1 else []
-        worst = {merge.guarantee for merge in used} - {Guarantee.ANY_DEPENDENCE}
-        if not worst:
-            return "conservative: P(p < alpha) <= alpha for errors that keep to one law, whatever their dependence"
-        return "not guaranteed: " + "; ".join(sorted(guarantee.value for guarantee in worst))
+        """What is promised, and under which assumption."""
+        p = "p is calibrated, P(p < alpha) <= alpha, if evidence is exchangeable in time; conservative during warm-up"
+        if self.settings.promise == "observations":
+            return p
+        return (
+            "long-run, for any signal: incidents <= alarm_rate * observations + "
+            f"{most_beyond(self.settings.sizes, self.alarm_rate)}; {p}"
+        )
 
     def update(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
         """Take one observation of each signal, `(S,)` or `(S, F)`; NaN where it is missing.
@@ -115,7 +120,7 @@ class Fleet:
         times = None if times is None else as_times(times, table.shape[:2])
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         verdicts = self.pipeline.run(table, chosen)
-        exceeds = verdicts.alarm.copy()
+        exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
         self._guard(verdicts)
         self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), chosen)
         if table.shape[0]:
@@ -166,7 +171,7 @@ class Fleet:
     @property
     def memory_bytes(self) -> int:
         """How much memory the scoring of one signal takes."""
-        return self.pipeline.scorer.nbytes // len(self.names)
+        return self.pipeline.nbytes // len(self.names)
 
     def audit(self, signal: int, level: float = 0.99) -> Audit:
         """Whether the promised alarm rate is kept on one signal, so far."""
@@ -175,8 +180,9 @@ class Fleet:
     def weights(self, signal: int) -> NDArray[Any]:
         """The learned weights of past errors, `(features, streams of a feature, window)`, the newest lag first."""
         pipeline = self.pipeline
-        width = pipeline.scorer.streams // pipeline.signals
-        weights = pipeline.scorer.weights[signal * width : (signal + 1) * width]
+        scorer = pipeline.ranking.scorer
+        width = scorer.streams // pipeline.signals
+        weights = scorer.weights[signal * width : (signal + 1) * width]
         return weights.reshape(len(self.features), -1, weights.shape[1])
 
     def signal_state(self, row: int, last_time: Any = None) -> dict[str, NDArray[Any]]:
@@ -226,7 +232,7 @@ class Fleet:
         return checks.integer("row", row, least=0, most=len(self.names) - 1)
 
     def _new_log(self, names: Sequence[str]) -> IncidentLog:
-        return IncidentLog(names, self.features, self.settings.gap, self.settings.min_duration)
+        return IncidentLog(names, self.features, self.views, self.settings.gap, self.settings.min_duration)
 
     def state(self, **extra: Any) -> dict[str, NDArray[Any]]:
         """Everything needed to go on later, as plain arrays, and what is told beside that JSON can hold."""

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.detection.explaining import explain
 from tocsin.detection.verdict import Verdicts, direction_of
+from tocsin.detection.views import View
 
 # A detector that runs for years keeps the newest incidents only.
 MOST_KEPT = 10_000
@@ -18,8 +20,9 @@ class Incident:
     """Alarms of one signal, each at most a gap after the one before.
 
     `start`, `end` and `peak` are times, or the numbers of observations where no times are given; `end` is the time of
-    the last alarm so far. `direction` and `deviation` (value minus forecast) are those of the strangest feature at the
-    peak, the alarm with the smallest p. `features` names the features, those that contributed most first.
+    the last alarm so far. The peak is the alarm with the largest severity;
+    `view` and `explanation` say what was strange there, `direction` and `deviation` (value minus forecast) are those of
+    the strangest feature. `features` names the features, those that contributed most first.
     """
 
     signal: str
@@ -30,7 +33,11 @@ class Incident:
     last: int
     alarms: int
     p: float
-    merged: float
+    severity: float
+    #: After how many observations an incident with as much evidence comes again, on average.
+    return_period: float
+    view: str | None
+    explanation: str | None
     direction: str | None
     deviation: float
     contributions: dict[str, float] = field(default_factory=dict)
@@ -40,11 +47,6 @@ class Incident:
     def duration(self) -> int:
         """Observations from the first alarm to the last."""
         return self.last - self.first + 1
-
-    @property
-    def severity(self) -> float:
-        """-log10 of the smallest p."""
-        return float(-np.log10(self.p))
 
     @property
     def features(self) -> list[str]:
@@ -59,8 +61,11 @@ class IncidentLog:
     `min_duration` observations are not told of.
     """
 
-    def __init__(self, names: Sequence[str], features: Sequence[str], gap: int, min_duration: int) -> None:
-        self.names, self.features, self.gap, self.min_duration = list(names), list(features), gap, min_duration
+    def __init__(
+        self, names: Sequence[str], features: Sequence[str], views: Sequence[View], gap: int, min_duration: int
+    ) -> None:
+        self.names, self.features, self.views = list(names), list(features), tuple(views)
+        self.gap, self.min_duration = gap, min_duration
         self._open: dict[int, Incident] = {}
         self._closed: deque[Incident] = deque(maxlen=MOST_KEPT)
 
@@ -95,12 +100,13 @@ class IncidentLog:
         return [incident] if incident.duration >= self.min_duration else []
 
     def _alarm(self, signal: int, verdicts: Verdicts, step: int, column: int, number: int, time: Any) -> None:
-        p, merged = float(verdicts.p[step, column]), float(verdicts.merged[step, column])
+        severity = float(verdicts.severity[step, column])
+        period = float(verdicts.return_period[step, column])
         incident = self._open.get(signal)
         if incident is None:
             incident = self._open[signal] = Incident(
-                self.names[signal], time, time, time, number, number, 0, 2.0, 2.0, None, float("nan"),
-                dict.fromkeys(self.features, 0.0),
+                self.names[signal], time, time, time, number, number, 0, 1.0, -1.0, 0.0, None, None, None,
+                float("nan"), dict.fromkeys(self.features, 0.0),
             )  # fmt: skip
         incident.end, incident.last = time, number
         incident.alarms += 1
@@ -108,11 +114,15 @@ class IncidentLog:
         for name, feature in zip(self.features, feature_p, strict=True):
             if not np.isnan(feature):
                 incident.contributions[name] -= float(np.log10(max(feature, 1e-300)))
-        if (p, merged) < (incident.p, incident.merged):
-            incident.peak, incident.p, incident.merged = time, p, merged
+        incident.p = min(incident.p, float(verdicts.p[step, column]))
+        incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
+        if severity > incident.severity:
+            incident.peak, incident.severity = time, severity
+            why = explain(verdicts, step, column, self.views, self.features)
+            incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
             error = verdicts.value[step, column] - verdicts.forecast[step, column]
             incident.direction = direction_of(error, feature_p)
-            incident.deviation = float(error[np.nanargmin(feature_p)])
+            incident.deviation = float("nan") if np.isnan(feature_p).all() else float(error[np.nanargmin(feature_p)])
 
     def incidents(self, signal: int | None = None) -> list[Incident]:
         """The incidents that are over and then those that are not, long enough to be told of."""

@@ -1,249 +1,495 @@
-"""The compiled inner loops between the forecaster and the scorers, and behind them.
+"""The compiled inner loops between the views and the verdicts.
 
-Each does for many observations what a line or two of numpy would do; called for one observation at a time, those lines
-would take longer than the scoring itself.
+An observation is ranked, merged and judged, and what it does not spoil learns from it, before the next one: whether a
+score is learned depends on whether it belongs to an incident.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled
+from tocsin.conformal.kernels import (
+    HEAD,
+    LEARNED,
+    SEEN,
+    TAIL_TRUST,
+    conformal_p,
+    excess,
+    learn_score,
+    push,
+    surprise,
+)
+from tocsin.detection.alarm_rate import LEAST_LEARNED, TIGHTENING
+from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN
 
 Array = NDArray[Any]
 
-_exact = compiled()
+_exact = compiled(with_files=("conformal/kernels.py", "detection/alarm_rate.py", "detection/views/view.py"))
 
-# How errors become scores: the codes of the names in `nonconformity.py`.
-ABSOLUTE, SIGNED, HIGH, LOW = 0, 1, 2, 3
+# How features are merged, by the codes of the names in `settings.py`.
+MERGE_HARMONIC, MERGE_MEAN = 0, 1
 
-# The merges of horizons that are done here, by the names of `MERGES`; numpy does the others.
-MEDIAN, HARMONIC = 0, 1
-COMPILED_MERGES = {"median": MEDIAN, "harmonic": HARMONIC}
+# Columns of a signal's counters.
+SCORED = 0  # observations that had a score
+OPEN = 1  # whether an incident is open
+SINCE = 2  # observations since the last alarm
+LASTED = 3  # observations since the incident opened
+BLOCKS = 4  # blocks that are over
+IN_BLOCK = 5  # observations in the one that is not
+COUNTERS = 6
 
-# A fade is at least this share of where it begins: of scores without any spread the end is as good as a wall.
-SHORTEST_FADE = 1e-9
-MOST_NEWTON_STEPS = 64
+# Columns of a signal's levels.
+HIGHEST = 0  # the largest evidence in the block that is not over
+TIGHTENED = 1  # the logarithm of what the tolerated rate is multiplied by
+LEVELS = 2
+
+# How many more past scores a stream needs before it is heard, where neighbouring scores look at the same observations.
+LEARNED_PER_LENGTH = 4
+# The same for what the tail is fitted to: so many scores for a stretch of one observation, and more for longer ones.
+TAIL_WEIGHT = 60.0
+TAIL_PER_LENGTH = 7.5
+# No signal is given more than this times the promised rate, however quiet it was.
+LOOSEST = 0.4054651081081644  # log 1.5
 
 # Columns of an audit's counts.
-OBSERVATIONS, ALARMS, BLOCK_OBSERVATIONS, BLOCK_ALARMS, BLOCKS, SUM, SQUARES = 0, 1, 2, 3, 4, 5, 6
+OBSERVATIONS, ALARMS, BLOCK_OBSERVATIONS, BLOCK_ALARMS, AUDIT_BLOCKS, SUM, SQUARES = 0, 1, 2, 3, 4, 5, 6
 
 
-@_exact
-def put_in_order(values: Array, ordered: Array) -> int:
-    """Write what is not NaN to `ordered`, ascending; returns how many that are."""
-    count = 0
-    for i in range(values.shape[0]):
-        value = values[i]
-        if np.isnan(value):
-            continue
-        at = count
-        while at > 0 and ordered[at - 1] > value:
-            ordered[at] = ordered[at - 1]
-            at -= 1
-        ordered[at] = value
-        count += 1
-    return count
+class Columns(NamedTuple):
+    """Of each score of an observation: which view and feature it belongs to, where it is kept, how it is ranked."""
+
+    of_view: Array
+    feature: Array
+    stream: Array
+    weight: Array
+    length: Array
+    folded: Array  # whether its size is what counts, and its sign only tells the side
+    place: Array  # among the learned streams of a signal, or among those in windows
 
 
-@_exact
-def merge_ordered(ordered: Array, count: int, merge: int) -> float:
-    """The merge of the first `count` of what `put_in_order` wrote; NaN where there are none."""
-    if count == 0:
-        return np.nan
-    if merge == MEDIAN:
-        low, high = float(ordered[(count - 1) // 2]), float(ordered[count // 2])
-        return low if low == high else 0.5 * low + 0.5 * high
-    smallest = float(ordered[0])
-    if smallest == 0.0:
-        return 0.0
-    total = 0.0
-    for i in range(count):
-        total += smallest / ordered[i]
-    return min(1.0, smallest * (count / total))
+class Weights(NamedTuple):
+    """Of each view: how its streams are merged, and what it counts with all others and by itself."""
+
+    merge: Array
+    together: Array
+    alone: Array
 
 
-@_exact
-def median(values: Array, scratch: Array) -> float:
-    """The median of what is not NaN; NaN where all is."""
-    return merge_ordered(scratch, put_in_order(values, scratch), MEDIAN)
+class Learned(NamedTuple):
+    """The streams whose weights over the past are learned; see `W1ACAS`."""
+
+    history: Array
+    counters: Array
+    weights: Array
+    totals: Array
+    moments: Array
+    batches: Array
+    critical: int
+    stride: int
+    learning_rate: float
+    adam: bool
+    extend: bool
 
 
-@_exact
-def edge(ends: Array, fades: Array, merge: int, scratch: Array) -> float:
-    """How far a value may go until the merge alarms, if each horizon by itself would alarm from its end on.
+class Window(NamedTuple):
+    """Streams of equal weights; see `SlidingWindow`."""
 
-    NaN is left out. By the median, until half of the horizons would alarm. By the harmonic mean, if around its end each
-    p-value falls by a factor of e with its fade, until the mean of exp((value - end) / fade) is 1.
-    """
-    if merge == MEDIAN:
-        return median(ends, scratch)
-    count, at, size = 0, -np.inf, 0.0
-    for h in range(ends.shape[0]):
-        if np.isfinite(ends[h]):
-            count += 1
-            at, size = max(at, ends[h]), max(size, abs(ends[h]))
-    if count == 0:
-        return median(ends, scratch)
-    rates = scratch
-    for h in range(ends.shape[0]):
-        rates[h] = 1.0 / max(fades[h], SHORTEST_FADE * size + 1e-300)
-    # The logarithm of such a mean is convex and increasing: from above, Newton's method comes down to its root.
-    for _ in range(MOST_NEWTON_STEPS):
-        largest = -np.inf
-        for h in range(ends.shape[0]):
-            if np.isfinite(ends[h]):
-                largest = max(largest, (at - ends[h]) * rates[h])
-        total, slope = 0.0, 0.0
-        for h in range(ends.shape[0]):
-            if np.isfinite(ends[h]):
-                part = np.exp((at - ends[h]) * rates[h] - largest)
-                total += part
-                slope += part * rates[h]
-        excess = largest + np.log(total / count)
-        at -= excess * (total / slope)
-        if excess <= 1e-6:
-            break
-    return at
+    history: Array
+    counters: Array
+    weights: Array
+    cumulative: Array
+
+
+class Pending(NamedTuple):
+    """Scores that wait until none of their observations is among those of the newest score."""
+
+    scores: Array  # (streams, longest)
+    counts: Array
+
+
+class Rules(NamedTuple):
+    """How alarms are decided."""
+
+    settled: int
+    believed: int
+    by_p: bool
+    rate: float
+    block: int
+    gap: int
+    accept_after: int
+    merge_features: int
+    together_alone: float
+    longest: int
+
+
+class Memory(NamedTuple):
+    """What is kept of each signal beside its streams."""
+
+    counters: Array
+    levels: Array
+    blocks: Array
+
+
+class Found(NamedTuple):
+    """Where the results go, all `[T, N, ...]`."""
+
+    p: Array
+    severity: Array
+    rate: Array
+    alarm: Array
+    warm: Array
+    feature_p: Array
+    views: Array
+    cause: Array  # view, stream and feature that say most
+    score: Array  # the score of that stream
+    opened: Array  # whether an incident began
 
 
 @_exact
 def align(carried: Array, rows: Array, issued: Array, predicted: Array) -> None:
     """Write what had been forecast for each of T observations to `predicted[T, N, H]`, and carry the newest on.
 
-    `issued[t, n]` was issued after observation t; `carried[i, series]` was issued H - i observations before the first.
+    `issued[t, n]` was issued after observation t; `carried[series, i]` was issued H - i observations before the first.
     """
-    horizons = carried.shape[0]
+    horizons = carried.shape[1]
     steps = issued.shape[0]
     for n in range(rows.shape[0]):
         series = rows[n]
         for t in range(steps):
             for ahead in range(horizons):
                 at = t - 1 - ahead
-                predicted[t, n, ahead] = issued[at, n, ahead] if at >= 0 else carried[horizons + at, series, ahead]
+                predicted[t, n, ahead] = issued[at, n, ahead] if at >= 0 else carried[series, horizons + at, ahead]
         for i in range(horizons):
             at = steps - horizons + i
-            carried[i, series] = issued[at, n] if at >= 0 else carried[horizons + at, series]
+            for ahead in range(horizons):
+                carried[series, i, ahead] = issued[at, n, ahead] if at >= 0 else carried[series, horizons + at, ahead]
 
 
 @_exact
-def judge(
-    values: Array, predicted: Array, spread: Array, kind: int, light: bool, rows: Array, seen: Array, settles: int,
-    recovers: int, gaps: Array, rests: Array, merge: int, quantiles: Array, fades: Array, scores: Array,
-    forecast: Array, low: Array, high: Array,
+def mark_ready(
+    values: Array, rows: Array, seen: Array, settles: int, recovers: int, longest: int, gaps: Array, rests: Array,
+    ready: Array,
 ) -> None:  # fmt: skip
-    """Scores, forecast and band of the observations `values[T, N, F]` with the forecasts `predicted[T, N, F, H]`.
+    """Where the forecaster can be judged, `[T, N, F]`: once it has settled, and `recovers` observations after a gap.
 
-    Scores go to `scores[T, S, F, sides, H]`, in which the other signals are NaN. So are those of the first observations
-    of a signal, until `settles` of them were `seen`, and those of the `recovers` observations after a gap longer than
-    the horizon: `gaps[S, F]` counts what is missing in a row, `rests[S, F]` what is left to rest. Errors are divided by
-    `spread` unless it is empty. The forecast is the median over the horizons. The band reaches to the edges of the
-    merge, with ends from the largest scores that do not alarm, `quantiles[S, F, sides, H]`, and with `fades` of that
-    shape; NaN for divided errors. Where every value would alarm it is a single point.
+    `gaps[S, F]` counts what is missing in a row, `rests[S, F]` what is left to rest after more than `longest`.
     """
-    steps, count, features, horizons = predicted.shape
-    scaled = spread.shape[0] > 0
-    errors, lows, highs, scratch = np.empty(horizons), np.empty(horizons), np.empty(horizons), np.empty(horizons)
-    for t in range(steps):
-        for n in range(count):
-            signal = rows[n]
-            for f in range(features):
+    for n in range(rows.shape[0]):
+        signal = rows[n]
+        for t in range(values.shape[0]):
+            for f in range(values.shape[2]):
                 resting = rests[signal, f] > 0
                 if np.isnan(values[t, n, f]):
                     gaps[signal, f] += 1
-                    if gaps[signal, f] > horizons:
+                    if gaps[signal, f] > longest:
                         rests[signal, f] = recovers
                 else:
                     gaps[signal, f] = 0
                     rests[signal, f] -= 1 if resting else 0
-                total, there = 0.0, 0
-                for h in range(horizons):
-                    error = values[t, n, f] - predicted[t, n, f, h]
-                    if scaled:
-                        error /= max(spread[t, n, f, h], 1e-9 * (abs(predicted[t, n, f, h]) + 1e-300))
-                    errors[h] = error
-                    if not np.isnan(error):
-                        total += abs(error) if kind == ABSOLUTE else error
-                        there += 1
-                if light:
-                    errors[0] = total / there if there > 0 else np.nan
-                known = scores.shape[4] if seen[signal] + t >= settles and not resting else 0
-                for h in range(known):
-                    error = errors[h]
-                    scores[t, signal, f, 0, h] = abs(error) if kind == ABSOLUTE else -error if kind == LOW else error
-                    if kind == SIGNED:
-                        scores[t, signal, f, 1, h] = -error
-                forecast[t, n, f] = median(predicted[t, n, f], scratch)
-                if scaled:
-                    low[t, n, f], high[t, n, f] = np.nan, np.nan
-                    continue
-                below = quantiles.shape[2] - 1
-                for h in range(horizons):
-                    base = forecast[t, n, f] if light else predicted[t, n, f, h]
-                    bound = quantiles[signal, f, :, 0 if light else h]
-                    lows[h] = bound[below] - base if kind != HIGH else np.inf - base
-                    highs[h] = bound[0] + base if kind != LOW else np.inf + base
-                low[t, n, f] = -edge(lows, fades[signal, f, below], merge, scratch)
-                high[t, n, f] = edge(highs, fades[signal, f, 0], merge, scratch)
-                if low[t, n, f] > high[t, n, f]:
-                    low[t, n, f] = high[t, n, f] = 0.5 * low[t, n, f] + 0.5 * high[t, n, f]
+                ready[t, n, f] = seen[signal] + t >= settles and not resting
 
 
 @_exact
-def gather(
-    p: Array, rank: Array, rows: Array, merge: int, horizon_p: Array, horizon_rank: Array, feature_p: Array,
-    feature_rank: Array, bound: Array,
+def _log_mean_exp(values: Array, weights: Array, count: int) -> float:
+    """The logarithm of the weighted mean of exp(values): minus the log of a weighted harmonic mean of exp(-values)."""
+    largest = -np.inf
+    for i in range(count):
+        largest = max(largest, values[i])
+    total, weight = 0.0, 0.0
+    for i in range(count):
+        total += weights[i] * np.exp(values[i] - largest)
+        weight += weights[i]
+    return largest + float(np.log(total / weight))
+
+
+@_exact
+def _mean(values: Array, weights: Array, count: int) -> float:
+    total, weight = 0.0, 0.0
+    for i in range(count):
+        total += weights[i] * values[i]
+        weight += weights[i]
+    return total / weight
+
+
+@_exact
+def _median(values: Array, count: int) -> float:
+    ordered = np.sort(values[:count])
+    return float(0.5 * ordered[(count - 1) // 2] + 0.5 * ordered[count // 2])
+
+
+@_exact
+def _merged(values: Array, weights: Array, count: int, merge: int) -> float:
+    """One surprise from those of the streams of a view; NaN where there are none."""
+    if count == 0:
+        return np.nan
+    if count == 1:
+        return float(values[0])
+    if merge == MEDIAN:
+        return _median(values, count)
+    return _mean(values, weights, count) if merge == GEOMETRIC else _log_mean_exp(values, weights, count)
+
+
+@_exact
+def _size(score: float, folded: bool) -> float:
+    """What is ranked of a score, in the precision in which it is kept."""
+    kept = np.float64(np.float32(score))
+    return abs(kept) if folded else kept
+
+
+@_exact
+def _compare_learned(k: int, score: float, learned: Learned) -> tuple[float, float, int]:
+    """p-value and surprise of a score in its stream, and how many past scores that rests on."""
+    row, count = learned.history[k], learned.counters[k]
+    lags = min(count[LEARNED], learned.weights.shape[1])
+    past, weight = row[count[HEAD] : count[HEAD] + lags], learned.weights[k, :lags]
+    p = conformal_p(past, weight, learned.totals[k], score)
+    return p, surprise(p, past, weight, learned.totals[k], score, TAIL_WEIGHT), count[LEARNED]
+
+
+@_exact
+def _compare(k: int, score: float, length: int, window: Window) -> tuple[float, float, int]:
+    row, count = window.history[k], window.counters[k]
+    lags = min(count[LEARNED], window.weights.shape[0])
+    past, weight = row[count[HEAD] : count[HEAD] + lags], window.weights[:lags]
+    p = conformal_p(past, weight, window.cumulative[lags], score)
+    tail = TAIL_WEIGHT + TAIL_PER_LENGTH * length
+    return p, surprise(p, past, weight, window.cumulative[lags], score, tail), count[LEARNED]
+
+
+@_exact
+def _remember(k: int, score: float, window: Window) -> None:
+    push(window.history[k], window.counters[k], window.weights.shape[0], score)
+    window.counters[k, LEARNED] += 1
+    window.counters[k, SEEN] += 1
+
+
+@_exact
+def _wait(k: int, score: float, length: int, window: Window, pending: Pending) -> None:
+    """Let a score wait, and its stream remember the one that has waited long enough."""
+    slot = pending.counts[k] % length
+    if pending.counts[k] >= length:
+        _remember(k, pending.scores[k, slot], window)
+    pending.scores[k, slot] = score
+    pending.counts[k] += 1
+
+
+@_exact
+def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float, believed: bool) -> tuple[float, bool]:
+    """How often such evidence comes, in incidents an observation, and whether that is an alarm.
+
+    Evidence is ranked among the highest of past blocks of observations. A block does not end while an incident is open:
+    a fault is one block, however long it lasts.
+    """
+    counters, levels = memory.counters[signal], memory.levels[signal]
+    blocks = min(counters[BLOCKS], memory.blocks.shape[1])
+    reached = 0
+    for i in range(blocks):
+        reached += 1 if memory.blocks[signal, i] >= evidence else 0
+    rate = (1.0 + reached) / (1.0 + blocks) / rules.block
+    if rules.by_p:
+        return rate, believed and p < rules.rate
+    live = blocks * rules.block * rules.rate >= 1.0
+    if live:
+        levels[TIGHTENED] = min(levels[TIGHTENED] + TIGHTENING * rules.rate, LOOSEST)
+    return (rate if live else np.nan), live and rate < rules.rate * np.exp(levels[TIGHTENED])
+
+
+@_exact
+def _follow(signal: int, alarm: bool, evidence: float, rules: Rules, memory: Memory) -> None:
+    """Open or close the incident of a signal, and end its block."""
+    counters, levels = memory.counters[signal], memory.levels[signal]
+    if alarm:
+        if counters[OPEN] == 0:
+            levels[TIGHTENED] -= TIGHTENING
+            counters[LASTED] = 0
+        counters[OPEN], counters[SINCE] = 1, 0
+    elif counters[OPEN] == 1:
+        counters[SINCE] += 1
+        if counters[SINCE] > rules.gap:
+            counters[OPEN] = 0
+    counters[LASTED] += counters[OPEN]
+    if np.isnan(evidence):
+        return
+    levels[HIGHEST] = max(levels[HIGHEST], evidence)
+    counters[IN_BLOCK] += 1
+    if counters[IN_BLOCK] >= rules.block and counters[OPEN] == 0:
+        memory.blocks[signal, counters[BLOCKS] % memory.blocks.shape[1]] = levels[HIGHEST]
+        counters[BLOCKS] += 1
+        counters[IN_BLOCK] = 0
+        levels[HIGHEST] = -np.inf
+
+
+@_exact
+def judge(
+    scores: Array, rows: Array, first: int, last: int, columns: Columns, weights: Weights, rules: Rules,
+    learned: Learned, gradient: Array, scratch: Array, window: Window, pending: Pending, together: Window,
+    waiting: Pending, final: Window, memory: Memory, found: Found,
 ) -> None:  # fmt: skip
-    """From p-values and ranks `[T, S, F, sides, H]` those of the signals `rows`, sides joined, `[T, N, F, H]`.
-
-    Also both merged over the horizons, `[T, N, F]`; and `bound[T, N]`, a p-value of the signal whatever the
-    dependence: of each feature twice the median over the horizons, of those the smallest times their number.
-    """
-    steps, count, features, horizons = horizon_p.shape
-    ordered = np.empty(horizons)
-    two_sided = p.shape[3] > 1
-    for t in range(steps):
-        for n in range(count):
-            signal = rows[n]
-            smallest, present = np.inf, 0
+    """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
+    steps, width = scores.shape[0], scores.shape[2]
+    views, features = weights.merge.shape[0], found.feature_p.shape[2]
+    learned_width = learned.history.shape[0] // memory.counters.shape[0]
+    window_width = window.history.shape[0] // memory.counters.shape[0]
+    p, surprises = np.empty(width), np.empty(width)
+    some, weight = np.empty(width), np.empty(width)
+    by_feature, ones = np.empty(features), np.ones(features)
+    by_view, channel, share = np.empty(views), np.empty(views + 1), np.empty(views + 1)
+    smallest = np.empty(features)
+    for n in range(first, last):
+        signal = rows[n]
+        counters = memory.counters[signal]
+        for t in range(steps):
+            # Each score in its own stream.
+            least, there = np.inf, 0
+            smallest[:] = np.inf
+            present = np.zeros(features, dtype=np.int64)
+            for c in range(width):
+                score = _size(scores[t, n, c], columns.folded[c])
+                p[c], surprises[c] = np.nan, np.nan
+                if np.isnan(score):
+                    continue
+                if columns.length[c] == 1:
+                    k = signal * learned_width + columns.place[c]
+                    p[c], surprises[c], known = _compare_learned(k, score, learned)
+                else:
+                    k = signal * window_width + columns.place[c]
+                    p[c], surprises[c], known = _compare(k, score, columns.length[c], window)
+                there += 1
+                least = min(least, p[c])
+                feature = columns.feature[c]
+                if feature >= 0:
+                    present[feature] += 1
+                    smallest[feature] = min(smallest[feature], p[c])
+                if known < LEAST_LEARNED + LEARNED_PER_LENGTH * (columns.length[c] - 1):
+                    surprises[c] = np.nan
             for f in range(features):
-                for h in range(horizons):
-                    one, fine = p[t, signal, f, 0, h], rank[t, signal, f, 0, h]
-                    if two_sided and not np.isnan(one):  # the smaller of 1 and NaN would be 1
-                        one = min(1.0, 2.0 * min(one, p[t, signal, f, 1, h]))
-                        fine = min(1.0, 2.0 * min(fine, rank[t, signal, f, 1, h]))
-                    horizon_p[t, n, f, h], horizon_rank[t, n, f, h] = one, fine
-                known = put_in_order(horizon_rank[t, n, f], ordered)
-                feature_rank[t, n, f] = merge_ordered(ordered, known, merge)
-                known = put_in_order(horizon_p[t, n, f], ordered)
-                feature_p[t, n, f] = merge_ordered(ordered, known, merge)
-                if known > 0:
-                    present += 1
-                    middle = merge_ordered(ordered, known, MEDIAN)
-                    smallest = min(smallest, middle if known == 1 else min(1.0, 2.0 * middle))
-            bound[t, n] = min(1.0, present * smallest) if present > 0 else np.nan
+                found.feature_p[t, n, f] = min(1.0, present[f] * smallest[f]) if present[f] > 0 else np.nan
+            # One surprise for each view, from its features.
+            for v in range(views):
+                heard = 0
+                for f in range(-1, features):
+                    count = 0
+                    for c in range(width):
+                        if columns.of_view[c] == v and columns.feature[c] == f and not np.isnan(surprises[c]):
+                            some[count], weight[count] = surprises[c], columns.weight[c]
+                            count += 1
+                    one = _merged(some, weight, count, weights.merge[v])
+                    if not np.isnan(one):
+                        by_feature[heard] = one
+                        heard += 1
+                merge = HARMONIC if rules.merge_features == MERGE_HARMONIC else GEOMETRIC
+                by_view[v] = _merged(by_feature, ones, heard, merge)
+                found.views[t, n, v] = by_view[v]
+            # All views together, and the evidence of each by itself.
+            count, merged, evidence = 0, np.nan, np.nan
+            for v in range(views):
+                if not np.isnan(by_view[v]) and weights.together[v] > 0.0:
+                    some[count], weight[count] = by_view[v], weights.together[v]
+                    count += 1
+            if count > 0:
+                merged = np.float64(np.float32(_mean(some, weight, count)))
+                counters[SCORED] += 1
+            settled = count > 0 and counters[SCORED] > rules.settled
+            if settled:
+                count = 0
+                for v in range(views):
+                    if not np.isnan(by_view[v]) and weights.alone[v] > 0.0:
+                        channel[count], share[count] = by_view[v], weights.alone[v]
+                        count += 1
+                if rules.together_alone > 0.0:
+                    _, joint, known = _compare(signal, merged, rules.longest, together)
+                    if known >= LEAST_LEARNED or count == 0:
+                        channel[count], share[count] = joint, rules.together_alone
+                        count += 1
+                if count > 0:
+                    evidence = np.float64(np.float32(_log_mean_exp(channel, share, count)))
+            found.severity[t, n] = merged
+            found.p[t, n] = min(1.0, there * least) if there > 0 else np.nan
+            found.rate[t, n] = np.nan
+            found.warm[t, n] = False
+            alarm = False
+            if not np.isnan(evidence):
+                lags = min(final.counters[signal, LEARNED], final.weights.shape[0])
+                head = final.counters[signal, HEAD]
+                past = final.history[signal, head : head + lags]
+                rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
+                believed = lags >= rules.believed
+                if believed:
+                    found.p[t, n] = rank
+                rate, alarm = _decide(signal, evidence, rules, memory, rank, believed)
+                found.rate[t, n] = rate
+                found.warm[t, n] = believed and (rules.by_p or not np.isnan(rate))
+                _remember(signal, evidence, final)
+            found.alarm[t, n] = alarm
+            found.opened[t, n] = alarm and counters[OPEN] == 0
+            _follow(signal, alarm, evidence, rules, memory)
+            _blame(by_view, surprises, scores[t, n], columns, weights, found.cause[t, n], found.score[t, n : n + 1])
+            # What belongs to an incident is not learned, nor what led up to it, until it is accepted as normal.
+            held = counters[OPEN] == 1 and counters[LASTED] <= rules.accept_after
+            if held:
+                pending.counts[signal * window_width : (signal + 1) * window_width] = 0
+                waiting.counts[signal] = 0
+                continue
+            for c in range(width):
+                score = _size(scores[t, n, c], columns.folded[c])
+                if np.isnan(score):
+                    continue
+                if columns.length[c] == 1:
+                    k = signal * learned_width + columns.place[c]
+                    learned.counters[k, SEEN] += 1
+                    learn_score(
+                        k, score, p[c], gradient, scratch, learned.history, learned.counters, learned.weights,
+                        learned.totals, learned.moments, learned.batches, learned.critical, learned.stride,
+                        learned.learning_rate, learned.adam, learned.extend,
+                    )  # fmt: skip
+                else:
+                    _wait(signal * window_width + columns.place[c], score, columns.length[c], window, pending)
+            if settled and rules.together_alone > 0.0:
+                _wait(signal, merged, rules.longest, together, waiting)
 
 
 @_exact
-def settle(
-    merged: Array, rows: Array, scored: Array, learned: Array, settled: int, believed: int, scores: Array, warm: Array
-) -> None:
-    """The scores of merged values `[T, N]` for the second scorer, `[T, S]`, and whether it is to be believed.
+def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
+    """The score of a learned stream, roughly, whose surprise is `wanted`; infinite where nothing was learned."""
+    if past.shape[0] == 0:
+        return np.inf
+    order = np.argsort(past)[::-1]
+    above = np.exp(-wanted) * (1.0 + total) - 1.0
+    if above > 0.0:
+        reached = 0.0
+        for i in order:
+            reached += weights[i]
+            if reached > above:
+                return np.float64(past[i])
+        return np.float64(past[order[-1]])
+    largest = np.float64(past[order[0]])
+    # `surprise` grows by one nat for each decay of the tail, and more slowly further out.
+    one = excess(past, weights, largest, 2.0 * largest + 1.0, TAIL_WEIGHT)
+    if not one > 0.0:
+        return largest
+    decay = (largest + 1.0) / (TAIL_TRUST * np.expm1(one / TAIL_TRUST))
+    return float(largest + decay * TAIL_TRUST * np.expm1(max(wanted - np.log(1.0 + total), 0.0) / TAIL_TRUST))
 
-    Values count once the signal had `settled` of them, and are believed once the second scorer knew `believed`.
-    """
-    for n in range(rows.shape[0]):
-        signal = rows[n]
-        before, known = scored[signal], learned[signal]
-        for t in range(merged.shape[0]):
-            warm[t, n] = known >= believed
-            if np.isnan(merged[t, n]):
-                continue
-            if before >= settled:
-                scores[t, signal] = -merged[t, n]
-                known += 1
-            before += 1
+
+@_exact
+def _blame(
+    by_view: Array, surprises: Array, scores: Array, columns: Columns, weights: Weights, cause: Array, score: Array
+) -> None:
+    """Which view, stream and feature say most, and their score; -1 where there is none."""
+    cause[:] = -1
+    score[0] = np.nan
+    most, view = -np.inf, -1
+    for v in range(by_view.shape[0]):
+        if not np.isnan(by_view[v]) and by_view[v] > most:
+            most, view = by_view[v], v
+    most = -np.inf
+    for c in range(scores.shape[0]):
+        if columns.of_view[c] == view and not np.isnan(surprises[c]) and surprises[c] > most:
+            most = surprises[c]
+            cause[0], cause[1], cause[2] = view, columns.stream[c], columns.feature[c]
+            score[0] = scores[c]
 
 
 @_exact
@@ -260,7 +506,7 @@ def count_alarms(exceeds: Array, counted: Array, rows: Array, block: int, counts
             count[BLOCK_OBSERVATIONS] += 1
             count[BLOCK_ALARMS] += alarm
             if count[BLOCK_OBSERVATIONS] == block:
-                count[BLOCKS] += 1
+                count[AUDIT_BLOCKS] += 1
                 count[SUM] += count[BLOCK_ALARMS]
                 count[SQUARES] += count[BLOCK_ALARMS] ** 2
                 count[BLOCK_OBSERVATIONS] = 0

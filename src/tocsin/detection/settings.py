@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from tocsin import checks
-from tocsin.conformal import MERGES
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.conformal.scorer import MOST_THREADS
 from tocsin.data import parse_duration
-from tocsin.detection.alarm_rate import Sizes, is_budget, observations_to_resolve, parse_alarm_rate, sizes
+from tocsin.detection.alarm_rate import Sizes, is_budget, parse_alarm_rate, sizes
 from tocsin.detection.declaration import declared, lists_settings, setting
-from tocsin.detection.nonconformity import NONCONFORMITIES, sides_of
+from tocsin.detection.nonconformity import NONCONFORMITIES
+from tocsin.detection.presets import AUTO, PRESETS, VIEWS_BY_NAME
+from tocsin.detection.views import View, available_views, make_view
+from tocsin.detection.views.score import GivenScore
 from tocsin.forecasting import Forecaster, make_forecaster
 
-DEFAULT_FORECASTER = "embedded"
 LARGE = 10**9
 
 
@@ -48,6 +49,17 @@ def _forecaster(name: str, value: Any) -> Forecaster | str:
     return value
 
 
+def _views(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = VIEWS_BY_NAME.get(value, tuple(part.strip() for part in value.split(",")))
+    names = tuple(value) if isinstance(value, Sequence) else (value,)
+    known = available_views()
+    if not names or not all(one in known for one in names) or len(set(names)) != len(names):
+        accepted = ", ".join(map(repr, (*VIEWS_BY_NAME, *known)))
+        raise ValueError(f"{name} must be different names among {accepted}, got {value!r}")
+    return names
+
+
 @lists_settings()
 @dataclass(frozen=True)
 class DetectorSettings:
@@ -67,57 +79,53 @@ class DetectorSettings:
     )  # fmt: skip
     _: KW_ONLY
     alarm_rate: float | str = setting(
-        0.01, "the tolerated rate of false alarms: per observation (0.01), or over time ('1/day', '2/week')",
+        0.01, "the tolerated rate of false incidents: per observation (0.01), or over time ('1/day', '2/week')",
         check=_alarm_rate, accepts="a number > 0 and < 0.5, or a budget",
+    )  # fmt: skip
+    promise: str = setting(
+        "incidents", "what the alarm rate counts: incidents, or observations with p under it, as in the paper",
+        choices=("incidents", "observations"),
     )  # fmt: skip
     interval: float | str | timedelta | np.timedelta64 | None = setting(
         None, "the time between two observations: for budgets and gaps; `tocsin detect` finds it in the times",
         check=_seconds, accepts="a length of time ('5min'), or a number of seconds",
     )  # fmt: skip
+    preset: str = setting(
+        "full", "what forecaster, views and window are unless they are given: for most uses, or for large fleets",
+        choices=PRESETS,
+    )  # fmt: skip
     forecaster: Forecaster | str | None = setting(
-        DEFAULT_FORECASTER, "what says what comes next (see `tocsin forecasters`); None where the values are scores",
-        check=_forecaster, accepts="the name of a forecaster, a `Forecaster`, or None", saved=False,
+        AUTO, "what says what comes next (see `tocsin forecasters`); None where the values are scores",
+        check=_forecaster, accepts="the name of a forecaster, 'auto' for that of the preset, a `Forecaster`, or None",
+        saved=False,
     )  # fmt: skip
     forecaster_options: Mapping[str, Any] | None = setting(
         None, "arguments of a forecaster that is given by its name", accepts="names and values", saved=False
     )
-    horizons: int = setting(
-        15, "how many steps ahead is forecast; every observation is judged by as many forecasts", least=1, most=1024
-    )
+    views: str | Sequence[str] | None = setting(
+        None, "what a signal is judged by: names of views, 'all' for every one that comes with tocsin, or 'paper'",
+        check=_views, accepts="names of views, or 'paper'", unset="those of the preset",
+    )  # fmt: skip
     nonconformity: str = setting(
         "absolute", "what is strange: the size of the error, both sides of it apart, only high or only low values",
         choices=NONCONFORMITIES,
     )  # fmt: skip
     scaled: bool = setting(False, "divide errors by the spread of the forecaster's own quantiles")
-    light: bool = setting(
-        False,
-        "score the mean error over the horizons instead of each horizon: almost as good, two to three times as fast",
+    merge_features: str = setting(
+        "harmonic",
+        "how features are merged: by the strangest few, or by all of them alike",
+        choices=("harmonic", "mean"),
     )
-    merge: str = setting("harmonic", "how the p-values of the horizons are merged", choices=MERGES)
-    merge_features: str = setting("fisher", "how those of the features are merged", choices=MERGES)
-    recalibrate: bool = setting(
-        True, "rank the merged value among its own past, which makes a p-value of it whatever the merges"
-    )
-    learn: str = setting(
-        "absorb", "learn every observation, or hold back those that stay strange", choices=("absorb", "hold")
-    )
-    hold_below: float | None = setting(
-        None, "the p under which an observation is strange enough to be held back", above=0, below=1,
-        unset="the alarm rate",
+    accept_after: int = setting(
+        300, "how many observations of an incident are not learned; then what it brought is accepted as normal",
+        least=0, most=LARGE,
     )  # fmt: skip
-    # Holding back single ones would leave nothing to compare the next strange one with, and alarms would become more
-    # and more frequent.
-    hold_after: int = setting(2, "how many strange observations in a row are still learned", least=0, most=LARGE)
-    hold_most: int = setting(
-        200, "how many observations in a row are held back before the new regime is accepted", least=1, most=LARGE
-    )
-    hold_context: bool = setting(False, "hide what is held back from the forecaster too")
     refresh: int = setting(
         1, "forecast only after every so many observations, to save calls of a slow model", least=1, most=1024
     )
     window: int | None = setting(
-        None, "how many past errors a new one is compared with", least=250, most=MOST_LAGS,
-        unset="what the alarm rate needs",
+        None, "how many past scores a new one is compared with", least=250, most=MOST_LAGS,
+        unset="that of the preset",
     )  # fmt: skip
     learning_rate: float = setting(
         0.01, "how fast the weights over the past are learned: about how far one can move in a step", above=0, most=0.1
@@ -164,7 +172,7 @@ class DetectorSettings:
 
     @cached_property
     def rate(self) -> float:
-        """The tolerated rate of false alarms per observation."""
+        """The tolerated rate of false incidents (or alarms) per observation."""
         return parse_alarm_rate(self.alarm_rate, self.interval_seconds)
 
     @property
@@ -173,14 +181,16 @@ class DetectorSettings:
         return None if self.interval is None else _seconds("interval", self.interval)
 
     @property
-    def strange_below(self) -> float:
-        """The p under which an observation is strange enough to be held back."""
-        return self.rate if self.hold_below is None else self.hold_below
-
-    @property
     def judges_scores(self) -> bool:
         """Whether the values are nonconformity scores already."""
         return self.forecaster is None
+
+    @property
+    def forecaster_name(self) -> str:
+        """The name of the forecaster; empty where it has none."""
+        if isinstance(self.forecaster, str):
+            return PRESETS[self.preset].forecaster if self.forecaster == AUTO else self.forecaster
+        return "" if self.forecaster is None else self.forecaster.name
 
     @property
     def loads_a_model(self) -> bool:
@@ -190,30 +200,49 @@ class DetectorSettings:
     @cached_property
     def chosen_forecaster(self) -> Forecaster | None:
         """The forecaster itself; None where the values are nonconformity scores already."""
-        chosen = self.forecaster
+        chosen = PRESETS[self.preset].forecaster if self.forecaster == AUTO else self.forecaster
         if isinstance(chosen, str):
-            chosen = make_forecaster(chosen, self.forecaster_options)
+            options = PRESETS[self.preset].forecaster_options if self.forecaster == AUTO else {}
+            chosen = make_forecaster(chosen, {**options, **(self.forecaster_options or {})})
         if chosen is not None:
             self._check_forecaster(chosen)
         return chosen
 
+    @cached_property
+    def chosen_views(self) -> tuple[View, ...]:
+        """The views themselves."""
+        if self.judges_scores:
+            return (GivenScore(),)
+        names = PRESETS[self.preset].views if self.views is None else self.views
+        chosen = tuple(make_view(name) for name in names)
+        if self.nonconformity == "absolute":
+            return chosen
+        # Of a shape or of stillness nobody can say whether it is high or low.
+        sided = tuple(view for view in chosen if view.sided)
+        if self.views is not None and len(sided) < len(chosen):
+            others = ", ".join(view.name for view in chosen if not view.sided)
+            raise ValueError(f"nonconformity={self.nonconformity!r} needs views that tell high from low, got {others}")
+        return sided
+
     @property
-    def scored_horizons(self) -> int:
-        """How many errors of one feature are scored."""
-        return 1 if self.judges_scores or self.light else self.horizons
+    def horizons(self) -> int:
+        """How many steps ahead of the forecasts made before an observation are looked at."""
+        return max(1, *(view.horizons for view in self.chosen_views))
+
+    @property
+    def steps(self) -> int:
+        """How many steps ahead is forecast."""
+        return max(self.horizons, *(view.steps for view in self.chosen_views))
 
     @cached_property
     def sizes(self) -> Sizes:
         """How much of the past is needed to tell the alarm rate."""
-        merges = (MERGES[self.merge], MERGES[self.merge_features])
-        shape = (len(self.feature_names), self.scored_horizons)
-        resolving = observations_to_resolve(self.rate, merges, shape, sides_of(self.nonconformity))
-        return sizes(self.rate, recalibrate=self.recalibrate, window=self.window, resolving=resolving)
+        window = PRESETS[self.preset].window if self.window is None else self.window
+        return sizes(self.rate, window=window, promise=self.promise)
 
     def saved(self) -> dict[str, Any]:
         """What a state keeps of them by their names."""
-        kept = {one.name: getattr(self, one.name) for one in declared(type(self)).values() if one.rule.saved}
-        return {**kept, "hold_below": self.strange_below}
+        return {one.name: getattr(self, one.name) for one in declared(type(self)).values() if one.rule.saved}
 
     def _check_together(self) -> None:
         if self.forecaster_options and not isinstance(self.forecaster, str):
@@ -222,11 +251,10 @@ class DetectorSettings:
             )
         if self.judges_scores:
             self._check_scores()
-        if self.hold_context and self.learn != "hold":
-            raise ValueError(f"hold_context=True needs learn='hold', got learn={self.learn!r}")
+        _ = self.chosen_views
 
     def _check_scores(self) -> None:
-        for name in ("scaled", "min_deviation", "min_relative_deviation", "hold_context"):
+        for name in ("views", "scaled", "min_deviation", "min_relative_deviation"):
             if getattr(self, name):
                 raise ValueError(f"{name}={getattr(self, name)!r} needs a forecaster, got forecaster=None")
         if self.nonconformity not in ("absolute", "high"):
@@ -238,9 +266,9 @@ class DetectorSettings:
     def _check_forecaster(self, forecaster: Forecaster) -> None:
         if self.scaled and not forecaster.levels:
             raise ValueError(f"scaled=True needs a forecaster with quantiles, got {forecaster!r}")
-        steps = self.horizons + self.refresh - 1
+        steps = self.steps + self.refresh - 1
         if steps > forecaster.longest_horizon:
             raise ValueError(
-                f"horizons={self.horizons} with refresh={self.refresh} needs forecasts of {steps} steps, but "
-                f"{forecaster!r} gives {forecaster.longest_horizon} at most"
+                f"refresh={self.refresh} needs forecasts of {steps} steps with these views, but {forecaster!r} gives "
+                f"{forecaster.longest_horizon} at most"
             )

@@ -14,7 +14,7 @@ from tocsin.detection.settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.registry import find_forecaster
 
-FORMAT = 2
+FORMAT = 3
 
 
 def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -47,7 +47,8 @@ def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
         version = header["format"]
     if version != FORMAT:  # a state of another version is no damage of the file
         raise ValueError(
-            f"the state of a detector must have format {FORMAT}, the version this release reads, got {version!r}"
+            f"the state of a detector must have format {FORMAT}, the version this release reads, got {version!r}: "
+            "states of other versions cannot be taken over, so let a new detector learn from the history"
         )
     with damage_told():
         known = header["forecaster"]

@@ -13,36 +13,44 @@ from tocsin.conformal.scorer import SMALLEST_P, Floats
 class Verdict:
     """What a detector says of one observation of one signal.
 
-    With several features, `value`, `forecast`, `low`, `high` and `feature_p` are arrays with an entry for each, and
-    `horizon_p` has a row for each. NaN stands for what is not there: a missing value has no p, and alarms never.
+    With several features, `value`, `forecast`, `low`, `high` and `feature_p` are arrays with an entry for each. NaN
+    stands for what is not there: a missing value has no p, and alarms never.
     """
 
     time: Any
     value: Any
-    #: How often so strange an observation is to be expected: low when anomalous.
+    #: How often so much evidence is to be expected of an observation: low when anomalous.
     p: float
-    #: Whether p is under the alarm rate, and the guards let it pass.
+    #: Whether an incident with as much evidence comes more rarely than the alarm rate tolerates, and the guards let it
+    #: pass; with promise="observations", whether p is under the alarm rate.
     alarm: bool
-    #: The median over the horizons of what was forecast for this observation.
+    #: What was forecast for this observation one step before.
     forecast: Any
-    #: The values between which there is no alarm, up to how long ago they were found: nearly for the harmonic mean over
-    #: the horizons, exact for the median of an odd number of them, whose band all other merges have too. With several
-    #: features, between which a feature by itself is not strange.
+    #: The values beyond which the one-step error by itself is evidence enough for an alarm, as of a few
+    #: observations ago. Other views may alarm within them.
     low: Any
     high: Any
-    #: The merged value before the second scorer. It ranks observations best, but need not be a p-value.
-    merged: float
-    #: One p-value for each feature, merged over the horizons.
+    #: How strange the observation is in all views together, -log10 of a mean of their ranks. It orders observations: of
+    #: two spikes the larger one is the severer, however large both are.
+    severity: float
+    #: After how many observations an incident with as much evidence comes again, on average; NaN during warm-up.
+    return_period: float
+    #: One p-value for each feature, from the views of it alone: their smallest, times their number.
     feature_p: Any
-    #: One p-value for each horizon; the first is that of the forecast issued one observation before.
-    horizon_p: Floats
-    #: Whether the signal has been watched for long enough for p to be as calibrated as it is going to be.
+    #: The severity in each view, by its name.
+    views: dict[str, float]
+    #: The view that says most, the feature that it says it of, and what it says, in words.
+    view: str | None
+    feature: str | None
+    explanation: str | None
+    #: Whether the signal has been watched for long enough for p to be as calibrated as it is going to be, and for
+    #: alarms.
     warm: bool
 
     @property
-    def severity(self) -> float:
-        """-log10(p): 2 for p = 0.01, 3 for p = 0.001."""
-        return float(-np.log10(max(self.p, SMALLEST_P))) if self.p == self.p else float("nan")
+    def merged(self) -> float:
+        """The mean rank in all views together. It is not a p-value."""
+        return float(max(10.0**-self.severity, SMALLEST_P)) if self.severity == self.severity else float("nan")
 
     @property
     def direction(self) -> str | None:
@@ -63,7 +71,11 @@ def direction_of(error: Floats, feature_p: Floats) -> str | None:
 class Verdicts:
     """Verdicts on T observations of S signals with F features, as arrays; see `Verdict` for what each means.
 
-    Arrays have the shape (T, S), those with an entry for each feature (T, S, F), `horizon_p` (T, S, F, H).
+    Arrays have the shape (T, S), those with an entry for each feature (T, S, F). `surprise` is the severity, and
+    `views`, (T, S, views), that of each view, both in nats; `rate` is how often an incident with as much evidence
+    comes, in incidents an observation. `cause` holds the numbers of the view, its stream and the feature that say most
+    (-1 for none, or for all features together), and `score` the score of that stream. `opened` tells where an incident
+    began.
     """
 
     value: Floats
@@ -72,15 +84,29 @@ class Verdicts:
     forecast: Floats
     low: Floats
     high: Floats
-    merged: Floats
+    surprise: Floats
+    rate: Floats
     feature_p: Floats
-    horizon_p: Floats
+    views: Floats
+    cause: NDArray[np.int16]
+    score: Floats
+    opened: NDArray[np.bool_]
     warm: NDArray[np.bool_]
 
     @property
     def severity(self) -> Floats:
-        """-log10(p)."""
-        return np.asarray(-np.log10(np.maximum(self.p, SMALLEST_P)))
+        """How strange each observation is in all views together, -log10 of a mean of their ranks."""
+        return np.asarray(self.surprise / np.log(10.0))
+
+    @property
+    def merged(self) -> Floats:
+        """The mean rank in all views together. It is not a p-value."""
+        return np.asarray(np.maximum(np.exp(-self.surprise), SMALLEST_P))
+
+    @property
+    def return_period(self) -> Floats:
+        """After how many observations an incident with as much evidence comes again, on average."""
+        return np.asarray(1.0 / self.rate)
 
     @classmethod
     def joined(cls, parts: "list[Verdicts]") -> "Verdicts":
@@ -88,25 +114,3 @@ class Verdicts:
         if len(parts) == 1:
             return parts[0]
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
-
-    def one(self, step: int, signal: int, time: Any) -> Verdict:
-        """The verdict on one observation of one signal."""
-        single = self.value.shape[2] == 1
-        at = (step, signal, 0) if single else (step, signal)
-
-        def plain(array: Floats) -> Any:
-            return float(array[at]) if single else array[at].copy()
-
-        return Verdict(
-            time=time,
-            value=plain(self.value),
-            p=float(self.p[step, signal]),
-            alarm=bool(self.alarm[step, signal]),
-            forecast=plain(self.forecast),
-            low=plain(self.low),
-            high=plain(self.high),
-            merged=float(self.merged[step, signal]),
-            feature_p=plain(self.feature_p),
-            horizon_p=self.horizon_p[at].copy(),
-            warm=bool(self.warm[step, signal]),
-        )

@@ -1,0 +1,67 @@
+"""Verdicts in words that a person understands."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tocsin.conformal.scorer import Floats
+from tocsin.detection.verdict import Verdict, Verdicts
+from tocsin.detection.views import View
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Which view says most of an observation, of which feature (None for all of them together), and what it says."""
+
+    view: str
+    feature: str | None
+    text: str
+
+
+def explain(
+    verdicts: Verdicts, step: int, signal: int, views: Sequence[View], features: Sequence[str], unit: str = ""
+) -> Explanation | None:
+    """Why an observation is strange; None where nothing can be said."""
+    number, stream, feature = (int(one) for one in verdicts.cause[step, signal])
+    if number < 0:
+        return None
+    view = views[number]
+    text = view.words(stream, float(verdicts.score[step, signal]), unit)
+    of_several = feature >= 0 and len(features) > 1
+    name = features[feature] if feature >= 0 else None
+    return Explanation(view.name, name, f"{name}: {text}" if of_several else text)
+
+
+def verdict_on(
+    verdicts: Verdicts, step: int, signal: int, time: Any, views: Sequence[View], features: Sequence[str]
+) -> Verdict:
+    """The verdict on one observation of one signal."""
+    single = verdicts.value.shape[2] == 1
+    at = (step, signal, 0) if single else (step, signal)
+
+    def plain(array: Floats) -> Any:
+        return float(array[at]) if single else array[at].copy()
+
+    why = explain(verdicts, step, signal, views, features)
+    severities: Mapping[str, float] = {
+        view.name: float(value) / np.log(10.0) for view, value in zip(views, verdicts.views[step, signal], strict=True)
+    }
+    return Verdict(
+        time=time,
+        value=plain(verdicts.value),
+        p=float(verdicts.p[step, signal]),
+        alarm=bool(verdicts.alarm[step, signal]),
+        forecast=plain(verdicts.forecast),
+        low=plain(verdicts.low),
+        high=plain(verdicts.high),
+        severity=float(verdicts.surprise[step, signal] / np.log(10.0)),
+        return_period=float(1.0 / verdicts.rate[step, signal]),
+        feature_p=plain(verdicts.feature_p),
+        views=dict(severities),
+        view=why.view if why else None,
+        feature=why.feature if why else None,
+        explanation=why.text if why else None,
+        warm=bool(verdicts.warm[step, signal]),
+    )

@@ -1,0 +1,28 @@
+"""What a detector is made of unless somebody says otherwise."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Stands for the forecaster of the preset.
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Forecaster, views and window for one kind of use."""
+
+    forecaster: str
+    views: tuple[str, ...]
+    window: int
+    forecaster_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+PRESETS = {
+    "full": Preset("embedded", ("error", "level", "shape", "quiet"), 2000),
+    "light": Preset("autoregression", ("error", "shape-light", "quiet"), 1000, {"lags": 16, "search": 1152}),
+}
+"""Presets by name: "full" finds most; "light" needs no network, for the largest fleets and the smallest machines."""
+
+VIEWS_BY_NAME = {"all": PRESETS["full"].views, "paper": ("horizons",)}
+"""Sets of views that have a name of their own. "paper" is the detector of the paper: 15 horizons, their median."""

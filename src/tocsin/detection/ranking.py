@@ -1,0 +1,280 @@
+"""From the scores of views to p-values, return periods and alarms, for many signals at once."""
+
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.conformal import W1ACAS, SlidingWindow
+from tocsin.conformal.scorer import Floats
+from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.views import View
+
+Rows = NDArray[np.intp]
+
+#: What all views together count where alarms are decided, beside what each counts by itself.
+TOGETHER_ALONE = 0.3
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found of T observations of N signals; see `Verdicts` for what each means."""
+
+    p: Floats  # (T, N)
+    surprise: Floats  # (T, N), in nats
+    rate: Floats  # (T, N), incidents an observation
+    alarm: NDArray[np.bool_]
+    warm: NDArray[np.bool_]
+    feature_p: Floats  # (T, N, F)
+    views: Floats  # (T, N, V), in nats
+    cause: NDArray[np.int16]  # (T, N, 3): view, stream, feature
+    score: Floats  # (T, N)
+    opened: NDArray[np.bool_]
+
+
+class Ranking:
+    """Ranks every score in the past of its own stream, merges the streams of a view and the views, and decides.
+
+    Scores of single observations are ranked by W1-ACAS, with weights over the past that are learned. Scores of longer
+    stretches are ranked among scores of earlier stretches that share no observation with the newest one: in a fault
+    that sets in slowly, each would otherwise be compared with the one before it. Of those the weights are all the same:
+    a batch of ten stretches that overlap is no ten draws to learn from.
+
+    The views are merged twice. Their geometric mean, which sees what is a little strange in all of them, orders
+    observations. What is very strange in one of them, or strange in all, is the evidence that alarms are decided by: a
+    weighted harmonic mean of each view and of the rank of the geometric mean. Evidence is ranked among its own past,
+    for p, and among the highest of past blocks, for how often an incident with as much of it comes.
+    """
+
+    def __init__(self, signals: int, views: Sequence[View], settings: DetectorSettings) -> None:
+        self.signals, self.views, self.settings = signals, tuple(views), settings
+        self.features = len(settings.feature_names)
+        self._kernels = kernels = _load_kernels()
+        sizes = settings.sizes
+        self._columns = self._layout()
+        self.width = self._columns.of_view.size
+        single = int(np.count_nonzero(self._columns.length == 1))
+        self.scorer = W1ACAS(
+            signals * max(single, 1),
+            alpha_c=sizes.alpha_c,
+            window=sizes.window,
+            # Plain steps learn as well as Adam's here and need no moments, half of what a signal would take. Gradients
+            # are of the order of 1/window.
+            optimizer="sgd",
+            learning_rate=settings.learning_rate * sizes.window,
+            prior="extend",
+        )
+        self.window = SlidingWindow(signals * max(self.width - single, 1), window=sizes.window)
+        self.together = SlidingWindow(signals, window=sizes.window)
+        self.final = SlidingWindow(signals, window=sizes.final)
+        longest = int(self._columns.length.max())
+        self._pending = kernels.Pending(*_empty_pending(self.window.streams, longest))
+        self._waiting = kernels.Pending(*_empty_pending(signals, longest))
+        self._memory = kernels.Memory(
+            np.zeros((signals, kernels.COUNTERS), dtype=np.int64),
+            np.tile([-np.inf, 0.0], (signals, 1)),
+            np.zeros((signals, sizes.blocks)),
+        )
+        self._weights = kernels.Weights(
+            np.array([view.merge for view in self.views], dtype=np.int64),
+            np.array([view.together for view in self.views], dtype=np.float64),
+            np.array([view.alone for view in self.views], dtype=np.float64),
+        )
+        self._rules = kernels.Rules(
+            settled=sizes.settled,
+            believed=sizes.believed,
+            by_p=settings.promise == "observations",
+            rate=settings.rate,
+            block=sizes.block,
+            gap=settings.gap,
+            accept_after=settings.accept_after,
+            merge_features=kernels.MERGE_HARMONIC if settings.merge_features == "harmonic" else kernels.MERGE_MEAN,
+            together_alone=TOGETHER_ALONE if len(self.views) > 1 else 0.0,
+            longest=longest,
+        )
+
+    def _layout(self) -> Any:
+        """Where each score of an observation belongs: features of the views in turn, then what they share."""
+        cells = []
+        both = self.settings.nonconformity == "absolute"
+        for number, view in enumerate(self.views):
+            for feature in (-1,) if view.joint else range(self.features):
+                for index, stream in enumerate(view.streams):
+                    cells.append((number, feature, index, stream.weight, stream.length, both and view.sided))
+        views, features, streams, weights, stretches, folded = zip(*cells, strict=True)
+        lengths = np.array(stretches, dtype=np.int64)
+        single = lengths == 1
+        place = np.where(single, np.cumsum(single), np.cumsum(~single)) - 1
+        return self._kernels.Columns(
+            np.array(views, dtype=np.int64), np.array(features, dtype=np.int64), np.array(streams, dtype=np.int64),
+            np.array(weights, dtype=np.float64), lengths, np.array(folded), place,
+        )  # fmt: skip
+
+    def run(self, scores: Floats, rows: Rows) -> Judged:
+        """Judge the scores `[T, N, width]` of the signals `rows` and learn from them."""
+        kernels = self._kernels
+        shape = scores.shape[:2]
+        judged = Judged(
+            np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, np.bool_), np.empty(shape, np.bool_),
+            np.empty((*shape, self.features)), np.empty((*shape, len(self.views))),
+            np.empty((*shape, 3), np.int16), np.empty(shape), np.empty(shape, np.bool_),
+        )  # fmt: skip
+        found = kernels.Found(
+            judged.p, judged.surprise, judged.rate, judged.alarm, judged.warm, judged.feature_p, judged.views,
+            judged.cause, judged.score, judged.opened,
+        )  # fmt: skip
+        threads = min(self.settings.threads, rows.size)
+        edges = [rows.size * thread // threads for thread in range(threads + 1)] if threads else [0, 0]
+
+        def work(first: int, last: int) -> None:
+            scorer = self.scorer
+            gradient, scratch = np.zeros(scorer.window, np.float32), np.zeros(2 * scorer.batch)
+            kernels.judge(
+                scores, rows, first, last, self._columns, self._weights, self._rules, self._learned(), gradient,
+                scratch, self._window(self.window), self._pending, self._window(self.together), self._waiting,
+                self._window(self.final), self._memory, found,
+            )  # fmt: skip
+
+        others = [_pool(threads - 1).submit(work, *edges[thread : thread + 2]) for thread in range(1, threads)]
+        work(*edges[:2])
+        for other in others:
+            other.result()
+        return judged
+
+    def _learned(self) -> Any:
+        scorer = self.scorer
+        return self._kernels.Learned(
+            scorer._history, scorer._counters, scorer._weights, scorer._totals, scorer._moments, scorer._batches,
+            scorer.critical_size, scorer.stride, scorer.learning_rate, False, True,
+        )  # fmt: skip
+
+    def _window(self, scorer: SlidingWindow) -> Any:
+        return self._kernels.Window(scorer._history, scorer._counters, scorer._weights, scorer._cumulative)
+
+    def bounds(self, rows: Rows) -> Floats:
+        """How far the one-step error of each feature may go, `(N, F)`, until it is evidence enough by itself.
+
+        Infinite where nothing alarms yet, or no view has such a score.
+        """
+        kernels, columns, rules = self._kernels, self._columns, self._rules
+        bounds = np.full((rows.size, self.features), np.inf)
+        single = np.flatnonzero((columns.length == 1) & (columns.stream == 0))
+        width = self.scorer.streams // self.signals
+        for n, signal in enumerate(rows):
+            evidence = self._least_evidence(signal)
+            for c in single if np.isfinite(evidence) else ():
+                view, feature = columns.of_view[c], columns.feature[c]
+                alone = self._weights.alone
+                share = (alone.sum() + rules.together_alone) / alone[view] if alone[view] else np.inf
+                past, weights, total = self.scorer._calibration(signal * width + columns.place[c])
+                surprise = evidence + math.log(share) if np.isfinite(share) else np.inf
+                bounds[n, max(feature, 0)] = kernels.score_at(past, weights, total, surprise)
+        return bounds
+
+    def _least_evidence(self, signal: int) -> float:
+        """The least evidence that alarms; infinite where none does."""
+        rules, counters = self._rules, self._memory.counters[signal]
+        if rules.by_p:
+            if self.final.learned[signal] < rules.believed:
+                return np.inf
+            return float(self.final.quantile(rules.rate, [signal])[0])
+        blocks = min(int(counters[self._kernels.BLOCKS]), self._memory.blocks.shape[1])
+        if blocks * rules.block * rules.rate < 1:
+            return np.inf
+        tolerated = rules.rate * math.exp(self._memory.levels[signal, self._kernels.TIGHTENED])
+        allowed = math.ceil(tolerated * (1 + blocks) * rules.block) - 1  # so many blocks may reach it, less one
+        highest = np.sort(self._memory.blocks[signal, :blocks])[::-1]
+        return float(highest[allowed - 1]) if 1 <= allowed <= blocks else np.inf
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all signals together."""
+        scorers = (self.scorer, self.window, self.together, self.final)
+        arrays = (*self._pending, *self._waiting, *self._memory)
+        return int(sum(scorer.nbytes for scorer in scorers) + sum(array.nbytes for array in arrays))
+
+    def open(self, signal: int) -> bool:
+        """Whether an incident of the signal is open."""
+        return bool(self._memory.counters[signal, self._kernels.OPEN])
+
+    def state(self, rows: Rows) -> dict[str, Any]:
+        """Everything that later verdicts on these signals depend on."""
+        return {
+            **{name: scorer.state(streams) for name, scorer, streams in self._scorers(rows)},
+            **{name: array[rows_of] for name, array, rows_of in self._arrays(rows)},
+        }
+
+    def adopt(self, rows: Rows, other: "Ranking") -> None:
+        """Let these signals go on as those of another ranking, made in the same way of as many signals."""
+        theirs = {name: scorer for name, scorer, _ in other._scorers(np.arange(other.signals))}
+        for name, scorer, streams in self._scorers(rows):
+            scorer.adopt(streams, theirs[name])
+        given = {name: array for name, array, _ in other._arrays(np.arange(other.signals))}
+        for name, array, rows_of in self._arrays(rows):
+            array[rows_of] = given[name]
+
+    def restore(self, tree: dict[str, Any]) -> None:
+        """Take over what `state` gave of all signals of a ranking made in the same way."""
+        everything = np.arange(self.signals)
+        for name, scorer, streams in self._scorers(everything):
+            saved = type(scorer).from_state(tree[name])
+            if repr(saved) != repr(scorer):
+                raise ValueError(f"the saved scorer {name} is {saved!r}, not {scorer!r}")
+            scorer.adopt(streams, saved)
+        for name, own, _ in self._arrays(everything):
+            got = tree[name]
+            if got.shape != own.shape or got.dtype != own.dtype:
+                raise ValueError(f"{name} must be {own.dtype} of shape {own.shape}, got shape {got.shape}")
+            if np.isnan(got).any() or (own.dtype == np.int64 and np.any(got < 0)):
+                raise ValueError(f"{name} must hold {'counts' if own.dtype == np.int64 else 'numbers'}")
+            own[...] = got
+
+    def _scorers(self, rows: Rows) -> list[tuple[str, Any, Rows]]:
+        """The scorers by name, each with the streams of these signals."""
+
+        def streams(scorer: Any) -> Rows:
+            width = scorer.streams // self.signals
+            return np.asarray(rows[:, np.newaxis] * width + np.arange(width)).reshape(-1)
+
+        scorers = (("scorer", self.scorer), ("window", self.window), ("together", self.together), ("final", self.final))
+        return [(name, scorer, streams(scorer)) for name, scorer in scorers]
+
+    def _arrays(self, rows: Rows) -> list[tuple[str, NDArray[Any], Rows]]:
+        streams = {name: chosen for name, _, chosen in self._scorers(rows)}["window"]
+        return [
+            ("pending", self._pending.scores, streams),
+            ("pending count", self._pending.counts, streams),
+            ("waiting", self._waiting.scores, rows),
+            ("waiting count", self._waiting.counts, rows),
+            ("counters", self._memory.counters, rows),
+            ("levels", self._memory.levels, rows),
+            ("blocks", self._memory.blocks, rows),
+        ]
+
+
+def _empty_pending(streams: int, longest: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    return np.zeros((streams, longest), dtype=np.float32), np.zeros(streams, dtype=np.int64)
+
+
+def _load_kernels() -> ModuleType:
+    # numba takes a good part of a second to import: only who detects waits for it.
+    from tocsin.detection import kernels
+
+    return kernels
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="tocsin")
+
+
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive a fork: a child that used its parent's pool would wait for ever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)

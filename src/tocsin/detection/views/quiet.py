@@ -1,0 +1,51 @@
+"""Whether a signal moves less than it ever did: stuck sensors, lost noise."""
+
+import numpy as np
+
+from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View, ViewSession, amount
+
+
+class Quiet(View):
+    """Too little movement for too long: the mean step from one value to the next over 32 observations, low side.
+
+    Equal scores count as equally strange, so a signal that often rests, or never moves, is not strange when it does.
+    """
+
+    name = "quiet"
+    alone = 0.1
+    together = 0.3
+    LENGTH = 32
+
+    def __init__(self) -> None:
+        self.streams = (Stream(f"quiet-{self.LENGTH}", self.LENGTH),)
+
+    def open(self, signals: int, features: int, side: int) -> ViewSession:
+        return _QuietSession(signals, features, self.LENGTH)
+
+    def words(self, stream: int, score: float, unit: str) -> str:
+        from tocsin.detection.views import kernels
+
+        if score >= kernels.STILL:
+            return f"has not moved for {self.LENGTH} observations"
+        return f"moves by only {amount(float(np.exp(-score)), unit)} a step, for {self.LENGTH} observations"
+
+
+class _QuietSession(ViewSession):
+    def __init__(self, signals: int, features: int, length: int) -> None:
+        from tocsin.detection.views import kernels
+
+        self._kernels, self._length = kernels, length
+        self._count = np.zeros(signals, dtype=np.int64)
+        self._steps = np.full((signals, features, length), np.nan)
+        self._last = np.full((signals, features), np.nan)
+
+    def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
+        self._kernels.quiets(seen.values, rows, self._count, self._steps, self._last, scores[..., 0])
+
+    def state(self, rows: Rows) -> State:
+        return {"count": self._count[rows], "steps": self._steps[rows], "last": self._last[rows]}
+
+    def _restore(self, state: State, rows: Rows) -> None:
+        if np.any(state["count"] < 0) or np.any(state["steps"] < 0):
+            raise ValueError("state['count'] and state['steps'] are damaged: they must hold counts and sizes")
+        self._count[rows], self._steps[rows], self._last[rows] = state["count"], state["steps"], state["last"]

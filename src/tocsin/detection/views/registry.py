@@ -1,0 +1,48 @@
+"""Views by name."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from tocsin import checks
+from tocsin.detection.views.error import Error, Horizons
+from tocsin.detection.views.level import Level
+from tocsin.detection.views.quiet import Quiet
+from tocsin.detection.views.shape import LightShape, Shape
+from tocsin.detection.views.view import View
+
+ENTRY_POINTS = "tocsin.views"
+
+_BUILT_IN: dict[str, Callable[[], View]] = {
+    view.name: view for view in (Error, Level, Shape, LightShape, Quiet, Horizons)
+}
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """Those of other packages; a name that is taken stays with this package."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS) if point.name not in _BUILT_IN}
+
+
+def available_views() -> list[str]:
+    """The names of all views, those of other packages last.
+
+    >>> available_views()[:3]
+    ['error', 'level', 'shape']
+    """
+    return [*_BUILT_IN, *_installed()]
+
+
+def make_view(name: str) -> View:
+    """The view of this name.
+
+    >>> make_view("level").streams
+    (Stream(name='level-60', length=60, weight=1.0),)
+    """
+    checks.choice("views", name, available_views())
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]()
+    view = _installed()[name].load()()
+    if not isinstance(view, View):
+        raise TypeError(f"the entry point {name!r} of {ENTRY_POINTS} must be a View, got {view!r}")
+    return view

@@ -1,0 +1,94 @@
+"""How far the newest values lie from the most similar stretch of the signal's own past."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.detection.views.view import GEOMETRIC, Floats, Rows, Seen, State, Stream, View, ViewSession, amount
+
+
+class Shape(View):
+    """The distance of the newest 16 and 64 values to the nearest stretch among the last 2,000 lags.
+
+    Level and size of a stretch count; several features count jointly, each in units of its own spread. Missing values
+    are left out of the comparison.
+    """
+
+    name = "shape"
+    joint = True
+    merge = GEOMETRIC
+    together = 2.5
+    LENGTHS: ClassVar[tuple[int, ...]] = (16, 64)
+    LAGS: ClassVar[int] = 2000
+
+    def __init__(self) -> None:
+        self.streams = tuple(Stream(f"shape-{length}", length, weight=length / 32) for length in self.LENGTHS)
+
+    def open(self, signals: int, features: int, side: int) -> ViewSession:
+        return ShapeSession(signals, features, self.LENGTHS, self.LAGS)
+
+    def words(self, stream: int, score: float, unit: str) -> str:
+        length = self.LENGTHS[stream]
+        return f"the last {length} observations resemble no earlier stretch (nearest: {amount(score)} spreads away)"
+
+
+class LightShape(Shape):
+    """The same with one length and half the lags, for small machines and large fleets."""
+
+    name = "shape-light"
+    LENGTHS = (32,)
+    LAGS = 1000
+
+
+class ShapeSession(ViewSession):
+    """Keeps the newest values of each signal, and their distances to the stretches before them lag by lag.
+
+    Values count in whole steps of a small part of their spread, so that sums of squared differences are exact in double
+    precision: they can go up and down with each observation for ever, in any order, and can be made anew from the
+    values. So a state keeps the values only.
+    """
+
+    def __init__(self, signals: int, features: int, lengths: tuple[int, ...], lags: int) -> None:
+        from tocsin.detection.views import kernels
+
+        self._kernels = kernels
+        self._lengths = np.array(lengths, dtype=np.int64)
+        self._kept = lags + max(lengths) + 1
+        width = self._kept + max(64, self._kept // 8)
+        self._past = np.full((signals, features, width), np.nan)
+        self._steps = np.full(self._past.shape, np.nan, dtype=np.float32)
+        self._heads = np.full(signals, width, dtype=np.int64)
+        self._count = np.zeros(signals, dtype=np.int64)
+        self._units = np.zeros((signals, 2, features))  # offset and unit of the steps
+        self._distances = np.zeros((signals, len(lengths), lags + 1))
+        self._lost = np.zeros((signals, len(lengths), lags + 1), dtype=np.int32)
+        self._missing = np.zeros(signals, dtype=np.int64)
+
+    def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
+        self._kernels.shapes(
+            seen.values, rows, self._lengths, self._kept, self._past, self._steps, self._heads, self._count,
+            self._units, self._distances, self._lost, self._missing, scores[:, :, 0],
+        )  # fmt: skip
+
+    def state(self, rows: Rows) -> State:
+        past = np.full((rows.size, self._past.shape[1], self._kept), np.nan)
+        for row, signal in enumerate(rows):
+            newest = self._past[signal, :, self._heads[signal] : self._heads[signal] + self._kept]
+            past[row, :, : newest.shape[1]] = newest
+        return {"count": self._count[rows], "units": self._units[rows], "past": past}
+
+    def _restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
+        if np.any(state["count"] < 0) or not np.isfinite(state["units"]).all() or np.isinf(state["past"]).any():
+            raise ValueError("state['count'], state['units'] and state['past'] must hold counts, numbers and values")
+        width = self._past.shape[2]
+        self._past[rows] = np.nan
+        self._past[rows, :, width - self._kept :] = state["past"]
+        self._heads[rows] = width - self._kept
+        self._count[rows] = state["count"]
+        self._units[rows] = state["units"]
+        self._kernels.remake_shapes(
+            rows, self._lengths, self._kept, self._past, self._steps, self._heads, self._count, self._units,
+            self._distances, self._lost, self._missing,
+        )  # fmt: skip
