@@ -120,5 +120,5 @@ def most_beyond(sizes: Sizes, alarm_rate: float) -> int:
     Each incident lowers the logarithm of what is tolerated by `TIGHTENING`, and each observation raises it by that much
     of the alarm rate. Once less is tolerated than the rarest rate that blocks can tell, nothing alarms.
     """
-    rarest = 1 / ((1 + sizes.blocks) * sizes.block)
+    rarest = -math.log1p(-1 / (1 + sizes.blocks)) / sizes.block
     return math.ceil(math.log(alarm_rate / rarest) / TIGHTENING) + 1

@@ -38,7 +38,8 @@ SINCE = 2  # observations since the last alarm
 LASTED = 3  # observations since the incident opened
 BLOCKS = 4  # blocks that are over
 IN_BLOCK = 5  # observations in the one that is not
-COUNTERS = 6
+CERTAIN = 6  # whether the incident is far beyond all that came before
+COUNTERS = 7
 
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the block that is not over
@@ -50,8 +51,13 @@ LEARNED_PER_LENGTH = 4
 # The same for what the tail is fitted to: so many scores for a stretch of one observation, and more for longer ones.
 TAIL_WEIGHT = 60.0
 TAIL_PER_LENGTH = 7.5
+# An incident with so many nats more evidence than the highest of all blocks is no chance. Only of such a one nothing is
+# learned: to leave out what a signal does by chance would make all the rest look strange.
+CERTAINTY = 2.0
 # No signal is given more than this times the promised rate, however quiet it was.
-LOOSEST = 0.4054651081081644  # log 1.5
+LOOSEST = 0.1823215567939546  # log 1.2
+# The rate is finite where every block had as much evidence.
+ALMOST_ALL = 1.0 - 1e-9
 
 # Columns of an audit's counts.
 OBSERVATIONS, ALARMS, BLOCK_OBSERVATIONS, BLOCK_ALARMS, AUDIT_BLOCKS, SUM, SQUARES = 0, 1, 2, 3, 4, 5, 6
@@ -284,10 +290,14 @@ def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     blocks = min(counters[BLOCKS], memory.blocks.shape[1])
-    reached = 0
+    reached, highest = 0, -np.inf
     for i in range(blocks):
         reached += 1 if memory.blocks[signal, i] >= evidence else 0
-    rate = (1.0 + reached) / (1.0 + blocks) / rules.block
+        highest = max(highest, memory.blocks[signal, i])
+    # Incidents come as a Poisson process, roughly: this is the rate at which so many blocks would have none as rare.
+    rate = -np.log1p(-min((1.0 + reached) / (1.0 + blocks), ALMOST_ALL)) / rules.block
+    if blocks > 0 and evidence > highest + CERTAINTY:
+        counters[CERTAIN] = 1
     if rules.by_p:
         return rate, believed and p < rules.rate
     live = blocks * rules.block * rules.rate >= 1.0
@@ -309,6 +319,8 @@ def _follow(signal: int, alarm: bool, evidence: float, rules: Rules, memory: Mem
         counters[SINCE] += 1
         if counters[SINCE] > rules.gap:
             counters[OPEN] = 0
+    if counters[OPEN] == 0:
+        counters[CERTAIN] = 0
     counters[LASTED] += counters[OPEN]
     if np.isnan(evidence):
         return
@@ -426,8 +438,8 @@ def judge(
             found.opened[t, n] = alarm and counters[OPEN] == 0
             _follow(signal, alarm, evidence, rules, memory)
             _blame(by_view, surprises, scores[t, n], columns, weights, found.cause[t, n], found.score[t, n : n + 1])
-            # What belongs to an incident is not learned, nor what led up to it, until it is accepted as normal.
-            held = counters[OPEN] == 1 and counters[LASTED] <= rules.accept_after
+            # What belongs to such an incident is not learned, nor what led up to it, until it is accepted as normal.
+            held = counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after
             if held:
                 pending.counts[signal * window_width : (signal + 1) * window_width] = 0
                 waiting.counts[signal] = 0

@@ -20,7 +20,7 @@ from tocsin.detection.views import View
 Rows = NDArray[np.intp]
 
 #: What all views together count where alarms are decided, beside what each counts by itself.
-TOGETHER_ALONE = 0.3
+TOGETHER_ALONE = 0.05
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Ranking:
         if blocks * rules.block * rules.rate < 1:
             return np.inf
         tolerated = rules.rate * math.exp(self._memory.levels[signal, self._kernels.TIGHTENED])
-        allowed = math.ceil(tolerated * (1 + blocks) * rules.block) - 1  # so many blocks may reach it, less one
+        allowed = math.ceil(-math.expm1(-tolerated * rules.block) * (1 + blocks)) - 1  # so many blocks may reach it
         highest = np.sort(self._memory.blocks[signal, :blocks])[::-1]
         return float(highest[allowed - 1]) if 1 <= allowed <= blocks else np.inf
 
