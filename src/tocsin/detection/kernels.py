@@ -51,11 +51,11 @@ LEARNED_PER_LENGTH = 4
 # The same for what the tail is fitted to: so many scores for a stretch of one observation, and more for longer ones.
 TAIL_WEIGHT = 60.0
 TAIL_PER_LENGTH = 7.5
-# An incident with so many nats more evidence than the highest of all blocks is no chance. Only of such a one nothing is
-# learned: to leave out what a signal does by chance would make all the rest look strange.
-CERTAINTY = 2.0
+# An incident with so many nats more evidence than it takes to alarm is no chance. Only of such a one nothing is learned:
+# to leave out what a signal does by chance would make all the rest look strange.
+CERTAINTY = 3.0
 # No signal is given more than this times the promised rate, however quiet it was.
-LOOSEST = 0.1823215567939546  # log 1.2
+LOOSEST = 0.4054651081081644  # log 1.5
 # The rate is finite where every block had as much evidence.
 ALMOST_ALL = 1.0 - 1e-9
 
@@ -282,6 +282,15 @@ def _wait(k: int, score: float, length: int, window: Window, pending: Pending) -
 
 
 @_exact
+def _rate(reached: int, blocks: int, length: int) -> float:
+    """How often an incident comes, an observation, if so many of the past blocks had one.
+
+    It is the rate of a Poisson process that leaves as many blocks without.
+    """
+    return float(-np.log1p(-min((1.0 + reached) / (1.0 + blocks), ALMOST_ALL)) / length)
+
+
+@_exact
 def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float, believed: bool) -> tuple[float, bool]:
     """How often such evidence comes, in incidents an observation, and whether that is an alarm.
 
@@ -290,13 +299,12 @@ def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     blocks = min(counters[BLOCKS], memory.blocks.shape[1])
-    reached, highest = 0, -np.inf
+    reached, certain = 0, 0
     for i in range(blocks):
         reached += 1 if memory.blocks[signal, i] >= evidence else 0
-        highest = max(highest, memory.blocks[signal, i])
-    # Incidents come as a Poisson process, roughly: this is the rate at which so many blocks would have none as rare.
-    rate = -np.log1p(-min((1.0 + reached) / (1.0 + blocks), ALMOST_ALL)) / rules.block
-    if blocks > 0 and evidence > highest + CERTAINTY:
+        certain += 1 if memory.blocks[signal, i] >= evidence - CERTAINTY else 0
+    rate = _rate(reached, blocks, rules.block)
+    if _rate(certain, blocks, rules.block) < rules.rate:
         counters[CERTAIN] = 1
     if rules.by_p:
         return rate, believed and p < rules.rate
