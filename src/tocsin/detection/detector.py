@@ -160,6 +160,13 @@ class Detector:
             self._last_time = column[-1]
         return verdicts
 
+    def learn_reference(self, values: ArrayLike) -> None:
+        """Learn from these values, `(T,)` or `(T, F)`, what is good, and compare with them from then on.
+
+        See `Fleet.learn_reference`. Times go on after the reference as if it had not been there.
+        """
+        self.fleet.learn_reference(values)
+
     def detect(
         self,
         frame: Any,

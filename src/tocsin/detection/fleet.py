@@ -127,6 +127,25 @@ class Fleet:
             self.log.add(verdicts, numbers, chosen, times)
         return verdicts
 
+    def learn_reference(self, values: ArrayLike, *, row: int = 0) -> None:
+        """Let a signal learn what is good from these values, `(T,)` or `(T, F)`, and compare with them from then on.
+
+        What the signal has learned before is forgotten, and nothing later is learned: it stays like this until another
+        reference is learned, or the row is put anew. A reference should be as long as what a signal usually goes
+        through, and at least `warm_up` observations for alarms right after it.
+        """
+        table = checks.numbers("values", values)
+        table = table[:, np.newaxis] if table.ndim == 1 else table
+        least = self.pipeline.settles + LEAST_LEARNED
+        if table.ndim != 2 or table.shape[1] != len(self.features) or table.shape[0] < least:
+            raise ValueError(
+                f"values must have shape (T, {len(self.features)}), T at least {least}, got shape {np.shape(values)}"
+            )
+        self.put(row, None)
+        chosen = np.array([self._row(row)])
+        self.pipeline.run(table[:, np.newaxis], chosen)
+        self.pipeline.freeze(chosen)
+
     def _rows(self, rows: ArrayLike) -> NDArray[np.intp]:
         chosen = np.asarray(rows)
         if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):

@@ -39,7 +39,8 @@ LASTED = 3  # observations since the incident opened
 BLOCKS = 4  # blocks that are over
 IN_BLOCK = 5  # observations in the one that is not
 CERTAIN = 6  # whether the incident is far beyond all that came before
-COUNTERS = 7
+FROZEN = 7  # whether a reference was learned, and nothing else is to be
+COUNTERS = 8
 
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the block that is not over
@@ -51,8 +52,8 @@ LEARNED_PER_LENGTH = 4
 # The same for what the tail is fitted to: so many scores for a stretch of one observation, and more for longer ones.
 TAIL_WEIGHT = 60.0
 TAIL_PER_LENGTH = 7.5
-# An incident with so many nats more evidence than it takes to alarm is no chance. Only of such a one nothing is learned:
-# to leave out what a signal does by chance would make all the rest look strange.
+# An incident with so many nats more evidence than it takes to alarm is no chance. Only from such a one nothing is
+# learned: to leave out what a signal does by chance would make all the rest look strange.
 CERTAINTY = 3.0
 # No signal is given more than this times the promised rate, however quiet it was.
 LOOSEST = 0.4054651081081644  # log 1.5
@@ -448,6 +449,8 @@ def judge(
             _blame(by_view, surprises, scores[t, n], columns, weights, found.cause[t, n], found.score[t, n : n + 1])
             # What belongs to such an incident is not learned, nor what led up to it, until it is accepted as normal.
             held = counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after
+            if counters[FROZEN] == 1:
+                continue
             if held:
                 pending.counts[signal * window_width : (signal + 1) * window_width] = 0
                 waiting.counts[signal] = 0

@@ -65,6 +65,12 @@ class Pipeline:
             first += max(part.shape[0], 1)
         return Verdicts.joined(parts)
 
+    def freeze(self, rows: Rows) -> None:
+        """Compare these signals with what they have shown so far, from now on: it was good."""
+        self.ranking.freeze(rows)
+        for session in self._views:
+            session.freeze(rows)
+
     def _steps_together(self, rows: Rows) -> int:
         """How many observations can go through at once: up to where the band is drawn anew for some signal."""
         until_drawn = BAND_EVERY - self.seen[rows] % BAND_EVERY

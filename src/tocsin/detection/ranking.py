@@ -193,6 +193,10 @@ class Ranking:
         highest = np.sort(self._memory.blocks[signal, :blocks])[::-1]
         return float(highest[allowed - 1]) if 1 <= allowed <= blocks else np.inf
 
+    def freeze(self, rows: Rows) -> None:
+        """Compare these signals with what they have learned so far, from now on."""
+        self._memory.counters[rows, self._kernels.FROZEN] = 1
+
     @property
     def nbytes(self) -> int:
         """Bytes held for all signals together."""

@@ -336,3 +336,37 @@ def shapes(
                 else:
                     least = _least(distances[signal, m, length : last + 1]) / pairs
                 scores[t, n, m] = np.sqrt(least) / STEPS if least < np.inf else np.nan
+
+
+@_exact
+def shapes_beside(
+    past: Array, head: int, count: int, lengths: Array, reference: Array, units: Array, scores: Array
+) -> None:
+    """The distance `[T, lengths]` of the newest values to the nearest stretch of a reference `[F, n]`.
+
+    The T newest of `past[F, width]` have just been taken. Each stretch is compared anew: a reference is short.
+    """
+    steps, features, longest = scores.shape[0], reference.shape[0], reference.shape[1]
+    for t in range(steps):
+        at = head + steps - 1 - t
+        there = count - (steps - 1 - t)
+        for m in range(lengths.shape[0]):
+            length = lengths[m]
+            known = False
+            for f in range(features):
+                known = known or not np.isnan(past[f, at])
+            scores[t, m] = np.nan
+            if not known or there < length:
+                continue
+            least = np.inf
+            for start in range(longest - length + 1):
+                total, pairs = 0.0, 0
+                for f in range(features):
+                    for i in range(length):
+                        step = (past[f, at + i] - reference[f, start + i]) / units[f]
+                        if not np.isnan(step):
+                            total += step * step
+                            pairs += 1
+                if pairs >= LEAST_KNOWN * length * features:
+                    least = min(least, total / pairs)
+            scores[t, m] = np.sqrt(least) if least < np.inf else np.nan

@@ -65,19 +65,56 @@ class ShapeSession(ViewSession):
         self._distances = np.zeros((signals, len(lengths), lags + 1))
         self._lost = np.zeros((signals, len(lengths), lags + 1), dtype=np.int32)
         self._missing = np.zeros(signals, dtype=np.int64)
+        self._references: dict[int, tuple[Floats, Floats]] = {}  # values (F, n) of a signal, and their units
 
     def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
         self._kernels.shapes(
             seen.values, rows, self._lengths, self._kept, self._past, self._steps, self._heads, self._count,
             self._units, self._distances, self._lost, self._missing, scores[:, :, 0],
         )  # fmt: skip
+        for column, signal in enumerate(rows) if self._references else ():
+            if signal in self._references:
+                self._kernels.shapes_beside(
+                    self._past[signal], self._heads[signal], self._count[signal], self._lengths,
+                    *self._references[signal], scores[:, column, 0],
+                )  # fmt: skip
+
+    def freeze(self, rows: Rows) -> None:
+        for signal in rows:
+            there = min(self._count[signal], self._kept)
+            head = self._heads[signal]
+            values = self._past[signal, :, head : head + there]
+            unit = np.where(self._units[signal, 1] > 0, self._units[signal, 1] * self._kernels.STEPS, 1.0)
+            self._references[int(signal)] = (np.ascontiguousarray(values), unit)
 
     def state(self, rows: Rows) -> State:
         past = np.full((rows.size, self._past.shape[1], self._kept), np.nan)
         for row, signal in enumerate(rows):
             newest = self._past[signal, :, self._heads[signal] : self._heads[signal] + self._kept]
             past[row, :, : newest.shape[1]] = newest
-        return {"count": self._count[rows], "units": self._units[rows], "past": past}
+        kept = [self._references.get(int(signal)) for signal in rows]
+        length = max((one[0].shape[1] + 1 for one in kept if one is not None), default=0)
+        references = np.full((rows.size, self._past.shape[1], length), np.nan)
+        for row, one in enumerate(kept):
+            if one is not None:
+                references[row, :, 0] = one[1]
+                references[row, :, 1 : 1 + one[0].shape[1]] = one[0]
+        return {"count": self._count[rows], "units": self._units[rows], "past": past, "references": references}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
+        # How much room references take depends on whether there are any.
+        references = np.asarray(state["references"])
+        empty = np.empty((rows.size, self._past.shape[1], 0))
+        if references.dtype != empty.dtype or references.shape[:2] != empty.shape[:2] or references.ndim != 3:
+            raise ValueError(f"state['references'] must be float64 of shape {empty.shape[:2]} and a length")
+        for row, signal in enumerate(rows):
+            self._references.pop(int(signal), None)
+            if references.shape[2] and not np.isnan(references[row, :, 0]).any():
+                values = np.ascontiguousarray(references[row, :, 1:])
+                self._references[int(signal)] = (values, references[row, :, 0].copy())
+        own = {name: array for name, array in self.state(rows).items() if name != "references"}
+        self._check(state, own)
+        self._restore({name: np.asarray(state[name]) for name in own}, rows)
 
     def _restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
         if np.any(state["count"] < 0) or not np.isfinite(state["units"]).all() or np.isinf(state["past"]).any():

@@ -63,17 +63,28 @@ class ViewSession(ABC):
         A joint view writes to the first feature only.
         """
 
+    def freeze(self, rows: Rows) -> None:  # noqa: B027
+        """Take what these signals have shown so far for the reference that they are compared with from now on.
+
+        A session that compares with forecasts only has nothing to do.
+        """
+
     def state(self, rows: Rows) -> State:
         """Copies of all arrays that later scores of these signals depend on, each with the signals first."""
         return {}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
         """Take over, for these signals, what `state` gave of as many."""
-        for name, own in self.state(rows).items():
+        self._check(state, self.state(rows))
+        self._restore({name: np.asarray(value) for name, value in state.items()}, rows)
+
+    @staticmethod
+    def _check(state: Mapping[str, NDArray[Any]], expected: State) -> None:
+        """Refuse arrays of other names, shapes or types."""
+        for name, own in expected.items():
             got = np.asarray(state[name])
             if got.shape != own.shape or got.dtype != own.dtype:
                 raise ValueError(f"state[{name!r}] must be {own.dtype} of shape {own.shape}, got shape {got.shape}")
-        self._restore({name: np.asarray(value) for name, value in state.items()}, rows)
 
     def _restore(self, state: State, rows: Rows) -> None:  # noqa: B027
         """Take over arrays of the right names, shapes and types; refuse values that cannot have been written.
