@@ -50,7 +50,7 @@ class Incident:
 
     @property
     def features(self) -> list[str]:
-        """The features, those that contributed most (by the sum of -log10 of their p-values) first."""
+        """The features, those that contributed most (by -log10 of their smallest p-values) first."""
         return sorted(self.contributions, key=lambda name: -self.contributions[name])
 
 
@@ -113,7 +113,8 @@ class IncidentLog:
         feature_p = verdicts.feature_p[step, column]
         for name, feature in zip(self.features, feature_p, strict=True):
             if not np.isnan(feature):
-                incident.contributions[name] -= float(np.log10(max(feature, 1e-300)))
+                said = -float(np.log10(max(feature, 1e-300)))
+                incident.contributions[name] = max(incident.contributions[name], said)
         incident.p = min(incident.p, float(verdicts.p[step, column]))
         incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
         if severity > incident.severity:
