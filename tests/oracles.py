@@ -50,12 +50,23 @@ def tail_excess(past: Array, weights: Array, score: float, heaviest: float, trus
 
 
 def surprise(
-    past: Array, weights: Array, score: float, *, heaviest: float = 60.0, trust: float = 10.0, ranked: float = 32.0
+    past: Array,
+    weights: Array,
+    score: float,
+    *,
+    total: float | None = None,
+    heaviest: float = 60.0,
+    trust: float = 10.0,
+    ranked: float = 32.0,
 ) -> float:
-    """-log p, and beyond where p says no more: by where a score lies between its neighbours, or beyond them all."""
+    """-log p, and beyond where p says no more: by where a score lies between its neighbours, or beyond them all.
+
+    `total` is the sum of the weights where it is kept apart from them.
+    """
     there = [(float(value), float(weight)) for value, weight in zip(past, weights, strict=True) if weight > 0]
     above = sum(weight for value, weight in there if value >= score)
-    plain = -math.log((1 + above) / (1 + sum(weight for _, weight in there)))
+    total = sum(weight for _, weight in there) if total is None else total
+    plain = -math.log(min(1.0, (1 + above) / (1 + total)))
     below = [value for value, _ in there if value <= score]
     higher = [value for value, _ in there if value > score]
     if above >= ranked or not below or score in below or max(below) == -math.inf:
