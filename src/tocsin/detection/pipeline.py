@@ -193,7 +193,8 @@ class Pipeline:
             own[...] = tree[name]
         self.ranking.restore(tree["ranking"])
         for view, session in zip(self.views, self._views, strict=True):
-            session.restore(tree["views"].get(view.name, {}), self.everything)
+            # What keeps nothing left nothing in the tree.
+            session.restore(tree.get("views", {}).get(view.name, {}), self.everything)
         for name, part in self._parts().items():
             part.restore(tree[name])
 
