@@ -21,3 +21,11 @@ def test_a_detector_whose_views_keep_nothing_can_be_restored(settings):
     detector.run(values[:120])
     restored = Detector.from_bytes(detector.to_bytes())
     same_verdicts(restored.run(values[120:]), detector.run(values[120:]))
+
+
+@every_view
+def test_no_observations_give_no_verdicts(view):
+    fleet = Fleet(2, 3, **LAST, views=view)
+    assert fleet.run(np.empty((0, 2, 3))).p.shape == (0, 2)
+    assert fleet.run(np.empty((4, 0, 3)), rows=[]).feature_p.shape == (4, 0, 3)
+    assert fleet.pipeline.seen.tolist() == [0, 0]

@@ -83,7 +83,7 @@ class Pipeline:
             part = np.full(shape, np.nan)
             session.run(seen, rows, part)
             last = first + shape[2] * shape[3]
-            scores[:, :, first:last] = part.reshape(steps, count, -1)
+            scores[:, :, first:last] = part.reshape(steps, count, last - first)
             first = last
         judged = self.ranking.run(scores, rows)
         self.seen[rows] += steps
@@ -122,16 +122,19 @@ class Pipeline:
             age = np.repeat(ages, features, axis=1)
         series = self._series(rows)
         chosen = None if rows is self.everything else series  # all need not be checked again
-        forecast = self._session.run(values.reshape(steps, -1), chosen, age == 0)
-        shape = (steps, count, features, -1)
-        predicted, issued = self._forecasts.push(forecast.median, age, series)
-        seen = (predicted.reshape(shape), NO_SPREAD, issued.reshape(shape), NO_SPREAD)
+        forecast = self._session.run(values.reshape(steps, count * features), chosen, age == 0)
+
+        def by_feature(array: Floats) -> Floats:
+            return array.reshape(steps, count, features, array.shape[-1])
+
+        predicted, issued = map(by_feature, self._forecasts.push(forecast.median, age, series))
+        seen = (predicted, NO_SPREAD, issued, NO_SPREAD)
         if self._spreads is not None:
             quantiles = forecast.quantiles
             if quantiles is None:
                 raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
-            spread, wide = self._spreads.push(quantiles[..., -1] - quantiles[..., 0], age, series)
-            seen = (seen[0], spread.reshape(shape), seen[2], wide.reshape(shape))
+            spread, wide = map(by_feature, self._spreads.push(quantiles[..., -1] - quantiles[..., 0], age, series))
+            seen = (predicted, spread, issued, wide)
         return Seen(values, *seen, ready)
 
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
