@@ -29,3 +29,24 @@ def test_no_observations_give_no_verdicts(view):
     assert fleet.run(np.empty((0, 2, 3))).p.shape == (0, 2)
     assert fleet.run(np.empty((4, 0, 3)), rows=[]).feature_p.shape == (4, 0, 3)
     assert fleet.pipeline.seen.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("views", "streams"),
+    [("level", 1), ("shape", 1), ("error", 2), ("error,level,shape,quiet", 2), ("error,horizons", 17)],
+)
+def test_each_feature_has_the_weights_of_its_own_streams(views, streams):
+    """Zeros where a detector learns none."""
+    detector = Detector(2, **LAST, views=views)
+    values = noise(150, 2)
+    values[:, 0] = 3.0
+    values[100:, 1] = np.nan
+    detector.run(values)
+    weights = detector.weights
+    assert weights.shape == (2, streams, 250)
+    learned = detector.fleet.pipeline.ranking._columns.length.min() == 1
+    lags = np.count_nonzero(weights, axis=2)
+    assert (lags[0].min() >= 130) == learned
+    assert (lags[1] <= 99).all()
+    with pytest.raises(ValueError, match="row must be an integer from 0 to 0, got 1"):
+        detector.fleet.weights(1)

@@ -179,11 +179,7 @@ class Fleet:
 
     def weights(self, signal: int) -> NDArray[Any]:
         """The learned weights of past errors, `(features, streams of a feature, window)`, the newest lag first."""
-        pipeline = self.pipeline
-        scorer = pipeline.ranking.scorer
-        width = scorer.streams // pipeline.signals
-        weights = scorer.weights[signal * width : (signal + 1) * width]
-        return weights.reshape(len(self.features), -1, weights.shape[1])
+        return self.pipeline.ranking.learned_weights(self._row(signal))
 
     def signal_state(self, row: int, last_time: Any = None) -> dict[str, NDArray[Any]]:
         """The state of one signal, for `put` or `Detector.from_state`: that of a detector which has seen the same.

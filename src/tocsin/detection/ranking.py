@@ -148,6 +148,19 @@ class Ranking:
             other.result()
         return judged
 
+    def learned_weights(self, signal: int) -> NDArray[Any]:
+        """The weights over the past `(features, streams of a feature, window)` of one signal, where they are learned.
+
+        A stream of all features together counts for each of them. Where there is none, one of zeros stands for it.
+        """
+        width = self.scorer.streams // self.signals
+        own = self.scorer._weights[signal * width : (signal + 1) * width]
+        columns = self._columns
+        single = columns.length == 1
+        if not single.any():
+            return np.zeros((self.features, 1, own.shape[1]), dtype=own.dtype)
+        return np.stack([own[columns.place[single & np.isin(columns.feature, (-1, f))]] for f in range(self.features)])
+
     def _learned(self) -> Any:
         scorer = self.scorer
         return self._kernels.Learned(
