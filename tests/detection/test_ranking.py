@@ -50,3 +50,14 @@ def test_each_feature_has_the_weights_of_its_own_streams(views, streams):
     assert (lags[1] <= 99).all()
     with pytest.raises(ValueError, match="row must be an integer from 0 to 0, got 1"):
         detector.fleet.weights(1)
+
+
+@every_view
+def test_a_view_by_itself_is_evidence_enough(view):
+    """Whatever it would count beside others: each of them alone raises the alarm of a signal that changes altogether."""
+    values = noise(1000, 1, seed=1)[:, 0]
+    values[900:] = 0.0 if view == "quiet" else 40 + 9 * values[900:]
+    detector = Detector(window=250, alarm_rate=0.01, forecaster="exponential-smoothing", views=view)
+    verdicts = detector.run(values)
+    assert verdicts.warm[-1, 0]
+    assert verdicts.alarm[900:, 0].any()
