@@ -61,3 +61,16 @@ def test_a_view_by_itself_is_evidence_enough(view):
     verdicts = detector.run(values)
     assert verdicts.warm[-1, 0]
     assert verdicts.alarm[900:, 0].any()
+
+
+@pytest.mark.parametrize("alarm_rate", [0.034, 0.05, 0.2, 0.49])
+@pytest.mark.parametrize("kind", ["noise", "constant"])
+def test_incidents_end_whatever_is_tolerated(alarm_rate, kind):
+    """Also where a block is no shorter than the time between two incidents that are tolerated."""
+    values = noise(1500, 4, seed=2) if kind == "noise" else np.full((1500, 4), 2.0)
+    verdicts = Fleet(4, forecaster="last-value", window=250, alarm_rate=alarm_rate).run(values)
+    warm = verdicts.warm.all(axis=1)
+    assert warm.sum() > 500
+    assert verdicts.alarm[warm].mean() < (0.25 if kind == "noise" else 1e-9)
+    opened = verdicts.opened[warm].mean()
+    assert opened > 0.01 if kind == "noise" else opened == 0

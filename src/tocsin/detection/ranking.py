@@ -202,7 +202,8 @@ class Ranking:
         blocks = min(int(counters[self._kernels.BLOCKS]), self._memory.blocks.shape[1])
         if blocks * rules.block * rules.rate < 1:
             return np.inf
-        tolerated = rules.rate * math.exp(self._memory.levels[signal, self._kernels.TIGHTENED])
+        tightened = self._memory.levels[signal, self._kernels.TIGHTENED]
+        tolerated = self._kernels.tolerated(rules.rate, tightened, rules.block)
         allowed = math.ceil(tolerated * (1 + blocks) * rules.block) - 1  # so many blocks may reach it, less one
         highest = np.sort(self._memory.blocks[signal, :blocks])[::-1]
         return float(highest[allowed - 1]) if 1 <= allowed <= blocks else np.inf
