@@ -74,3 +74,16 @@ def test_incidents_end_whatever_is_tolerated(alarm_rate, kind):
     assert verdicts.alarm[warm].mean() < (0.25 if kind == "noise" else 1e-9)
     opened = verdicts.opened[warm].mean()
     assert opened > 0.01 if kind == "noise" else opened == 0
+
+
+def test_guards_can_do_without_the_p_values_of_features():
+    """A view of all features together may alarm where no feature has a p-value; what is close is taken back then too."""
+    values = noise(1000, 2, seed=3)
+    values[900:] *= 20
+    settings = {**SMALL, "forecaster": "exponential-smoothing", "views": "shape"}
+    free = Detector(2, **settings).run(values)
+    guarded = Detector(2, **settings, min_deviation=15.0).run(values)
+    assert np.isnan(free.feature_p).all()
+    away = np.abs(free.value - free.forecast).max(axis=2)
+    np.testing.assert_array_equal(guarded.alarm, free.alarm & (away >= 15))
+    assert 0 < guarded.alarm.sum() < free.alarm.sum()

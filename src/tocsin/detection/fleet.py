@@ -137,14 +137,22 @@ class Fleet:
         return chosen
 
     def _guard(self, verdicts: Verdicts) -> None:
-        """Take back alarms of which the strangest feature is too close to its forecast."""
+        """Take back alarms of which the strangest feature is too close to its forecast.
+
+        Where only views of all features together had something to say, that is the one furthest from its forecast.
+        """
         least, share = self.settings.min_deviation, self.settings.min_relative_deviation
         if not (least or share):
             return
         for step, column in np.argwhere(verdicts.alarm):
-            strangest = np.nanargmin(verdicts.feature_p[step, column])
-            forecast = verdicts.forecast[step, column, strangest]
-            deviation = abs(verdicts.value[step, column, strangest] - forecast)
+            p, forecasts = verdicts.feature_p[step, column], verdicts.forecast[step, column]
+            deviations = np.abs(verdicts.value[step, column] - forecasts)
+            if np.isnan(p).all():
+                p = -deviations
+            if np.isnan(p).all():
+                continue
+            strangest = np.nanargmin(p)
+            forecast, deviation = forecasts[strangest], deviations[strangest]
             if deviation < max(least, share * abs(forecast)):
                 verdicts.alarm[step, column] = False
 
