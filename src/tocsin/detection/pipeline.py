@@ -100,7 +100,8 @@ class Pipeline:
             feature_p=judged.feature_p,
             views=judged.views,
             cause=judged.cause,
-            score=judged.score,
+            # Turned over, so that what is low was ranked as large: a person reads on which side it lies.
+            score=-judged.score if self.settings.nonconformity == "low" else judged.score,
             opened=judged.opened,
             warm=judged.warm,
         )
