@@ -25,3 +25,16 @@ def test_words_name_the_side_whatever_is_strange(nonconformity, view):
     assert incident.view == view
     assert (" above " if side > 0 else " below ") in incident.explanation
     assert incident.direction == ("above" if side > 0 else "below")
+
+
+@pytest.mark.parametrize("cut", [20, 31, 32, 33, 70, 200, 201, 240, 255, 256, 257])
+def test_a_shape_that_begins_late_does_not_depend_on_when_it_was_saved(cut):
+    """Nothing known when units are first looked for: there is nothing to compare with, restored or not."""
+    values = np.random.default_rng(1).normal(size=300)
+    values[:200] = np.nan
+    detector = Detector(**LAST, views="shape")
+    detector.run(values[:cut])
+    restored = Detector.from_bytes(detector.to_bytes())
+    same_verdicts(restored.run(values[cut:]), detector.run(values[cut:]))
+    session = detector.fleet.pipeline._views[0]
+    assert (session._lost >= 0).all()
