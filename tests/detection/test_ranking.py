@@ -87,3 +87,16 @@ def test_guards_can_do_without_the_p_values_of_features():
     away = np.abs(free.value - free.forecast).max(axis=2)
     np.testing.assert_array_equal(guarded.alarm, free.alarm & (away >= 15))
     assert 0 < guarded.alarm.sum() < free.alarm.sum()
+
+
+@pytest.mark.parametrize("promise", ["incidents", "observations"])
+@pytest.mark.parametrize("forecaster", ["last-value", "autoregression"])
+@every_view
+def test_warm_up_is_that_of_the_view_that_is_heard_first(view, forecaster, promise):
+    """Of a signal with nothing missing, all verdicts after warm-up say so, and the first do not."""
+    detector = Detector(**SMALL, forecaster=forecaster, views=view, promise=promise)
+    warm = detector.run(noise(detector.warm_up + 120, 1)[:, 0]).warm[:, 0]
+    first = int(np.argmax(warm))
+    assert warm[first:].all()
+    # An incident that is open holds back the end of a block.
+    assert detector.warm_up - 1 <= first <= detector.warm_up + (100 if promise == "incidents" else 0)

@@ -11,7 +11,7 @@ from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import parse_time
-from tocsin.detection.alarm_rate import LEAST_LEARNED, most_beyond
+from tocsin.detection.alarm_rate import most_beyond
 from tocsin.detection.audit import Audit, AuditTrail
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
@@ -79,8 +79,7 @@ class Fleet:
         waits = sizes.believed
         if self.settings.promise == "incidents":
             waits = max(waits, sizes.block * math.ceil(1 / (self.alarm_rate * sizes.block)))
-        first = self.pipeline.settles + (0 if self.forecaster is None else 1)
-        return first + LEAST_LEARNED + sizes.settled + waits
+        return self.pipeline.ranking.heard(self.pipeline.settles) + sizes.settled + waits
 
     @property
     def guarantee(self) -> str:

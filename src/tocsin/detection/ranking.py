@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.scorer import Floats
+from tocsin.detection.alarm_rate import LEAST_LEARNED
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.views import View
 
@@ -148,6 +149,16 @@ class Ranking:
         for other in others:
             other.result()
         return judged
+
+    def heard(self, settles: int) -> int:
+        """After how many observations the first of the views is heard, with a forecaster that takes `settles`."""
+        more = self._kernels.LEARNED_PER_LENGTH
+        return min(
+            (settles if view.forecasts else 0) + view.begins + LEAST_LEARNED
+            # A longer stretch is learned only once none of it is left in the newest one.
+            + (more * (stream.length - 1) + stream.length if stream.length > 1 else 0)
+            for view in self.views for stream in view.streams
+        )  # fmt: skip
 
     def learned_weights(self, signal: int) -> NDArray[Any]:
         """The weights over the past `(features, streams of a feature, window)` of one signal, where they are learned.
