@@ -100,3 +100,12 @@ def test_warm_up_is_that_of_the_view_that_is_heard_first(view, forecaster, promi
     assert warm[first:].all()
     # An incident that is open holds back the end of a block.
     assert detector.warm_up - 1 <= first <= detector.warm_up + (100 if promise == "incidents" else 0)
+
+
+def test_a_single_verdict_has_the_bits_of_many():
+    values = hard_values(3, 150)
+    verdicts = Detector(**LAST).run(values)
+    single = [Detector(**LAST)]
+    shown = [single[0].update(value) for value in values]
+    for name in ("merged", "severity", "return_period"):
+        np.testing.assert_array_equal([getattr(one, name) for one in shown], getattr(verdicts, name)[:, 0])
