@@ -28,6 +28,58 @@ def quantile(past: Array, weights: Array, alpha: float) -> float:
     return math.inf
 
 
+def tail_excess(past: Array, weights: Array, score: float, heaviest: float, trust: float) -> float:
+    """By how many nats a score beyond all others is rarer than the largest, by an exponential law of the tail.
+
+    The law is fitted to the largest scores, of about `heaviest` weight together, and believed up to about `trust` nats.
+    """
+    kept = [(float(value), float(weight)) for value, weight in zip(past, weights, strict=True)]
+    threshold = -math.inf
+
+    def mean() -> float:
+        return sum(value * weight for value, weight in kept) / sum(weight for _, weight in kept)
+
+    while sum(weight for _, weight in kept) > heaviest and mean() > threshold:
+        threshold = mean()
+        kept = [(value, weight) for value, weight in kept if value >= threshold]
+    decay = mean() - threshold
+    if not 0 < decay < math.inf:
+        return 0.0
+    largest = max(value for value, weight in kept if weight > 0)
+    return trust * math.log1p(min(2 * ((score / 2 - largest / 2) / decay), 1e300) / trust)
+
+
+def surprise(
+    past: Array,
+    weights: Array,
+    score: float,
+    *,
+    total: float | None = None,
+    heaviest: float = 60.0,
+    trust: float = 10.0,
+    ranked: float = 32.0,
+) -> float:
+    """-log p, and beyond where p says no more: by where a score lies between its neighbours, or beyond them all.
+
+    `total` is the sum of the weights where it is kept apart from them.
+    """
+    there = [(float(value), float(weight)) for value, weight in zip(past, weights, strict=True) if weight > 0]
+    above = sum(weight for value, weight in there if value >= score)
+    total = sum(weight for _, weight in there) if total is None else total
+    plain = -math.log(min(1.0, (1 + above) / (1 + total)))
+    below = [value for value, _ in there if value <= score]
+    higher = [value for value, _ in there if value > score]
+    if above >= ranked or not below or score in below or max(below) == -math.inf:
+        return plain
+    if not higher:
+        return plain + tail_excess(past, weights, score, heaviest, trust)
+    if min(higher) == math.inf:
+        return plain
+    part = (min(higher) / 2 - score / 2) / (min(higher) / 2 - max(below) / 2)
+    width = min(1.0, sum(weight for value, weight in there if value == min(higher)))
+    return plain - math.log((above + 1 - width * (1 - part)) / (above + 1))
+
+
 def wasserstein_to_uniform(p: Array) -> float:
     """W1 between the empirical law of `p` and the uniform one (Eq. 9): |p_(k) - a| integrated piece by piece."""
     n = len(p)

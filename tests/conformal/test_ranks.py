@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests import oracles
 from tests.bands import margin
 from tests.conformal.test_contract import (
     MAKERS,
@@ -27,66 +28,82 @@ HISTORY = {name: make for name, make in UNSMOOTHED.items() if name != "gaussian"
 every_history = pytest.mark.parametrize("make", HISTORY.values(), ids=HISTORY.keys())
 
 
-def beyond(past, weights, score):
-    """The chance of getting so far beyond the largest, after an exponential law fitted to the largest of weight 60."""
-    kept = [(value, weight) for value, weight in zip(past, weights, strict=True)]
-    threshold = -math.inf
-
-    def mean():
-        return sum(value * weight for value, weight in kept) / sum(weight for _, weight in kept)
-
-    while sum(weight for _, weight in kept) > 60 and mean() > threshold:
-        threshold = mean()
-        kept = [(value, weight) for value, weight in kept if value >= threshold]
-    decay = mean() - threshold
-    if not 0 < decay < math.inf:
-        return 1.0
-    return max(math.exp(-(score - max(past)) / decay), 1e-3)
-
-
-def share(past, weights, score):
-    """By which share a p-value is lowered, from the words of the documentation."""
-    there = [(float(value), float(weight)) for value, weight in zip(past, weights, strict=True) if weight > 0]
-    below = [value for value, _ in there if value <= score]
-    higher = [value for value, _ in there if value > score]
-    above = sum(weight for value, weight in there if value >= score)
-    if not below or score in below or -math.inf in (lower := [max(below)]):
-        return 1.0
-    if not higher:
-        return (above + beyond([value for value, _ in there], [weight for _, weight in there], score)) / (above + 1)
-    if min(higher) == math.inf:
-        return 1.0
-    part = (min(higher) - score) / (min(higher) - lower[0])
-    width = min(1.0, sum(weight for value, weight in there if value == min(higher)))
-    return (above + 1 - width * (1 - part)) / (above + 1)
+def surprise_of(past, weights, score, tail_weight=60.0):
+    """The compiled surprise of a score among these."""
+    total = float(weights.sum(dtype=np.float64))
+    p = kernels.conformal_p(past, weights, total, score)
+    return kernels.surprise(p, past, weights, total, score, tail_weight)
 
 
 weight = st.one_of(st.just(0.0), st.just(1.0), st.integers(1, 2**20).map(lambda n: n / 2**20))
 value = st.one_of(st.integers(-3, 3).map(float), st.floats(-100, 100), st.sampled_from([math.inf, -math.inf]))
 
 
-@given(st.lists(st.tuples(value, weight), min_size=1, max_size=30), value)
-def test_the_share_is_that_of_the_oracle(pairs, score):
+@given(st.lists(st.tuples(value, weight), min_size=1, max_size=30), value, st.sampled_from([2.0, 10.0, 60.0]))
+def test_the_surprise_is_that_of_the_oracle(pairs, score, heaviest):
     past, weights = (np.array(column) for column in zip(*pairs, strict=True))
-    above = float(weights[past >= score].sum())
-    got = kernels.rank_share(past, weights, above, score)
-    assert got == pytest.approx(share(past, weights, score), rel=1e-9, abs=1e-15)
-    assert 0 < got <= 1 or (got == 0 and above == 0)
+    heard = past[weights > 0]
+    if not np.isfinite(past).all() and heard.size and (heard < score).all():
+        # An infinite score leaves no tail to fit.
+        expected = -math.log(1 / (1 + weights.sum()))
+    else:
+        expected = oracles.surprise(past, weights, score, heaviest=heaviest)
+    got = surprise_of(past, weights, score, heaviest)
+    assert got == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert 0 <= got < math.inf
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [61, 150, 2000])
-def test_the_tail_is_that_of_the_oracle(size, dtype):
+@pytest.mark.parametrize("heaviest", [60.0, 67.5, 540.0])
+def test_the_tail_is_that_of_the_oracle(size, dtype, heaviest):
+    """Also for long stretches, whose tails are fitted to more scores; with fewer than that there is no tail."""
     rng = np.random.default_rng(size)
     past = rng.exponential(size=size).astype(dtype)
-    weights = rng.random(size).astype(dtype)
-    for far in (0.0, 1e-3, 0.5, 3.0, 50.0, np.inf):
-        score = float(past.max()) + far
-        if far:
-            expected = share(past.astype(float), weights.astype(float), score)
-            assert kernels.rank_share(past, weights, 0.0, score) == pytest.approx(expected, rel=1e-6)
-        else:
-            assert kernels.rank_share(past, weights, float(weights[past.argmax()]), score) == 1.0
+    weights = np.round(rng.random(size) * 2**20).astype(dtype) / dtype(2**20)
+    before = 0.0
+    for far in (0.0, 1e-3, 0.5, 3.0, 50.0, 1e12, 1e38, np.inf):
+        score = float(dtype(float(past.max()) + far))
+        got = surprise_of(past, weights, score, heaviest)
+        assert got == pytest.approx(oracles.surprise(past, weights, score, heaviest=heaviest), rel=1e-9)
+        assert before <= got < math.inf
+        before = got
+
+
+def test_what_lies_beyond_counts_in_full_and_further_out_by_its_logarithm():
+    """Of an exponential law of scale one, a score a little beyond the largest is as many nats rarer as it is larger."""
+    past = np.sort(np.random.default_rng(0).exponential(size=5000))
+    largest, ones = past[-1], np.ones(5000)
+    at_all = surprise_of(past, ones, largest + 1e-9)
+    near, far, further = (surprise_of(past, ones, largest + away) - at_all for away in (1.0, 100.0, 1000.0))
+    assert 0.7 < near < 1.2
+    assert 20 < far < 30
+    assert far < further < far + 10 * math.log(10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_of_any_size_have_a_finite_surprise_in_their_order(dtype):
+    rng = np.random.default_rng(1)
+    past, weights = np.abs(rng.normal(size=500)).astype(dtype), np.ones(500, dtype=dtype)
+    scores = [20.0, 1e3, 1e6, 1e12, 1e30, 1e100, 1e200, 1e308, np.inf]
+    surprises = [surprise_of(past, weights, score) for score in scores]
+    assert np.isfinite(surprises).all()
+    assert np.all(np.diff(surprises[:-1]) > 0)
+    assert surprises[-1] >= surprises[-2]
+    assert surprises[3] > surprises[0] + 100
+
+
+ordinary = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e9, 1e9), st.floats(-1e308, 1e308))
+
+
+@given(st.lists(st.tuples(ordinary, weight), min_size=1, max_size=40), ordinary, ordinary, st.sampled_from([1.0, 60.0]))
+def test_a_larger_score_never_has_the_smaller_surprise(pairs, one, other, heaviest):
+    """Whatever the weights; ties are told of as p-values."""
+    past, weights = (np.array(column) for column in zip(*pairs, strict=True))
+    low, high = sorted((one, other))
+    if np.isin([low, high], past).any():
+        return
+    assert surprise_of(past, weights, low, heaviest) <= surprise_of(past, weights, high, heaviest) + 1e-12
 
 
 def test_no_distance_overflows():
@@ -94,7 +111,7 @@ def test_no_distance_overflows():
     past, weights = np.array([-1.7e308, 1.7e308]), np.ones(2)
     for score in (-1.6e308, 0.0, 1.6e308):
         part = (1.7e308 / 2 - score / 2) / 1.7e308
-        assert kernels.rank_share(past, weights, 1.0, score) == pytest.approx((1 + part) / 2)
+        assert surprise_of(past, weights, score) == pytest.approx(-math.log((1 + part) / 3))
     scorer = SlidingWindow(window=5, dtype="float64")
     scorer.run([-1.7e308, 1.7e308])
     assert np.isfinite(scorer.run_ranked([[-1.6e308]])[1]).all()
@@ -145,9 +162,11 @@ def test_ranks_are_those_of_the_oracle(make):
             if math.isnan(score):
                 wanted.append(math.nan)
                 continue
-            p = min(1.0, (1 + float(weights[past >= score].sum(dtype=np.float64))) / (1 + total))
-            few = p * (1 + total) - 1 < 32
-            wanted.append(p * share(past.astype(float), weights.astype(float), score) if few else p)
+            heard = past[weights > 0]
+            if not np.isfinite(past).all() and heard.size and (heard < score).all():
+                wanted.append(1 / (1 + total))  # an infinite score leaves no tail to fit
+            else:
+                wanted.append(math.exp(-oracles.surprise(past, weights, score)))
         np.testing.assert_allclose(scorer.run_ranked([row])[1][0], wanted, rtol=1e-5)
 
 
@@ -193,8 +212,15 @@ def test_ranks_tell_apart_what_p_does_not():
     largest = scores.max()
     p, rank = scorer.run_ranked([[largest + 1], [largest + 2], [1e6], [1e9]], learn=False)
     assert len(set(p[:, 0])) == 1
-    assert rank[0, 0] > rank[1, 0] > rank[2, 0] == rank[3, 0]
-    assert rank[3, 0] == pytest.approx(1e-3 / 1001)
+    assert rank[0, 0] > rank[1, 0] > rank[2, 0] > rank[3, 0] > 0
+    assert rank[3, 0] < 1e-60
+
+
+def test_a_rank_is_never_nothing():
+    """However far out: the smallest normal double is as small as ranks get."""
+    scorer = SlidingWindow(window=100, dtype="float64")
+    scorer.run(1 + 1e-9 * np.random.default_rng(0).random(100))
+    assert scorer.run_ranked([[1e308], [np.inf]], learn=False)[1].tolist() == [[kernels.SMALLEST]] * 2
 
 
 def test_the_ranks_of_a_gaussian_tail_are_its_p_values():

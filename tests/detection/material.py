@@ -1,12 +1,20 @@
 """Signals, settings and comparisons that several tests of the detection room share."""
 
+from dataclasses import fields
+
 import numpy as np
 
+from tocsin.detection import Verdicts
 from tocsin.forecasting import ContextForecaster, Forecast
 
-# Small enough that windows fill, second scorers are believed and bands are drawn anew many times within a test.
-SMALL = {"window": 250, "alarm_rate": 0.05, "horizons": 3}
-ARRAYS = ("value", "p", "alarm", "forecast", "low", "high", "merged", "feature_p", "horizon_p", "warm")
+# Small enough that windows fill, blocks are thrown away and bands are drawn anew many times within a test.
+SMALL = {"window": 250, "alarm_rate": 0.03}
+LAST = {**SMALL, "forecaster": "last-value"}
+ARRAYS = tuple(field.name for field in fields(Verdicts))
+# What single verdicts have too.
+SHOWN = (
+    "value", "p", "alarm", "forecast", "low", "high", "severity", "merged", "return_period", "feature_p", "warm"
+)  # fmt: skip
 
 
 class MovingMean(ContextForecaster):
@@ -43,13 +51,13 @@ def hard_values(seed, steps, features=1):
     values += np.sin(np.arange(steps) / 4)[:, np.newaxis]
     shifted = steps * 3 // 4
     values[shifted : shifted + 30] += 6
-    values[rng.random(values.shape) < 0.02] += 15
-    values[rng.random(values.shape) < 0.02] -= 15
-    values[rng.random(values.shape) < 0.04] = np.nan
+    values[rng.random(values.shape) < 0.01] += 15
+    values[rng.random(values.shape) < 0.01] -= 15
+    values[rng.random(values.shape) < 0.02] = np.nan
     values[rng.random(values.shape) < 0.01] = np.inf
     values[rng.random(values.shape) < 0.01] = -np.inf
-    values[steps // 2 : steps // 2 + 9] = np.nan
-    values[steps // 3 : steps // 3 + 6] = 5.0
+    values[steps // 2 : steps // 2 + 22] = np.nan
+    values[steps // 3 : steps // 3 + 40] = 5.0
     return values
 
 
@@ -61,14 +69,15 @@ def same_verdicts(one, other, names=ARRAYS):
 
 def stacked(verdicts):
     """Single verdicts of one signal as arrays, in the shapes of `Verdicts` without the axis of signals."""
-    arrays = {name: np.array([getattr(verdict, name) for verdict in verdicts]) for name in ARRAYS}
+    arrays = {name: np.array([getattr(verdict, name) for verdict in verdicts]) for name in SHOWN}
     for name in ("value", "forecast", "low", "high", "feature_p"):
         arrays[name] = arrays[name].reshape(len(verdicts), -1)
-    arrays["horizon_p"] = arrays["horizon_p"].reshape(*arrays["value"].shape, -1)
+    arrays["views"] = np.array([list(verdict.views.values()) for verdict in verdicts])
     return arrays
 
 
-def same_as_stacked(verdicts, single, names=ARRAYS):
+def same_as_stacked(verdicts, single):
     """Whether the verdicts on the one signal of a run are those got one by one."""
-    for name in names:
+    for name in SHOWN:
         np.testing.assert_array_equal(getattr(verdicts, name)[:, 0], single[name], err_msg=name)
+    np.testing.assert_array_equal(verdicts.views[:, 0] / np.log(10.0), single["views"])

@@ -1,46 +1,60 @@
-"""A detector of one signal, slow and obvious: plain lists, one observation at a time, written from the documents."""
+"""A detector of one signal, slow and obvious: plain lists, one observation at a time, written from the documents.
 
-import itertools
+Only the weights that W1-ACAS learns are taken from the library, where they have an oracle of their own.
+"""
+
 import math
+from collections import deque
 
 import numpy as np
 
-from tocsin import MERGES, W1ACAS, SlidingWindow
-from tocsin.detection.alarm_rate import sizes
+from tests.oracles import surprise
+from tocsin import W1ACAS
 
-BAND_EVERY = 100
+# How the scores of a view are merged, what it counts with all others and by itself, and its streams: the newest
+# observations that each looks at, and what it counts among the others of a geometric mean.
+VIEWS = {
+    "error": ("harmonic", 1.0, 0.5, [(1, 1.0), (1, 1.0)]),
+    "horizons": ("median", 1.0, 1.0, [(1, 1.0)] * 15),
+    "level": ("harmonic", 1.0, 0.1, [(60, 1.0)]),
+    "quiet": ("harmonic", 0.3, 0.1, [(32, 1.0)]),
+    "shape": ("geometric", 2.5, 0.0, [(16, 0.5), (64, 2.0)]),
+    "shape-light": ("geometric", 2.5, 0.0, [(32, 1.0)]),
+    "score": ("harmonic", 1.0, 1.0, [(1, 1.0)]),
+}
+JOINT = ("shape", "shape-light")
+SIDED = ("error", "horizons", "level")
+LAGS = {"shape": 2000, "shape-light": 1000}
+HORIZONS = {"error": 15, "horizons": 15}
+TOGETHER_ALONE = 0.3
+SETTLED, LEAST_LEARNED, MORE_FOR_LONGER = 300, 50, 4
 
 
 def known(values):
     return [value for value in values if not math.isnan(value)]
 
 
-def middle(values):
-    """The median of what is not NaN; by the majority rule also the edge of a band."""
-    there = sorted(known(values))
-    if not there:
-        return math.nan
-    low, high = there[(len(there) - 1) // 2], there[len(there) // 2]
-    return low if low == high else low / 2 + high / 2
+def single(value):
+    """As it is kept."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
-def harmonic_edge(ends, fades):
-    """Where the mean of exp((value - end) / fade) is 1, by bisection; fades are never shorter than a billionth."""
-    pairs = [(end, fade) for end, fade in zip(ends, fades, strict=True) if math.isfinite(end)]
-    if not pairs:
-        return middle(ends)
-    shortest = 1e-9 * max(abs(end) for end, _ in pairs) + 1e-300
-    low, high = min(end for end, _ in pairs), max(end for end, _ in pairs)
-    for _ in range(100):
-        at = low / 2 + high / 2
-        parts = [math.exp(min((at - end) / max(fade, shortest), 700.0)) for end, fade in pairs]
-        low, high = (low, at) if sum(parts) >= len(parts) else (at, high)
-    return high
+def harmonic(surprises, weights):
+    """-log of the weighted harmonic mean of p-values, from -log of each."""
+    most = max(surprises)
+    total = sum(weight * math.exp(one - most) for one, weight in zip(surprises, weights, strict=True))
+    return most + math.log(total / sum(weights))
 
 
-def merged_by(name, values):
-    """The merge of several p-values; one is its own."""
-    return float(MERGES[name](values)) if len(values) > 1 else values[0]
+def merged(how, surprises, weights):
+    if len(surprises) < 2:
+        return surprises[0] if surprises else math.nan
+    if how == "median":
+        return float(np.median(surprises))
+    if how == "geometric":
+        return sum(one * weight for one, weight in zip(surprises, weights, strict=True)) / sum(weights)
+    return harmonic(surprises, weights)
 
 
 class LastSeen:
@@ -68,147 +82,212 @@ class FromContext:
         return given.median[0].tolist(), spread.tolist()
 
 
+class OracleShape:
+    """Distances of the newest stretch to all before it, by brute force.
+
+    Values are rounded to 4,096ths of a spread, which is taken anew after 32, 64, ... observations and then every 1,024,
+    and kept while it still fits. A stretch shares no observation with the newest one.
+    """
+
+    def __init__(self, features, lengths, lags):
+        self.lengths, self.lags, self.kept = lengths, lags, lags + max(lengths) + 1
+        self.values, self.count = [], 0  # the newest last
+        self.units = [None] * features
+        self.furthest = 2.0**22
+        while features > 1:
+            self.furthest, features = self.furthest / 2, (features + 3) // 4
+
+    def update(self, values):
+        self.values = [*self.values, values][-self.kept :]
+        self.count += 1
+        doubled = 32 <= self.count < 1024 and math.log2(self.count).is_integer()
+        if doubled or self.count % 1024 == 0:
+            for f in range(len(values)):
+                self._take_unit(f)
+        if not known(values) or self.count < 32:
+            return [math.nan] * len(self.lengths)
+        steps = np.stack([self._steps(f) for f in range(len(values))], axis=1)
+        return [self._distance(steps, length) for length in self.lengths]
+
+    def _take_unit(self, f):
+        there = np.array(known([row[f] for row in self.values]))
+        if not there.size:
+            return
+        middle = float(np.median(there))
+        away = np.abs(there - middle)
+        spread = float(np.median(away)) or float(np.mean(away)) or max(1e-9 * abs(middle), 1e-300)
+        if self.units[f] is not None:
+            offset, unit = self.units[f]
+            held = unit * 4096
+            if held / 2 < spread < 2 * held and abs(middle - offset) <= 64 * held:
+                return
+        self.units[f] = (middle, max(spread / 4096, 1e-300))
+
+    def _steps(self, f):
+        values = np.array([row[f] for row in self.values])
+        if self.units[f] is None:
+            return np.full(values.size, np.nan)
+        offset, unit = self.units[f]
+        return np.clip(np.round((values - offset) / unit), -self.furthest, self.furthest)
+
+    def _distance(self, steps, length):
+        """The stretches that end `length` observations before the newest one, or longer ago, up to `lags`."""
+        last = min(len(steps) - length, self.lags)
+        if last - length < 50:
+            return math.nan
+        stretches = np.lib.stride_tricks.sliding_window_view(steps, length, axis=0)  # the oldest first
+        squares = (stretches[len(steps) - length - last : len(steps) - 2 * length + 1] - stretches[-1]) ** 2
+        there = np.sum(~np.isnan(squares), axis=(1, 2))
+        enough = there >= stretches[0].size / 2
+        if not enough.any():
+            return math.nan
+        return math.sqrt(np.min(np.nansum(squares, axis=(1, 2))[enough] / there[enough])) / 4096
+
+
+class Past:
+    """The newest scores of a stream with equal weights, and scores that wait to be among them."""
+
+    def __init__(self, window, waits=0):
+        self.scores, self.learned = deque(maxlen=window), 0
+        self.pending, self.waits = deque(), waits
+
+    def compare(self, score, length=1):
+        """p-value and surprise; the tail of longer stretches is fitted to more scores."""
+        past = np.array(self.scores)
+        p = (1 + np.sum(past >= score)) / (1 + past.size)
+        return float(p), surprise(past, np.ones(past.size), score, heaviest=60 + 7.5 * length)
+
+    def learn(self, score):
+        """One that shares no observation with a newest score to come."""
+        if len(self.pending) == self.waits:
+            self.pending.append(score)
+            self.scores.appendleft(self.pending.popleft())
+            self.learned += 1
+        else:
+            self.pending.append(score)
+
+
+class Learned:
+    """A stream whose weights over the past are learned."""
+
+    def __init__(self, sizes, learning_rate):
+        self.scorer = W1ACAS(
+            alpha_c=sizes.alpha_c, window=sizes.window, learning_rate=learning_rate * sizes.window, optimizer="sgd",
+            prior="extend",
+        )  # fmt: skip
+        self.pending = deque()
+
+    @property
+    def learned(self):
+        return int(self.scorer.learned[0])
+
+    def compare(self, score, length=1):
+        past, weights, total = self.scorer._calibration(0)
+        p = min(1.0, (1 + float(weights[past >= score].sum(dtype=np.float64))) / (1 + total))
+        return p, surprise(past, weights, score, total=total)
+
+    def learn(self, score):
+        self.scorer.update(score)
+
+
 class OracleDetector:
     """All settings under the names of `Fleet`; `forecaster` is one of the two above, or None."""
 
     def __init__(
         self,
         features,
+        sizes,
         *,
         forecaster,
         alarm_rate,
-        window,
-        horizons,
+        views,
+        promise="incidents",
         nonconformity="absolute",
         scaled=False,
-        light=False,
-        merge="harmonic",
-        merge_features="fisher",
-        recalibrate=True,
-        learn="absorb",
-        hold_below=None,
-        hold_after=2,
-        hold_most=200,
-        hold_context=False,
+        merge_features="harmonic",
+        accept_after=300,
+        gap=10,
         refresh=1,
         learning_rate=0.01,
+        **_,
     ):
-        self.features, self.forecaster, self.alarm_rate = features, forecaster, alarm_rate
-        self.horizons = 1 if forecaster is None else horizons
-        self.nonconformity, self.scaled, self.light = nonconformity, scaled, light
-        self.merge, self.merge_features, self.recalibrate = merge, merge_features, recalibrate
-        self.learn, self.hold_after, self.hold_most, self.hold_context = learn, hold_after, hold_most, hold_context
-        self.hold_below = alarm_rate if hold_below is None else hold_below
-        self.refresh = refresh
-        self.sides = 2 if nonconformity == "signed" else 1
-        self.scored = 1 if light else self.horizons
-        resolving = self._observations_to_resolve()
-        self.sizes = sizes(alarm_rate, recalibrate=recalibrate, window=window, resolving=resolving)
-
-        def scorer():
-            size = self.sizes
-            step = learning_rate * size.window
-            return W1ACAS(
-                alpha_c=size.alpha_c, window=size.window, learning_rate=step, optimizer="sgd", prior="extend"
-            )  # fmt: skip
-
-        self.scorers = [
-            [[scorer() for _ in range(self.scored)] for _ in range(self.sides)] for _ in range(features)
-        ]  # fmt: skip
-        self.second = SlidingWindow(window=self.sizes.recalibration, dtype="float64") if recalibrate else None
-        self.history = [[] for _ in range(features)]  # what the forecaster is shown
-        self.issued = []  # after each observation: for each feature its age, medians and spreads
-        self.quantiles = self.fades = None
-        self.seen = self.counted = self.strange = 0
-        self.gaps, self.rests = [0] * features, [0] * features
-        self.resolved = None if recalibrate else self._observations_to_resolve()
-
-    def update(self, values):
-        values = [math.nan if math.isinf(value) else float(value) for value in values]
-        if self.seen % BAND_EVERY == 0:
-            self._draw_band()
-        predicted = [[self._predicted(f, d) for d in range(1, self.horizons + 1)] for f in range(self.features)]
-        scores = [self._scores(f, values[f], predicted[f]) for f in range(self.features)]
-        held_back = self.learn == "hold"
-        found = [
-            [
-                [self._ranked(f, side, h, scores[f][side][h], not held_back) for h in range(self.scored)]
-                for side in range(self.sides)
-            ]
-            for f in range(self.features)
+        self.features, self.sizes, self.forecaster, self.rate = features, sizes, forecaster, alarm_rate
+        self.views = ["score"] if forecaster is None else list(views)
+        self.by_p = promise == "observations"
+        self.side = nonconformity
+        self.scaled, self.refresh, self.accept_after, self.gap = scaled, refresh, accept_after, gap
+        self.merge_features = "harmonic" if merge_features == "harmonic" else "geometric"
+        self.horizons = max(1, *(HORIZONS.get(view, 0) for view in self.views))
+        self.steps = max(self.horizons, 60 if "level" in self.views else 0)
+        self.cells = [
+            (view, feature, stream, length)
+            for view in self.views
+            for feature in ((None,) if view in JOINT else range(features))
+            for stream, (length, _) in enumerate(VIEWS[view][3])
         ]
-        horizon_p = [self._joined(found[f], 0) for f in range(self.features)]
-        horizon_rank = [self._joined(found[f], 1) for f in range(self.features)]
-        feature_p = [merged_by(self.merge, one) for one in horizon_p]
-        feature_rank = [merged_by(self.merge, one) for one in horizon_rank]
-        if self.recalibrate:
-            merged = merged_by(self.merge_features, feature_rank)
-            p, warm, second_score = self._recalibrated(merged, horizon_p, not held_back)
-        else:
-            p = merged = merged_by(self.merge_features, feature_p)
-            warm = self.counted + (not math.isnan(merged)) > self.resolved
-            second_score = math.nan
-        learned = True
-        if held_back:
-            learned = self._learns(p)
-            for f in range(self.features):
-                for side in range(self.sides):
-                    for h in range(self.scored):
-                        self.scorers[f][side][h].update(scores[f][side][h], learn=learned)
-            if self.second is not None:
-                self.second.update(second_score, learn=learned)
-        for f in range(self.features):
-            self.history[f].append(math.nan if self.hold_context and not learned else values[f])
-        self.issued.append([self._issue(f) for f in range(self.features)])
-        self.seen += 1
-        self.counted += not math.isnan(merged)
-        bands = [self._band(f, predicted[f]) for f in range(self.features)]
-        return {
-            "value": values,
-            "p": p,
-            "alarm": p < self.alarm_rate,
-            "forecast": [
-                math.nan if self.forecaster is None else middle(predicted[f]) for f in range(self.features)
-            ],
-            "low": [low for low, _ in bands],
-            "high": [high for _, high in bands],
-            "merged": merged,
-            "feature_p": feature_p,
-            "horizon_p": horizon_p,
-            "warm": warm,
-        }  # fmt: skip
+        self.past = [
+            Learned(sizes, learning_rate) if length == 1 else Past(sizes.window, waits=length)
+            for *_, length in self.cells
+        ]
+        self.longest = max(length for *_, length in self.cells)
+        self.shapes = {
+            view: OracleShape(features, [length for length, _ in VIEWS[view][3]], LAGS[view])
+            for view in self.views
+            if view in JOINT
+        }
+        self.together = Past(sizes.window, waits=self.longest)
+        self.final = Past(sizes.final)
+        self.history = [[] for _ in range(features)]
+        self.issued = []  # after each observation: for each feature the age of its forecasts, medians and spreads
+        self.seen = self.scored = 0
+        self.gaps, self.rests = [0] * features, [0] * features
+        self.path = [[] for _ in range(features)]  # of each observation: value or forecast, known, ready
+        self.open, self.since, self.lasted = False, 0, 0
+        self.blocks, self.highest, self.in_block = deque(maxlen=sizes.blocks), -math.inf, 0
+        self.tightened = 0.0
 
     def run(self, table):
         rows = [self.update(row) for row in table]
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
-    def _issue(self, feature):
-        """What goes on from this observation: a new forecast every `refresh` observations, the last one in between."""
-        age = self.seen % self.refresh
-        if self.forecaster is None:
-            return 0, [0.0], None
-        if age == 0:
-            return 0, *self.forecaster.forecast(self.history[feature], self.horizons + self.refresh - 1)
-        _, medians, spreads = self.issued[-1][feature]
-        return age, medians, spreads
+    def update(self, values):
+        values = [math.nan if math.isinf(value) else float(value) for value in values]
+        predicted = [[self._predicted(f, d) for d in range(1, self.horizons + 1)] for f in range(self.features)]
+        ready = [self._ready(f, values[f]) for f in range(self.features)]
+        for f in range(self.features):
+            self.history[f].append(values[f])
+            filled = predicted[f][0] if math.isnan(values[f]) else values[f]
+            self.path[f].append((filled, not math.isnan(values[f]), ready[f]))
+        self.issued.append([self._issue(f) for f in range(self.features)])
+        scores = self._scores(values, predicted, ready)
+        self.seen += 1
+        return self._judge(scores, [row[0] for row in predicted])
 
     def _predicted(self, feature, distance):
-        """The forecast for the next observation that was issued `distance` observations before it."""
-        if self.forecaster is None:
-            return 0.0
-        if self.seen < distance:
+        """The forecast for this observation that was issued `distance` observations before it."""
+        if self.forecaster is None or self.seen < distance:
             return math.nan
         age, medians, _ = self.issued[self.seen - distance][feature]
         return medians[age + distance - 1]
 
     def _spread(self, feature, distance):
-        if self.seen < distance:
-            return math.nan
         age, _, spreads = self.issued[self.seen - distance][feature]
         return spreads[age + distance - 1]
 
-    def _rests(self, feature, value):
-        """Whether a long gap was so short a time ago that the forecaster has not recovered."""
+    def _issue(self, feature):
+        """What goes on from this observation: a new forecast every `refresh` observations, the last one in between."""
+        if self.forecaster is None:
+            return 0, [], None
+        age = self.seen % self.refresh
+        if age == 0:
+            return 0, *self.forecaster.forecast(self.history[feature], self.steps + self.refresh - 1)
+        _, medians, spreads = self.issued[-1][feature]
+        return age, medians, spreads
+
+    def _ready(self, feature, value):
+        """Whether the forecaster has settled, and no long gap was so short a time ago that it has not recovered."""
+        if self.forecaster is None:
+            return True
         resting = self.rests[feature] > 0
         if math.isnan(value):
             self.gaps[feature] += 1
@@ -217,104 +296,183 @@ class OracleDetector:
         else:
             self.gaps[feature] = 0
             self.rests[feature] -= resting
-        return resting
+        return self.seen >= self.forecaster.settles and not resting
 
-    def _scores(self, feature, value, predicted):
-        resting = self.forecaster is not None and self._rests(feature, value)
-        if self.forecaster is not None and (self.seen < self.forecaster.settles or resting):
-            value = math.nan  # what an unlearned forecaster gets wrong is no score
+    def _scores(self, values, predicted, ready):
+        """One number for each cell."""
+        shapes = {view: shape.update(values) for view, shape in self.shapes.items()}
+        scores = []
+        for view, f, stream, _ in self.cells:
+            if view in JOINT:
+                score = shapes[view][stream]
+            elif view == "score":
+                score = values[f]
+            elif view == "quiet":
+                score = self._quiet(f)
+            elif view == "level":
+                score = self._level(f)
+            else:
+                first, last = (0, 1) if stream == 0 else (0, 15)
+                first, last = (stream, stream + 1) if view == "horizons" else (first, last)
+                score = self._error(f, values[f], predicted[f], first, last) if ready[f] else math.nan
+            scores.append(score)
+        return scores
+
+    def _sided(self, error):
+        return -error if self.side == "low" else error
+
+    def _error(self, f, value, predicted, first, last):
         errors = []
-        for distance, forecast in enumerate(predicted, start=1):
-            error = value - forecast
-            if self.scaled and not math.isnan(error):
-                error /= max(self._spread(feature, distance), 1e-9 * (abs(forecast) + 1e-300))
-            errors.append(error)
-        if self.light:
-            there = [abs(error) if self.nonconformity == "absolute" else error for error in known(errors)]
-            errors = [sum(there) / len(there) if there else math.nan]
-        kind = "high" if self.forecaster is None else self.nonconformity
-        return {
-            "absolute": [[abs(error) for error in errors]],
-            "signed": [errors, [-error for error in errors]],
-            "high": [errors],
-            "low": [[-error for error in errors]],
-        }[kind]
+        for h in range(first, last):
+            error = value - predicted[h]
+            if not math.isnan(error):
+                wide = self._spread(f, h + 1) if self.scaled else None
+                errors.append(error / max(wide, 1e-9 * (abs(predicted[h]) + 1e-300)) if self.scaled else error)
+        if not errors:
+            return math.nan
+        if self.side == "absolute":
+            return math.copysign(sum(map(abs, errors)), sum(errors)) / len(errors)
+        return self._sided(sum(errors)) / len(errors)
 
-    def _ranked(self, feature, side, horizon, score, learn):
-        p, rank = self.scorers[feature][side][horizon].run_ranked([[score]], learn)
-        return float(p[0, 0]), float(rank[0, 0])
-
-    def _joined(self, found, which):
-        """For each horizon the p-values (or ranks) of its sides as one."""
-        together = []
-        for h in range(self.scored):
-            sides = [found[side][h][which] for side in range(self.sides)]
-            one = sides[0] if self.sides == 1 else 2 * min(sides)
-            together.append(math.nan if math.isnan(sides[0]) else min(1.0, one))
-        return together
-
-    def _recalibrated(self, merged, horizon_p, learn):
-        warm = int(self.second.learned[0]) >= self.sizes.believed
-        score = -merged if self.counted >= self.sizes.settled else math.nan
-        p = float(self.second.update(score, learn=learn)[0])
-        if warm:
-            return p, warm, score
-        doubled = [min(1.0, (2 if len(known(one)) > 1 else 1) * middle(one)) for one in horizon_p if known(one)]
-        return (min(1.0, len(doubled) * min(doubled)) if doubled else math.nan), warm, score
-
-    def _learns(self, p):
-        if p < self.hold_below:
-            self.strange += 1
-        elif not math.isnan(p):
-            self.strange = 0
-        held = p < self.hold_below and self.hold_after < self.strange <= self.hold_after + self.hold_most
-        return not held
-
-    def _observations_to_resolve(self):
-        def smallest(count):
-            feature = merged_by(self.merge, [min(1.0, self.sides / (1 + count))] * self.scored)
-            return merged_by(self.merge_features, [feature] * self.features)
-
-        return next(count for count in itertools.count(1) if smallest(count) < self.alarm_rate)
-
-    def _draw_band(self):
-        level = self.alarm_rate
-        single = self.features == 1 and (self.scored == 1 or self.merge in ("median", "harmonic", "cauchy"))
-        if single and self.second is not None and self.second.learned[0] >= self.sizes.believed:
-            level = min(max(-float(self.second.quantile(self.alarm_rate)[0]), 1e-12), 1.0)
-
-        def quantile(scorer, level):
-            """The level that can be had, and the largest score that does not alarm at it."""
-            smallest = 1 / (1 + float(scorer.effective_size[0]))
-            had = min(1.0, max(level, smallest * (1 + 1e-9)))
-            return had, float(scorer.quantile(had)[0])
-
-        def fade(scorer):
-            """By how much a score grows while its p-value falls by e, where horizons together or one alone alarm."""
-            together, score = quantile(scorer, level / self.sides)
-            alone, further = quantile(scorer, together / self.scored)
-            return (further - score) / math.log(together / alone) if alone < together else 0.0
-
-        self.quantiles = [
-            [[quantile(scorer, level / self.sides)[1] for scorer in side] for side in feature]
-            for feature in self.scorers
-        ]  # fmt: skip
-        self.fades = [[[fade(scorer) for scorer in side] for side in feature] for feature in self.scorers]
-
-    def _band(self, feature, predicted):
-        quantiles = self.quantiles[feature]
+    def _level(self, f):
+        """The mean of the newest 60 values less that of the forecasts issued right before the first of them."""
+        newest = self.path[f][-60:]
+        if len(self.path[f]) <= 60 or not newest[-1][1] or not newest[-1][2] or not self.path[f][-61][2]:
+            return math.nan
+        if sum(there for _, there, _ in newest) < 30:
+            return math.nan
+        age, medians, spreads = self.issued[-61][f]
+        path = sum(medians[age : age + 60]) / 60
+        error = sum(value for value, _, _ in newest) / 60 - path
         if self.scaled:
-            return math.nan, math.nan
-        if self.forecaster is None:
-            return math.nan, quantiles[0][0]
-        lows, highs = [], []
-        for h, forecast in enumerate(predicted):
-            base = middle(predicted) if self.light else forecast
-            at = 0 if self.light else h
-            lows.append(base - (math.inf if self.nonconformity == "high" else quantiles[-1][at]))
-            highs.append(base + (math.inf if self.nonconformity == "low" else quantiles[0][at]))
-        if self.merge != "harmonic" or self.scored == 1:
-            return middle(lows), middle(highs)
-        fades = self.fades[feature]
-        low, high = -harmonic_edge([-low for low in lows], fades[-1]), harmonic_edge(highs, fades[0])
-        return (low, high) if not low > high else (low / 2 + high / 2,) * 2
+            error /= max(sum(spreads[age : age + 60]) / 60, 1e-9 * (abs(path) + 1e-300))
+        return self._sided(error)
+
+    def _quiet(self, f):
+        newest = self.history[f][-33:]
+        steps = known([abs(after - before) for before, after in zip(newest, newest[1:], strict=False)])
+        if len(newest) < 33 or math.isnan(newest[-1]) or len(steps) < 16:
+            return math.nan
+        mean = sum(steps) / len(steps)
+        return min(-math.log(mean), 745.0) if mean > 0 else 745.0
+
+    def _size(self, score, view):
+        kept = single(score)
+        return abs(kept) if self.side == "absolute" and view in SIDED else kept
+
+    def _judge(self, scores, forecast):
+        sizes = [self._size(score, view) for score, (view, *_) in zip(scores, self.cells, strict=True)]
+        p, surprises = [], []
+        for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
+            one, strange = (math.nan, math.nan) if math.isnan(size) else past.compare(size, length)
+            heard = past.learned >= LEAST_LEARNED + MORE_FOR_LONGER * (length - 1)
+            p.append(one)
+            surprises.append(strange if heard else math.nan)
+        feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
+        by_view = [self._view(view, surprises) for view in self.views]
+        heard = [(one, VIEWS[view][1]) for one, view in zip(by_view, self.views, strict=True) if not math.isnan(one)]
+        mean = single(merged("geometric", *zip(*heard, strict=True))) if heard else math.nan
+        self.scored += bool(heard)
+        settled = bool(heard) and self.scored > SETTLED
+        evidence = self._evidence(by_view, mean) if settled else math.nan
+        found = self._decide(evidence, p)
+        self._learn(sizes, mean if settled else math.nan)
+        view = max(
+            (number for number, one in enumerate(by_view) if not math.isnan(one)),
+            key=lambda number: (by_view[number], -number),
+            default=None,
+        )
+        cause, score = (-1, -1, -1), math.nan
+        if view is not None:
+            cells = [c for c, cell in enumerate(self.cells) if cell[0] == self.views[view]]
+            most = max(
+                (c for c in cells if not math.isnan(surprises[c])), key=lambda c: (surprises[c], -c)
+            )  # fmt: skip
+            _, feature, stream, _ = self.cells[most]
+            cause, score = (view, stream, -1 if feature is None else feature), self._sided(scores[most])
+        return {
+            **found, "forecast": forecast, "surprise": mean, "feature_p": feature_p, "views": by_view, "cause": cause,
+            "score": score,
+        }  # fmt: skip
+
+    def _bonferroni(self, p, chosen=lambda feature: True):
+        there = known([one for one, (_, feature, *_) in zip(p, self.cells, strict=True) if chosen(feature)])
+        return min(1.0, len(there) * min(there)) if there else math.nan
+
+    def _view(self, view, surprises):
+        """Streams of a feature first, then features."""
+        merge, _, _, streams = VIEWS[view]
+        by_feature = []
+        for f in (None,) if view in JOINT else range(self.features):
+            there = [
+                (one, streams[cell[2]][1])
+                for one, cell in zip(surprises, self.cells, strict=True)
+                if cell[:2] == (view, f) and not math.isnan(one)
+            ]
+            if there:
+                by_feature.append(merged(merge, *zip(*there, strict=True)))
+        return merged(self.merge_features, by_feature, [1.0] * len(by_feature))
+
+    def _evidence(self, by_view, mean):
+        alone = {view: VIEWS[view][2] for view in self.views} if len(self.views) > 1 else {self.views[0]: 1.0}
+        channels = [
+            (one, alone[view])
+            for one, view in zip(by_view, self.views, strict=True)
+            if not math.isnan(one) and alone[view] > 0
+        ]
+        if len(self.views) > 1 and (self.together.learned >= LEAST_LEARNED or not channels):
+            channels.append((self.together.compare(mean, self.longest)[1], TOGETHER_ALONE))
+        return single(harmonic(*zip(*channels, strict=True))) if channels else math.nan
+
+    def _decide(self, evidence, p):
+        bound = self._bonferroni(p)
+        alarm, warm, rate = False, False, math.nan
+        if not math.isnan(evidence):
+            believed = len(self.final.scores) >= self.sizes.believed
+            rank = self.final.compare(evidence)[0]
+            self.final.learn(evidence)
+            if believed:
+                bound = rank
+            block = self.sizes.block
+            rate = (1 + sum(one >= evidence for one in self.blocks)) / (1 + len(self.blocks)) / block
+            if self.by_p:
+                alarm, warm = believed and rank < self.rate, believed
+            elif len(self.blocks) * block * self.rate >= 1:
+                self.tightened = min(self.tightened + 0.1 * self.rate, math.log(1.5))
+                alarm = rate < min(self.rate * math.exp(self.tightened), 0.5 / block)
+                warm = believed
+            else:
+                rate = math.nan
+        opened = alarm and not self.open
+        self._follow(alarm, evidence)
+        return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened}
+
+    def _follow(self, alarm, evidence):
+        if alarm and not self.open:
+            self.tightened -= 0.1
+            self.lasted = 0
+        if alarm:
+            self.open, self.since = True, 0
+        elif self.open:
+            self.since += 1
+            self.open = self.since <= self.gap
+        self.lasted += self.open
+        if math.isnan(evidence):
+            return
+        self.highest = max(self.highest, evidence)
+        self.in_block += 1
+        if self.in_block >= self.sizes.block and not self.open:
+            self.blocks.append(self.highest)
+            self.highest, self.in_block = -math.inf, 0
+
+    def _learn(self, sizes, mean):
+        """What belongs to an incident is not learned until it is accepted, nor what waited when it began."""
+        if self.open and self.lasted <= self.accept_after:
+            for past in (*self.past, self.together):
+                past.pending.clear()
+            return
+        for size, past in zip(sizes, self.past, strict=True):
+            if not math.isnan(size):
+                past.learn(size)
+        if not math.isnan(mean) and len(self.views) > 1:
+            self.together.learn(mean)

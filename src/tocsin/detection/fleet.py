@@ -11,7 +11,7 @@ from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import parse_time
-from tocsin.detection.alarm_rate import LEAST_LEARNED, most_beyond
+from tocsin.detection.alarm_rate import most_beyond
 from tocsin.detection.audit import Audit, AuditTrail
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
@@ -79,8 +79,7 @@ class Fleet:
         waits = sizes.believed
         if self.settings.promise == "incidents":
             waits = max(waits, sizes.block * math.ceil(1 / (self.alarm_rate * sizes.block)))
-        first = self.pipeline.settles + (0 if self.forecaster is None else 1)
-        return first + LEAST_LEARNED + sizes.settled + waits
+        return self.pipeline.ranking.heard(self.pipeline.settles) + sizes.settled + waits
 
     @property
     def guarantee(self) -> str:
@@ -156,14 +155,22 @@ class Fleet:
         return chosen
 
     def _guard(self, verdicts: Verdicts) -> None:
-        """Take back alarms of which the strangest feature is too close to its forecast."""
+        """Take back alarms of which the strangest feature is too close to its forecast.
+
+        Where only views of all features together had something to say, that is the one furthest from its forecast.
+        """
         least, share = self.settings.min_deviation, self.settings.min_relative_deviation
         if not (least or share):
             return
         for step, column in np.argwhere(verdicts.alarm):
-            strangest = np.nanargmin(verdicts.feature_p[step, column])
-            forecast = verdicts.forecast[step, column, strangest]
-            deviation = abs(verdicts.value[step, column, strangest] - forecast)
+            p, forecasts = verdicts.feature_p[step, column], verdicts.forecast[step, column]
+            deviations = np.abs(verdicts.value[step, column] - forecasts)
+            if np.isnan(p).all():
+                p = -deviations
+            if np.isnan(p).all():
+                continue
+            strangest = np.nanargmin(p)
+            forecast, deviation = forecasts[strangest], deviations[strangest]
             if deviation < max(least, share * abs(forecast)):
                 verdicts.alarm[step, column] = False
 
@@ -198,11 +205,7 @@ class Fleet:
 
     def weights(self, signal: int) -> NDArray[Any]:
         """The learned weights of past errors, `(features, streams of a feature, window)`, the newest lag first."""
-        pipeline = self.pipeline
-        scorer = pipeline.ranking.scorer
-        width = scorer.streams // pipeline.signals
-        weights = scorer.weights[signal * width : (signal + 1) * width]
-        return weights.reshape(len(self.features), -1, weights.shape[1])
+        return self.pipeline.ranking.learned_weights(self._row(signal))
 
     def signal_state(self, row: int, last_time: Any = None) -> dict[str, NDArray[Any]]:
         """The state of one signal, for `put` or `Detector.from_state`: that of a detector which has seen the same.

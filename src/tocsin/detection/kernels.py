@@ -59,6 +59,9 @@ CERTAINTY = 3.0
 LOOSEST = 0.4054651081081644  # log 1.5
 # The rate is finite where every block had as much evidence.
 ALMOST_ALL = 1.0 - 1e-9
+# Nor does anything alarm that this share of blocks reaches: where blocks are as long as the time between two incidents
+# that are tolerated, everything would, and an incident would never end.
+MOST_REACHED = 0.5
 
 # Columns of an audit's counts.
 OBSERVATIONS, ALARMS, BLOCK_OBSERVATIONS, BLOCK_ALARMS, AUDIT_BLOCKS, SUM, SQUARES = 0, 1, 2, 3, 4, 5, 6
@@ -292,6 +295,12 @@ def _rate(reached: int, blocks: int, length: int) -> float:
 
 
 @_exact
+def tolerated(rate: float, tightened: float, block: int) -> float:
+    """The rate of incidents below which evidence alarms."""
+    return min(rate * np.exp(tightened), MOST_REACHED / block)
+
+
+@_exact
 def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float, believed: bool) -> tuple[float, bool]:
     """How often such evidence comes, in incidents an observation, and whether that is an alarm.
 
@@ -312,7 +321,7 @@ def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float
     live = blocks * rules.block * rules.rate >= 1.0
     if live:
         levels[TIGHTENED] = min(levels[TIGHTENED] + TIGHTENING * rules.rate, LOOSEST)
-    return (rate if live else np.nan), live and rate < rules.rate * np.exp(levels[TIGHTENED])
+    return (rate if live else np.nan), live and rate < tolerated(rules.rate, levels[TIGHTENED], rules.block)
 
 
 @_exact

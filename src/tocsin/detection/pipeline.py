@@ -89,7 +89,7 @@ class Pipeline:
             part = np.full(shape, np.nan)
             session.run(seen, rows, part)
             last = first + shape[2] * shape[3]
-            scores[:, :, first:last] = part.reshape(steps, count, -1)
+            scores[:, :, first:last] = part.reshape(steps, count, last - first)
             first = last
         judged = self.ranking.run(scores, rows)
         self.seen[rows] += steps
@@ -106,7 +106,8 @@ class Pipeline:
             feature_p=judged.feature_p,
             views=judged.views,
             cause=judged.cause,
-            score=judged.score,
+            # Turned over, so that what is low was ranked as large: a person reads on which side it lies.
+            score=-judged.score if self.settings.nonconformity == "low" else judged.score,
             opened=judged.opened,
             warm=judged.warm,
         )
@@ -128,16 +129,19 @@ class Pipeline:
             age = np.repeat(ages, features, axis=1)
         series = self._series(rows)
         chosen = None if rows is self.everything else series  # all need not be checked again
-        forecast = self._session.run(values.reshape(steps, -1), chosen, age == 0)
-        shape = (steps, count, features, -1)
-        predicted, issued = self._forecasts.push(forecast.median, age, series)
-        seen = (predicted.reshape(shape), NO_SPREAD, issued.reshape(shape), NO_SPREAD)
+        forecast = self._session.run(values.reshape(steps, count * features), chosen, age == 0)
+
+        def by_feature(array: Floats) -> Floats:
+            return array.reshape(steps, count, features, array.shape[-1])
+
+        predicted, issued = map(by_feature, self._forecasts.push(forecast.median, age, series))
+        seen = (predicted, NO_SPREAD, issued, NO_SPREAD)
         if self._spreads is not None:
             quantiles = forecast.quantiles
             if quantiles is None:
                 raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
-            spread, wide = self._spreads.push(quantiles[..., -1] - quantiles[..., 0], age, series)
-            seen = (seen[0], spread.reshape(shape), seen[2], wide.reshape(shape))
+            spread, wide = map(by_feature, self._spreads.push(quantiles[..., -1] - quantiles[..., 0], age, series))
+            seen = (predicted, spread, issued, wide)
         return Seen(values, *seen, ready)
 
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
@@ -199,7 +203,8 @@ class Pipeline:
             own[...] = tree[name]
         self.ranking.restore(tree["ranking"])
         for view, session in zip(self.views, self._views, strict=True):
-            session.restore(tree["views"].get(view.name, {}), self.everything)
+            # What keeps nothing left nothing in the tree.
+            session.restore(tree.get("views", {}).get(view.name, {}), self.everything)
         for name, part in self._parts().items():
             part.restore(tree[name])
 

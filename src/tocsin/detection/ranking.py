@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.scorer import Floats
+from tocsin.detection.alarm_rate import LEAST_LEARNED
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.views import View
 
@@ -85,7 +86,8 @@ class Ranking:
         self._weights = kernels.Weights(
             np.array([view.merge for view in self.views], dtype=np.int64),
             np.array([view.together for view in self.views], dtype=np.float64),
-            np.array([view.alone for view in self.views], dtype=np.float64),
+            # One view alone is all the evidence there is, whatever it would count beside others.
+            np.array([view.alone for view in self.views] if len(self.views) > 1 else [1.0], dtype=np.float64),
         )
         self._rules = kernels.Rules(
             settled=sizes.settled,
@@ -148,6 +150,29 @@ class Ranking:
             other.result()
         return judged
 
+    def heard(self, settles: int) -> int:
+        """After how many observations the first of the views is heard, with a forecaster that takes `settles`."""
+        more = self._kernels.LEARNED_PER_LENGTH
+        return min(
+            (settles if view.forecasts else 0) + view.begins + LEAST_LEARNED
+            # A longer stretch is learned only once none of it is left in the newest one.
+            + (more * (stream.length - 1) + stream.length if stream.length > 1 else 0)
+            for view in self.views for stream in view.streams
+        )  # fmt: skip
+
+    def learned_weights(self, signal: int) -> NDArray[Any]:
+        """The weights over the past `(features, streams of a feature, window)` of one signal, where they are learned.
+
+        A stream of all features together counts for each of them. Where there is none, one of zeros stands for it.
+        """
+        width = self.scorer.streams // self.signals
+        own = self.scorer._weights[signal * width : (signal + 1) * width]
+        columns = self._columns
+        single = columns.length == 1
+        if not single.any():
+            return np.zeros((self.features, 1, own.shape[1]), dtype=own.dtype)
+        return np.stack([own[columns.place[single & np.isin(columns.feature, (-1, f))]] for f in range(self.features)])
+
     def _learned(self) -> Any:
         scorer = self.scorer
         return self._kernels.Learned(
@@ -188,7 +213,8 @@ class Ranking:
         blocks = min(int(counters[self._kernels.BLOCKS]), self._memory.blocks.shape[1])
         if blocks * rules.block * rules.rate < 1:
             return np.inf
-        tolerated = rules.rate * math.exp(self._memory.levels[signal, self._kernels.TIGHTENED])
+        tightened = self._memory.levels[signal, self._kernels.TIGHTENED]
+        tolerated = self._kernels.tolerated(rules.rate, tightened, rules.block)
         allowed = math.ceil(-math.expm1(-tolerated * rules.block) * (1 + blocks)) - 1  # so many blocks may reach it
         highest = np.sort(self._memory.blocks[signal, :blocks])[::-1]
         return float(highest[allowed - 1]) if 1 <= allowed <= blocks else np.inf

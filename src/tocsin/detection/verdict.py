@@ -50,13 +50,18 @@ class Verdict:
     @property
     def merged(self) -> float:
         """The mean rank in all views together. It is not a p-value."""
-        return float(max(10.0**-self.severity, SMALLEST_P)) if self.severity == self.severity else float("nan")
+        return float(_rank_of(np.array([self.severity]))[0])
 
     @property
     def direction(self) -> str | None:
         """Whether the value, or that of the strangest feature, lies "above" or "below" its forecast."""
         error = np.atleast_1d(self.value) - np.atleast_1d(self.forecast)
         return direction_of(error, np.atleast_1d(self.feature_p))
+
+
+def _rank_of(severity: Floats) -> Floats:
+    """One way from severities to ranks for single verdicts and many, so that both have the same bits."""
+    return np.asarray(np.maximum(10.0**-severity, SMALLEST_P))
 
 
 def direction_of(error: Floats, feature_p: Floats) -> str | None:
@@ -74,8 +79,8 @@ class Verdicts:
     Arrays have the shape (T, S), those with an entry for each feature (T, S, F). `surprise` is the severity, and
     `views`, (T, S, views), that of each view, both in nats; `rate` is how often an incident with as much evidence
     comes, in incidents an observation. `cause` holds the numbers of the view, its stream and the feature that say most
-    (-1 for none, or for all features together), and `score` the score of that stream. `opened` tells where an incident
-    began.
+    (-1 for none, or for all features together), and `score` the score of that stream, negative below the forecast. `opened`
+    tells where an incident began.
     """
 
     value: Floats
@@ -101,7 +106,7 @@ class Verdicts:
     @property
     def merged(self) -> Floats:
         """The mean rank in all views together. It is not a p-value."""
-        return np.asarray(np.maximum(np.exp(-self.surprise), SMALLEST_P))
+        return _rank_of(self.severity)
 
     @property
     def return_period(self) -> Floats:

@@ -20,6 +20,10 @@ class Error(View):
     def horizons(self) -> int:
         return self.NEAR
 
+    @property
+    def begins(self) -> int:
+        return 1
+
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return _ErrorSession(((0, 1), (0, self.NEAR)), side)
 
@@ -44,6 +48,10 @@ class Horizons(View):
     @property
     def horizons(self) -> int:
         return self.COUNT
+
+    @property
+    def begins(self) -> int:
+        return 1
 
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return _ErrorSession(tuple((ahead, ahead + 1) for ahead in range(self.COUNT)), side)

@@ -315,7 +315,8 @@ def shapes(
             due = taken % UNITS_EVERY == 0 or (
                 taken < UNITS_EVERY and taken >= FIRST_UNITS and taken & (taken - 1) == 0
             )
-            if due and _units(past[signal, :, head : head + there], units[signal]):
+            changed = due and _units(past[signal, :, head : head + there], units[signal])
+            if changed or taken == FIRST_UNITS:
                 missing[signal] = _remake(
                     lengths, kept, past[signal], steps[signal], head, taken, units[signal], distances[signal],
                     lost[signal],

@@ -24,6 +24,10 @@ class Level(View):
     def steps(self) -> int:
         return self.LENGTH
 
+    @property
+    def begins(self) -> int:
+        return self.LENGTH
+
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return _LevelSession(signals, features, self.LENGTH, side)
 

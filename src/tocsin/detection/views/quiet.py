@@ -19,6 +19,10 @@ class Quiet(View):
     def __init__(self) -> None:
         self.streams = (Stream(f"quiet-{self.LENGTH}", self.LENGTH),)
 
+    @property
+    def begins(self) -> int:
+        return self.LENGTH
+
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return _QuietSession(signals, features, self.LENGTH)
 

@@ -26,6 +26,12 @@ class Shape(View):
     def __init__(self) -> None:
         self.streams = tuple(Stream(f"shape-{length}", length, weight=length / 32) for length in self.LENGTHS)
 
+    @property
+    def begins(self) -> int:
+        from tocsin.detection.views import kernels
+
+        return 2 * min(self.LENGTHS) + kernels.LEAST_LAGS - 1
+
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return ShapeSession(signals, features, self.LENGTHS, self.LAGS)
 

@@ -128,6 +128,11 @@ class View(ABC):
         """How many steps of the forecasts made after an observation it looks at."""
         return self.horizons
 
+    @property
+    def begins(self) -> int:
+        """After how many observations the first score comes, counted from where a forecaster that it judges settled."""
+        return min(stream.length for stream in self.streams) - 1
+
     @abstractmethod
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         """Start to follow signals. `side` is that of `tocsin.detection.nonconformity`: both, high or low."""

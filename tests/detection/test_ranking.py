@@ -1,0 +1,111 @@
+"""From scores to verdicts: what has to hold beside the numbers of the oracle."""
+
+import numpy as np
+import pytest
+
+from tests.detection.material import LAST, SMALL, hard_values, same_verdicts
+from tocsin.detection import Detector, Fleet
+
+VIEWS = ("error", "level", "shape", "shape-light", "quiet", "horizons")
+every_view = pytest.mark.parametrize("view", VIEWS)
+
+
+def noise(steps, signals, seed=0):
+    return np.random.default_rng(seed).normal(size=(steps, signals))
+
+
+@pytest.mark.parametrize("settings", [{"views": "paper"}, {"views": "error"}, {"forecaster": None}], ids=str)
+def test_a_detector_whose_views_keep_nothing_can_be_restored(settings):
+    values = np.abs(hard_values(0, 200))
+    detector = Detector(**{**LAST, **settings})
+    detector.run(values[:120])
+    restored = Detector.from_bytes(detector.to_bytes())
+    same_verdicts(restored.run(values[120:]), detector.run(values[120:]))
+
+
+@every_view
+def test_no_observations_give_no_verdicts(view):
+    fleet = Fleet(2, 3, **LAST, views=view)
+    assert fleet.run(np.empty((0, 2, 3))).p.shape == (0, 2)
+    assert fleet.run(np.empty((4, 0, 3)), rows=[]).feature_p.shape == (4, 0, 3)
+    assert fleet.pipeline.seen.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("views", "streams"),
+    [("level", 1), ("shape", 1), ("error", 2), ("error,level,shape,quiet", 2), ("error,horizons", 17)],
+)
+def test_each_feature_has_the_weights_of_its_own_streams(views, streams):
+    """Zeros where a detector learns none."""
+    detector = Detector(2, **LAST, views=views)
+    values = noise(150, 2)
+    values[:, 0] = 3.0
+    values[100:, 1] = np.nan
+    detector.run(values)
+    weights = detector.weights
+    assert weights.shape == (2, streams, 250)
+    learned = detector.fleet.pipeline.ranking._columns.length.min() == 1
+    lags = np.count_nonzero(weights, axis=2)
+    assert (lags[0].min() >= 130) == learned
+    assert (lags[1] <= 99).all()
+    with pytest.raises(ValueError, match="row must be an integer from 0 to 0, got 1"):
+        detector.fleet.weights(1)
+
+
+@every_view
+def test_a_view_by_itself_is_evidence_enough(view):
+    """Whatever it would count beside others: each of them alone raises the alarm of a signal that changes altogether."""
+    values = noise(1000, 1, seed=1)[:, 0]
+    values[900:] = 0.0 if view == "quiet" else 40 + 9 * values[900:]
+    detector = Detector(window=250, alarm_rate=0.01, forecaster="exponential-smoothing", views=view)
+    verdicts = detector.run(values)
+    assert verdicts.warm[-1, 0]
+    assert verdicts.alarm[900:, 0].any()
+
+
+@pytest.mark.parametrize("alarm_rate", [0.034, 0.05, 0.2, 0.49])
+@pytest.mark.parametrize("kind", ["noise", "constant"])
+def test_incidents_end_whatever_is_tolerated(alarm_rate, kind):
+    """Also where a block is no shorter than the time between two incidents that are tolerated."""
+    values = noise(1500, 4, seed=2) if kind == "noise" else np.full((1500, 4), 2.0)
+    verdicts = Fleet(4, forecaster="last-value", window=250, alarm_rate=alarm_rate).run(values)
+    warm = verdicts.warm.all(axis=1)
+    assert warm.sum() > 500
+    assert verdicts.alarm[warm].mean() < (0.25 if kind == "noise" else 1e-9)
+    opened = verdicts.opened[warm].mean()
+    assert opened > 0.01 if kind == "noise" else opened == 0
+
+
+def test_guards_can_do_without_the_p_values_of_features():
+    """A view of all features together may alarm where no feature has a p-value; what is close is taken back then too."""
+    values = noise(1000, 2, seed=3)
+    values[900:] *= 20
+    settings = {**SMALL, "forecaster": "exponential-smoothing", "views": "shape"}
+    free = Detector(2, **settings).run(values)
+    guarded = Detector(2, **settings, min_deviation=15.0).run(values)
+    assert np.isnan(free.feature_p).all()
+    away = np.abs(free.value - free.forecast).max(axis=2)
+    np.testing.assert_array_equal(guarded.alarm, free.alarm & (away >= 15))
+    assert 0 < guarded.alarm.sum() < free.alarm.sum()
+
+
+@pytest.mark.parametrize("promise", ["incidents", "observations"])
+@pytest.mark.parametrize("forecaster", ["last-value", "autoregression"])
+@every_view
+def test_warm_up_is_that_of_the_view_that_is_heard_first(view, forecaster, promise):
+    """Of a signal with nothing missing, all verdicts after warm-up say so, and the first do not."""
+    detector = Detector(**SMALL, forecaster=forecaster, views=view, promise=promise)
+    warm = detector.run(noise(detector.warm_up + 120, 1)[:, 0]).warm[:, 0]
+    first = int(np.argmax(warm))
+    assert warm[first:].all()
+    # An incident that is open holds back the end of a block.
+    assert detector.warm_up - 1 <= first <= detector.warm_up + (100 if promise == "incidents" else 0)
+
+
+def test_a_single_verdict_has_the_bits_of_many():
+    values = hard_values(3, 150)
+    verdicts = Detector(**LAST).run(values)
+    single = [Detector(**LAST)]
+    shown = [single[0].update(value) for value in values]
+    for name in ("merged", "severity", "return_period"):
+        np.testing.assert_array_equal([getattr(one, name) for one in shown], getattr(verdicts, name)[:, 0])
