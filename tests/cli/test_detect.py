@@ -30,16 +30,32 @@ def test_table_verdicts_incidents_and_picture(file, tmp_path):
     assert len(rows) == 1200
     assert rows[900]["time"] == "2026-01-04T03:00:00"
     assert rows[900]["alarm"] == "true"
-    assert [json.loads(line)["start"] for line in incidents.read_text().splitlines()].count("2026-01-04T03:00:00") == 1
+    found = [json.loads(line) for line in incidents.read_text().splitlines()]
+    (fault,) = (incident for incident in found if incident["start"] <= "2026-01-04T03:00:00" <= incident["end"])
+    assert fault["return_period"] > 100  # the alarm rate is one in a hundred
+    assert (fault["view"], fault["direction"]) == ("error", "above")
+    assert "above the forecast" in fault["explanation"]
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_verdicts_are_those_of_the_detector(file, tmp_path):
     path = tmp_path / "v.parquet"
-    arguments = ["--alarm-rate", "1/day", "--merge", "cauchy", "--horizons", 5, "--learn", "hold", "--gap", 3]
+    arguments = [
+        "--alarm-rate",
+        "1/day",
+        "--preset",
+        "light",
+        "--views",
+        "error,quiet",
+        "--accept-after",
+        5,
+        "--gap",
+        3,
+    ]
     assert invoke("detect", file, "-o", path, *arguments).exit_code == 0
     table = pyarrow.parquet.read_table(path)
-    detector = Detector(alarm_rate="1/day", interval="5min", merge="cauchy", horizons=5, learn="hold", gap=3)
+    chosen = {"preset": "light", "views": ["error", "quiet"], "accept_after": 5, "gap": 3}
+    detector = Detector(alarm_rate="1/day", interval="5min", **chosen)
     (signal,) = read_signals(file)
     verdicts = detector.run(signal.values, signal.times)
     np.testing.assert_array_equal(table["p"].to_numpy(), verdicts.p[:, 0])
@@ -194,17 +210,20 @@ def test_a_truncated_gzip_gives_what_could_be_read(tmp_path):
     [
         (["--alarm-rate", "often"], ["alarm_rate", "'often'", "1/day"]),
         (["--alarm-rate", "1/fortnight"], ["alarm_rate", "'1/fortnight'", "week"]),
-        (["--alarm-rate", "1e-9"], ["alarm_rate", "at least"]),
+        (["--alarm-rate", "1e-9", "--promise", "observations"], ["alarm_rate", "at least"]),
+        (["--promise", "everything"], ["promise", "'everything'", "incidents"]),
+        (["--preset", "heavy"], ["preset", "'heavy'", "light"]),
+        (["--views", "error,nothing"], ["views", "nothing", "'paper'", "'quiet'"]),
+        (["--views", "quiet", "--nonconformity", "high"], ["nonconformity", "quiet"]),
         (["--forecaster", "oracle"], ["'oracle'", "autoregression"]),
         (["--forecaster", "chronos"], ["chronos", "tocsin[chronos]"]),
         (["--forecaster-option", "period"], ["--forecaster-option", "'period'"]),
         (["--forecaster", "seasonal-naive", "--forecaster-option", "period=-1"], ["period", "-1"]),
-        (["--merge", "guess"], ["merge", "'guess'", "median"]),
-        (["--nonconformity", "odd"], ["nonconformity", "'odd'", "signed"]),
-        (["--learn", "never"], ["learn", "'never'", "absorb"]),
-        (["--horizons", "0"], ["--horizons", "'0'"]),
+        (["--merge-features", "guess"], ["merge_features", "'guess'", "harmonic"]),
+        (["--nonconformity", "odd"], ["nonconformity", "'odd'", "high"]),
+        (["--accept-after", "-1"], ["--accept-after", "'-1'"]),
         (["--window", "9"], ["--window", "'9'"]),
-        (["--horizons", "100"], ["horizon", "64", "100"]),
+        (["--refresh", "100"], ["refresh", "64", "100"]),
         (["--forecaster", "last-value", "--scaled"], ["scaled", "quantiles"]),
         (["--min-deviation", "-1"], ["min_deviation", "-1"]),
         (["-o", "v.xls"], ["--output", ".xls"]),

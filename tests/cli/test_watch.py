@@ -14,7 +14,7 @@ import pytest
 from tests.cli.calling import invoke, noisy_values, run_process, words
 from tocsin import Detector
 
-SETTINGS = ["--alarm-rate", "0.02", "--window", "400", "--horizons", "3", "--forecaster", "last-value"]
+SETTINGS = ["--alarm-rate", "0.02", "--window", "400", "--views", "error", "--forecaster", "last-value"]
 
 
 def verdicts(text):
@@ -36,13 +36,19 @@ def test_a_verdict_for_every_line():
     result = run_process("watch", *SETTINGS, stdin=plain(values))
     assert result.returncode == 0, result.stderr
     records = verdicts(result.stdout)
-    detector = Detector(alarm_rate=0.02, window=400, horizons=3, forecaster="last-value")
+    detector = Detector(alarm_rate=0.02, window=400, views=["error"], forecaster="last-value")
     for value, record in zip(values, records, strict=True):
         verdict = detector.update(float(value))
         assert record["p"] == (None if np.isnan(verdict.p) else verdict.p)
         assert record["alarm"] == verdict.alarm
+        assert record["return_period"] == (None if np.isnan(verdict.return_period) else verdict.return_period)
+        assert record.get("explanation") == (verdict.explanation if verdict.alarm else None)
     assert records[800]["alarm"]
     assert records[800]["direction"] == "above"
+    assert (records[800]["view"], records[800]["incident"]["view"]) == ("error", "error")
+    assert "above the forecast" in records[800]["explanation"]
+    assert records[800]["incident"]["explanation"] == records[800]["explanation"]
+    assert records[800]["incident"]["return_period"] > 50
     assert records[800]["incident"]["start"] == 800
 
 
@@ -68,7 +74,7 @@ def test_many_signals_with_times_and_gaps(tmp_path):
     assert result.returncode == 0, result.stderr
     records = verdicts(result.stdout)
     assert len(records) == 1199
-    alone = Detector(alarm_rate=0.02, window=400, horizons=3, forecaster="last-value", interval="1min")
+    alone = Detector(alarm_rate=0.02, window=400, views=["error"], forecaster="last-value", interval="1min")
     for line in lines:
         given = json.loads(line)
         if given["id"] == "b":
@@ -98,9 +104,9 @@ def test_another_setting_than_the_state_has_is_refused(tmp_path):
     state = tmp_path / "state.npz"
     assert invoke("watch", *SETTINGS, "--state", state, stdin="1\n2\n").exit_code == 0
     before = state.read_bytes()
-    result = invoke("watch", *SETTINGS, "--merge", "cauchy", "--state", state, stdin="3\n")
+    result = invoke("watch", *SETTINGS, "--merge-features", "mean", "--state", state, stdin="3\n")
     assert result.exit_code == 2
-    assert "merge='harmonic'" in words(result)
+    assert "merge_features='harmonic'" in words(result)
     assert state.read_bytes() == before
 
 

@@ -143,7 +143,7 @@ def test_lists_and_tables_come_as_json():
         TOCSIN_SOURCES__MQTT='[{"name": "m", "topics": ["t"]}]',
         TOCSIN_DETECTOR__ALARM_RATE="1/week",
         TOCSIN_DETECTOR__INTERVAL="1min",
-        TOCSIN_DETECTOR__HORIZONS="5",
+        TOCSIN_DETECTOR__GAP="5",
         TOCSIN_ENGINE__AUTO_CREATE="false",
         TOCSIN_STORAGE__KEEP_OBSERVATIONS="2w",
         TOCSIN_STORAGE__KEEP_INCIDENTS="3600",
@@ -151,7 +151,7 @@ def test_lists_and_tables_come_as_json():
     assert loaded.server.allowed_hosts == ("a.example", "b.example")
     assert loaded.templates[0].unit == "mm/s"
     assert loaded.sources.mqtt[0].topics == ("t",)
-    assert loaded.detector == {"alarm_rate": "1/week", "interval": "1min", "horizons": 5}
+    assert loaded.detector == {"alarm_rate": "1/week", "interval": "1min", "gap": 5}
     assert loaded.engine.auto_create is False
     assert loaded.storage.keep_observations == 14 * 86400
     assert loaded.storage.keep_incidents == 3600

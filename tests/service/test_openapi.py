@@ -37,7 +37,7 @@ def described() -> Iterator[Any]:
     with TemporaryDirectory() as folder:
         server = Server(requests_per_second=1e9, burst=10**9, allowed_hosts=("testserver",))
         store = Store.open(f"sqlite:///{folder}/tocsin.db")
-        monitor = Monitor(Settings(server=server, detector={"forecaster": "last-value", "horizons": 3}), store)
+        monitor = Monitor(Settings(server=server, detector={"forecaster": "last-value", "views": ["error"]}), store)
         monitor.engine.start()
         try:
             until(lambda: monitor.engine.ready)

@@ -92,7 +92,7 @@ def test_files_that_spark_would_split_stay_whole(spark, tmp_path):
 def test_the_command(spark, tmp_path, frame):
     lonely = frame.iloc[[0]].assign(id="lonely")
     write_input(pd.concat([frame, lonely]), tmp_path / "in", whole=False)
-    arguments = ["spark-detect", tmp_path / "in", tmp_path / "out", "--forecaster", "last-value", "--horizons", "3"]
+    arguments = ["spark-detect", tmp_path / "in", tmp_path / "out", "--forecaster", "last-value", "--views", "error"]
     result = invoke(*arguments, "--alarm-rate", "3/day")
     assert result.exit_code == 1, result.output  # one signal could not be judged
     assert "10 signals" in result.stdout

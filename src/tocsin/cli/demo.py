@@ -53,7 +53,7 @@ def demo(
     detection_report.draw_detection([result], out / "machine.png", faults=spans)
     screen = console()
     screen.print(f"{len(machine.times)} observations of {', '.join(FEATURES)}, every 5 minutes: {recorded}")
-    screen.print(f"alarm rate: {RATE}, that is one observation in {1 / (result.alarm_rate or 1):.0f}\n")
+    screen.print(f"alarm rate: {RATE}, that is one incident in {1 / (result.alarm_rate or 1):.0f} observations\n")
     screen.print(_fault_table(machine, result))
     screen.print(detection_report.incident_table(result.incidents, top=20, many=False))
     screen.print(detection_report.summary([result]))

@@ -18,6 +18,9 @@ from tocsin.cli.options import check_settings, takes_detector_settings
 from tocsin.data import LineError, LineParser, Observation, format_times
 from tocsin.detection import Detector, Verdict, Watch
 
+#: What is said of an open incident beside its start.
+OF_INCIDENTS = ("alarms", "p", "severity", "return_period", "view", "explanation")
+
 
 @app.command()
 @takes_detector_settings
@@ -149,12 +152,14 @@ def _record(observation: Observation, verdict: Verdict, detector: Detector) -> d
         record["id"] = observation.id
     if verdict.time is not None:
         record["time"] = _time(verdict.time)
-    for name in ("value", "p", "alarm", "severity", "forecast", "low", "high", "warm"):
+    for name in ("value", "p", "alarm", "severity", "return_period", "forecast", "low", "high", "warm", "direction"):
         record[name] = _plain(getattr(verdict, name))
-    record["direction"] = verdict.direction
+    if verdict.alarm:
+        record["view"], record["explanation"] = verdict.view, verdict.explanation
     newest = detector.incidents[-1:] if verdict.alarm else []
     if newest and newest[0].open:
-        record["incident"] = {"start": _time(newest[0].start), "alarms": newest[0].alarms, "p": newest[0].p}
+        told = {name: _plain(getattr(newest[0], name)) for name in OF_INCIDENTS}
+        record["incident"] = {"start": _time(newest[0].start), **told}
     return record
 
 

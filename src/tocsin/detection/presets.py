@@ -26,3 +26,20 @@ PRESETS = {
 
 VIEWS_BY_NAME = {"all": PRESETS["full"].views, "paper": ("horizons",)}
 """Sets of views that have a name of their own. "paper" is the detector of the paper: 15 horizons, their median."""
+
+
+def named_forecaster(settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Name and arguments of the forecaster that settings ask for; None where the values are scores.
+
+    >>> named_forecaster({"preset": "light"})
+    ('autoregression', {'lags': 16, 'search': 1152})
+    >>> named_forecaster({"forecaster": "seasonal-naive", "forecaster_options": {"period": 24}})
+    ('seasonal-naive', {'period': 24})
+    """
+    name, given = settings.get("forecaster", AUTO), dict(settings.get("forecaster_options") or {})
+    if name is None:
+        return None
+    if name != AUTO:
+        return name, given
+    preset = PRESETS[settings.get("preset", "full")]
+    return preset.forecaster, {**preset.forecaster_options, **given}

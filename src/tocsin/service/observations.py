@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import log10, nan
 
 from tocsin.data import parse_time
 
@@ -58,10 +59,16 @@ class Judged:
     low: tuple[float, ...]
     high: tuple[float, ...]
     p: float
+    #: The mean rank in all views together: no p-value.
     merged: float
     feature_p: tuple[float, ...]
     alarm: bool
     warm: bool
+
+    @property
+    def severity(self) -> float:
+        """-log10(merged), which orders observations; NaN where there is none."""
+        return -log10(self.merged) if self.merged > 0 else nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from math import log10
 from typing import Any
 
 from tocsin.service.observations import Outcome, Status
@@ -45,11 +44,6 @@ def number(value: float) -> float | None:
     return value if value - value == 0.0 else None
 
 
-def severity(p: float) -> float | None:
-    """-log10(p), None where there is no p."""
-    return -log10(p) if p > 0 else None
-
-
 def outcome_shape(outcome: Outcome) -> dict[str, Any]:
     """What became of an observation. There may be thousands: to make what is not finite null is left to the writer."""
     judged = outcome.judged
@@ -63,7 +57,7 @@ def outcome_shape(outcome: Outcome) -> dict[str, Any]:
     else:
         one = len(judged.value) == 1
         shape["p"] = judged.p
-        shape["severity"] = severity(judged.p)
+        shape["severity"] = judged.severity
         shape["alarm"] = judged.alarm
         shape["forecast"] = judged.forecast[0] if one else judged.forecast
         shape["low"] = judged.low[0] if one else judged.low
@@ -92,7 +86,10 @@ def incident_shape(incident: IncidentRow, signal: str) -> dict[str, Any]:
         "alarms": incident.alarms,
         "duration": incident.duration,
         "p": number(incident.p),
-        "severity": severity(incident.p),
+        "severity": number(incident.severity),
+        "return_period": number(incident.return_period),
+        "view": incident.view,
+        "explanation": incident.explanation,
         "direction": incident.direction,
         "deviation": number(incident.deviation),
         "features": {name: number(value) for name, value in incident.contributions.items()},

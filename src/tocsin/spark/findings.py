@@ -6,8 +6,8 @@ from typing import Any
 from tocsin.spark.rows import INCIDENT, OF_INCIDENTS, OF_PROBLEMS, PROBLEM, VERDICT
 
 _INCIDENT = (
-    "signal", "start", "end", "peak", "duration", "alarms", "p", "merged", "severity", "direction", "deviation",
-    "features", "open",
+    "signal", "start", "end", "peak", "duration", "alarms", "p", "severity", "return_period", "view", "explanation",
+    "direction", "deviation", "features", "open",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tocsin.data import LONGEST_GAP
 from tocsin.data.timeline import as_interval
 from tocsin.detection import DetectorSettings
-from tocsin.detection.settings import DEFAULT_FORECASTER
+from tocsin.detection.presets import named_forecaster
 from tocsin.forecasting import Forecaster
 from tocsin.spark.columns import Clock, Input
 from tocsin.spark.models import forecaster_of
@@ -42,8 +42,9 @@ class Plan:
     def detector_settings(self) -> dict[str, Any]:
         """The settings with the forecaster itself, which is loaded once in each process."""
         settings = dict(self.settings)
-        name, options = settings.get("forecaster", DEFAULT_FORECASTER), settings.pop("forecaster_options", None)
-        settings["forecaster"] = None if name is None else forecaster_of(name, json.dumps(options or {}))
+        named = named_forecaster(settings)
+        settings.pop("forecaster_options", None)
+        settings["forecaster"] = None if named is None else forecaster_of(named[0], json.dumps(named[1]))
         return settings
 
 

@@ -15,10 +15,10 @@ from tocsin.evaluation.detection_report import incident_columns
 from tocsin.spark.columns import Clock
 
 VERDICT, INCIDENT, PROBLEM = "verdict", "incident", "problem"
-#: Columns that only rows of that kind have. Incidents have `p`, `merged` and `severity` besides, like verdicts.
+#: Columns that only rows of that kind have. Incidents have `p`, `severity` and `return_period` besides, like verdicts.
 OF_INCIDENTS = {
-    "start": "time", "end": "time", "peak": "time", "duration": "bigint", "alarms": "bigint", "direction": "string",
-    "deviation": "double", "features": "string", "open": "boolean",
+    "start": "time", "end": "time", "peak": "time", "duration": "bigint", "alarms": "bigint", "view": "string",
+    "explanation": "string", "direction": "string", "deviation": "double", "features": "string", "open": "boolean",
 }  # fmt: skip
 OF_PROBLEMS = {"problem": "string", "level": "string", "count": "bigint", "text": "string"}
 
@@ -32,7 +32,8 @@ class Layout:
         types = {"signal": "string", "kind": "string", **({"status": "string"} if streamed else {}), "time": "time"}
         for name in ("value", "forecast", "low", "high"):
             types |= {name if single else f"{name} {feature}": "double" for feature in features}
-        types |= {"p": "double", "severity": "double", "alarm": "boolean", "merged": "double", "warm": "boolean"}
+        types |= {"p": "double", "severity": "double", "alarm": "boolean", "merged": "double"}
+        types |= {"return_period": "double", "warm": "boolean"}
         types |= {} if single else {f"p {feature}": "double" for feature in features}
         types |= {**OF_INCIDENTS, **OF_PROBLEMS}
         self.times = [name for name, kind in types.items() if kind == "time"]

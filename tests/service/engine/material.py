@@ -24,7 +24,9 @@ SECOND = 10**9
 START = 1_700_000_000 * SECOND
 NAN = float("nan")
 #: A detector that is quick to run and warm after few observations.
-QUICK: dict[str, Any] = {"forecaster": "last-value", "horizons": 3, "alarm_rate": 0.1, "window": 250}
+QUICK: dict[str, Any] = {
+    "forecaster": "last-value", "views": ["error"], "alarm_rate": 0.05, "window": 250, "gap": 3,
+}  # fmt: skip
 DEADLINE = 20.0
 
 
@@ -53,7 +55,7 @@ class Rig:
         self.engine = Engine(self.settings, self.store, self.hub, self.metrics)
         self.core = self.engine._core
         self.engine.start()
-        until(lambda: self.engine.ready)
+        until(lambda: self.engine.ready, 6 * DEADLINE)  # it may have to compile
 
     @property
     def url(self) -> str:

@@ -42,11 +42,11 @@ def _rest(made: Rig, detector: Detector, start: int = AFTER) -> bool:
 
 def test_create(tmp_path: Path) -> None:
     with rig(tmp_path, templates=[{"match": "t/*", "unit": "C", "silent_after": 9}]) as made:
-        status = made.engine.create("a", ("x", "y"), {"horizons": 2}, 5.0, "mm").result(9)
+        status = made.engine.create("a", ("x", "y"), {"gap": 2}, 5.0, "mm").result(9)
         assert (status.features, status.unit, status.observations) == (("x", "y"), "mm", 0)
         assert made.engine.details("a").result(9).silent_after == 5.0
         found = verdicts(made.feed("a", noise(1, 50, features=2)))
-        assert same(found, expected_all(oracle(("x", "y"), horizons=2), noise(1, 50, features=2)))
+        assert same(found, expected_all(oracle(("x", "y"), gap=2), noise(1, 50, features=2)))
         assert made.engine.create("t/1").result(9).unit == "C"
         assert ("signal", {"name": "a", "change": "created"}) in made.events
 
@@ -98,9 +98,9 @@ def test_configure_with_other_settings_learns_anew_from_the_store(tmp_path: Path
         made.engine.add_maintenance("a", START + 50 * SECOND, START + 70 * SECOND).result(9)
         made.feed("a", VALUES)
         made.take(one("a", START + SECOND // 2, 100.0))  # late: not learned from
-        new = {"horizons": 5, "nonconformity": "high"}
+        new = {"gap": 5, "nonconformity": "high"}
         with pytest.raises(RefusedError):
-            made.engine.configure("a", detector={"horizons": -1}).result(9)
+            made.engine.configure("a", detector={"gap": -1}).result(9)
         made.engine.configure("a", detector=new).result(9)
         detector = oracle(**new)
         expected_all(detector, [*VALUES[:50], *[float("nan")] * 20, *VALUES[70:]])
@@ -207,7 +207,7 @@ def test_a_state_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
             future.to_bytes(),
             b"",
             b"nonsense",
-            oracle(horizons=2).to_bytes(),
+            oracle(gap=2).to_bytes(),
             oracle(("x", "y")).to_bytes(),
             numbered.to_bytes(),
         ]
@@ -222,16 +222,17 @@ def test_a_state_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_longer_memory_is_rebuilt_from_more_observations(tmp_path: Path) -> None:
-    values = noise(13, 5200)
+    values = noise(13, 5600)
     with rig(tmp_path) as made:
-        for at in range(0, 5200, 1300):
-            made.feed("a", values[at : at + 1300], START + at * SECOND)
-        rare = {"alarm_rate": 0.004, "window": 3000}
+        for at in range(0, 5600, 1400):
+            made.feed("a", values[at : at + 1400], START + at * SECOND)
+        rare = {"alarm_rate": 0.004, "window": 2600}
         made.engine.configure("a", detector=rare).result(20)
         detector = oracle(**rare)
         sizes = detector.fleet.settings.sizes
-        remembered = max(5000, sizes.window + sizes.recalibration)
-        assert made.engine.status("a").observations == min(5200, remembered)
+        remembered = sizes.settled + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
+        assert 5000 < remembered < 5600
+        assert made.engine.status("a").observations == remembered
 
 
 def test_details(tmp_path: Path) -> None:

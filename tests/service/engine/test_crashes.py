@@ -1,11 +1,13 @@
 """Ended at any moment and started again, everything goes on as if nothing had happened."""
 
+import json
 import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.service.engine.material import (
@@ -23,13 +25,14 @@ from tests.service.engine.material import (
     until,
     verdicts,
 )
+from tocsin.detection.storage import arrays_to_bytes
 from tocsin.service.engine import Engine
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.store import IncidentRow, Store
 
 NAMES = ("a", "b", "c")
-STEPS = 150
+STEPS = 220
 SETTINGS = settings_of(
     engine={"snapshot_every": 7},
     sinks={"webhook": [{"name": "hook", "url": "https://example.com"}]},
@@ -169,7 +172,14 @@ def test_acknowledgements_are_kept_and_incidents_are_not_doubled(tmp_path: Path)
         made.close()
 
 
-@pytest.mark.parametrize("damage", [b"", b"nonsense", "other settings"])
+def _of_an_older_release() -> bytes:
+    """A state of another format, all else as it should be."""
+    state = oracle().state()
+    header = json.loads(str(state["header"]))
+    return arrays_to_bytes({**state, "header": np.array(json.dumps({**header, "format": header["format"] - 1}))})
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense", "other settings", "older release"])
 def test_a_state_that_cannot_be_used_is_learned_anew(tmp_path: Path, damage: bytes | str) -> None:
     values = [*noise(9, 300), 80.0]
     made = Rig(tmp_path, settings_of(engine={"snapshot_every": 20}))
@@ -177,7 +187,8 @@ def test_a_state_that_cannot_be_used_is_learned_anew(tmp_path: Path, damage: byt
         made.feed("a", values)
         made.feed("b", values)
         (old,) = made.incidents(open=True, signal_id=1)
-        other = oracle(horizons=2).to_bytes() if isinstance(damage, str) else damage
+        others = {"other settings": oracle(gap=2).to_bytes(), "older release": _of_an_older_release()}
+        other = others[damage] if isinstance(damage, str) else damage
         made.engine.write(lambda writer: writer.put_state(1, START + 300 * SECOND, 0, other)).result(9)
         made = made.crash()
         assert made.engine.status("a").incident is None

@@ -61,6 +61,10 @@ def _submitted(made: Rig, *observations: Observation, cursor: Cursor | None = No
             until(lambda: made.engine.ready)
 
 
+#: Enough for a few incidents.
+STEPS = 180
+
+
 @pytest.mark.parametrize("how", ["before", "after", "reading", "all"])
 def test_failures_at_random_lose_and_double_nothing(failing: Rig, how: str) -> None:
     source = random.Random(how)
@@ -70,9 +74,9 @@ def test_failures_at_random_lose_and_double_nothing(failing: Rig, how: str) -> N
         store.plan = lambda: source.choice(kinds) if source.random() < 0.3 else ""
     if how in ("reading", "all"):
         store.reading_fails = lambda: source.random() < 0.3
-    values = {name: noise(number, 120) for number, name in enumerate("abc")}
+    values = {name: noise(number, STEPS) for number, name in enumerate("abc")}
     futures = []
-    for at in range(0, 120, 6):
+    for at in range(0, STEPS, 6):
         moments = range(at, at + 6)
         batch = [one(name, START + now * SECOND, values[name][now]) for now in moments for name in "abc"]
         # What is sent again makes the store be read.
@@ -83,7 +87,7 @@ def test_failures_at_random_lose_and_double_nothing(failing: Rig, how: str) -> N
     outcomes = [outcome for future in futures for outcome in future.result(DEADLINE)]
     assert store.failures > 5
     assert {outcome.status for outcome in outcomes} <= {Status.SCORED, Status.DUPLICATE}
-    assert len(outcomes) == 3 * 120 + 19
+    assert len(outcomes) == 3 * STEPS + STEPS // 6 - 1
     store.plan, store.reading_fails = (lambda: ""), (lambda: False)
     until(lambda: failing.engine.ready)
     for name in "abc":
@@ -93,7 +97,7 @@ def test_failures_at_random_lose_and_double_nothing(failing: Rig, how: str) -> N
     incidents = failing.incidents()
     assert len({(row.signal, row.start) for row in incidents}) == len(incidents) > 3
     with failing.store.reading() as reader:
-        assert reader.cursor("file") == "114"
+        assert reader.cursor("file") == str(STEPS - 6)
     readiness = [data["ready"] for kind, data in failing.events if kind == "status"]
     assert readiness[0] is True
     assert False in readiness

@@ -1,6 +1,5 @@
 """Incidents: what is stored, what sinks are to be told, and what people do about them."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +50,12 @@ def test_they_are_those_of_a_detector(tmp_path: Path, size: int) -> None:
         for row, incident in zip(rows, detector.incidents, strict=True):
             times = (row.start, row.end, row.peak)
             assert times == tuple(map(_nanoseconds, (incident.start, incident.end, incident.peak)))
-            assert (row.alarms, row.duration, row.p, row.merged) == (
-                incident.alarms, incident.duration, incident.p, incident.merged,
+            assert (row.alarms, row.duration, row.p, row.severity, row.return_period) == (
+                incident.alarms, incident.duration, incident.p, incident.severity, incident.return_period,
             )  # fmt: skip
             assert (row.direction, row.deviation) == (incident.direction, incident.deviation)
+            assert (row.view, row.explanation) == (incident.view, incident.explanation)
+            assert "the forecast" in row.explanation
             assert row.contributions == incident.contributions
             assert row.open == incident.open
             for outcome in outcomes:
@@ -76,7 +77,7 @@ def test_each_sink_is_told_what_it_wants_once(tmp_path: Path) -> None:
         for sink, wanted in (
             ("all", list(rows.values())),
             ("pumps", [row for row in rows.values() if row.signal == 1]),
-            ("severe", [row for row in rows.values() if -math.log10(row.p) >= 1.4]),
+            ("severe", [row for row in rows.values() if row.severity >= 1.4]),
         ):
             told = made.outbox(sink)
             assert sorted(row.incident for row in told if row.status == "firing") == sorted(row.id for row in wanted)
@@ -86,9 +87,12 @@ def test_each_sink_is_told_what_it_wants_once(tmp_path: Path) -> None:
 
 
 def test_a_sink_hears_of_an_incident_when_it_becomes_severe_enough(tmp_path: Path) -> None:
-    with rig(tmp_path, sinks=HOOKS, detector={**QUICK, "gap": 50}) as made:
+    severe = {"name": "severe", "url": "https://example.com", "min_severity": 5}
+    sinks = {"webhook": [HOOKS["webhook"][0], severe]}
+    with rig(tmp_path, sinks=sinks, detector={**QUICK, "gap": 50}) as made:
         first: dict[str, int] = {}
-        for at, value in enumerate(noise(23, 300)[:80]):
+        quiet = np.random.default_rng(23).normal(size=150).tolist()
+        for at, value in enumerate([*quiet, 4.5, 0.0, 60.0, 0.0]):
             made.take(one("a", START + at * SECOND, value))
             with made.store.reading() as reader:
                 for sink in ("all", "severe"):

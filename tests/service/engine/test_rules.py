@@ -156,10 +156,10 @@ def test_signals_appear_only_where_they_may(tmp_path: Path) -> None:
 
 
 def test_templates_say_what_a_signal_that_appears_is(tmp_path: Path) -> None:
-    template = {"match": "p/*", "features": ["x", "y"], "unit": "mm", "silent_after": 60, "detector": {"horizons": 2}}
+    template = {"match": "p/*", "features": ["x", "y"], "unit": "mm", "silent_after": 60, "detector": {"gap": 2}}
     with rig(tmp_path, templates=[template]) as made:
         (found,) = made.take(one("p/1", START, (2.0,), ("y",)))
-        wanted = expected(oracle(("x", "y"), horizons=2), START, (NAN, 2.0))
+        wanted = expected(oracle(("x", "y"), gap=2), START, (NAN, 2.0))
         assert bits(found.judged) == bits(wanted)
         status = made.engine.status("p/1")
         assert (status.features, status.unit, status.template) == (("x", "y"), "mm", "p/*")
@@ -168,7 +168,7 @@ def test_templates_say_what_a_signal_that_appears_is(tmp_path: Path) -> None:
         assert len(made.engine.overview()) == 1
         made.take(one("q", START, (1, 2)))
         assert made.engine.status("q").features == ("feature 1", "feature 2")
-        assert made.engine.details("p/1").result(9).settings == {**QUICK, "horizons": 2}
+        assert made.engine.details("p/1").result(9).settings == {**QUICK, "gap": 2}
 
 
 @pytest.mark.parametrize("value", [float("inf"), -0.0, 1e308, 5e-324])

@@ -106,7 +106,7 @@ def test_signals_may_come_and_go_meanwhile(tmp_path: Path) -> None:
         def work() -> None:
             for turn in range(12):
                 made.take(*(one(f"{turn}/{number}", START, 1.0) for number in range(20)))
-                made.engine.configure(f"{turn}/0", detector={"horizons": 2 + turn % 3}).result(DEADLINE)
+                made.engine.configure(f"{turn}/0", detector={"gap": 4 + turn % 3}).result(DEADLINE)
                 made.engine.reset(f"{turn}/1").result(DEADLINE)
                 for number in range(2, 20):
                     made.engine.remove(f"{turn}/{number}").result(DEADLINE)
@@ -154,7 +154,7 @@ def test_nothing_grows_with_time(tmp_path: Path) -> None:
         for turn in range(6):
             made.feed("a", values, START + turn * 200 * SECOND)
             made.feed("passing", values[:5], START, SECOND)
-            made.engine.configure("passing", detector={"horizons": 4 + turn}).result(DEADLINE)
+            made.engine.configure("passing", detector={"gap": 4 + turn}).result(DEADLINE)
             made.engine.remove("passing").result(DEADLINE)
             gc.collect()
             seen.append(sizes(made))

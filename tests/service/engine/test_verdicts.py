@@ -65,10 +65,11 @@ def test_more_signals_than_a_block_has_room_for_and_new_ones_in_between(tmp_path
 @pytest.mark.parametrize(
     "settings",
     [
-        {"forecaster": "embedded", "horizons": 15, "alarm_rate": 0.02, "window": 300},
-        {"forecaster": "seasonal-naive", "forecaster_options": {"period": 7}, "nonconformity": "signed"},
-        {"forecaster": None, "alarm_rate": 0.05, "recalibrate": False},
-        {"learn": "hold", "hold_context": True, "min_deviation": 1.0, "gap": 2, "min_duration": 2},
+        {"forecaster": "auto", "views": None, "alarm_rate": 0.02, "window": None},
+        {"forecaster": "auto", "views": None, "preset": "light", "window": 300},
+        {"forecaster": "seasonal-naive", "forecaster_options": {"period": 7}, "nonconformity": "low"},
+        {"forecaster": None, "views": None, "promise": "observations"},
+        {"accept_after": 3, "min_deviation": 1.0, "gap": 2, "min_duration": 2},
     ],
 )
 def test_other_detectors_with_snapshots_and_restarts(tmp_path: Path, settings: dict[str, object]) -> None:

@@ -38,7 +38,7 @@ def test_one_many_and_lines_give_the_same_outcomes(make: Make) -> None:
     assert [json.loads(line) for line in lines.text.splitlines()] == many
     assert many[1] == {
         "signal": "a", "time": "2026-01-01T00:00:01.000Z", "status": "scored", "p": 0.25,
-        "severity": -math.log10(0.25), "alarm": False, "forecast": 1.0, "low": None, "high": 2.5, "warm": True,
+        "severity": -math.log10(0.2), "alarm": False, "forecast": 1.0, "low": None, "high": 2.5, "warm": True,
         "incident": None, "message": None,
     }  # fmt: skip
     assert monitor.engine.submitted[0].source == "http"

@@ -30,7 +30,10 @@ def test_incidents_are_listed_newest_first(client: Client, incident: str, monito
     assert numbers("signal=a%2Fb&kind=alarm&open=true") == [2, 1]
     assert numbers("open=false") == numbers("kind=silence") == numbers("since=2200-01-01") == []
     assert client.get(f"{URL}/incidents?signal=x").status_code == 404
-    assert client.get(incident).json()["features"] == {"a": 1.0, "b": 3.0}
+    found = client.get(incident).json()
+    assert found["features"] == {"a": 1.0, "b": 3.0}
+    assert (found["view"], found["return_period"], found["severity"]) == ("level", 1000.0, 3.0)
+    assert found["explanation"] == "b: level 2 above what was forecast 32 observations before"
 
 
 def test_people_acknowledge_snooze_and_label(client: Client, incident: str) -> None:

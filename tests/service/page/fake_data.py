@@ -48,7 +48,7 @@ def signal(
     p = round(random.Random(seed).random(), 4)
     return {
         "name": name, "features": list(features), "unit": "bar", "template": None, "alarm_rate": 0.01,
-        "last_time": text(now), "last_arrival": text(now), "value": [column[-1] for column in columns["value"]],
+        "promise": "incidents", "last_time": text(now), "last_arrival": text(now), "value": [column[-1] for column in columns["value"]],
         "p": p, "severity": -math.log10(p), "alarm": False, "warm": True, "observations": 4812, "warm_up": 532,
         "silent": False, "incident": None,
         "recent": list(zip(columns["times"], columns["value"][0], columns["p"], alarms, strict=True)),
@@ -58,7 +58,8 @@ def signal(
 def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, Any]:
     return {
         "id": number, "signal": name, "kind": "alarm", "start": text(start), "end": text(start + 9 * STEP),
-        "peak": text(start + 2 * STEP), "alarms": 7, "duration": 10, "p": 0.0008, "severity": 3.1, "direction": "above",
+        "peak": text(start + 2 * STEP), "alarms": 7, "duration": 10, "p": 0.0008, "severity": 3.1,
+        "return_period": 8640.0, "view": "error", "explanation": "9.31 above the forecast", "direction": "above",
         "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
         "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None, "note": None,
         "excluded": False,
@@ -74,8 +75,8 @@ def details(features: int) -> dict[str, Any]:
             "promised": 0.01, "rate": 0.012, "observations": 4280, "alarms": 51, "low": 0.008, "high": 0.017,
             "level": 0.99, "finding": "as promised",
         },
-        "guarantee": "P(p < alpha) is alpha where the merged values keep to one law.",
-        "settings": {"alarm_rate": 0.01, "forecaster": "embedded", "horizons": 15, "learn": "absorb", "window": 2000},
+        "guarantee": "long-run, for any signal: incidents <= alarm_rate * observations + 25",
+        "settings": {"alarm_rate": 0.01, "forecaster": "embedded", "preset": "full", "window": 2000},
         "silent_after": None,
         "memory_bytes": 1_148_000,
     }  # fmt: skip

@@ -85,10 +85,13 @@ def fill(monitor: FakeMonitor) -> None:
             closed=data.text(now - 800 * data.STEP),
         ),
         data.incident(2, "plant/pump 3/pressure", start, severity=4.2, p=0.00006),
-        data.incident(3, "plant/pump 4/vibration", start, features={"pressure": 3.1, "flow": 18.4}),
+        data.incident(
+            3, "plant/pump 4/vibration", start, features={"pressure": 3.1, "flow": 18.4}, view="level",
+            explanation="flow: level 5.2 above what was forecast 32 observations before",
+        ),
         data.incident(
             4, "hall/door", now - 400 * data.STEP, kind="silence", alarms=0, duration=0, p=None, severity=None,
-            direction=None, deviation=None, features={},
+            return_period=None, view=None, explanation=None, direction=None, deviation=None, features={},
         ),
     ):  # fmt: skip
         monitor.incidents[found["id"]] = found

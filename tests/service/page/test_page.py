@@ -140,19 +140,48 @@ def test_signal_page_goes_on_live_and_zooms(opened, monitor):
     assert red_pixels(page) == pytest.approx(whole, rel=0.05)
 
 
-def red_pixels(page) -> int:
-    """How much of the chart of p has the colour of alarms: the triangles, and the line at the alarm rate."""
+def red_pixels(page, where: str = "0, 0, canvas.width, canvas.height") -> int:
+    """How much of the chart of p has the colour of alarms: the triangles, or the bars of stretches."""
     return page.evaluate(
         """() => {
             const canvas = [...document.querySelectorAll('.charts canvas')].at(-1);
-            const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const { data } = canvas.getContext('2d').getImageData(WHERE);
             let red = 0;
             for (let at = 0; at < data.length; at += 4) {
                 red += data[at] > 150 && data[at + 1] < 80 && data[at + 3] > 200;
             }
             return red;
-        }"""
+        }""".replace("WHERE", where)
     )
+
+
+def test_an_incident_says_what_was_seen_and_how_rare_it_is(opened, monitor):
+    page = opened("#/incidents/3")
+    seen = "flow: level 5.2 above what was forecast 32 observations before"
+    expect(page.locator(".lead")).to_contain_text(f"{seen}; 7 alarms in 10 observations")
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text(seen)
+    expect(facts).to_contain_text("level")
+    expect(facts).to_contain_text("comes about once in 24 hours")
+    page = opened("#/incidents/4")
+    expect(page.locator(".lead")).to_contain_text("no observation for")
+    expect(page.locator(".facts")).not_to_contain_text("How rare")
+    page = opened("#/incidents")
+    expect(page.locator(".card[data-id='2']")).to_contain_text("9.31 above the forecast; 7 alarms")
+    expect(page.locator(".card[data-id='2']")).to_contain_text("comes about once in 24 hours")
+
+
+def test_a_stretch_has_a_bar_in_place_of_its_alarms(opened, monitor):
+    marks = {}
+    for view in ("error", "level"):
+        monitor.incidents[2]["view"] = view
+        page = opened("#/incidents/2")
+        page.wait_for_selector(".charts canvas")
+        page.wait_for_timeout(500)
+        marks[view] = [red_pixels(page, "0, 0, canvas.width, 20"), red_pixels(page)]
+    assert marks["level"][0] > marks["error"][0] == 0
+    assert marks["level"][1] == marks["level"][0]
+    assert marks["error"][1] > 0
 
 
 def test_another_signal_is_watched_without_a_gap(opened, monitor):

@@ -86,3 +86,34 @@ def test_words(opened):
         ["200 ms", "5.2 s", "1 min", "1 h 30 min", "11 d"],
         ["512 B", "1.5 KiB", "1 GiB"],
     ]
+
+
+def test_how_rare_an_incident_is_in_words(opened):
+    page = opened()
+    minute = [[f"2026-01-01T00:{at:02}:00.000Z", 1, 0.5, False] for at in range(20)]
+    cases = [(1, minute), (2, minute), (90, minute), (600, minute), (17280, minute), (60000, minute), (720000, minute)]
+    cases += [(1234, []), (None, minute)]
+    found = page.evaluate(
+        """async cases => {
+            const { rarity } = await import('/static/js/incidents.js');
+            return cases.map(([period, recent]) => rarity({ return_period: period }, { recent }));
+        }""",
+        cases,
+    )
+    times = ["60 seconds", "2 minutes", "90 minutes", "10 hours", "12 days", "42 days", "17 months"]
+    assert found == [*(f"comes about once in {time}" for time in [*times, "1,234 observations"]), None]
+
+
+def test_incidents_that_no_single_observation_shows_are_stretches(opened):
+    page = opened()
+    times = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z", "closed": None, "open": True}
+    views = ["error", "horizons", "level", "quiet", "shape", "shape-light", None]
+    found = page.evaluate(
+        """async cases => {
+            const { spanOf } = await import('/static/js/incidents.js');
+            return cases.map(spanOf);
+        }""",
+        [{**times, "kind": "alarm", "view": view} for view in views],
+    )
+    assert [span["kind"] for span in found] == ["incident"] * 2 + ["stretch"] * 4 + ["incident"]
+    assert {span["to"] - span["from"] for span in found} == {60}

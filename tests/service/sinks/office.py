@@ -9,11 +9,15 @@ from typing import Any
 
 from tocsin.service.store import IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, Writer
 
+#: What is not there of a silence.
+NOTHING_SEEN = {"severity": float("nan"), "return_period": float("nan"), "view": None, "explanation": None}
+
 
 def facts(signal: int, **given: Any) -> IncidentFacts:
     now = time.time_ns()
     made = IncidentFacts(
-        signal=signal, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1, p=0.005, merged=0.005,
+        signal=signal, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1, p=0.005, severity=2.3,
+        return_period=150.0, view="error", explanation="2 above the forecast",
         direction="above", deviation=3.5, contributions={"value": 2.3}, open=True, opened=now, closed=None,
     )  # fmt: skip
     return replace(made, **given)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.service.parts import Alertmanager, Running, run, until
-from tests.service.sinks.office import Office
+from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin.service.config import AlertmanagerSink as SinkSettings
 from tocsin.service.config import Settings
 from tocsin.service.metrics import Metrics
@@ -32,8 +32,8 @@ def box(server: Alertmanager, office: Office, metrics: Metrics, **given: Any) ->
 
 def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
-        one, two = office.begin("pump/flow"), office.begin("valve", kind="silence", p=float("nan"))
-        third = office.begin("pump/flow", start=5, p=0.0001)
+        one, two = office.begin("pump/flow"), office.begin("valve", kind="silence", p=float("nan"), **NOTHING_SEEN)
+        third = office.begin("pump/flow", start=5, severity=6.5)
         async with Running(box(alertmanager, office, metrics, labels={"team": "plant"})):
             await until(lambda: len(alerts(alertmanager)) == 3)
             await asyncio.sleep(2)  # beyond the end that the first message gave
@@ -55,7 +55,13 @@ def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, me
             assert found[0]["generatorURL"] == f"https://tocsin.example/#/incidents/{one}"
             assert found[2]["labels"]["severity"] == "critical"
             assert found[1]["annotations"]["summary"] == "valve is silent"
-            assert "+3.5 bar from the forecast" in found[0]["annotations"]["description"]
+            assert not {"explanation", "view", "return_period"} & set(found[1]["annotations"])
+            notes = found[0]["annotations"]
+            assert notes["summary"] == "pump/flow: 2 above the forecast"
+            assert (notes["explanation"], notes["view"]) == ("2 above the forecast", "error")
+            assert notes["return_period"] == "150"
+            assert "+3.5 bar from the forecast" in notes["description"]
+            assert "So much evidence comes about once in 150 observations." in notes["description"]
             for number in (one, two, third):
                 office.end(number)
             await until(lambda: not alerts(alertmanager))
@@ -71,7 +77,7 @@ def test_an_incident_that_becomes_critical_is_one_alert(
         number = office.begin("pump")
         async with Running(box(alertmanager, office, metrics, refresh=1.0)):
             await until(lambda: alerts(alertmanager))
-            office.change(number, p=1e-5)
+            office.change(number, severity=6.0)
             await until(lambda: [one["labels"]["severity"] for one in alerts(alertmanager)] == ["critical"], 2.0)
             office.end(number)
             await until(lambda: not alerts(alertmanager), 1.0)

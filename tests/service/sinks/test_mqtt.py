@@ -9,7 +9,7 @@ from paho.mqtt.client import Client, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.service.parts import Mosquitto, Running, run, until
-from tests.service.sinks.office import Office
+from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin.service.config import MqttSink as SinkSettings
 from tocsin.service.config import Settings
 from tocsin.service.metrics import Metrics
@@ -55,7 +55,7 @@ def test_retained_while_it_goes_on(broker: Mosquitto, office: Office, metrics: M
         listener = Listener(broker)
         await until(lambda: listener.ready)
         alarm = office.begin("plant/+/#1")
-        silence = office.begin("plant/+/#1", kind="silence", p=float("nan"))
+        silence = office.begin("plant/+/#1", kind="silence", p=float("nan"), **NOTHING_SEEN)
         topic = "tocsin/incidents/plant/_/_1"
         async with Running(box(broker, office, metrics)):
             await until(lambda: len(listener.heard) == 2)
@@ -71,6 +71,8 @@ def test_retained_while_it_goes_on(broker: Mosquitto, office: Office, metrics: M
         assert [message and message["status"] for message in messages] == ["firing", "resolved", None]
         assert messages[0]["signal"] == "plant/+/#1"
         assert messages[0]["id"] == alarm
+        assert (messages[0]["explanation"], messages[0]["view"]) == ("2 above the forecast", "error")
+        assert messages[0]["return_period"] == 150.0
         assert messages[1]["open"] is False
 
     run(test)

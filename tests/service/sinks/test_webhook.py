@@ -43,7 +43,7 @@ def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> No
         number = office.begin("pump/flow", start=1_700_000_000 * 10**9)
         async with Running(box(receiver, office, metrics)):
             await until(lambda: receiver.taken)
-            office.change(number, p=1e-6)
+            office.change(number, severity=6.0)
             office.end(number)
             await until(lambda: len(receiver.taken) == 2)
         firing, resolved = receiver.taken
@@ -59,6 +59,8 @@ def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> No
         assert alert["startsAt"] == "2023-11-14T22:13:20.000Z"
         assert alert["endsAt"] == "0001-01-01T00:00:00Z"
         assert alert["labels"]["signal"] == "pump/flow"
+        assert alert["annotations"]["explanation"] == "2 above the forecast"
+        assert alert["annotations"]["return_period"] == "150"
         over = resolved["alerts"][0]
         assert (resolved["status"], over["status"]) == ("resolved", "resolved")
         assert over["endsAt"] > "2026"

@@ -12,7 +12,7 @@ NAN = float("nan")
 
 def add_signal(writer: Writer, name: str, features: int = 1) -> SignalRow:
     names = [f"f{number}" for number in range(features)]
-    return writer.add_signal(name, names, {"horizons": 3}, silent_after=60.0, unit="C", template=None, created=7)
+    return writer.add_signal(name, names, {"gap": 3}, silent_after=60.0, unit="C", template=None, created=7)
 
 
 def observation(signal: int, time: int, *values: float, status: Status = Status.SCORED, **more: Any) -> ObservationRow:
@@ -49,7 +49,10 @@ def incident(signal: int, start: int, **more: Any) -> IncidentFacts:
         "alarms": 1,
         "duration": 1,
         "p": 0.001,
-        "merged": 0.002,
+        "severity": 2.5,
+        "return_period": 300.0,
+        "view": "error",
+        "explanation": "1.5 above the forecast",
         "direction": "above",
         "deviation": 1.5,
         "contributions": {"f0": 3.0},

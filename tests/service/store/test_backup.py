@@ -202,7 +202,8 @@ def test_a_backup_of_another_version(
         connection.exec_driver_sql("UPDATE signals SET name = name || '!'")
 
     before = backup_file.read_bytes()
-    monkeypatch.setattr(migrations, "STEPS", (rename,))
+    steps = migrations.STEPS
+    monkeypatch.setattr(migrations, "STEPS", (*steps, rename))
     restore(backup_file, target_url)
     assert backup_file.read_bytes() == before
     store = Store.open(target_url)
@@ -210,10 +211,10 @@ def test_a_backup_of_another_version(
         assert [row.name for row in reader.signals()] == ["a!", "b/ü!"]
     store.close()
     backup(target_url, tmp_path / "newer")
-    monkeypatch.setattr(migrations, "STEPS", ())
-    with pytest.raises(StoreError, match="newer has tables of version 2; a backup of versions 1 to 1 can be restored"):
+    monkeypatch.setattr(migrations, "STEPS", steps)
+    with pytest.raises(StoreError, match="newer has tables of version 3; a backup of versions 1 to 2 can be restored"):
         restore(tmp_path / "newer", f"sqlite:///{tmp_path / 'other.db'}")
-    with pytest.raises(StoreError, match="version 2, and this program works with version 1"):
+    with pytest.raises(StoreError, match="version 3, and this program works with version 2"):
         backup(target_url, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 

@@ -5,7 +5,8 @@ import threading
 import pytest
 from sqlalchemy import Connection, Engine, inspect
 
-from tests.service.store.material import add_signal
+from tests.service.store.material import add_signal, incident
+from tocsin.detection import DetectorSettings
 from tocsin.service.store import Store, StoreError, migrations
 from tocsin.service.store.connections import connect
 from tocsin.service.store.migrations import migrate, newest_version, version_of
@@ -43,7 +44,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 1
+    assert version(engine) == newest_version() == 2
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -62,11 +63,12 @@ def test_an_older_store_is_brought_up_step_by_step(store_url: str, engine: Engin
     with store.transaction() as writer:
         add_signal(writer, "a")
     store.close()
-    migrate(engine, steps=(add_colour,))
-    assert version(engine) == 2
+    steps = (*migrations.STEPS, add_colour)
+    migrate(engine, steps=steps)
+    assert version(engine) == len(steps) + 1
     seen: list[int] = []
-    migrate(engine, steps=(add_colour, lambda connection: seen.append(version_of(connection))))
-    assert (version(engine), seen) == (3, [2])
+    migrate(engine, steps=(*steps, lambda connection: seen.append(version_of(connection))))
+    assert (version(engine), seen) == (len(steps) + 2, [len(steps) + 1])
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT name, colour FROM signals").all() == [("a", "red")]
 
@@ -76,18 +78,69 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 ) -> None:
     migrate(engine)
     before = tables(engine)
-    monkeypatch.setattr(migrations, "STEPS", (add_colour, fail_halfway))
+    current = version(engine)
+    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, add_colour, fail_halfway))
     with pytest.raises(StoreError, match="there_is_no_such_table"):
         Store.open(store_url)
-    assert version(engine) == 1
+    assert version(engine) == current
     assert tables(engine) == before
 
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
-    migrate(engine, steps=(add_colour,))
-    with pytest.raises(StoreError, match="tables of version 2, and this program knows those up to 1"):
+    migrate(engine, steps=(*migrations.STEPS, add_colour))
+    with pytest.raises(StoreError, match="tables of version 3, and this program knows those up to 2"):
         Store.open(store_url)
-    assert version(engine) == 2
+    assert version(engine) == 3
+
+
+def as_version_1(engine: Engine) -> None:
+    """Make the tables those of version 1."""
+    double = "DOUBLE PRECISION" if engine.dialect.name == "postgresql" else "BLOB"
+    with engine.begin() as connection:
+        for name in ("severity", "return_period", "view", "explanation"):
+            connection.exec_driver_sql(f"ALTER TABLE incidents DROP COLUMN {name}")
+        connection.exec_driver_sql(f"ALTER TABLE incidents ADD COLUMN merged {double}")
+        connection.exec_driver_sql("UPDATE incidents SET merged = 0.5")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 1")
+
+
+def test_incidents_of_version_1_keep_their_severity_and_signals_settings_that_are_still_there(
+    store_url: str, engine: Engine
+) -> None:
+    given = {
+        "a": {"alarm_rate": "1/week", "interval": "1min", "horizons": 5, "light": True, "hold_below": None, "gap": 2},
+        "b": {"nonconformity": "signed", "merge": "cauchy", "merge_features": "fisher", "recalibrate": False},
+        "c": {"nonconformity": "high", "merge_features": "harmonic", "learn": "hold", "forecaster": "last-value"},
+        "d": {},
+    }
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        for name, settings in given.items():
+            writer.add_signal(name, ["value"], settings, created=7)
+        writer.put_incident(incident(1, 100, p=0.001))
+        writer.put_incident(incident(1, 200, kind="silence", p=float("nan")))
+    store.close()
+    as_version_1(engine)
+    Store.open(store_url).close()
+    assert version(engine) == newest_version()
+    assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
+    store = Store.open(store_url)
+    with store.reading() as reader:
+        found = {row.name: row.settings for row in reader.signals()}
+        alarm, silence = reader.incidents(limit=9)[::-1]
+    store.close()
+    assert (alarm.p, alarm.severity) == (0.001, pytest.approx(3.0))
+    assert alarm.return_period != alarm.return_period
+    assert (alarm.view, alarm.explanation) == (None, None)
+    assert silence.severity != silence.severity
+    assert found == {
+        "a": {"alarm_rate": "1/week", "interval": "1min", "gap": 2, "preset": "light"},
+        "b": {},
+        "c": {"nonconformity": "high", "merge_features": "harmonic", "forecaster": "last-value"},
+        "d": {},
+    }
+    for settings in found.values():
+        DetectorSettings(**settings)
 
 
 def test_a_store_that_does_not_know_its_version_is_refused(store_url: str, engine: Engine) -> None:

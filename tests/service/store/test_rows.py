@@ -1,5 +1,6 @@
 """Signals, states, incidents, windows, tokens and cursors."""
 
+import math
 from dataclasses import asdict, replace
 
 import pytest
@@ -20,8 +21,8 @@ def test_signals(store: Store) -> None:
         assert reader.signal("c") is None
         assert reader.counts()["signals"] == 2
     with store.transaction() as writer:
-        writer.change_signal(b.id, settings={"horizons": 5}, features=("w",), unit=None)
-        assert writer.signal("a") == replace(b, settings={"horizons": 5}, features=("w",), unit=None)
+        writer.change_signal(b.id, settings={"gap": 5}, features=("w",), unit=None)
+        assert writer.signal("a") == replace(b, settings={"gap": 5}, features=("w",), unit=None)
         with pytest.raises(RefusedError, match="there is a signal 'a' already"):
             add_signal(writer, "a")
         with pytest.raises(UnknownError, match="77"):
@@ -77,16 +78,15 @@ def test_an_incident_goes_on_and_what_people_did_stays(store: Store) -> None:
         writer.change_incident(number, excluded=True, **people)
         row = IncidentRow(**asdict(first), id=number, excluded=True, **people)
         assert writer.incident(number) == row
-        later = replace(first, end=200, alarms=4, duration=9, p=NAN, merged=NAN, deviation=NAN, opened=999)
+        gone = {"p": NAN, "severity": NAN, "return_period": NAN, "deviation": NAN, "view": None, "explanation": None}
+        later = replace(first, end=200, alarms=4, duration=9, opened=999, **gone)
         assert writer.put_incident(later) == number
         found = writer.incident(number)
         assert found is not None
-        assert found.p != found.p
-        assert found.merged != found.merged
-        assert found.deviation != found.deviation
-        assert replace(found, p=0, merged=0, deviation=0) == replace(
-            row, end=200, alarms=4, duration=9, p=0, merged=0, deviation=0
-        )
+        for name in ("p", "severity", "return_period", "deviation"):
+            assert math.isnan(getattr(found, name))
+        plain = {name: None for name in gone}
+        assert replace(found, **plain) == replace(row, end=200, alarms=4, duration=9, **plain)
 
 
 def test_when_an_incident_was_closed_is_when_it_was_first_said(store: Store) -> None:

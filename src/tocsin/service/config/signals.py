@@ -10,7 +10,7 @@ from pydantic import Field
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.declaration import declared
-from tocsin.detection.settings import DEFAULT_FORECASTER
+from tocsin.detection.presets import named_forecaster
 from tocsin.forecasting import make_forecaster
 from tocsin.service.config.parts import Part, Seconds
 from tocsin.service.observations import MOST_FEATURES
@@ -53,9 +53,9 @@ def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) 
         raise ValueError(f"a detector has no setting {', '.join(unknown)}; it has {', '.join(DETECTOR_SETTINGS)}")
     try:
         DetectorSettings.check({**settings, "features": list(features) if features else 1})
-        options = settings.get("forecaster_options") or {}
-        if options.get("model"):
-            _load_once(settings.get("forecaster", DEFAULT_FORECASTER), json.dumps(options, sort_keys=True))
+        named = named_forecaster(settings)
+        if named is not None and named[1].get("model"):
+            _load_once(named[0], json.dumps(named[1], sort_keys=True))
     except (ImportError, TypeError, ValueError) as error:
         raise ValueError(str(error)) from error
 

@@ -19,7 +19,7 @@ class Sink(Part):
 
     name: Name = _called("sink")
     match: str = Field(default="*", description="Which signals' incidents, a pattern with * and ?.")
-    min_severity: float = Field(default=0.0, ge=0, description="Only incidents at least this severe (-log10 p).")
+    min_severity: float = Field(default=0.0, ge=0, description="Only incidents of at least this severity.")
     timeout: Seconds = Field(default=10.0, description="How long to wait for an answer.")
 
     def wants(self, signal: str, severity: float) -> bool:

@@ -57,7 +57,7 @@ class Core:
         if not found.replayed:
             load_kernels(places.forecaster(self.settings.detector), self.settings.detector)
         if found.renewed:
-            self._renew(found.renewed)
+            self._renew(list(found.renewed))
         now = time.time_ns()
         for signal in found.signals:
             signal.last_arrival = now  # how long it was silent before nobody knows

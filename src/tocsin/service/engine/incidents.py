@@ -27,7 +27,10 @@ def alarm_facts(signal: Watched, incident: Incident, now: int) -> IncidentFacts:
         alarms=incident.alarms,
         duration=incident.duration,
         p=incident.p,
-        merged=incident.merged,
+        severity=incident.severity,
+        return_period=incident.return_period or NOTHING,
+        view=incident.view,
+        explanation=incident.explanation,
         direction=incident.direction,
         deviation=incident.deviation,
         contributions=dict(incident.contributions),
@@ -48,7 +51,10 @@ def silence_facts(signal: Watched, start: int, now: int) -> IncidentFacts:
         alarms=0,
         duration=0,
         p=NOTHING,
-        merged=NOTHING,
+        severity=NOTHING,
+        return_period=NOTHING,
+        view=None,
+        explanation=None,
         direction=None,
         deviation=NOTHING,
         contributions={},
@@ -76,8 +82,8 @@ def _tell_sinks(
     writer: Writer, sinks: Sequence[Sink], signal: Watched, number: int, facts: IncidentFacts, now: int,
     over: bool = False,
 ) -> None:  # fmt: skip
-    # A silence has no p, and is always told.
-    severity = -math.log10(facts.p) if facts.kind == "alarm" and facts.p > 0 else math.inf
+    # A silence has no severity, and is always told.
+    severity = facts.severity if facts.kind == "alarm" else math.inf
     for sink in sinks:
         if sink.wants(signal.name, severity):
             writer.add_outbox(sink.name, number, "firing", now)

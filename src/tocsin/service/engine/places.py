@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from numpy.typing import NDArray
 
-from tocsin.detection.settings import DEFAULT_FORECASTER
+from tocsin.detection.presets import named_forecaster
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.service.engine.block import Block
 
@@ -54,12 +54,11 @@ class Places:
 
     def forecaster(self, settings: Mapping[str, Any]) -> Forecaster | None:
         """The forecaster of these settings: one for all signals that ask for the same, since a model is large."""
-        name = settings.get("forecaster", DEFAULT_FORECASTER)
-        if name is None:
+        named = named_forecaster(settings)
+        if named is None:
             return None
-        options = settings.get("forecaster_options") or {}
-        key = json.dumps([name, options], sort_keys=True)
+        key = json.dumps(named, sort_keys=True)
         forecaster = self._forecasters.get(key)
         if forecaster is None:
-            forecaster = self._forecasters[key] = make_forecaster(name, options)
+            forecaster = self._forecasters[key] = make_forecaster(*named)
         return forecaster

@@ -22,10 +22,14 @@ log = logging.getLogger("tocsin.engine")
 TAKEN = (Status.SCORED, Status.MAINTENANCE)
 # So many stored observations of a signal are read at once.
 PIECE = 2000
-# A detector that is built anew learns from so many of the newest observations, or from more if it remembers more.
+# A detector that is built anew learns from so many of the newest observations, or from more if it remembers more, but
+# not from so many that a start would take hours.
 REBUILT_FROM = 5000
+MOST_REBUILT_FROM = 100_000
 
 Progress = Callable[[int, int], None]
+# From when to when, both included, what was observed counts as missing.
+Stretches = Sequence[tuple[int, int]]
 
 
 @dataclass
@@ -36,8 +40,8 @@ class Recovered:
     windows: list[MaintenanceRow]
     #: How many observations were scored again.
     replayed: int = 0
-    #: Signals whose state could not be used: their detectors have learned anew.
-    renewed: list[Watched] = field(default_factory=list)
+    #: Signals whose state could not be used: their detectors have learned anew. Up to when that state had gone.
+    renewed: dict[Watched, int | None] = field(default_factory=dict)
 
 
 def recover(store: Store, places: Places, pool: Executor, progress: Progress) -> Recovered:
@@ -55,9 +59,8 @@ def recover(store: Store, places: Places, pool: Executor, progress: Progress) ->
         for signal in found.signals:
             by_block.setdefault(signal.block, []).append(signal)
     done = len(rows)
-    for signals, replayed in zip(
-        by_block.values(), pool.map(partial(_replay, store), by_block.keys(), by_block.values()), strict=True
-    ):
+    replay = partial(_replay, store, found.renewed)
+    for signals, replayed in zip(by_block.values(), pool.map(replay, by_block.keys(), by_block.values()), strict=True):
         found.replayed += replayed
         done += len(signals)
         progress(done, 2 * len(rows))
@@ -75,12 +78,10 @@ def _place(reader: Reader, places: Places, row: SignalRow, found: Recovered) -> 
         found.signals.append(Watched(row, *place, last_time=stored.time))
     except ValueError as error:
         log.warning("the stored state of %r cannot be used, and its detector learns anew: %s", row.name, error)
+        # It learns with all others of its block, since after an update it may be all signals.
         signal = Watched(row, *places.take(row.features, row.settings))
-        learn_anew(reader, signal)
-        signal.block.forget_incidents(signal.place)
-        signal.last_time = latest(signal.last_time, stored.time)
         found.signals.append(signal)
-        found.renewed.append(signal)
+        found.renewed[signal] = stored.time
 
 
 def latest(*times: int | None) -> int | None:
@@ -88,36 +89,52 @@ def latest(*times: int | None) -> int | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def _replay(store: Store, block: Block, signals: Sequence[Watched]) -> int:
-    """Let the detectors of a block take what was stored after their states; returns how many observations."""
-    replayed = 0
-    left = list(signals)
+def _replay(store: Store, renewed: Mapping[Watched, int | None], block: Block, signals: Sequence[Watched]) -> int:
+    """Let the detectors of a block take what was stored after their states; returns how many observations.
+
+    Those that are renewed have none, and take the newest observations.
+    """
     with store.reading() as reader:
-        while left:
-            pieces = {
-                signal: reader.observations(signal.row.id, after=signal.last_time, statuses=TAKEN, limit=PIECE)
-                for signal in left
-            }
-            left = [signal for signal in left if len(pieces[signal]) == PIECE]
-            _learn(block, pieces)
-            replayed += sum(map(len, pieces.values()))
+        excluded = {signal: _begin_anew(reader, signal) for signal in signals if signal in renewed}
+        replayed = _take_stored(reader, block, signals, excluded)
+        for signal in excluded:
+            block.forget_incidents(signal.place)
+            signal.last_time = latest(signal.last_time, renewed[signal])
         for signal in signals:
             _remember_newest(reader, signal)
     block.take_closed()  # they were stored together with the observations
     return replayed
 
 
+def _take_stored(
+    reader: Reader, block: Block, signals: Sequence[Watched], excluded: Mapping[Watched, Stretches]
+) -> int:
+    """Let the detectors of a block take what is stored after the last times of their signals, piece by piece."""
+    taken = 0
+    left = list(signals)
+    while left:
+        pieces = {
+            signal: reader.observations(signal.row.id, after=signal.last_time, statuses=TAKEN, limit=PIECE)
+            for signal in left
+        }
+        left = [signal for signal in left if len(pieces[signal]) == PIECE]
+        _learn(block, pieces, excluded)
+        taken += sum(map(len, pieces.values()))
+    return taken
+
+
 def _learn(
-    block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], excluded: Sequence[tuple[int, int]] = ()
+    block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], excluded: Mapping[Watched, Stretches]
 ) -> None:
     """Let detectors take stored observations, those in the stretches of time `excluded` as missing."""
     stretches = {}
     for signal, rows in pieces.items():
         if rows:
             missing = (NOTHING,) * len(signal.row.features)
+            gone = excluded.get(signal, ())
             values = [
                 missing
-                if row.status is not Status.SCORED or any(first <= row.time <= last for first, last in excluded)
+                if row.status is not Status.SCORED or any(first <= row.time <= last for first, last in gone)
                 else row.judged.value
                 for row in rows
             ]
@@ -143,16 +160,19 @@ def learn_anew(reader: Reader, signal: Watched, marks: Mapping[int, bool] | None
     Those of incidents that are taken out of calibration count as missing; `marks` says so of some incidents, by their
     numbers, whatever is stored of them.
     """
-    sizes = signal.block.fleet.settings.sizes
-    most = max(REBUILT_FROM, sizes.window + sizes.recalibration)
-    rows = reader.observations(signal.row.id, statuses=TAKEN, limit=most, newest=True)
-    if not rows:
-        return
-    # Every incident has an observation of its own, so there are not more of them.
-    incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=rows[0].time, limit=len(rows))
-    excluded = [(one.start, one.end) for one in incidents if (marks or {}).get(one.id, one.excluded)]
-    _learn(signal.block, {signal: rows}, excluded)
+    _take_stored(reader, signal.block, [signal], {signal: _begin_anew(reader, signal, marks)})
     signal.block.take_closed()
+
+
+def _begin_anew(reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None) -> Stretches:
+    """Go back to before the newest observations that a fresh detector takes; returns those that count as missing."""
+    sizes = signal.block.fleet.settings.sizes
+    remembered = sizes.settled + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
+    most = max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
+    signal.last_time = reader.time_before_newest(signal.row.id, most, TAKEN)
+    # Every incident has an observation of its own, so there are not more of them.
+    incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=signal.last_time, limit=most)
+    return [(one.start, one.end) for one in incidents if (marks or {}).get(one.id, one.excluded)]
 
 
 def state_of(signal: Watched) -> bytes:

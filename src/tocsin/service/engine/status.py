@@ -26,6 +26,7 @@ class SignalStatus:
     unit: str | None
     template: str | None
     alarm_rate: float
+    promise: str
     last_time: int | None
     last_arrival: int | None
     value: tuple[float, ...]
@@ -45,7 +46,7 @@ class SignalStatus:
 class SignalDetails:
     """What a signal's detector has learned, and whether it keeps its promise."""
 
-    #: For each feature, the weight of each lag, the mean over the horizons.
+    #: For each feature, the weight of each lag, the mean over what was learned of its errors.
     weights: list[list[float]]
     audit: Audit
     guarantee: str

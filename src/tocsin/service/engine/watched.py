@@ -1,6 +1,5 @@
 """What the engine keeps in mind about one signal."""
 
-import math
 import statistics
 from collections import deque
 from collections.abc import Sequence
@@ -115,7 +114,6 @@ class Watched:
     def status(self) -> SignalStatus:
         """How it is doing."""
         fleet, newest = self.block.fleet, self.newest
-        p = newest.p if newest else NOTHING
         return SignalStatus(
             id=self.row.id,
             name=self.row.name,
@@ -123,11 +121,12 @@ class Watched:
             unit=self.row.unit,
             template=self.row.template,
             alarm_rate=fleet.alarm_rate,
+            promise=fleet.settings.promise,
             last_time=self.last_time,
             last_arrival=self.last_arrival,
             value=newest.value if newest else (NOTHING,) * len(self.row.features),
-            p=p,
-            severity=-math.log10(p) if p > 0 else NOTHING,
+            p=newest.p if newest else NOTHING,
+            severity=newest.severity if newest else NOTHING,
             alarm=newest.alarm if newest else False,
             warm=newest is not None and newest.warm and self.observations > 0,
             observations=self.observations,

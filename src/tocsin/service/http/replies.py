@@ -46,11 +46,11 @@ class OutcomeOut(BaseModel):
         "and its verdict is given. future: its time is too far ahead, it is not kept. refused: see message."
     )
     p: Number = Field(description="How often so strange an observation is to be expected.")
-    severity: Number = Field(description="-log10(p).")
+    severity: Number = Field(description="How strange it is in all views together: it orders observations.")
     alarm: bool | None = Field(description="Whether it is an alarm.")
     forecast: OneOrAll = Field(description="What was forecast; a list where there are several features.")
-    low: OneOrAll = Field(description="Below this there would have been an alarm.")
-    high: OneOrAll = Field(description="Above this there would have been an alarm.")
+    low: OneOrAll = Field(description="Below this the error by itself would have been an alarm.")
+    high: OneOrAll = Field(description="Above this the error by itself would have been an alarm.")
     warm: bool | None = Field(description="Whether the signal has been watched for long enough.")
     incident: int | None = Field(description="The incident that its alarm belongs to.")
     message: str | None = Field(description="Why it was refused.")
@@ -69,7 +69,10 @@ class SignalOut(BaseModel):
     features: list[str]
     unit: str | None
     template: str | None = Field(description="The pattern of the template that its settings came from.")
-    alarm_rate: float = Field(description="The share of observations that may be false alarms.")
+    alarm_rate: float = Field(description="The tolerated rate of what `promise` names, per observation.")
+    promise: Literal["incidents", "observations"] = Field(
+        description="What the alarm rate counts: false incidents, or observations with a p under it."
+    )
     last_time: Moment | None = Field(description="The time of the newest observation.")
     last_arrival: Moment | None = Field(description="When the newest observation came.")
     value: list[Number] = Field(description="The newest value of each feature.")
@@ -105,7 +108,7 @@ class History(BaseModel):
 
 
 class AuditOut(BaseModel):
-    """The alarm rate that was promised, and the one that was seen."""
+    """The alarm rate that was promised, and the one that was seen; alarms are counted as the promise counts them."""
 
     promised: float
     rate: Number
@@ -140,8 +143,13 @@ class IncidentOut(BaseModel):
     peak: Moment
     alarms: int
     duration: int = Field(description="Observations from the first alarm to the last.")
-    p: Number
-    severity: Number
+    p: Number = Field(description="The smallest p of its alarms.")
+    severity: Number = Field(description="How strange its peak is in all views together.")
+    return_period: Number = Field(
+        description="After how many observations an incident with as much evidence comes again, on average."
+    )
+    view: str | None = Field(description="The view that says most at the peak.")
+    explanation: str | None = Field(description="What was seen at the peak, in words.")
     direction: str | None
     deviation: Number = Field(description="Value minus forecast at the peak.")
     features: dict[str, Number] = Field(description="How much each feature contributed.")

@@ -188,6 +188,7 @@ def _status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
         "unit": status.unit,
         "template": status.template,
         "alarm_rate": status.alarm_rate,
+        "promise": status.promise,
         "last_time": time_or_none(status.last_time),
         "last_arrival": time_or_none(status.last_arrival),
         "value": status.value,

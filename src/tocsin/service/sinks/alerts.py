@@ -5,13 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tocsin.detection import DetectorSettings
+from tocsin.detection.alarm_rate import SECONDS
 from tocsin.service.config import Settings
-from tocsin.service.shapes import severity, time_text
+from tocsin.service.shapes import time_text
 from tocsin.service.store import IncidentRow, SignalRow
 
-#: From this severity (-log10 p) on, an incident is "critical": its p comes once in about 300 observations, or less
-#: often. With the alarm rate that detectors have by default there is hardly a p below 0.0017, so more is never asked.
-CRITICAL = 2.5
+#: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
+#: should look at now do.
+CRITICAL = 4.0
 NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence"}
 #: What tells alerts apart; settings must not change it.
 IDENTITY = ("alertname", "incident", "signal")
@@ -42,7 +44,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
 
 def level_of(incident: IncidentRow) -> str:
     """How severe it is, as a label says it."""
-    return "critical" if (severity(incident.p) or 0.0) >= CRITICAL else "warning"
+    return "critical" if incident.severity >= CRITICAL else "warning"
 
 
 def link_to(settings: Settings, incident: IncidentRow) -> str:
@@ -71,15 +73,15 @@ def _annotations(incident: IncidentRow, signal: SignalRow, url: str) -> dict[str
         notes = {"summary": f"{signal.name} is silent", "description": f"No observation since {since}."}
     else:
         side = f" {incident.direction} its forecast" if incident.direction else ""
-        notes = {
-            "summary": f"{signal.name} is{side or ' unlike its forecast'}",
-            "description": _story(incident, signal),
-        }
+        seen = f": {incident.explanation}" if incident.explanation else f" is{side or ' unlike its forecast'}"
+        notes = {"summary": f"{signal.name}{seen}", "description": _story(incident, signal)}
     notes |= {"start": since}
     if incident.kind == "alarm":
         notes |= {"p": f"{incident.p:.3g}", "deviation": f"{incident.deviation:.6g}"}
-        if incident.direction:
-            notes["direction"] = incident.direction
+        more = {"direction": incident.direction, "view": incident.view, "explanation": incident.explanation}
+        notes |= {name: words for name, words in more.items() if words}
+        if incident.return_period > 0:
+            notes["return_period"] = f"{incident.return_period:.0f}"
     if url:
         notes["link"] = url
     return notes
@@ -93,10 +95,25 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
         f"The smallest p is {incident.p:.3g}, at {time_text(incident.peak)}:",
         f"{incident.deviation:+.6g}{unit} from the forecast.",
     ]
+    if incident.return_period > 0:
+        parts.append(f"So much evidence comes about once in {_rarity(incident.return_period, signal)}.")
     if len(incident.contributions) > 1:
         first = sorted(incident.contributions, key=lambda name: -incident.contributions[name])[:3]
         parts.append(f"Most to blame: {', '.join(first)}.")
     return " ".join(parts)
+
+
+def _rarity(observations: float, signal: SignalRow) -> str:
+    """So many observations, in time if it is known how far apart they are."""
+    interval = signal.settings.get("interval")
+    seconds = None if interval is None else DetectorSettings(interval=interval).interval_seconds
+    if not seconds:
+        return f"{observations:.0f} observations"
+    name, length = next(
+        ((name, length) for name, length in reversed(SECONDS.items()) if observations * seconds >= 2 * length),
+        ("second", 1),
+    )
+    return f"{observations * seconds / length:.0f} {name}s"
 
 
 def fingerprint(labels: Mapping[str, str]) -> str:

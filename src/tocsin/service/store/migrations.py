@@ -1,8 +1,11 @@
 """Numbered versions of the tables, and how a store gets from one to the next."""
 
+import json
+import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, Engine, inspect, select
+from sqlalchemy import Connection, Engine, inspect, select, text
 
 from tocsin.service.errors import StoreError
 from tocsin.service.store import schema
@@ -10,9 +13,42 @@ from tocsin.service.store.connections import for_reading, for_writing
 
 Step = Callable[[Connection], None]
 
+
+def _incidents_in_words(connection: Connection) -> None:
+    """Incidents say what was seen, and signals have the settings of detectors with views."""
+    double = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "BLOB"
+    added = {"severity": double, "return_period": double, "view": "TEXT", "explanation": "TEXT"}
+    for name, kind in added.items():
+        connection.exec_driver_sql(f"ALTER TABLE incidents ADD COLUMN {name} {kind}")
+    # How severe an incident is was told by its p. Not every SQLite has logarithms.
+    change = text("UPDATE incidents SET severity = :severity WHERE id = :id")
+    known = connection.exec_driver_sql("SELECT id, p FROM incidents WHERE p > 0").all()
+    if known:
+        connection.execute(change, [{"id": number, "severity": -math.log10(p)} for number, p in known])
+    connection.exec_driver_sql("ALTER TABLE incidents DROP COLUMN merged")
+    change = text("UPDATE signals SET settings = :settings WHERE id = :id")
+    for number, settings in connection.exec_driver_sql("SELECT id, settings FROM signals").all():
+        connection.execute(change, {"id": number, "settings": json.dumps(_with_views(json.loads(settings)))})
+
+
+def _with_views(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a detector without those that went when it got views."""
+    gone = (
+        "horizons", "light", "merge", "recalibrate", "learn", "hold_below", "hold_after", "hold_most", "hold_context",
+    )  # fmt: skip
+    kept = {name: value for name, value in settings.items() if name not in gone}
+    if settings.get("light"):
+        kept.setdefault("preset", "light")
+    if kept.get("nonconformity") == "signed":
+        del kept["nonconformity"]
+    if "merge_features" in kept and kept["merge_features"] not in ("harmonic", "mean"):
+        del kept["merge_features"]
+    return kept
+
+
 # The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
 # `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
-STEPS: tuple[Step, ...] = ()
+STEPS: tuple[Step, ...] = (_incidents_in_words,)
 
 # Held while the tables are made or changed, so that two that open a new store at once do not both make them.
 _CHANGING = 0x746F6373696E

@@ -86,6 +86,14 @@ class Reader:
         rows = [codec.observation_from_tuple(row) for row in self.connection.execute(wanted)]
         return rows[::-1] if newest else rows
 
+    def time_before_newest(self, signal_id: int, count: int, statuses: Collection[Status]) -> int | None:
+        """The time of the observation before the newest `count` of a signal; None if there are not more of them."""
+        columns = schema.observations.c
+        wanted = select(columns.time).where(
+            columns.signal == signal_id, columns.status.in_([int(status) for status in statuses])
+        )
+        return self.connection.execute(wanted.order_by(columns.time.desc()).offset(count).limit(1)).scalar()
+
     def state(self, signal_id: int) -> StateRow | None:
         states = schema.states
         return next(iter(self._rows(StateRow, select(states).where(states.c.signal == signal_id))), None)
@@ -206,7 +214,7 @@ def _signal(row: Row[Any]) -> SignalRow:
 
 def _incident(row: Row[Any]) -> IncidentRow:
     fields = dict(row._mapping)
-    for name in ("p", "merged", "deviation"):
+    for name in ("p", "severity", "return_period", "deviation"):
         if fields[name] is None:
             fields[name] = codec.NAN
     fields["contributions"] = codec.numbers_from_text(fields["contributions"])

@@ -57,7 +57,10 @@ class IncidentFacts:
     alarms: int
     duration: int
     p: float
-    merged: float
+    severity: float
+    return_period: float
+    view: str | None
+    explanation: str | None
     direction: str | None
     deviation: float
     contributions: Mapping[str, float]

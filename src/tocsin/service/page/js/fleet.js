@@ -81,14 +81,13 @@ class Fleet {
   /** @param {Signal} signal @param {Verdict} verdict */
   #takeVerdict(signal, verdict) {
     // In a maintenance window there is no verdict, and all that one says is missing.
-    const { time, p = null, alarm = false } = verdict;
+    const { time, p = null, severity = null, alarm = false } = verdict;
     signal.recent = [...signal.recent.slice(1 - RECENT), [time, perFeature(verdict.value)[0] ?? null, p, alarm]];
     signal.last_time = time;
     signal.silent = false;
     signal.value = perFeature(verdict.value);
     signal.observations = verdict.observations ?? signal.observations + 1;
-    Object.assign(signal, { p, alarm, warm: verdict.warm ?? signal.warm });
-    signal.severity = p === null ? null : -Math.log10(p);
+    Object.assign(signal, { p, severity, alarm, warm: verdict.warm ?? signal.warm });
   }
 
   /** @param {Incident} incident */

@@ -1,10 +1,11 @@
 /** An incident in a list: what, when, how bad, and what can be done. */
 
 import { el, nameOf } from "./dom.js";
+import { fleet } from "./fleet.js";
 import { time } from "./format.js";
 import { icon } from "./icons.js";
 import { label, snooze, toggleAcknowledged } from "./incident_actions.js";
-import { isSnoozed, story, when } from "./incidents.js";
+import { isSnoozed, rarity, story, when } from "./incidents.js";
 import { allowed } from "./role.js";
 import { incidentHash } from "./router.js";
 
@@ -50,6 +51,7 @@ export function actions(incident) {
  */
 export function incidentCard(incident, { withSignal }) {
   const kind = incident.kind === "silence" ? "silent" : "incident";
+  const rare = incident.kind === "alarm" && rarity(incident, fleet.signals.get(incident.signal));
   const features = Object.keys(incident.features ?? {});
   const blamed = features.length > 1 && [
     " · mostly ",
@@ -67,8 +69,8 @@ export function incidentCard(incident, { withSignal }) {
         { class: "title", href: incidentHash(incident.id) },
         withSignal ? nameOf(incident.signal) : when(incident),
       ),
-      el("div", {}, story(incident), blamed),
-      el("div", { class: "muted" }, withSignal && `${when(incident)} `, tags(incident)),
+      el("div", {}, el("bdi", {}, story(incident)), blamed),
+      el("div", { class: "muted" }, rare && `${rare}. `, withSignal && `${when(incident)} `, tags(incident)),
       incident.note && el("div", { class: "note" }, incident.note),
     ),
     actions(incident),

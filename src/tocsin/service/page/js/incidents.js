@@ -1,8 +1,12 @@
 /** Incidents in words. */
 
-import { counted, duration, moment, number, pValue, span, time } from "./format.js";
+import { counted, duration, moment, number, span, time } from "./format.js";
+import { often, spacing } from "./rates.js";
 
 /** @typedef {import("./types.js").Incident} Incident */
+
+/** Views of single observations; all others see stretches. */
+const OF_MOMENTS = ["error", "horizons", "score"];
 
 /**
  * What happened, in words.
@@ -13,10 +17,30 @@ export function story(incident) {
     const lasted = (incident.closed ? moment(incident.closed) : Date.now()) - moment(incident.start);
     return incident.open ? `no observation for ${duration(lasted)}` : `was silent for ${duration(lasted)}`;
   }
-  const deviation = incident.deviation === null ? "" : ` by ${number(Math.abs(incident.deviation))}`;
-  const where = incident.direction ? `${incident.direction} the forecast${deviation}, ` : "";
   const alarms = `${counted(incident.alarms, "alarm")} in ${counted(incident.duration, "observation")}`;
-  return `${where}${alarms}, p ${pValue(incident.p)}`;
+  const seen = whatWasSeen(incident);
+  return seen ? `${seen}; ${alarms}` : alarms;
+}
+
+/**
+ * What was strange at the peak, in words; incidents from before there were explanations only know a side.
+ * @param {Incident} incident
+ */
+export function whatWasSeen({ explanation, direction, deviation }) {
+  if (explanation) return explanation;
+  const by = deviation === null ? "" : ` by ${number(Math.abs(deviation))}`;
+  return direction ? `${direction} the forecast${by}` : "";
+}
+
+/**
+ * How rare so much evidence is, in words.
+ * @param {Incident} incident
+ * @param {import("./types.js").Signal | undefined} signal
+ */
+export function rarity({ return_period: observations }, signal) {
+  if (!observations) return null;
+  const seconds = observations * spacing((signal?.recent ?? []).map(([time]) => moment(time)));
+  return `comes about once in ${often(seconds) || counted(Math.round(observations), "observation")}`;
 }
 
 /**
@@ -38,7 +62,9 @@ export function isSnoozed(incident) {
  * @param {Incident} incident
  * @returns {import("./charts/marks.js").Span}
  */
-export function spanOf({ kind, start, end, closed, open }) {
+export function spanOf({ kind, start, end, closed, open, view }) {
   const over = kind === "silence" ? (open ? Date.now() : moment(closed)) : moment(end);
-  return { from: moment(start) / 1000, to: over / 1000, kind: kind === "silence" ? "silence" : "incident" };
+  const [from, to] = [moment(start) / 1000, over / 1000];
+  if (kind === "silence") return { from, to, kind };
+  return { from, to, kind: view && !OF_MOMENTS.includes(view) ? "stretch" : "incident" };
 }

@@ -14,6 +14,15 @@ const PERIODS = /** @type {[number, string][]} */ ([
   [365 * DAY, "a year"],
 ]);
 
+const UNITS = /** @type {[number, string][]} */ ([
+  [365 * DAY, "year"],
+  [30 * DAY, "month"],
+  [DAY, "day"],
+  [3600, "hour"],
+  [60, "minute"],
+  [1, "second"],
+]);
+
 /** @param {number} value */
 const few = (value) => String(Number(value.toPrecision(value < 100 ? 2 : 3)));
 
@@ -26,13 +35,24 @@ export function odds(rate) {
 }
 
 /**
- * False alarms to expect, as "about 3 a week".
+ * False alarms or incidents to expect, as "about 3 a week".
  * @param {number} perSecond
  */
 export function budget(perSecond) {
   if (!(perSecond > 0)) return "none";
   const [seconds, period] = PERIODS.find(([seconds]) => perSecond * seconds >= 0.95) ?? PERIODS[PERIODS.length - 1];
   return `about ${few(perSecond * seconds)} ${period}`;
+}
+
+/**
+ * A length of time for what comes rarely, as "12 days"; nothing if it is not known.
+ * @param {number} seconds
+ */
+export function often(seconds) {
+  if (!(seconds > 0 && seconds < Infinity)) return "";
+  const [length, unit] = UNITS.find(([length]) => seconds >= 2 * length) ?? UNITS[UNITS.length - 1];
+  const many = Math.max(1, Math.round(seconds / length));
+  return `${count(many)} ${unit}${many === 1 ? "" : "s"}`;
 }
 
 /**

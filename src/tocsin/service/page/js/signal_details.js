@@ -24,7 +24,8 @@ export function signalDetails(details, box) {
 }
 
 /** @param {Details} details */
-function auditPanel({ audit, guarantee }) {
+function auditPanel({ audit, guarantee, settings }) {
+  const counted = settings.promise === "observations" ? "alarms" : "incidents";
   const finding = audit.finding.replaceAll(" ", "-");
   return el(
     "section",
@@ -35,8 +36,8 @@ function auditPanel({ audit, guarantee }) {
     el(
       "p",
       { class: "muted" },
-      `${count(audit.alarms)} alarms in ${count(audit.observations)} observations since warm-up. `,
-      `The bounds hold at all times at once (${number(audit.level * 100)}%). True faults count as alarms too.`,
+      `${count(audit.alarms)} ${counted} in ${count(audit.observations)} observations since warm-up. `,
+      `The bounds hold at all times at once (${number(audit.level * 100)}%). True faults count too.`,
     ),
     guarantee && el("p", { class: "muted" }, guarantee),
   );
@@ -53,7 +54,7 @@ function weightsPanel(chart) {
       el(
         "p",
         { class: "muted" },
-        "How much a past error counts when a new one is judged, by how long ago it was; the mean over horizons.",
+        "How much a past error counts when a new one is judged, by how long ago it was; the mean over the scores of errors.",
       ),
   );
 }

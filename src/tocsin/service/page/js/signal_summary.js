@@ -8,6 +8,9 @@ import { bySignal, stateOf, STATE_WORDS } from "./order.js";
 import { budget, odds, spacing } from "./rates.js";
 import { incidentHash } from "./router.js";
 
+/** What the alarm rate counts, as people call it. */
+const NAMES = { incidents: "incidents", observations: "alarms" };
+
 /** @param {import("./types.js").Signal} signal */
 export function signalSummary(signal) {
   const incidents = bySignal(fleet.open.values());
@@ -34,7 +37,7 @@ export function signalSummary(signal) {
       fact("Seen", el("span", { class: "live-value" }, `${time(signal.last_time)} (${ago(signal.last_time)})`)),
       fact("Observations", count(signal.observations)),
       fact("Alarm rate", odds(signal.alarm_rate)),
-      perSecond > 0 && fact("False alarms to expect", budget(perSecond)),
+      perSecond > 0 && fact(`False ${NAMES[signal.promise]} to expect`, budget(perSecond)),
       signal.template && fact("Template", signal.template),
     ),
   ];

@@ -17,6 +17,7 @@
  * @property {number} warm_up
  * @property {boolean} silent
  * @property {number} alarm_rate
+ * @property {"incidents" | "observations"} promise what the alarm rate counts
  * @property {Recent[]} recent
  *
  * @typedef {[string, number | null, number | null, boolean]} Recent time, value of the first feature, p, alarm
@@ -30,6 +31,7 @@
  * @property {(number | null)[] | number | null} [low]
  * @property {(number | null)[] | number | null} [high]
  * @property {number | null} [p]
+ * @property {number | null} [severity]
  * @property {boolean} [alarm]
  * @property {boolean} [warm]
  * @property {number} [observations]
@@ -45,6 +47,9 @@
  * @property {number} duration
  * @property {number | null} p
  * @property {number | null} severity
+ * @property {number | null} return_period in observations
+ * @property {string | null} view the view that says most
+ * @property {string | null} explanation what was seen, in words
  * @property {string | null} direction
  * @property {number | null} deviation
  * @property {Record<string, number>} features

@@ -62,8 +62,8 @@ export class ChartGroup {
       this.element.append(
         el("button", { type: "button", onclick: () => this.#showAll() }, `Show ${hidden} more features`),
       );
-    const box = this.#box("p", "p of each observation, on a log scale, with the alarm rate");
-    this.#keep(pChart(box, this.signal.alarm_rate, alarms, spans, cursor, hooks), box);
+    const box = this.#box("p", "p of each observation, on a log scale");
+    this.#keep(pChart(box, this.signal, alarms, spans, cursor, hooks), box);
     this.#draw(true);
   }
 

@@ -3,10 +3,18 @@
 import { colour } from "../theme.js";
 
 /** @typedef {import("../../vendor/uplot/uPlot.esm.js").default} Plot */
-/** @typedef {{from: number, to: number, kind: "incident" | "maintenance" | "silence"}} Span seconds since 1970 */
+/**
+ * Seconds since 1970. A stretch is an incident that no single observation shows.
+ * @typedef {{from: number, to: number, kind: "incident" | "stretch" | "maintenance" | "silence"}} Span
+ */
 
 /** @type {Record<Span["kind"], string>} */
-const FILLS = { incident: "--span-incident", maintenance: "--span-maintenance", silence: "--span-silence" };
+const FILLS = {
+  incident: "--span-incident",
+  stretch: "--span-incident",
+  maintenance: "--span-maintenance",
+  silence: "--span-silence",
+};
 /** So that one observation can be seen too. */
 const LEAST_WIDTH = 3;
 
@@ -23,26 +31,33 @@ export function shaded(spans) {
       const end = Math.min(left + width, plot.valToPos(to, "x", true));
       if (end < left || start > left + width) continue;
       plot.ctx.fillStyle = colour(FILLS[kind]);
-      plot.ctx.fillRect(start - LEAST_WIDTH / 2, top, Math.max(end - start, 0) + LEAST_WIDTH, height);
+      const long = Math.max(end - start, 0) + LEAST_WIDTH;
+      plot.ctx.fillRect(start - LEAST_WIDTH / 2, top, long, height);
+      if (kind !== "stretch") continue;
+      plot.ctx.fillStyle = colour("--alarm");
+      plot.ctx.fillRect(start - LEAST_WIDTH / 2, top, long, 4 * devicePixelRatio);
     }
   }
   return { hooks: { drawClear: draw } };
 }
 
 /**
- * A plugin that marks alarms by triangles.
+ * A plugin that marks alarms by triangles, but for those of a stretch, which has a bar from its first to its last.
  * @param {number} series which line they are on
  * @param {() => boolean[]} alarms
+ * @param {() => Span[]} spans
  */
-export function alarmMarks(series, alarms) {
+export function alarmMarks(series, alarms, spans) {
   /** @param {any} plot */
   function draw(plot) {
     const [times, line] = [plot.data[0], plot.data[series]];
     const size = 4.5 * devicePixelRatio;
+    const stretches = spans().filter(({ kind }) => kind === "stretch");
     plot.ctx.save();
     plot.ctx.fillStyle = colour("--alarm");
     alarms().forEach((alarm, at) => {
       if (!alarm || line[at] === null || times[at] < plot.scales.x.min || times[at] > plot.scales.x.max) return;
+      if (stretches.some(({ from, to }) => from <= times[at] && times[at] <= to)) return;
       const [x, y] = [plot.valToPos(times[at], "x", true), plot.valToPos(line[at], "y", true)];
       plot.ctx.beginPath();
       plot.ctx.moveTo(x, y - size);

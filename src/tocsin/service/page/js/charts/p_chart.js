@@ -1,4 +1,7 @@
-/** p on a log scale, with the alarm rate as a line. Dots, since neighbours have nothing to do with each other. */
+/**
+ * p on a log scale, with the alarm rate as a line where alarms are what is under it. Dots, since neighbours have nothing
+ * to do with each other.
+ */
 
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { pValue } from "../format.js";
@@ -8,13 +11,14 @@ import { leftAxis, timeAxis } from "./parts.js";
 
 /**
  * @param {HTMLElement} box
- * @param {number} alarmRate
+ * @param {import("../types.js").Signal} signal
  * @param {() => boolean[]} alarms
  * @param {() => import("./marks.js").Span[]} spans
  * @param {object} cursor
  * @param {object} hooks
  */
-export function pChart(box, alarmRate, alarms, spans, cursor, hooks) {
+export function pChart(box, { alarm_rate: alarmRate, promise }, alarms, spans, cursor, hooks) {
+  const level = levelLine(alarmRate, `alarm rate ${pValue(alarmRate)}`, "--alarm", "below");
   const dots = { show: true, size: 3, fill: colour("--value"), width: 0, stroke: "transparent" };
   return new uPlot(
     {
@@ -31,11 +35,7 @@ export function pChart(box, alarmRate, alarms, spans, cursor, hooks) {
       },
       series: [{}, { label: "p", stroke: colour("--value"), paths: () => null, points: dots }],
       axes: [timeAxis(), decadeAxis()],
-      plugins: [
-        shaded(spans),
-        alarmMarks(1, alarms),
-        levelLine(alarmRate, `alarm rate ${pValue(alarmRate)}`, "--alarm", "below"),
-      ],
+      plugins: [shaded(spans), alarmMarks(1, alarms, spans), ...(promise === "observations" ? [level] : [])],
     },
     null,
     box,

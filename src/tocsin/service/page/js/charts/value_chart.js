@@ -33,7 +33,7 @@ export function valueChart(box, height, alarms, spans, cursor, hooks) {
       ],
       bands: [{ series: [1, 2], fill: colour("--band") }],
       axes: [timeAxis(), leftAxis()],
-      plugins: [shaded(spans), alarmMarks(4, alarms)],
+      plugins: [shaded(spans), alarmMarks(4, alarms, spans)],
     },
     null,
     box,

@@ -8,7 +8,7 @@ import { fleet } from "../fleet.js";
 import { moment, number, pValue, time } from "../format.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { actions, tags } from "../incident_card.js";
-import { spanOf, story, when } from "../incidents.js";
+import { rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
 import { spacing } from "../rates.js";
 import { signalHash } from "../router.js";
 import { fillWhenLoaded } from "./view.js";
@@ -98,19 +98,23 @@ function around(incident) {
 /** @param {Incident} incident */
 function describe(incident) {
   const { acknowledged, acknowledged_by: by } = incident;
+  const rare = rarity(incident, fleet.signals.get(incident.signal));
   return [
     el(
       "p",
       { class: "lead" },
       el("a", { href: signalHash(incident.signal) }, nameOf(incident.signal)),
       ": ",
-      story(incident),
+      el("bdi", {}, story(incident)),
     ),
     el("p", {}, tags(incident)),
     el(
       "dl",
       { class: "facts wide" },
       fact("Time", when(incident)),
+      incident.kind === "alarm" && fact("Seen", whatWasSeen(incident)),
+      incident.view && fact("View", incident.view),
+      rare && fact("How rare", rare),
       incident.kind === "alarm" && fact("Strangest at", time(incident.peak)),
       incident.kind === "alarm" && fact("Severity", `${number(incident.severity)} (p ${pValue(incident.p)})`),
       acknowledged && fact("Acknowledged", `${time(acknowledged)}${by ? ` by ${by}` : ""}`),

@@ -157,7 +157,7 @@ function falseAlarms(signals) {
     const seconds = silent ? NaN : spacing(recent.map(([time]) => moment(time)));
     if (seconds > 0) perSecond += rate / seconds;
   }
-  return perSecond > 0 ? `False alarms to expect by the alarm rates, over all signals: ${budget(perSecond)}.` : "";
+  return perSecond > 0 ? `False incidents to expect by the alarm rates, over all signals: ${budget(perSecond)}.` : "";
 }
 
 /** @param {boolean} filtered */

@@ -1,0 +1,15 @@
+"""Detectors that are soon warm: how long one waits is no matter of the engine."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tocsin.detection import alarm_rate
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _soon_warm() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alarm_rate, "SETTLED", 10)
+        patch.setattr(alarm_rate, "LEAST_BELIEVED", 20)
+        yield
