@@ -8,28 +8,31 @@ from rich.console import Console
 
 from tocsin.data import Signal
 from tocsin.detection import Incident, detect_signal
-from tocsin.evaluation import detection_report
-from tocsin.evaluation.detection_report import MOST_POINTS
+from tocsin.evaluation import detection_picture, detection_report
+from tocsin.evaluation.detection_picture import MOST_POINTS
+
+QUICK = {"forecaster": "last-value", "window": 500}
 
 
-def an_incident(number=0, p=0.001, **more):
+def an_incident(number=0, severity=3.0, **more):
     fields = {
         "signal": f"signal {number}", "start": np.datetime64("2026-01-01T00:00:00", "ns"),
         "end": np.datetime64("2026-01-01T01:00:00", "ns"), "peak": np.datetime64("2026-01-01T00:30:00", "ns"),
-        "first": 10, "last": 22, "alarms": 5, "p": p, "merged": p, "direction": "above", "deviation": 3.25,
-        "contributions": {"flow": 1.0, "pressure": 4.0}, "open": False, **more,
+        "first": 10, "last": 22, "alarms": 5, "p": 0.001, "severity": severity, "return_period": 3456.0,
+        "view": "level", "explanation": "pressure: level 3.25 above what was forecast", "direction": "above",
+        "deviation": 3.25, "contributions": {"flow": 1.0, "pressure": 4.0}, "open": False, **more,
     }  # fmt: skip
     return Incident(**fields)
 
 
-def printed(table, width=100):
+def printed(table, width=160):
     console = Console(width=width, file=io.StringIO(), record=True)
     console.print(table)
     return console.export_text()
 
 
 def test_the_most_severe_come_first_and_the_rest_is_counted():
-    incidents = [an_incident(k, p=0.01 / (k + 1)) for k in range(30)]
+    incidents = [an_incident(k, severity=1 + k) for k in range(30)]
     text = printed(detection_report.incident_table(incidents, top=3, many=True))
     assert "30 incidents, the 3 most severe" in text
     assert [text.index(f"signal {k} ") for k in (29, 28, 27)] == sorted(
@@ -37,7 +40,24 @@ def test_the_most_severe_come_first_and_the_rest_is_counted():
     )
     assert "signal 26 " not in text
     assert "pressure, flow" in text
-    assert "+3.25" in text
+    assert "pressure: level 3.25 above" in text.replace("\n", " ")
+
+
+def test_lengths_are_told_in_time_where_the_interval_is_known():
+    text = printed(detection_report.incident_table([an_incident()], top=3, many=False))
+    assert "65 min" in text  # 13 observations, one every 5 minutes
+    assert "12 days" in text
+    numbered = [an_incident(start=10, end=22, peak=15)]
+    text = printed(detection_report.incident_table(numbered, top=3, many=False))
+    assert "13 observations" in text
+    assert "3,456 observations" in text
+    # One observation tells no interval by itself, but with another incident of the signal it does.
+    moment = np.datetime64("2026-01-01T10:00:00", "ns")
+    single = an_incident(start=moment, end=moment, peak=moment, first=130, last=130)
+    text = printed(detection_report.incident_table([single], top=3, many=False))
+    assert "1 observation " in text
+    text = printed(detection_report.incident_table([single, an_incident()], top=3, many=False))
+    assert "observation " not in text
 
 
 def test_an_open_incident_is_said_to_be_open():
@@ -54,6 +74,8 @@ def test_columns_of_incidents(times):
     assert columns["start"].dtype.kind == {"moments": "M", "numbers": "i", "floats": "f"}[times]
     assert columns["duration"].tolist() == [13]
     assert columns["features"].tolist() == ["pressure, flow"]
+    assert (columns["return_period"].tolist(), columns["view"].tolist()) == ([3456.0], ["level"])
+    assert columns["explanation"].tolist() == ["pressure: level 3.25 above what was forecast"]
     assert {len(column) for column in columns.values()} == {1}
     assert {len(column) for column in detection_report.incident_columns([]).values()} == {0}
 
@@ -61,7 +83,7 @@ def test_columns_of_incidents(times):
 def test_thinning_loses_no_spike():
     values = np.random.default_rng(0).normal(size=100_000)
     values[77_777], values[5:5000] = 50, np.nan
-    at, drawn = detection_report._thinned(np.arange(values.size), values)
+    at, drawn = detection_picture._thinned(np.arange(values.size), values)
     assert at.size == drawn.size <= MOST_POINTS
     assert np.nanmax(drawn) == 50
     assert np.nanmin(drawn) == np.nanmin(values)
@@ -81,18 +103,54 @@ def a_signal(length, features=("value",), fault=True):
 def test_pictures_of_one_signal(length, features, tmp_path):
     from matplotlib.image import imread
 
-    settings = {"forecaster": "last-value", "horizons": 3, "window": 500}
-    result = detect_signal(a_signal(length, features), settings, keep=True)
+    result = detect_signal(a_signal(length, features), QUICK, keep=True)
     assert result.error is None
-    detection_report.draw_detection([result], tmp_path / "p.png")
+    assert result.incidents
+    detection_report.draw_detection([result], tmp_path / "p.png", faults=[(10, 10, features[0], "a fault")])
     pixels = imread(tmp_path / "p.png")
     red = (pixels[..., 0] > 0.7) & (pixels[..., 1] < 0.1) & (pixels[..., 2] < 0.1)
     assert red.sum() > 20
     assert np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0).shape[0] > 30
 
 
+def test_a_picture_of_what_every_view_sees_over_time(tmp_path):
+    values = np.sin(np.arange(2400) / 9)[:, np.newaxis] + 0.1 * np.random.default_rng(0).normal(size=(2400, 1))
+    values[1500:1560] = values[1500]
+    values[1900:2000] += 2
+    values[2200:2280] *= -1
+    times = np.datetime64("2026-01-01", "ns") + np.arange(2400) * np.timedelta64(300, "s")
+    signal = Signal("s", ("value",), times, values, np.arange(1, 2401), np.timedelta64(300, "s"), ())
+    result = detect_signal(signal, {**QUICK, "forecaster": "autoregression"}, keep=True)
+    assert len(result.incidents) >= 2
+    assert {incident.view for incident in result.incidents} & {"shape", "quiet", "level"}
+    detection_report.draw_detection([result], tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 20_000
+
+
+def nearest_by_hand(values, length):
+    spread = np.nanstd(values[-(length + detection_picture.LAGS) :], axis=0)
+    end = len(values) - length
+    best = (np.inf, 0)
+    for lag in range(length, min(detection_picture.LAGS, end) + 1):
+        difference = (values[end:] - values[end - lag : len(values) - lag]) / np.where(spread > 0, spread, 1)
+        if np.isfinite(difference).any():
+            best = min(best, (np.nanmean(difference**2), lag))
+    return best[1]
+
+
+@pytest.mark.parametrize("length", [16, 64])
+@pytest.mark.parametrize("features", [1, 3])
+def test_the_nearest_earlier_stretch(length, features):
+    values = np.random.default_rng(0).normal(size=(500, features)) * [1.0, 50.0, 0.0][:features]
+    values[100 : 100 + length] = values[-length:] * 1.001
+    values[[120, 490, 300], 0] = np.nan
+    assert detection_picture.nearest_lag(values, length) == nearest_by_hand(values, length) == 400 - length
+    assert detection_picture.nearest_lag(values[-2 * length + 1 :], length) == 0
+    assert detection_picture.nearest_lag(np.full((500, 1), np.nan), length) == 0
+
+
 def test_a_picture_of_many_signals_and_of_one_without_any_alarm(tmp_path):
-    settings = {"forecaster": "last-value", "horizons": 3, "window": 500}
+    settings = QUICK
     results = [detect_signal(a_signal(600, fault=k > 5), settings, keep=True) for k in range(9)]
     detection_report.draw_detection(results, tmp_path / "many.png")
     still = Signal("still", ("value",), None, np.full((400, 1), 5.0), np.arange(1, 401), None, ())

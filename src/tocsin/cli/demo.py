@@ -49,11 +49,11 @@ def demo(
         writer.write(result.columns)
     with open_writer(out / "incidents.csv") as writer:
         writer.write(detection_report.incident_columns(result.incidents))
-    spans = [(machine.times[fault.first], machine.times[fault.last], fault.feature) for fault in machine.faults]
-    detection_report.draw_detection([result], out / "machine.png", faults=spans)
+    known = [(machine.times[one.first], machine.times[one.last], one.feature, one.name) for one in machine.faults]
+    detection_report.draw_detection([result], out / "machine.png", faults=known)
     screen = console()
     screen.print(f"{len(machine.times)} observations of {', '.join(FEATURES)}, every 5 minutes: {recorded}")
-    screen.print(f"alarm rate: {RATE}, that is one incident in {1 / (result.alarm_rate or 1):.0f} observations\n")
+    screen.print(f"alarm rate: {RATE}, that is one false incident in {1 / (result.alarm_rate or 1):.0f} observations\n")
     screen.print(_fault_table(machine, result))
     screen.print(detection_report.incident_table(result.incidents, top=20, many=False))
     screen.print(detection_report.summary([result]))
@@ -64,7 +64,7 @@ def demo(
 
 def _fault_table(machine: Machine, result: SignalResult) -> Table:
     table = Table(title="The faults that were put in", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for heading in ("fault", "feature", "from", "to", "first alarm", "blamed"):
+    for heading in ("fault", "feature", "from", "to", "first alarm", "blamed", "seen by"):
         table.add_column(heading, overflow="fold")
     for fault in machine.faults:
         found = [
@@ -77,5 +77,6 @@ def _fault_table(machine: Machine, result: SignalResult) -> Table:
         if first is not None and first > fault.last - fault.first:
             after = "when it was over"
         start, end = (detection_report.time_text(machine.times[at]) for at in (fault.first, fault.last))
-        table.add_row(fault.name, fault.feature, start, end, after, found[0].features[0] if found else "")
+        blamed, view = (found[0].features[0], found[0].view or "") if found else ("", "")
+        table.add_row(fault.name, fault.feature, start, end, after, blamed, view)
     return table

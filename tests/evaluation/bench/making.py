@@ -11,16 +11,16 @@ def name_of(number=1, dataset="TINY", calibration=CALIBRATION):
     return f"{number:03d}_{dataset}_id_{number}_tr_{calibration}_1st_{FAULT.start}"
 
 
-def noise(length=LENGTH, features=1, seed=0):
-    """White noise around 20 with a fault that nobody overlooks."""
-    values = 20 + np.random.default_rng(seed).normal(size=(length, features))
-    values[FAULT] += 15
+def noise(length=LENGTH, features=1, seed=0, before=0):
+    """White noise around 20 with a fault that nobody overlooks, `before` observations later than usual."""
+    values = 20 + np.random.default_rng(seed).normal(size=(before + length, features))
+    values[before:][FAULT] += 15
     return values
 
 
 def fault_labels(length=LENGTH):
     labels = np.zeros(length, dtype=int)
-    labels[FAULT] = 1
+    labels[length - LENGTH :][FAULT] = 1
     return labels
 
 

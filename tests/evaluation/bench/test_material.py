@@ -8,7 +8,7 @@ import pytest
 from tests.evaluation.bench.making import name_of, noise, write_file
 from tocsin.evaluation.bench import material
 from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.material import FIRST_JUDGED, ForecasterChoice, make_material
+from tocsin.evaluation.bench.material import FIRST_JUDGED, ForecasterChoice, make_material, without_forecasts
 
 LAST_VALUE = ForecasterChoice("last-value")
 HORIZONS = 3
@@ -59,6 +59,12 @@ def test_nothing_is_judged_before_there_were_52(tmp_path):
     assert np.isfinite(errors[52, 0, :52]).all()
     # Nobody had made these forecasts.
     assert np.isnan(errors[52, 0, 52:]).all()
+
+
+def test_a_file_without_forecasts_has_no_errors(tmp_path):
+    made = without_forecasts(read_file(write_file(tmp_path, values=noise(features=2))))
+    assert made.errors.shape == (180, 2, 0)
+    assert made.forecaster.label == ""
 
 
 def test_files_too_short_to_be_judged(tmp_path):

@@ -7,15 +7,18 @@ from tests.evaluation.bench.making import FAULT, noise, write_file
 from tocsin import Detector
 from tocsin.conformal import MERGES, W1ACAS, ExponentialDecay, GaussianTail, SlidingWindow, SplitConformal
 from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.material import ForecasterChoice, make_material
-from tocsin.evaluation.bench.methods import FEATURE_MERGES, METHODS, PAPER_SETTINGS
+from tocsin.evaluation.bench.material import ForecasterChoice, make_material, without_forecasts
+from tocsin.evaluation.bench.methods import DETECTOR_MERGES, METHODS, PAPER_SETTINGS
 
 HORIZONS = 3
+# A detector watches for longer than other methods before it says anything, and for longer still before it alarms.
+BEFORE = 1500
+DETECTORS = ("w1-acas", "w1-acas-light")
 
 
-def material_of(folder, features):
-    values = noise(features=features)
-    values[120, 0] = np.nan
+def material_of(folder, features, before=0):
+    values = noise(features=features, before=before)
+    values[before + 120, 0] = np.nan
     return make_material(read_file(write_file(folder, values=values)), ForecasterChoice("last-value"), HORIZONS)
 
 
@@ -29,19 +32,30 @@ def several(tmp_path_factory):
     return material_of(tmp_path_factory.mktemp("several"), 3)
 
 
+@pytest.fixture(scope="module")
+def long_single(tmp_path_factory):
+    return material_of(tmp_path_factory.mktemp("long single"), 1, BEFORE)
+
+
+@pytest.fixture(scope="module")
+def long_several(tmp_path_factory):
+    return material_of(tmp_path_factory.mktemp("long several"), 3, BEFORE)
+
+
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_sees_the_fault(name, single, several):
-    for material, methods in ((single, [METHODS[name]]), (several, METHODS[name].for_features())):
+def test_every_method_sees_the_fault(name, long_single, long_several):
+    for material, methods in ((long_single, [METHODS[name]]), (long_several, METHODS[name].for_features())):
         for method in methods:
             p = method(material).p
-            assert p.shape == (180,)
+            assert p.shape == (BEFORE + 180,)
             known = p[~np.isnan(p)]
-            assert known.size >= 127
+            assert known.size >= BEFORE - 250
             assert np.all((known >= 0) & (known <= 1))
-            assert np.nanmin(p[FAULT.start : FAULT.stop + HORIZONS]) == np.nanmin(p[100:])
+            seen = p[BEFORE + FAULT.start : BEFORE + FAULT.stop + HORIZONS]
+            assert np.nanmin(seen) == np.nanmin(p[BEFORE:])
 
 
-@pytest.mark.parametrize("name", sorted(METHODS.keys() - {"w1-acas"}))
+@pytest.mark.parametrize("name", sorted(METHODS.keys() - set(DETECTORS)))
 def test_nothing_without_errors(name, single):
     p = METHODS[name](single).p
     assert np.isnan(p[:52]).all()
@@ -82,19 +96,23 @@ def test_features_are_merged_by_name(several):
     assert not np.allclose(fisher(several).p[52:], harmonic(several).p[52:])
 
 
-def test_the_detector_judges_for_itself(single, several):
-    ours = METHODS["w1-acas"]
-    for material, methods in ((single, [ours]), (several, ours.for_features())):
-        for method, merge in zip(methods, FEATURE_MERGES, strict=False):
+@pytest.mark.parametrize(
+    ("name", "made"), [("w1-acas", {"forecaster": "last-value"}), ("w1-acas-light", {"preset": "light"})]
+)
+def test_the_detector_judges_for_itself(name, made, long_single, long_several):
+    ours = METHODS[name]
+    assert ours.settings == {"alarm_rate": 0.001}
+    assert [method.name for method in ours.for_features()] == [f"{name}-harmonic", f"{name}-mean"]
+    for material, methods in ((long_single, [ours]), (long_several, ours.for_features())):
+        for method, merge in zip(methods, DETECTOR_MERGES, strict=False):
             values = material.file.values
-            detector = Detector(
-                values.shape[1], forecaster="last-value", horizons=HORIZONS, merge_features=merge, **method.settings
-            )
+            detector = Detector(values.shape[1], alarm_rate=0.001, merge_features=merge, **made)
             verdicts = detector.run(values)
-            found = method(material)
+            found = method(without_forecasts(material.file) if method.forecasts_itself else material)
             assert np.array_equal(found.p, verdicts.merged[:, 0], equal_nan=True)
             assert len(detector.incidents) > 0
-            lasts = [179 if incident.open else incident.last for incident in detector.incidents]
+            last = len(values) - 1
+            lasts = [last if incident.open else incident.last for incident in detector.incidents]
             assert found.incidents[:, 0].tolist() == [incident.first for incident in detector.incidents]
             assert found.incidents[:, 1].tolist() == lasts
 

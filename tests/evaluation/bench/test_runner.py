@@ -8,7 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.evaluation.bench.making import FAULT, LENGTH, make_folder, name_of, write_all_normal, write_file, write_text
+from tests.evaluation.bench.making import (
+    FAULT,
+    LENGTH,
+    make_folder,
+    name_of,
+    noise,
+    write_all_normal,
+    write_file,
+    write_text,
+)
 from tocsin.evaluation.bench import runner
 from tocsin.evaluation.bench.baselines import min_max_pseudo_p
 from tocsin.evaluation.bench.files import read_file
@@ -111,12 +120,34 @@ def test_only_what_comes_after_calibration_is_evaluated(folder, results):
 
 def test_incidents_of_a_method_s_own_are_counted_after_calibration(folder, results):
     ours = METHODS["w1-acas"]
-    run = run_all(folder, replace(PLAN, methods=(ours,)), results)[name_of(1), "last-value", "w1-acas"]
-    file = read_file(folder / f"{name_of(1)}.csv")
+    path = write_file(folder, name_of(6), noise(before=1500))
+    run_benchmark([path], replace(PLAN, methods=(ours,)), results)
+    (run,) = results.runs()
+    file = read_file(path)
     judgement = ours(make_material(file, LAST_VALUE, 2))
     expected = time_under_incidents(file.labels[100:], judgement.incidents - 100)
     assert (run.metrics["budget_fault_time"], run.metrics["budget_normal_time"]) == expected
     assert expected[0] > 0
+
+
+def test_a_method_that_forecasts_for_itself_is_run_once(folder, results, monkeypatch):
+    forecast = []
+    monkeypatch.setattr(
+        runner, "make_material", lambda file, *more: forecast.append(file.name) or make_material(file, *more)
+    )
+    drifting = ForecasterChoice("exponential-smoothing")
+    light = replace(PLAN, forecasters=(LAST_VALUE, drifting), methods=(METHODS["w1-acas-light"],))
+    runs = run_all(folder, light, results)
+    assert runs.keys() == {(name_of(number), "", "w1-acas-light") for number in (1, 2, 4, 5)} | {
+        (name_of(3, "MANY"), "", f"w1-acas-light-{merge}") for merge in ("harmonic", "mean")
+    }
+    assert forecast == []
+    assert runs[name_of(1), "", "w1-acas-light"].status == "ok"
+    both = run_all(folder, replace(light, methods=(*light.methods, CONFORMAL)), results)
+    assert {key[1:] for key in both.keys() - runs.keys() if key[0] == name_of(1)} == {
+        ("last-value", "conformal"), ("exponential-smoothing", "conformal"),
+    }  # fmt: skip
+    assert all(repr(both[key]) == repr(run) for key, run in runs.items() if run.status == "ok")
 
 
 def test_rivals(folder, results):

@@ -64,13 +64,12 @@ def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -
     started = time.perf_counter()
     length, features = file.values.shape
     session = make_forecaster(choice.name, choice.options).open(features, horizons)
-    alignment = Alignment(features, horizons, refresh=1)
+    alignment = Alignment(features, horizons)
     everyone = np.arange(features)
     errors = np.empty((length, features, horizons))
     for first in range(0, length, PIECE):
         piece = file.values[first : first + PIECE]
-        issued = session.run(piece.copy()).median
-        predicted = alignment.push(issued, np.zeros(piece.shape, dtype=np.int64), everyone)
+        predicted = alignment.push(session.run(piece.copy()).median, everyone)
         errors[first : first + PIECE] = np.abs(piece[..., np.newaxis] - predicted)
     seconds = time.perf_counter() - started
     errors[:FIRST_JUDGED] = np.nan
@@ -81,6 +80,13 @@ def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -
         errors,
         ForecastErrors(file.name, file.dataset, choice.label, features, length, mae, rmse, seconds),
     )
+
+
+def without_forecasts(file: LabelledFile) -> Material:
+    """A file for methods that forecast for themselves: there are no errors."""
+    length, features = file.values.shape
+    nothing = ForecastErrors(file.name, file.dataset, "", features, length, float("nan"), float("nan"), 0.0)
+    return Material(file, ForecasterChoice(""), np.empty((length, features, 0)), nothing)
 
 
 def _means(errors: Floats) -> tuple[float, float]:

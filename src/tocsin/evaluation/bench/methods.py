@@ -1,4 +1,4 @@
-"""The methods that turn errors of forecasts into p-values, by name."""
+"""The methods that judge files by errors of forecasts, and the detector, by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from tocsin.conformal import (
     SlidingWindow,
     SplitConformal,
 )
-from tocsin.detection import Detector, Incident, Verdicts
+from tocsin.detection import Detector, Incident
 from tocsin.evaluation.bench.material import Material
 from tocsin.evaluation.bench.results import Floats
 
@@ -24,6 +24,9 @@ Integers = NDArray[np.int64]
 
 FEATURE_MERGES = ("fisher", "harmonic")
 """How the p-values of several features are merged: a row of the tables for each."""
+
+DETECTOR_MERGES = ("harmonic", "mean")
+"""The same of the detector, which merges features by its own setting."""
 
 PAPER_SETTINGS: dict[str, Any] = {
     "alpha_c": 0.01,
@@ -34,16 +37,15 @@ PAPER_SETTINGS: dict[str, Any] = {
 }
 """W1-ACAS as the paper's numbers were made."""
 
-# What recalibration gives says more of alarms, but less of which of them is the stranger: its values are few.
-DETECTOR_SETTINGS: dict[str, Any] = {"recalibrate": False}
-"""The detector as it is judged, beside its defaults."""
+DETECTOR_SETTINGS: dict[str, Any] = {"alarm_rate": 0.001}
+"""The detector as it is judged, beside its defaults. Its incidents are those that this alarm rate tolerates."""
 
 WINDOW = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """`p[T]`, NaN where there is none, and what else a method has to show.
+    """`p[T]`, low where strange and NaN where there is none, and what else a method has to show.
 
     `weights` are those learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last
     observation of each incident, for a method that has its own.
@@ -58,19 +60,22 @@ class Judgement:
 class Method:
     """One way to judge a file by the errors of its forecasts.
 
-    `merge_features` says how the p-values of several features are merged. Not everything that a method gives is a
-    p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
+    `feature_merges` are the ways to merge several features that are tried, and `merge_features` is the one that is
+    taken. A method that `forecasts_itself` needs no errors, and is run once, not once for each forecaster. Not
+    everything that a method gives is a p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
     """
 
     name: str
     description: str
     _judge: Callable[[Material, Mapping[str, Any], str], Judgement]
     settings: Mapping[str, Any]
-    merge_features: str = "fisher"
+    feature_merges: tuple[str, ...] = FEATURE_MERGES
+    merge_features: str = ""
+    forecasts_itself: bool = False
 
     def __call__(self, material: Material) -> Judgement:
         """Judge a file."""
-        return self._judge(material, self.settings, self.merge_features)
+        return self._judge(material, self.settings, self.merge_features or self.feature_merges[0])
 
     def with_settings(self, **changed: Any) -> "Method":
         """The same with other settings, which show in its name."""
@@ -79,7 +84,7 @@ class Method:
 
     def for_features(self) -> list["Method"]:
         """The same, once for each way to merge several features."""
-        return [replace(self, name=f"{self.name}-{merge}", merge_features=merge) for merge in FEATURE_MERGES]
+        return [replace(self, name=f"{self.name}-{merge}", merge_features=merge) for merge in self.feature_merges]
 
 
 def _merged(scorer: Scorer, errors: Floats, merge_features: str) -> Judgement:
@@ -120,23 +125,24 @@ def _gaussian(material: Material, settings: Mapping[str, Any], merge_features: s
 
 def _detector(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     # It forecasts for itself, as it would for anyone.
-    file, choice = material.file, material.forecaster
-    detector = Detector(
-        file.values.shape[1],
-        forecaster=choice.name,
-        forecaster_options=dict(choice.options),
-        horizons=material.errors.shape[2],
-        merge_features=merge_features,
-        **settings,
+    choice = material.forecaster
+    return _by_detector(
+        material.file.values,
+        {"forecaster": choice.name, "forecaster_options": dict(choice.options), **settings},
+        merge_features,
     )
-    verdicts = detector.run(file.values)
+
+
+def _light_detector(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+    return _by_detector(material.file.values, {"preset": "light", **settings}, merge_features)
+
+
+def _by_detector(values: Floats, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+    """What a detector is judged by: how it orders observations, and its own incidents."""
+    detector = Detector(values.shape[1], merge_features=merge_features, **settings)
+    verdicts = detector.run(values)
     weights = detector.weights.mean(axis=(0, 1))
-    return Judgement(_ranked_by(verdicts), weights, _bounds(detector.incidents, len(file.values)))
-
-
-def _ranked_by(verdicts: Verdicts) -> Floats:
-    """What the detector is judged by: the merged value tells more strange observations apart than the final p."""
-    return verdicts.merged[:, 0]
+    return Judgement(verdicts.merged[:, 0], weights, _bounds(detector.incidents, len(values)))
 
 
 def _bounds(incidents: Sequence[Incident], length: int) -> Integers:
@@ -152,8 +158,10 @@ def _streams(errors: Floats) -> int:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("w1-acas", "the default detector before it recalibrates its merged p-values", _detector,
-               DETECTOR_SETTINGS),
+        Method("w1-acas", "the default detector, by its mean rank over all views; no p-value", _detector,
+               DETECTOR_SETTINGS, DETECTOR_MERGES),
+        Method("w1-acas-light", "the same with the preset for large fleets, which forecasts for itself",
+               _light_detector, DETECTOR_SETTINGS, DETECTOR_MERGES, forecasts_itself=True),
         Method("w1-acas-paper", "W1-ACAS with the paper's settings", _w1_acas, PAPER_SETTINGS),
         Method("fixed-window", f"conformal, the newest {WINDOW} errors with equal weights", _window,
                {"window": WINDOW}),

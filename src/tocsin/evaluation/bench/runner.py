@@ -15,7 +15,7 @@ import numpy as np
 
 from tocsin.evaluation.bench.baselines import BASELINES, BaselineWorker, min_max_pseudo_p
 from tocsin.evaluation.bench.files import LabelledFile, UnusableFileError, dataset_of, feature_count, read_file
-from tocsin.evaluation.bench.material import ForecasterChoice, make_material
+from tocsin.evaluation.bench.material import ForecasterChoice, make_material, without_forecasts
 from tocsin.evaluation.bench.methods import Judgement, Method
 from tocsin.evaluation.bench.outside import column_of, read_scores
 from tocsin.evaluation.bench.results import Floats, ForecastErrors, Results, Run, Source, signal_path, trace_path
@@ -48,9 +48,15 @@ class Plan:
 
     def keys(self, name: str, several_features: bool) -> list[Key]:
         """All that there is to run on a file."""
-        methods = [variant.name for method in self.methods for variant in variants(method, several_features)]
+        methods = [variant for method in self.methods for variant in variants(method, several_features)]
         return [
-            *((name, forecaster.label, method) for forecaster in self.forecasters for method in methods),
+            *(
+                (name, forecaster.label, method.name)
+                for forecaster in self.forecasters
+                for method in methods
+                if not method.forecasts_itself
+            ),
+            *((name, "", method.name) for method in methods if method.forecasts_itself),
             *((name, "", without) for without in (*self.rivals, *self.baselines)),
             *((name, "", OUTSIDE + outside) for outside, _ in self.outside),
         ]
@@ -142,6 +148,7 @@ def judge_file(path: Path, plan: Plan, finished: frozenset[Key], folder: Path) -
     judged = _Judged(file, folder)
     for choice in plan.forecasters:
         judged.by_forecasts(plan, choice, todo)
+    judged.by_themselves(plan, todo)
     for rival in plan.rivals:
         if (file.name, "", rival) in todo:
             judged.by_rival(rival)
@@ -166,12 +173,7 @@ class _Judged:
 
     def by_forecasts(self, plan: Plan, choice: ForecasterChoice, todo: set[Key]) -> None:
         """All methods on one forecaster, which forecasts once."""
-        methods = [
-            variant
-            for method in plan.methods
-            for variant in variants(method, self.file.values.shape[1] > 1)
-            if (self.file.name, choice.label, variant.name) in todo
-        ]
+        methods = self._methods(plan, choice.label, todo)
         if not methods:
             return
         try:
@@ -182,6 +184,20 @@ class _Judged:
         self.forecasts.append(material.forecast_errors)
         for method in methods:
             self._try(choice.label, method.name, dict(method.settings), partial(method, material))
+
+    def by_themselves(self, plan: Plan, todo: set[Key]) -> None:
+        """All methods that make their own forecasts."""
+        material = without_forecasts(self.file)
+        for method in self._methods(plan, "", todo):
+            self._try("", method.name, dict(method.settings), partial(method, material))
+
+    def _methods(self, plan: Plan, forecaster: str, todo: set[Key]) -> list[Method]:
+        return [
+            variant
+            for method in plan.methods
+            for variant in variants(method, self.file.values.shape[1] > 1)
+            if method.forecasts_itself == (not forecaster) and (self.file.name, forecaster, variant.name) in todo
+        ]
 
     def by_rival(self, name: str) -> None:
         """One of the simple detectors."""

@@ -54,6 +54,7 @@ BUDGET = (
 
 _METHODS = (
     "w1-acas",
+    "w1-acas-light",
     "w1-acas-paper",
     "fixed-window",
     "exponential-decay",
@@ -70,7 +71,7 @@ _METHODS = (
     "omnianomaly",
     "moment",
 )
-_MERGES = re.compile("-(fisher|harmonic)$")
+_MERGES = re.compile("-(fisher|harmonic|mean)$")
 
 
 def method_order(method: str) -> tuple[int, str]:

@@ -1,0 +1,339 @@
+"""What a detector found, as a picture."""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.detection import Incident, SignalResult
+from tocsin.detection.views import available_views, make_view
+
+# A picture has room for so many signals, for so many features of one, and for so many incidents close up.
+MOST_SIGNALS = 6
+MOST_FEATURES = 4
+MOST_CLOSE_UPS = 3
+# Longer curves are drawn as the range over pieces, so that no spike is lost and the picture stays light.
+MOST_POINTS = 6000
+# A close-up shows so many observations before and after an incident, and of a long one so many around its peak.
+AROUND = 60
+LONGEST_CLOSE_UP = 400
+# How far back the nearest earlier stretch is looked for: as far as the shape view looks.
+LAGS = 2000
+
+VALUE, FORECAST, ALARM, NEAREST, FAULT = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333"
+COLOURS = {"error": "#d62728", "level": "#e67e00", "shape": "#9467bd", "quiet": "#1f9eb5"}
+OTHER_VIEW = "#8c564b"
+
+Fault = tuple[Any, Any, str, str]
+"""A fault that is known of: its start, end, feature and name."""
+
+
+def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Sequence[Fault] = ()) -> None:
+    """One signal: values, forecast, band, incidents, severity, and the worst incidents close up. Several: the worst.
+
+    `faults`, where they are known, are named: they are what should be found.
+    """
+    from matplotlib.figure import Figure
+
+    shown = [result for result in results if result.columns is not None]
+    if len(shown) == 1:
+        figure = _draw_one(shown[0], faults)
+    else:
+        shown = sorted(shown, key=lambda result: -max((one.severity for one in result.incidents), default=-1.0))
+        shown = shown[:MOST_SIGNALS]
+        figure = Figure(figsize=(12, 2.4 * len(shown)), layout="constrained")
+        for axes, result in zip(figure.subplots(len(shown), squeeze=False)[:, 0], shown, strict=True):
+            feature = _features(result)[0]
+            _draw_values(axes, result, feature)
+            _shade(axes, result, feature)
+            axes.set_title(result.signal if feature is None else f"{result.signal}: {feature}", loc="left", fontsize=10)
+    figure.savefig(path, dpi=110)
+
+
+def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
+    from matplotlib.figure import Figure
+
+    features = _features(result)[:MOST_FEATURES]
+    close = sorted(result.incidents, key=lambda incident: -incident.severity)[:MOST_CLOSE_UPS]
+    heights = [*([2.6] * len(features)), 1.8, *([3.0] if close else [])]
+    figure = Figure(figsize=(12, sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(heights), max(len(close), 1), height_ratios=heights)
+    first = None
+    for row, feature in enumerate(features):
+        axes = figure.add_subplot(grid[row, :], sharex=first)
+        first = axes if first is None else first
+        _draw_values(axes, result, feature)
+        _shade(axes, result, feature)
+        _name_faults(axes, [fault for fault in faults if feature is None or fault[2] == feature])
+        axes.set_title(feature or result.signal, loc="left", fontsize=10)
+        if row == 0:
+            _explain_colours(axes, result, named=bool(faults))
+    _draw_severity(figure.add_subplot(grid[len(features), :], sharex=first), result)
+    for column, incident in enumerate(sorted(close, key=lambda incident: incident.first)):
+        _draw_close_up(figure.add_subplot(grid[-1, column]), result, incident)
+    return figure
+
+
+def _features(result: SignalResult) -> list[str | None]:
+    """The features, those first that the worst incident is about; None for a single one."""
+    columns = _columns(result)
+    names = [name.removeprefix("value ") for name in columns if name.startswith("value ")]
+    if not names:
+        return [None]
+    if result.incidents:
+        return [*max(result.incidents, key=lambda incident: incident.severity).features]
+    return [*names]
+
+
+def _columns(result: SignalResult) -> dict[str, NDArray[Any]]:
+    if result.columns is None:
+        raise ValueError(f"the verdicts on {result.signal!r} were not kept")
+    return result.columns
+
+
+def _column(result: SignalResult, name: str, feature: str | None) -> NDArray[Any]:
+    return _columns(result)[name if feature is None else f"{name} {feature}"]
+
+
+def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: slice = slice(None)) -> None:
+    time, alarm = _columns(result)["time"][part], _alarms(result, feature)[part]
+    value, forecast, low, high = (_column(result, name, feature)[part] for name in ("value", "forecast", "low", "high"))
+    bottom, top = _limits(value)
+    # A band that is wider than the picture bounds nothing.
+    bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
+    if bounded.any():
+        at, (low, high) = _averaged(time, [np.clip(low, bottom, top), np.clip(high, bottom, top)], bounded)
+        axes.fill_between(at, low, high, color=FORECAST, alpha=0.2, linewidth=0, label="no alarm by its error")
+    if np.isfinite(forecast).any():
+        axes.plot(*_thinned(time, forecast), color=FORECAST, linewidth=0.6, alpha=0.8, label="forecast")
+    axes.plot(*_thinned(time, value), color=VALUE, linewidth=0.8, label="value")
+    axes.plot(time[alarm], value[alarm], "o", color=ALARM, markersize=2.5, linewidth=0, label="alarm")
+    axes.set_ylim(bottom, top)
+    if time.size:
+        axes.set_xlim(time[0], time[-1] if time.size > 1 else time[0] + 1)
+    axes.grid(alpha=0.2)
+
+
+def _alarms(result: SignalResult, feature: str | None) -> NDArray[np.bool_]:
+    """Which observations alarm; of those in incidents only where this feature is to blame."""
+    alarm: NDArray[np.bool_] = _columns(result)["alarm"].copy()
+    for incident in result.incidents:
+        if not _is_blamed(incident, feature):
+            alarm[incident.first : incident.last + 1] = False
+    return alarm
+
+
+def _limits(values: NDArray[Any]) -> tuple[float, float]:
+    """From the least value to the largest with some room, and more above it, for names."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    room = 0.08 * (high - low) or 0.5
+    return low - room, high + 2 * room
+
+
+def _shade(axes: Any, result: SignalResult, feature: str | None) -> None:
+    """Incidents from start to end, in the colour of the view that saw them; strongly where this feature is blamed."""
+    blamed = [incident for incident in result.incidents if _is_blamed(incident, feature)]
+    for incident in result.incidents:
+        strong = incident in blamed
+        # The edge makes that of a single observation visible, too.
+        axes.axvspan(
+            incident.start, incident.end, facecolor=_colour(incident), edgecolor=_colour(incident),
+            alpha=0.3 if strong else 0.08, linewidth=1.2 if strong else 0.5, zorder=0.5,
+        )  # fmt: skip
+    _label(axes, result, blamed)
+
+
+def _label(axes: Any, result: SignalResult, incidents: Sequence[Incident]) -> None:
+    """Write the view over each incident: the most severe first, and none over another."""
+    count = max(len(_columns(result)["time"]), 1)
+    taken: list[tuple[float, float]] = []
+    for incident in sorted(incidents, key=lambda incident: -incident.severity):
+        name = _view(incident)
+        centre, half = (incident.first + incident.last) / 2 / count, 0.0032 * len(name) + 0.003
+        centre = min(max(centre, half), 1 - half)
+        if all(centre + half < left or centre - half > right for left, right in taken):
+            taken.append((centre - half, centre + half))
+            axes.text(
+                centre, 0.97, name, transform=axes.transAxes, ha="center", va="top", fontsize=7,
+                color=_colour(incident), fontweight="bold",
+            )  # fmt: skip
+
+
+def _name_faults(axes: Any, faults: Sequence[Fault]) -> None:
+    """A bar along the bottom for each fault, with its name."""
+    across = axes.get_xaxis_transform()
+    middle = np.mean(axes.get_xlim())
+    for start, end, _, name in faults:
+        # Marks at its ends make one of a single observation visible, too.
+        axes.plot([start, end], [0.02, 0.02], "s-", transform=across, color=FAULT, linewidth=5, markersize=5)
+        left = axes.convert_xunits(start) > middle
+        at = axes.convert_xunits(end if left else start)
+        axes.annotate(
+            f"fault: {name}", (at, 0.02), xycoords=across, xytext=(0, 5),
+            textcoords="offset points", ha="right" if left else "left", fontsize=8, color=FAULT,
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
+        )  # fmt: skip
+
+
+def _explain_colours(axes: Any, result: SignalResult, *, named: bool) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles, labels = axes.get_legend_handles_labels()
+    views = {_view(incident): _colour(incident) for incident in result.incidents}
+    for view in sorted(views):
+        handles.append(Patch(facecolor=views[view], alpha=0.35))
+        labels.append(f"incident: {view}")
+    if named:
+        handles.append(Line2D([], [], color=FAULT, linewidth=5))
+        labels.append("fault")
+    axes.legend(
+        handles, labels, loc="lower right", bbox_to_anchor=(1, 1), fontsize=8, ncols=len(labels), frameon=False,
+        borderaxespad=0.1, columnspacing=1.2, handlelength=1.4,
+    )  # fmt: skip
+
+
+def _draw_severity(axes: Any, result: SignalResult) -> None:
+    columns = _columns(result)
+    time, severity, alarm = columns["time"], columns["severity"], columns["alarm"]
+    axes.plot(*_thinned(time, severity), color="#555555", linewidth=0.6)
+    axes.plot(time[alarm], severity[alarm], "o", color=ALARM, markersize=2.5)
+    for incident in result.incidents:
+        axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.25, linewidth=1, zorder=0.5)
+    cold = np.flatnonzero(~columns["warm"])
+    if cold.size and cold.size < time.size:
+        until = time[min(int(np.argmax(columns["warm"])), time.size - 1)]
+        axes.axvspan(time[0], until, color="0.9", linewidth=0, zorder=0.4)
+        axes.text(0.005, 0.93, "warm-up", transform=axes.transAxes, va="top", fontsize=8, color="0.4")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.2)
+    axes.set_title("severity: how strange in all views together, -log10 of the mean rank", loc="left", fontsize=10)
+
+
+def _draw_close_up(axes: Any, result: SignalResult, incident: Incident) -> None:
+    """An incident with what came before it; for a strange shape the stretch of the past that resembles it most."""
+    columns = _columns(result)
+    time = columns["time"]
+    peak = int(np.flatnonzero(time == incident.peak)[0])
+    first, last = incident.first, incident.last
+    if last - first > LONGEST_CLOSE_UP:
+        first, last = max(first, peak - LONGEST_CLOSE_UP // 2), min(last, peak + LONGEST_CLOSE_UP // 2)
+    part = slice(max(first - AROUND, 0), min(last + AROUND, time.size - 1) + 1)
+    features = [*incident.contributions]
+    feature = None if len(features) < 2 else _blamed(incident)
+    _draw_values(axes, result, feature, part)
+    axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.2, linewidth=1, zorder=0.5)
+    length = _stretch(incident)
+    if length:
+        names = [None] if feature is None else features
+        values = np.column_stack([_column(result, "value", name) for name in names])
+        lag = nearest_lag(values[: peak + 1], length)
+        if lag:
+            here = slice(peak - length + 1, peak + 1)
+            past = slice(here.start - lag, here.stop - lag)
+            axes.plot(
+                time[here], _column(result, "value", feature)[past], color=NEAREST, linewidth=1.6,
+                label=f"nearest earlier stretch, {lag} before",
+            )  # fmt: skip
+            axes.legend(handles=[axes.get_lines()[-1]], loc="best", fontsize=7, framealpha=0.7)
+    if time.dtype.kind == "M":
+        _plain_times(axes)
+    if feature is not None:
+        axes.set_ylabel(feature, fontsize=8)
+    told = "\n".join(textwrap.wrap(f"{_view(incident)}: {incident.explanation or ''}", 58))
+    axes.set_title(told, loc="left", fontsize=8, color=_colour(incident))
+
+
+def _blamed(incident: Incident) -> str:
+    """The feature that the explanation names, or the one that contributed most."""
+    named = [name for name in incident.contributions if (incident.explanation or "").startswith(f"{name}: ")]
+    return named[0] if named else incident.features[0]
+
+
+def _is_blamed(incident: Incident, feature: str | None) -> bool:
+    return feature is None or len(incident.contributions) < 2 or feature in (incident.features[0], _blamed(incident))
+
+
+def _plain_times(axes: Any) -> None:
+    """Few dates, so that none runs into the next."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(minticks=2, maxticks=5)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def _view(incident: Incident) -> str:
+    """The view that saw an incident, by a name that fits in a picture."""
+    return (incident.view or "").removesuffix("-light") or "incident"
+
+
+def _colour(incident: Incident) -> str:
+    return COLOURS.get(_view(incident), OTHER_VIEW)
+
+
+def _stretch(incident: Incident) -> int:
+    """How many observations a strange shape is made of; 0 for what is none."""
+    if _view(incident) != "shape" or incident.view not in available_views():
+        return 0
+    told = [stream.length for stream in make_view(incident.view).streams]
+    named = [length for length in told if f"last {length} " in (incident.explanation or "")]
+    return (named or told)[0]
+
+
+def nearest_lag(values: NDArray[Any], length: int) -> int:
+    """How long before the newest `length` of values[T, F] the stretch lies that resembles them most; 0 for none.
+
+    Features count in units of their own spread, and missing values do not.
+    """
+    lags = min(LAGS, len(values) - length)
+    if lags < length:
+        return 0
+    recent = values[-(length + lags) :]
+    with np.errstate(invalid="ignore"):
+        spread = np.array(
+            [np.std(column[np.isfinite(column)]) if np.isfinite(column).any() else 0 for column in recent.T]
+        )
+    scaled = recent / np.where(spread > 0, spread, 1.0)
+    stretches = np.lib.stride_tricks.sliding_window_view(scaled, length, axis=0)  # (lags + 1, F, length)
+    squares = np.square(stretches[:-length] - stretches[-1])
+    known = np.isfinite(squares)
+    counts = known.sum(axis=(1, 2))
+    if not counts.any():
+        return 0
+    means = np.where(counts > 0, np.where(known, squares, 0.0).sum(axis=(1, 2)) / np.maximum(counts, 1), np.inf)
+    return lags - int(np.argmin(means))
+
+
+def _thinned(time: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A curve of few points that looks the same: the smallest and the largest value of each piece, in turn."""
+    if time.size <= MOST_POINTS:
+        return time, values
+    size = -(-time.size // (MOST_POINTS // 2))
+    whole = time.size // size * size
+    pieces = values[:whole].reshape(-1, size)
+    gone = np.isnan(pieces).all(axis=1)
+    filled = np.where(gone[:, np.newaxis], 0.0, pieces)
+    ends = np.column_stack([np.nanmin(filled, axis=1), np.nanmax(filled, axis=1)])
+    ends[gone] = np.nan
+    return np.repeat(time[:whole:size], 2), ends.reshape(-1)
+
+
+def _averaged(
+    time: NDArray[Any], curves: Sequence[NDArray[Any]], known: NDArray[np.bool_]
+) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    """Curves of few points, the mean of each piece, for what has no spikes to lose; NaN where nothing is known."""
+    size = max(1, -(-time.size // MOST_POINTS))
+    whole = time.size // size * size
+    counts = known[:whole].reshape(-1, size).sum(axis=1)
+    thin = []
+    for curve in curves:
+        sums = np.where(known, curve, 0.0)[:whole].reshape(-1, size).sum(axis=1)
+        thin.append(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
+    return time[:whole:size], thin
