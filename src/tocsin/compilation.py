@@ -7,8 +7,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_SETTINGS: dict[str, Any] = {
+    # numpy's rule for division by zero: the check that python's rule needs would keep loops from vectorising.
+    "error_model": "numpy",
+    # Nothing here is called from C.
+    "no_cfunc_wrapper": True,
+}
 
 
 def compiled(
@@ -21,8 +29,7 @@ def compiled(
     """
 
     def decorate(function: Function) -> Function:
-        # numpy's rule for division by zero: the check that python's rule needs would keep loops from vectorising.
-        settings = {"nogil": True, "error_model": "numpy", **options}
+        settings = {"nogil": True, **_SETTINGS, **options}
         files = tuple(Path(__file__).parent / name for name in with_files)
         if with_folder:
             files += tuple(sorted(Path(function.__code__.co_filename).parent.glob("*.py")))
@@ -35,6 +42,24 @@ def compiled(
             return njit(**settings)(function)  # type: ignore[no-any-return]
 
     return decorate
+
+
+def inner(**options: Any) -> Callable[[Function], Function]:
+    """Let compiled loops call a function that python does not call.
+
+    It is compiled with the loops that call it, and kept on disk as a part of them. For python it stays what it is:
+    what python needs to call a compiled function can take longer to compile than the function does.
+    """
+
+    def decorate(function: Function) -> Function:
+        return register_jitable(**_SETTINGS, **options)(function)
+
+    return decorate
+
+
+def inlined(function: Function) -> Function:
+    """Put a function's own lines into the one compiled loop that calls it, instead of compiling it by itself first."""
+    return njit(inline="always", **_SETTINGS)(function)  # type: ignore[no-any-return]
 
 
 @cache

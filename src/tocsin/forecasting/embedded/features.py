@@ -5,65 +5,67 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.compilation import compiled
+from tocsin.compilation import inner
 from tocsin.forecasting.embedded.functions import asinh, log
-from tocsin.forecasting.embedded.memory import UNSEEN, Memory
+from tocsin.forecasting.embedded.memory import UNSEEN
 from tocsin.forecasting.embedded.weights import LIMIT, PATCH, RECENT
 
 Array = NDArray[Any]
 
-_exact = compiled(with_folder=True)
+_inner = inner()
 
 # Variations within a patch or within the newest observations are seen in units of their own size, down to this.
 _FINEST = 1e-4
 _ZERO, _ONE, _UNSEEN = np.float32(0), np.float32(1), np.float32(UNSEEN)
 
 
-@_exact
-def _read(memory: Memory, series: int, first: int, standard: Array, known: Array) -> None:
+@_inner
+def _read(values: Array, first: int, centre: float, scale: float, standard: Array, known: Array) -> None:
     """Write observations in the network's units, 0 where missing or before the first, and which are known."""
-    centre, scale = memory.centre[series], memory.scale[series]
     count = standard.shape[0]
     before = max(0, -first)
     standard[:before] = _ZERO
     known[:before] = _ZERO
-    values = memory.values[series, first + before : first + count]
+    seen = values[first + before : first + count]
     for i in range(count - before):
-        there = values[i] == values[i]
-        relative = ((values[i] if there else centre) - centre) / scale
+        there = seen[i] == seen[i]
+        relative = ((seen[i] if there else centre) - centre) / scale
         bounded = asinh(min(max(relative, -1e6), 1e6))
         standard[before + i] = np.float32(min(max(bounded, -LIMIT), LIMIT))
         known[before + i] = _ONE if there else _ZERO
 
 
-@_exact
-def describe_patch(memory: Memory, series: int, patch: int, features: Array) -> None:
-    """Write the values of a patch, their shape in units of their own spread, and what is known of them."""
+@_inner
+def describe_patch(values: Array, patch: int, centre: float, scale: float, features: Array) -> np.float32:
+    """Write the values of a patch, their shape in units of their own spread, and what is known of them.
+
+    Returns 0, or `UNSEEN` if nothing is.
+    """
     standard, around, known = features[:PATCH], features[PATCH : 2 * PATCH], features[2 * PATCH : 3 * PATCH]
-    _read(memory, series, patch * PATCH, standard, known)
+    _read(values, patch * PATCH, centre, scale, standard, known)
     count, total, squares = 0.0, 0.0, 0.0
     for i in range(PATCH):
         count += known[i]
         total += standard[i]
     mean = total / max(count, 1.0)
     for i in range(PATCH):
-        squares += known[i] * (standard[i] - mean) ** 2
+        squares += known[i] * ((standard[i] - mean) * (standard[i] - mean))
     size = np.sqrt(squares / max(count, 1.0)) + _FINEST
     for i in range(PATCH):
         around[i] = known[i] * (standard[i] - mean) / size
     features[3 * PATCH] = 0.3 * log(size)
-    memory.unseen[series, patch] = _ZERO if count > 0.0 else _UNSEEN
+    return _ZERO if count > 0.0 else _UNSEEN
 
 
-@_exact
-def describe_query(memory: Memory, series: int, length: int, features: Array) -> float:
+@_inner
+def describe_query(values: Array, length: int, centre: float, scale: float, features: Array) -> float:
     """Write the newest observations of a context of that length; returns the newest known one, in its units.
 
     Beside the values: how they differ from the newest known one in units of the typical step, what is known, where in
     a patch the context ends, and how long it is.
     """
     standard, steps, known = features[:RECENT], features[RECENT : 2 * RECENT], features[2 * RECENT : 3 * RECENT]
-    _read(memory, series, length - RECENT, standard, known)
+    _read(values, length - RECENT, centre, scale, standard, known)
     last, pairs, squares = 0.0, 0.0, 0.0
     for i in range(RECENT):
         if known[i] > _ZERO:
@@ -71,7 +73,8 @@ def describe_query(memory: Memory, series: int, length: int, features: Array) ->
     for i in range(1, RECENT):
         both = known[i] * known[i - 1]
         pairs += both
-        squares += both * (float(standard[i]) - standard[i - 1]) ** 2
+        step = float(standard[i]) - standard[i - 1]
+        squares += both * (step * step)
     size = np.sqrt(squares / max(pairs, 1.0)) + _FINEST
     for i in range(RECENT):
         steps[i] = known[i] * asinh((standard[i] - last) / size)

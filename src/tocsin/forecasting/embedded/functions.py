@@ -9,10 +9,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from tocsin.compilation import compiled
+from tocsin.compilation import inner
 from tocsin.forecasting.embedded.vectors import generated
 
-_exact = compiled(with_folder=True)
+_inner = inner()
 
 
 @generated
@@ -54,7 +54,7 @@ _SQRT2 = 1.4142135623730951
 _MANTISSA, _ONE = 0x000FFFFFFFFFFFFF, 0x3FF0000000000000
 
 
-@_exact
+@_inner
 def exp(x: float) -> float:
     """The exponential of a number between -700 and 700, within 3e-16 of it."""
     whole: float = np.floor(x * _LOG2_E + 0.5)
@@ -66,7 +66,7 @@ def exp(x: float) -> float:
     return series * power
 
 
-@_exact
+@_inner
 def log(x: float) -> float:
     """The logarithm of a number that is neither 0 nor denormal nor infinite, within 3e-16 or a rounding of it."""
     bits = bits_of(x)
@@ -83,7 +83,7 @@ def log(x: float) -> float:
     return whole * _LN2_HIGH + (whole * _LN2_LOW + 2.0 * s * series)
 
 
-@_exact
+@_inner
 def asinh(x: float) -> float:
     """The inverse of sinh, of a number that is at most 1e150 from 0; within 3e-16, or a few roundings, of it."""
     size = abs(x)
@@ -91,20 +91,20 @@ def asinh(x: float) -> float:
     return result if x >= 0.0 else -result
 
 
-@_exact
+@_inner
 def sinh(x: float) -> float:
     """The hyperbolic sine of a number between -700 and 700; within 3e-16, or a few roundings, of it."""
     up = exp(x)
     return 0.5 * (up - 1.0 / up)
 
 
-@_exact
+@_inner
 def softplus(x: float) -> float:
     """log(1 + e^x)."""
     return max(x, 0.0) + log(1.0 + exp(-min(abs(x), 700.0)))
 
 
-@_exact
+@_inner
 def sigmoid(x: float) -> float:
     """1 / (1 + e^-x)."""
     return 1.0 / (1.0 + exp(-min(max(x, -700.0), 700.0)))

@@ -40,7 +40,7 @@ def capacity(context_length: int) -> int:
 def make_memory(series: int, longest: int, weights: Weights) -> Memory:
     """Room for series of at most that length. It is taken from the machine only as it is first written to."""
     blocks = max(1, -(-(longest // PATCH) // BLOCK))
-    layers, pairs = weights.query.shape[0], weights.turns.shape[2]
+    layers, pairs = weights.layers, weights.turns.shape[2]
     return Memory(
         values=np.zeros((series, longest)),
         length=np.zeros(series, dtype=np.int64),

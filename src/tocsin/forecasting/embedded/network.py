@@ -24,11 +24,7 @@ def answer(
     weights: Weights, memory: Memory, patches: NDArray[np.int64], asked: NDArray[np.int64], quantiles: Floats
 ) -> None:
     """Encode patches, `(series, patch)`, and then write the forecasts asked for, `(series, length, step, column)`."""
-    kernels = load_kernels()
-    if patches.size:
-        kernels.encode(weights, memory, patches)
-    if asked.size:
-        kernels.answer(weights, memory, asked, quantiles)
+    load_kernels().answer(weights, memory, patches, asked, quantiles)
 
 
 def forecast_contexts(weights: Weights, contexts: Sequence[Floats], normalised: Sequence[int], horizon: int) -> Floats:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.compilation import compiled
+from tocsin.compilation import compiled, inner
 from tocsin.forecasting.embedded.functions import bits_of
 from tocsin.forecasting.embedded.memory import Memory
 from tocsin.forecasting.embedded.weights import PATCH
@@ -13,6 +13,7 @@ from tocsin.forecasting.embedded.weights import PATCH
 Array = NDArray[Any]
 
 _exact = compiled(with_folder=True)
+_inner = inner()
 
 # What is more deviations than this from the mean counts as if it stood there: one outlier must not set the scale.
 _OUTLIER = 4.0
@@ -24,7 +25,7 @@ _SCATTER = -7046029254386353131
 _STEPS = 128
 
 
-@_exact
+@_inner
 def centre_and_scale(values: Array) -> tuple[float, float]:
     """Mean and standard deviation of what is known, outliers brought in twice; the scale of a constant is 0.
 
@@ -52,38 +53,29 @@ def centre_and_scale(values: Array) -> tuple[float, float]:
         centre, squares = total / known, 0.0
         for value in values:
             if not np.isnan(value):
-                squares += (min(max((value - base) / largest, low), high) - centre) ** 2
+                distance = min(max((value - base) / largest, low), high) - centre
+                squares += distance * distance
         spread = np.sqrt(squares / known)
     return base + largest * centre, largest * spread
 
 
-@_exact
-def _growth(memory: Memory, series: int) -> int:
+@_inner
+def _growth(values: Array, normalised: int) -> int:
     """By how many observations a context grows before its units are taken anew: a sixteenth to an eighth of it.
 
     How many it is the bits of the newest value decide. Series that began together would otherwise all be due at once,
     and that moment would take a hundred times as long as any other.
     """
-    normalised = memory.normalised[series]
     most = normalised // 8
     if most < 2:
         return 1
-    scattered = (bits_of(memory.values[series, normalised - 1]) * _SCATTER) >> 32
+    scattered = (bits_of(values[normalised - 1]) * _SCATTER) >> 32
     return int(most - (scattered & 0xFFFF) % (most // 2 + 1))
 
 
-@_exact
-def _is_due(memory: Memory, series: int, value: float) -> bool:
-    """Must centre and scale be taken anew once this value has come?"""
-    if memory.length[series] + 1 >= memory.normalised[series] + _growth(memory, series):
-        return True
-    return bool(abs(value - memory.centre[series]) > _TOO_FAR * memory.scale[series])
-
-
-@_exact
-def _renew(memory: Memory, series: int, context_length: int) -> None:
-    """Let go of all but the newest observations, and see the rest in units of their centre and scale."""
-    values, length = memory.values[series], memory.length[series]
+@_inner
+def _let_go(values: Array, length: int, context_length: int) -> int:
+    """Drop all but the newest observations, and what is missing before them; returns how many are left."""
     first = max(0, length - context_length)
     while first < length and np.isnan(values[first]):
         first += 1
@@ -92,49 +84,41 @@ def _renew(memory: Memory, series: int, context_length: int) -> None:
         for at in range(kept):
             values[at] = values[first + at]
         values[kept:length] = 0.0
-    memory.length[series] = memory.normalised[series] = kept
-    _settle(memory, series)
-
-
-@_exact
-def _settle(memory: Memory, series: int) -> None:
-    """Take centre and scale from what they should be taken from; no patch is encoded in these units yet."""
-    centre, scale = centre_and_scale(memory.values[series, : memory.normalised[series]])
-    memory.centre[series], memory.scale[series] = centre, scale
-    memory.encoded[series] = 0
+    return kept
 
 
 @_exact
 def settle(memory: Memory, rows: Array) -> None:
     """Make everything anew that follows from the observations of these series."""
     for series in rows:
-        _settle(memory, series)
+        units = centre_and_scale(memory.values[series, : memory.normalised[series]])
+        memory.centre[series], memory.scale[series] = units
+        memory.encoded[series] = 0  # no patch in these units yet
 
 
-@_exact
-def _ask(memory: Memory, series: int, step: int, column: int, quantiles: Array, question: Array) -> bool:
-    """Put down that a forecast of this series, as it stands, is wanted; or write it if it needs no network."""
-    if memory.length[series] == 0:
+@_inner
+def _needs_network(length: int, centre: float, scale: float, quantiles: Array) -> bool:
+    """Does the forecast of a series need the network? If not, it is written at once."""
+    if length == 0:
         return False
-    if memory.scale[series] > 0.0:
-        question[0], question[1], question[2], question[3] = series, memory.length[series], step, column
+    if scale > 0.0:
         return True
-    quantiles[step, column] = memory.centre[series]
+    quantiles[:] = centre
     return False
 
 
-@_exact
-def _missing_patches(memory: Memory, asked: Array) -> Array:
+@_inner
+def _missing_patches(encoded: Array, asked: Array) -> Array:
     """The patches, `(series, patch)`, that have to be encoded before these forecasts, a series' behind each other."""
     count = 0
     for i in range(asked.shape[0]):
         if i + 1 == asked.shape[0] or asked[i + 1, 0] != asked[i, 0]:
-            count += max(0, asked[i, 1] // PATCH - memory.encoded[asked[i, 0]])
+            count += max(0, asked[i, 1] // PATCH - encoded[asked[i, 0]])
     missing = np.empty((count, 2), dtype=np.int64)
     count = 0
     for i in range(asked.shape[0]):
         if i + 1 == asked.shape[0] or asked[i + 1, 0] != asked[i, 0]:
-            for patch in range(memory.encoded[asked[i, 0]], asked[i, 1] // PATCH):
+            for patch in range(encoded[asked[i, 0]], asked[i, 1] // PATCH):
                 missing[count, 0], missing[count, 1] = asked[i, 0], patch
                 count += 1
     return missing
@@ -155,23 +139,33 @@ def follow(
     questions = 0
     for n in range(count):
         series, column = rows[n], columns[n]
+        seen = memory.values[series]
         taken = 0
         while at[n] < steps and taken < _STEPS:
             value = values[at[n], column]
             # A series begins with its first number.
             if memory.length[series] > 0 or not np.isnan(value):
-                due = _is_due(memory, series, value)
+                length, normalised = memory.length[series], memory.normalised[series]
+                grown = length + 1 >= normalised + _growth(seen, normalised)
+                due = grown or abs(value - memory.centre[series]) > _TOO_FAR * memory.scale[series]
                 if due and taken > 0:
                     break
-                memory.values[series, memory.length[series]] = value
-                memory.length[series] += 1
+                seen[length] = value
+                memory.length[series] = length + 1
                 if due:
-                    _renew(memory, series, context_length)
-            if wanted[at[n], column] and _ask(memory, series, at[n], column, quantiles, asked[questions]):
+                    kept = _let_go(seen, length + 1, context_length)
+                    memory.length[series] = memory.normalised[series] = kept
+                    memory.centre[series], memory.scale[series] = centre_and_scale(seen[:kept])
+                    memory.encoded[series] = 0  # no patch in these units yet
+            if wanted[at[n], column] and _needs_network(
+                memory.length[series], memory.centre[series], memory.scale[series], quantiles[at[n], column]
+            ):
+                question = asked[questions]
+                question[0], question[1], question[2], question[3] = series, memory.length[series], at[n], column
                 questions += 1
             taken += 1
             at[n] += 1
-    return _missing_patches(memory, asked[:questions]), asked[:questions]
+    return _missing_patches(memory.encoded, asked[:questions]), asked[:questions]
 
 
 @_exact
@@ -181,6 +175,8 @@ def review(memory: Memory, quantiles: Array) -> tuple[Array, Array]:
     asked = np.empty((count, 4), dtype=np.int64)
     questions = 0
     for series in range(count):
-        if _ask(memory, series, step, series, quantiles, asked[questions]):
+        if _needs_network(memory.length[series], memory.centre[series], memory.scale[series], quantiles[step, series]):
+            question = asked[questions]
+            question[0], question[1], question[2], question[3] = series, memory.length[series], step, series
             questions += 1
-    return _missing_patches(memory, asked[:questions]), asked[:questions]
+    return _missing_patches(memory.encoded, asked[:questions]), asked[:questions]

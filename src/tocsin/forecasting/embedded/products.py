@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from tocsin.compilation import compiled
+from tocsin.compilation import compiled, inner
 from tocsin.forecasting.embedded.vectors import (
     HALVES,
     HAS_WIDE_REGISTERS,
@@ -25,12 +25,14 @@ from tocsin.forecasting.embedded.vectors import (
     generated,
     place,
     spread,
+    stays_one,
     vector_at,
 )
 
 Array = NDArray[Any]
 
 _exact = compiled(with_folder=True)
+_inner = inner()
 
 #: Matrices are stored in panels of so many columns, each of them contiguous.
 PANEL = 2 * LANES
@@ -139,32 +141,37 @@ def panels(matrix: NDArray[np.float16], *, halves: bool = READS_HALVES) -> Array
 
 
 @_exact
-def multiply(rows: Array, count: int, matrix: Array, out: Array) -> None:
-    """Write the first `count` rows times the matrix to `out`, of as many of its panels as `out` has room for."""
-    depth = matrix.shape[1]
-    step, out_step = rows.shape[1], out.shape[1]
+def multiply(rows: Array, count: int, matrices: Array, at: int, out: Array) -> None:
+    """Write the first `count` rows times a matrix to `out`, of as many of its panels as `out` has room for.
+
+    `at` is the entry of `matrices` where it begins; it is as deep as the rows are wide.
+    """
+    stays_one()
+    depth, out_step = rows.shape[1], out.shape[1]
     widened = np.empty((depth, PANEL), dtype=np.float32)
     for panel in range(out_step // PANEL):
-        first, column = panel * depth * PANEL, panel * PANEL
+        first, column = at + panel * depth * PANEL, panel * PANEL
         if count < _TILE:
             # Reading the matrix is what takes the time: it is half as long in half precision.
             for row in range(count):
-                _one_row(rows, row * step, step, matrix, first, PANEL, depth, out, row * out_step + column, out_step)
+                _one_row(
+                    rows, row * depth, depth, matrices, first, PANEL, depth, out, row * out_step + column, out_step
+                )
             continue
-        for at in range(0, depth * PANEL, LANES):
-            _widen(matrix, first + at, widened, at)
+        for entry in range(0, depth * PANEL, LANES):
+            _widen(matrices, first + entry, widened, entry)
         for part in range(0, PANEL, _VECTORS * LANES):
             row = 0
             while row < count:
                 # The last tile reaches back where the rows do not come out even: the same sums once more cost less than
                 # single rows.
                 row = min(row, count - _TILE)
-                at = row * out_step + column + part
-                _many_rows(rows, row * step, step, widened, part, PANEL, depth, out, at, out_step)
+                there = row * out_step + column + part
+                _many_rows(rows, row * depth, depth, widened, part, PANEL, depth, out, there, out_step)
                 row += _TILE
 
 
-@_exact
+@_inner
 def compare(
     queries: Array, at: int, heads: int, width: int, keys: Array, keys_at: int, scores: Array, column: int
 ) -> None:
@@ -179,7 +186,7 @@ def compare(
         head += 1
 
 
-@_exact
+@_inner
 def gather(
     shares: Array, column: int, heads: int, width: int, values: Array, values_at: int, count: int, out: Array, at: int
 ) -> None:

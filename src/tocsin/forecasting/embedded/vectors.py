@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
@@ -61,3 +62,14 @@ def place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
 def vector_at(builder: Any, pointer: Any, number: int, kind: Any = SINGLES) -> Any:
     """Where the vector of that number lies behind a pointer to single entries."""
     return builder.bitcast(builder.gep(pointer, [INDEX(number * LANES)]), kind.as_pointer())
+
+
+@generated
+def stays_one(typing: Any) -> Any:
+    """Keep the function that calls this in one place; LLVM would put copies of it wherever it is called from."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate

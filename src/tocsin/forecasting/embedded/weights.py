@@ -82,30 +82,44 @@ class Shape:
 
 
 class Weights(NamedTuple):
-    """All weights, matrices in panels (see `products`), those of the layers behind each other."""
+    """All matrices, in panels (see `products`), one behind the other, and all vectors likewise.
 
-    patch_in: Panels
-    patch_bias: Singles
-    patch_out: Panels
-    query_in: Panels
-    query_bias: Singles
-    query_out: Panels
-    attention_norm: Singles
-    query: Panels
-    key_value: Panels
-    mix: Panels
-    hidden_norm: Singles
-    widen: Panels
-    narrow: Panels
-    head_norm: Singles
-    head_in: Panels
-    head_bias: Singles
-    head_out: Panels
-    out_bias: Singles
+    Loops that are given every one of them as an array of its own take long to compile. What is named after a matrix or
+    a vector is the entry where it begins; of those that every layer has, where the first layer's does, and
+    `layer_panels` and `layer_vectors` are the entries from a layer to the next.
+    """
+
+    panels: Panels
+    vectors: Singles
     #: Cosines and sines, `(position, 2, head_width / 2)`, that turn queries and keys by their position.
     turns: Singles
+    layers: int
     heads: int
     groups: int
+    width: int
+    hidden: int
+    key_value_width: int
+    layer_panels: int
+    layer_vectors: int
+    query: int
+    key_value: int
+    mix: int
+    widen: int
+    narrow: int
+    patch_in: int
+    patch_out: int
+    query_in: int
+    query_out: int
+    head_in: int
+    head_out: int
+    attention_norm: int
+    hidden_norm: int
+    patch_bias: int
+    query_bias: int
+    head_norm: int
+    head_bias: int
+    out_bias: int
+    no_bias: int
 
 
 def load_weights(path: str | PathLike[str] | None) -> Weights:
@@ -166,43 +180,61 @@ def _whole(arrays: Mapping[str, NDArray[Any]], name: str) -> int:
 def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> Weights:
     from tocsin.forecasting.embedded.products import panels  # numba takes a good part of a second to import
 
-    def matrix(name: str) -> Panels:
-        return panels(arrays[f"{name}.weight"])
+    def matrix(*names: str) -> Panels:
+        """The matrices of these names, side by side."""
+        return panels(np.concatenate([arrays[f"{name}.weight"] for name in names])).reshape(-1)
 
     def vector(name: str) -> Singles:
         return arrays[name].astype(np.float32)
 
-    def matrices(*names: str) -> Panels:
-        """Of each layer those of these names, side by side."""
-        blocks = [[arrays[f"blocks.{layer}.{name}.weight"] for name in names] for layer in range(shape.layers)]
-        return np.stack([panels(np.concatenate(block)) for block in blocks])
-
-    def vectors(name: str) -> Singles:
-        return np.stack([vector(f"blocks.{layer}.{name}.weight") for layer in range(shape.layers)])
-
+    matrices, vectors = _Row(), _Row()
+    layer_panels = layer_vectors = 0
+    for layer in range(shape.layers):
+        block, panels_before, vectors_before = f"blocks.{layer}", matrices.length, vectors.length
+        matrices.put("query", matrix(f"{block}.query"))
+        matrices.put("key_value", matrix(f"{block}.key", f"{block}.value"))
+        for name in ("mix", "widen", "narrow"):
+            matrices.put(name, matrix(f"{block}.{name}"))
+        for name in ("attention_norm", "hidden_norm"):
+            vectors.put(name, vector(f"{block}.{name}.weight"))
+        layer_panels, layer_vectors = matrices.length - panels_before, vectors.length - vectors_before
+    for name in ("patch_in", "patch_out", "query_in", "query_out", "head_in", "head_out"):
+        matrices.put(name, matrix(name))
+    vectors.put("patch_bias", vector("patch_in.bias"))
+    vectors.put("query_bias", vector("query_in.bias"))
+    vectors.put("head_norm", vector("head_norm.weight"))
+    vectors.put("head_bias", vector("head_in.bias"))
+    vectors.put("out_bias", vector("head_out.bias"))
+    vectors.put("no_bias", np.zeros(shape.hidden, dtype=np.float32))
     return Weights(
-        patch_in=matrix("patch_in"),
-        patch_bias=vector("patch_in.bias"),
-        patch_out=matrix("patch_out"),
-        query_in=matrix("query_in"),
-        query_bias=vector("query_in.bias"),
-        query_out=matrix("query_out"),
-        attention_norm=vectors("attention_norm"),
-        query=matrices("query"),
-        key_value=matrices("key", "value"),
-        mix=matrices("mix"),
-        hidden_norm=vectors("hidden_norm"),
-        widen=matrices("widen"),
-        narrow=matrices("narrow"),
-        head_norm=vector("head_norm.weight"),
-        head_in=matrix("head_in"),
-        head_bias=vector("head_in.bias"),
-        head_out=matrix("head_out"),
-        out_bias=vector("head_out.bias"),
+        panels=np.concatenate(matrices.parts),
+        vectors=np.concatenate(vectors.parts),
         turns=_turns(shape.head_width),
+        layers=shape.layers,
         heads=shape.heads,
         groups=shape.groups,
+        width=shape.width,
+        hidden=shape.hidden,
+        key_value_width=2 * shape.groups * shape.head_width,
+        layer_panels=layer_panels,
+        layer_vectors=layer_vectors,
+        **matrices.places,
+        **vectors.places,
     )
+
+
+class _Row:
+    """Arrays to be put one behind the other, and where the first of each name begins."""
+
+    def __init__(self) -> None:
+        self.parts: list[Panels] = []
+        self.places: dict[str, int] = {}
+        self.length = 0
+
+    def put(self, name: str, array: Panels) -> None:
+        self.parts.append(array)
+        self.places.setdefault(name, self.length)
+        self.length += array.size
 
 
 def _turns(head_width: int) -> Singles:
