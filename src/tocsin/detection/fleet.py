@@ -135,7 +135,7 @@ class Fleet:
         """
         table = checks.numbers("values", values)
         table = table[:, np.newaxis] if table.ndim == 1 else table
-        least = self.pipeline.settles + LEAST_LEARNED
+        least = self.pipeline.ranking.heard(self.pipeline.settles)
         if table.ndim != 2 or table.shape[1] != len(self.features) or table.shape[0] < least:
             raise ValueError(
                 f"values must have shape (T, {len(self.features)}), T at least {least}, got shape {np.shape(values)}"

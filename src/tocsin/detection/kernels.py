@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.compilation import compiled
+from tocsin.compilation import compiled, inner
 from tocsin.conformal.kernels import (
     HEAD,
     LEARNED,
@@ -26,6 +26,7 @@ from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN
 
 Array = NDArray[Any]
 
+_inner = inner()
 _exact = compiled(with_files=("conformal/kernels.py", "detection/alarm_rate.py", "detection/views/view.py"))
 
 # How features are merged, by the codes of the names in `settings.py`.
@@ -142,19 +143,9 @@ class Memory(NamedTuple):
     blocks: Array
 
 
-class Found(NamedTuple):
-    """Where the results go, all `[T, N, ...]`."""
-
-    p: Array
-    severity: Array
-    rate: Array
-    alarm: Array
-    warm: Array
-    feature_p: Array
-    views: Array
-    cause: Array  # view, stream and feature that say most
-    score: Array  # the score of that stream
-    opened: Array  # whether an incident began
+# Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
+P, SURPRISE, RATE, SCORE, NUMBERS = 0, 1, 2, 3, 4  # then p of each feature, then the surprise of each view
+ALARM, WARM, OPENED, CAUSE, MARKS = 0, 1, 2, 3, 6  # the cause: view, stream and feature that say most
 
 
 @_exact
@@ -201,7 +192,7 @@ def mark_ready(
                 ready[t, n, f] = seen[signal] + t >= settles and not resting
 
 
-@_exact
+@_inner
 def _log_mean_exp(values: Array, weights: Array, count: int) -> float:
     """The logarithm of the weighted mean of exp(values): minus the log of a weighted harmonic mean of exp(-values)."""
     largest = -np.inf
@@ -214,7 +205,7 @@ def _log_mean_exp(values: Array, weights: Array, count: int) -> float:
     return largest + float(np.log(total / weight))
 
 
-@_exact
+@_inner
 def _mean(values: Array, weights: Array, count: int) -> float:
     total, weight = 0.0, 0.0
     for i in range(count):
@@ -223,13 +214,13 @@ def _mean(values: Array, weights: Array, count: int) -> float:
     return total / weight
 
 
-@_exact
+@_inner
 def _median(values: Array, count: int) -> float:
     ordered = np.sort(values[:count])
     return float(0.5 * ordered[(count - 1) // 2] + 0.5 * ordered[count // 2])
 
 
-@_exact
+@_inner
 def _merged(values: Array, weights: Array, count: int, merge: int) -> float:
     """One surprise from those of the streams of a view; NaN where there are none."""
     if count == 0:
@@ -241,14 +232,14 @@ def _merged(values: Array, weights: Array, count: int, merge: int) -> float:
     return _mean(values, weights, count) if merge == GEOMETRIC else _log_mean_exp(values, weights, count)
 
 
-@_exact
+@_inner
 def _size(score: float, folded: bool) -> float:
     """What is ranked of a score, in the precision in which it is kept."""
     kept = np.float64(np.float32(score))
     return abs(kept) if folded else kept
 
 
-@_exact
+@_inner
 def _compare_learned(k: int, score: float, learned: Learned) -> tuple[float, float, int]:
     """p-value and surprise of a score in its stream, and how many past scores that rests on."""
     row, count = learned.history[k], learned.counters[k]
@@ -258,7 +249,7 @@ def _compare_learned(k: int, score: float, learned: Learned) -> tuple[float, flo
     return p, surprise(p, past, weight, learned.totals[k], score, TAIL_WEIGHT), count[LEARNED]
 
 
-@_exact
+@_inner
 def _compare(k: int, score: float, length: int, window: Window) -> tuple[float, float, int]:
     row, count = window.history[k], window.counters[k]
     lags = min(count[LEARNED], window.weights.shape[0])
@@ -268,14 +259,14 @@ def _compare(k: int, score: float, length: int, window: Window) -> tuple[float, 
     return p, surprise(p, past, weight, window.cumulative[lags], score, tail), count[LEARNED]
 
 
-@_exact
+@_inner
 def _remember(k: int, score: float, window: Window) -> None:
     push(window.history[k], window.counters[k], window.weights.shape[0], score)
     window.counters[k, LEARNED] += 1
     window.counters[k, SEEN] += 1
 
 
-@_exact
+@_inner
 def _wait(k: int, score: float, length: int, window: Window, pending: Pending) -> None:
     """Let a score wait, and its stream remember the one that has waited long enough."""
     slot = pending.counts[k] % length
@@ -285,7 +276,7 @@ def _wait(k: int, score: float, length: int, window: Window, pending: Pending) -
     pending.counts[k] += 1
 
 
-@_exact
+@_inner
 def _rate(reached: int, blocks: int, length: int) -> float:
     """How often an incident comes, an observation, if so many of the past blocks had one.
 
@@ -297,10 +288,10 @@ def _rate(reached: int, blocks: int, length: int) -> float:
 @_exact
 def tolerated(rate: float, tightened: float, block: int) -> float:
     """The rate of incidents below which evidence alarms."""
-    return min(rate * np.exp(tightened), MOST_REACHED / block)
+    return float(min(rate * np.exp(tightened), MOST_REACHED / block))
 
 
-@_exact
+@_inner
 def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float, believed: bool) -> tuple[float, bool]:
     """How often such evidence comes, in incidents an observation, and whether that is an alarm.
 
@@ -324,7 +315,7 @@ def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float
     return (rate if live else np.nan), live and rate < tolerated(rules.rate, levels[TIGHTENED], rules.block)
 
 
-@_exact
+@_inner
 def _follow(signal: int, alarm: bool, evidence: float, rules: Rules, memory: Memory) -> None:
     """Open or close the incident of a signal, and end its block."""
     counters, levels = memory.counters[signal], memory.levels[signal]
@@ -355,11 +346,11 @@ def _follow(signal: int, alarm: bool, evidence: float, rules: Rules, memory: Mem
 def judge(
     scores: Array, rows: Array, first: int, last: int, columns: Columns, weights: Weights, rules: Rules,
     learned: Learned, gradient: Array, scratch: Array, window: Window, pending: Pending, together: Window,
-    waiting: Pending, final: Window, memory: Memory, found: Found,
+    waiting: Pending, final: Window, memory: Memory, features: int, numbers: Array, marks: Array,
 ) -> None:  # fmt: skip
     """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
     steps, width = scores.shape[0], scores.shape[2]
-    views, features = weights.merge.shape[0], found.feature_p.shape[2]
+    views = weights.merge.shape[0]
     learned_width = learned.history.shape[0] // memory.counters.shape[0]
     window_width = window.history.shape[0] // memory.counters.shape[0]
     p, surprises = np.empty(width), np.empty(width)
@@ -371,6 +362,7 @@ def judge(
         signal = rows[n]
         counters = memory.counters[signal]
         for t in range(steps):
+            number, mark = numbers[t, n], marks[t, n]
             # Each score in its own stream.
             least, there = np.inf, 0
             smallest[:] = np.inf
@@ -395,7 +387,7 @@ def judge(
                 if known < LEAST_LEARNED + LEARNED_PER_LENGTH * (columns.length[c] - 1):
                     surprises[c] = np.nan
             for f in range(features):
-                found.feature_p[t, n, f] = min(1.0, present[f] * smallest[f]) if present[f] > 0 else np.nan
+                number[NUMBERS + f] = min(1.0, present[f] * smallest[f]) if present[f] > 0 else np.nan
             # One surprise for each view, from its features.
             for v in range(views):
                 heard = 0
@@ -411,7 +403,7 @@ def judge(
                         heard += 1
                 merge = HARMONIC if rules.merge_features == MERGE_HARMONIC else GEOMETRIC
                 by_view[v] = _merged(by_feature, ones, heard, merge)
-                found.views[t, n, v] = by_view[v]
+                number[NUMBERS + features + v] = by_view[v]
             # All views together, and the evidence of each by itself.
             count, merged, evidence = 0, np.nan, np.nan
             for v in range(views):
@@ -435,11 +427,10 @@ def judge(
                         count += 1
                 if count > 0:
                     evidence = np.float64(np.float32(_log_mean_exp(channel, share, count)))
-            found.severity[t, n] = merged
-            found.p[t, n] = min(1.0, there * least) if there > 0 else np.nan
-            found.rate[t, n] = np.nan
-            found.warm[t, n] = False
-            alarm = False
+            number[SURPRISE] = merged
+            number[P] = min(1.0, there * least) if there > 0 else np.nan
+            number[RATE] = np.nan
+            alarm, warm = False, False
             if not np.isnan(evidence):
                 lags = min(final.counters[signal, LEARNED], final.weights.shape[0])
                 head = final.counters[signal, HEAD]
@@ -447,15 +438,14 @@ def judge(
                 rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
                 believed = lags >= rules.believed
                 if believed:
-                    found.p[t, n] = rank
+                    number[P] = rank
                 rate, alarm = _decide(signal, evidence, rules, memory, rank, believed)
-                found.rate[t, n] = rate
-                found.warm[t, n] = believed and (rules.by_p or not np.isnan(rate))
+                number[RATE] = rate
+                warm = believed and (rules.by_p or not np.isnan(rate))
                 _remember(signal, evidence, final)
-            found.alarm[t, n] = alarm
-            found.opened[t, n] = alarm and counters[OPEN] == 0
+            mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             _follow(signal, alarm, evidence, rules, memory)
-            _blame(by_view, surprises, scores[t, n], columns, weights, found.cause[t, n], found.score[t, n : n + 1])
+            _blame(by_view, surprises, scores[t, n], columns, weights, mark[CAUSE:], number)
             # What belongs to such an incident is not learned, nor what led up to it, until it is accepted as normal.
             held = counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after
             if counters[FROZEN] == 1:
@@ -505,13 +495,13 @@ def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
     return float(largest + decay * TAIL_TRUST * np.expm1(max(wanted - np.log(1.0 + total), 0.0) / TAIL_TRUST))
 
 
-@_exact
+@_inner
 def _blame(
-    by_view: Array, surprises: Array, scores: Array, columns: Columns, weights: Weights, cause: Array, score: Array
+    by_view: Array, surprises: Array, scores: Array, columns: Columns, weights: Weights, cause: Array, number: Array
 ) -> None:
     """Which view, stream and feature say most, and their score; -1 where there is none."""
     cause[:] = -1
-    score[0] = np.nan
+    number[SCORE] = np.nan
     most, view = -np.inf, -1
     for v in range(by_view.shape[0]):
         if not np.isnan(by_view[v]) and by_view[v] > most:
@@ -521,7 +511,7 @@ def _blame(
         if columns.of_view[c] == view and not np.isnan(surprises[c]) and surprises[c] > most:
             most = surprises[c]
             cause[0], cause[1], cause[2] = view, columns.stream[c], columns.feature[c]
-            score[0] = scores[c]
+            number[SCORE] = scores[c]
 
 
 @_exact
@@ -540,6 +530,6 @@ def count_alarms(exceeds: Array, counted: Array, rows: Array, block: int, counts
             if count[BLOCK_OBSERVATIONS] == block:
                 count[AUDIT_BLOCKS] += 1
                 count[SUM] += count[BLOCK_ALARMS]
-                count[SQUARES] += count[BLOCK_ALARMS] ** 2
+                count[SQUARES] += count[BLOCK_ALARMS] * count[BLOCK_ALARMS]
                 count[BLOCK_OBSERVATIONS] = 0
                 count[BLOCK_ALARMS] = 0

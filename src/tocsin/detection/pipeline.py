@@ -35,13 +35,14 @@ class Pipeline:
         side = code_of(settings.nonconformity)
         self._views = [view.open(signals, self.features, side) for view in self.views]
         self.ranking = Ranking(signals, self.views, settings)
+        self._horizons, self._steps = settings.horizons, settings.steps
         self.settles = self._recovers = 0
         if self.forecaster is not None:
             self.settles = self.forecaster.settles
             # Forecasts made within the gap are no better than those made from what was filled in for it.
             self._recovers = max(self.forecaster.recovers, settings.horizons)
             series = signals * self.features
-            steps = settings.steps
+            steps = self._steps
             self._session = self.forecaster.open(series, steps + settings.refresh - 1)
             self._forecasts = _Issued(series, steps, settings)
             self._spreads = _Issued(series, steps, settings) if settings.scaled else None
@@ -120,7 +121,7 @@ class Pipeline:
             nothing = np.full((*values.shape, 1), np.nan)
             return Seen(values, nothing, NO_SPREAD, nothing, NO_SPREAD, ready)
         self._kernels.mark_ready(
-            values, rows, self.seen, self.settles, self._recovers, self.settings.horizons, self._gaps, self._rests,
+            values, rows, self.seen, self.settles, self._recovers, self._horizons, self._gaps, self._rests,
             ready,
         )  # fmt: skip
         age = np.zeros((steps, count * features), dtype=np.int64)

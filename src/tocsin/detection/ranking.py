@@ -101,6 +101,20 @@ class Ranking:
             together_alone=TOGETHER_ALONE if len(self.views) > 1 else 0.0,
             longest=longest,
         )
+        # Collected once: looking them up again for every observation would take as long as scoring it.
+        scorer = self.scorer
+        self._learned = kernels.Learned(
+            scorer._history, scorer._counters, scorer._weights, scorer._totals, scorer._moments, scorer._batches,
+            scorer.critical_size, scorer.stride, scorer.learning_rate, False, True,
+        )  # fmt: skip
+        window, together, final = (
+            kernels.Window(one._history, one._counters, one._weights, one._cumulative)
+            for one in (self.window, self.together, self.final)
+        )
+        self._windows = (window, self._pending, together, self._waiting, final)
+        self._scratch = [
+            (np.zeros(scorer.window, np.float32), np.zeros(2 * scorer.batch)) for _ in range(settings.threads)
+        ]
 
     def _layout(self) -> Any:
         """Where each score of an observation belongs: features of the views in turn, then what they share."""
@@ -121,34 +135,36 @@ class Ranking:
 
     def run(self, scores: Floats, rows: Rows) -> Judged:
         """Judge the scores `[T, N, width]` of the signals `rows` and learn from them."""
-        kernels = self._kernels
+        kernels, features = self._kernels, self.features
         shape = scores.shape[:2]
-        judged = Judged(
-            np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape, np.bool_), np.empty(shape, np.bool_),
-            np.empty((*shape, self.features)), np.empty((*shape, len(self.views))),
-            np.empty((*shape, 3), np.int16), np.empty(shape), np.empty(shape, np.bool_),
-        )  # fmt: skip
-        found = kernels.Found(
-            judged.p, judged.surprise, judged.rate, judged.alarm, judged.warm, judged.feature_p, judged.views,
-            judged.cause, judged.score, judged.opened,
-        )  # fmt: skip
-        threads = min(self.settings.threads, rows.size)
-        edges = [rows.size * thread // threads for thread in range(threads + 1)] if threads else [0, 0]
+        numbers = np.empty((*shape, kernels.NUMBERS + features + len(self.views)))
+        marks = np.empty((*shape, kernels.MARKS), dtype=np.int16)
+        threads = max(min(self.settings.threads, rows.size), 1)
+        edges = [rows.size * thread // threads for thread in range(threads + 1)]
 
-        def work(first: int, last: int) -> None:
-            scorer = self.scorer
-            gradient, scratch = np.zeros(scorer.window, np.float32), np.zeros(2 * scorer.batch)
+        def work(thread: int) -> None:
             kernels.judge(
-                scores, rows, first, last, self._columns, self._weights, self._rules, self._learned(), gradient,
-                scratch, self._window(self.window), self._pending, self._window(self.together), self._waiting,
-                self._window(self.final), self._memory, found,
+                scores, rows, edges[thread], edges[thread + 1], self._columns, self._weights, self._rules,
+                self._learned, *self._scratch[thread], *self._windows, self._memory, features, numbers, marks,
             )  # fmt: skip
 
-        others = [_pool(threads - 1).submit(work, *edges[thread : thread + 2]) for thread in range(1, threads)]
-        work(*edges[:2])
+        others = [_pool(threads - 1).submit(work, thread) for thread in range(1, threads)]
+        work(0)
         for other in others:
             other.result()
-        return judged
+        flags = marks[..., : kernels.CAUSE] != 0
+        return Judged(
+            p=numbers[..., kernels.P],
+            surprise=numbers[..., kernels.SURPRISE],
+            rate=numbers[..., kernels.RATE],
+            alarm=flags[..., kernels.ALARM],
+            warm=flags[..., kernels.WARM],
+            feature_p=numbers[..., kernels.NUMBERS : kernels.NUMBERS + features],
+            views=numbers[..., kernels.NUMBERS + features :],
+            cause=marks[..., kernels.CAUSE :],
+            score=numbers[..., kernels.SCORE],
+            opened=flags[..., kernels.OPENED],
+        )
 
     def heard(self, settles: int) -> int:
         """After how many observations the first of the views is heard, with a forecaster that takes `settles`."""
@@ -172,16 +188,6 @@ class Ranking:
         if not single.any():
             return np.zeros((self.features, 1, own.shape[1]), dtype=own.dtype)
         return np.stack([own[columns.place[single & np.isin(columns.feature, (-1, f))]] for f in range(self.features)])
-
-    def _learned(self) -> Any:
-        scorer = self.scorer
-        return self._kernels.Learned(
-            scorer._history, scorer._counters, scorer._weights, scorer._totals, scorer._moments, scorer._batches,
-            scorer.critical_size, scorer.stride, scorer.learning_rate, False, True,
-        )  # fmt: skip
-
-    def _window(self, scorer: SlidingWindow) -> Any:
-        return self._kernels.Window(scorer._history, scorer._counters, scorer._weights, scorer._cumulative)
 
     def bounds(self, rows: Rows) -> Floats:
         """How far the one-step error of each feature may go, `(N, F)`, until it is evidence enough by itself.

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.compilation import compiled
+from tocsin.compilation import compiled, inner
 
 Array = NDArray[Any]
 
+_inner = inner()
 _exact = compiled()
 _reduction = compiled(fastmath={"reassoc", "nsz", "nnan"})
 
@@ -31,7 +32,7 @@ UNITS_EVERY = 1024
 FIRST_UNITS = 32
 
 
-@_exact
+@_inner
 def _sided(error: float, side: int) -> float:
     return -error if side == LOW else error
 
@@ -127,7 +128,7 @@ def quiets(values: Array, rows: Array, count: Array, steps: Array, last: Array, 
             count[signal] += 1
 
 
-@_exact
+@_inner
 def _add_squares(newest: float, past: Array, distances: Array) -> None:
     """Add the squared differences of one value from those at lags 1, 2, ... to the distances at those lags."""
     for i in range(past.shape[0]):
@@ -135,7 +136,7 @@ def _add_squares(newest: float, past: Array, distances: Array) -> None:
         distances[i] += step * step
 
 
-@_exact
+@_inner
 def _move_squares(newest: float, past: Array, oldest: float, older: Array, distances: Array) -> None:
     """The same, taking away those of the value that leaves the stretch."""
     for i in range(older.shape[0]):
@@ -152,7 +153,7 @@ def _least(distances: Array) -> float:
     return least
 
 
-@_exact
+@_inner
 def _change_with_gaps(newest: float, past: Array, sign: int, distances: Array, lost: Array) -> None:
     """Add or take away squared differences where both values are known, and count where they are not."""
     for i in range(past.shape[0]):
@@ -163,7 +164,7 @@ def _change_with_gaps(newest: float, past: Array, sign: int, distances: Array, l
             distances[i] += sign * (step * step)
 
 
-@_exact
+@_inner
 def _least_with_gaps(distances: Array, lost: Array, pairs: int) -> float:
     least = np.inf
     for i in range(distances.shape[0]):
@@ -173,12 +174,12 @@ def _least_with_gaps(distances: Array, lost: Array, pairs: int) -> float:
     return least
 
 
-@_exact
+@_inner
 def _steps_of(value: float, offset: float, unit: float, furthest: float) -> float:
     return float(min(max(np.round((value - offset) / unit), -furthest), furthest))
 
 
-@_exact
+@_inner
 def _furthest(features: int) -> float:
     """How far values count, so that the sum over all features stays exact."""
     furthest = FURTHEST
@@ -188,7 +189,7 @@ def _furthest(features: int) -> float:
     return furthest
 
 
-@_exact
+@_inner
 def _units(past: Array, unit: Array) -> bool:
     """Take offset and unit `[2, F]` from the known values `[F, kept]`; false if the ones that are there still do."""
     changed = False
@@ -210,7 +211,7 @@ def _units(past: Array, unit: Array) -> bool:
     return changed
 
 
-@_exact
+@_inner
 def _remake(
     lengths: Array, kept: int, past: Array, steps: Array, head: int, count: int, unit: Array, distances: Array,
     lost: Array,
@@ -252,7 +253,7 @@ def remake_shapes(
         )  # fmt: skip
 
 
-@_exact
+@_inner
 def _take(
     length: int, steps: Array, head: int, there: int, gaps: bool, distances: Array, lost: Array
 ) -> None:  # fmt: skip
