@@ -145,7 +145,8 @@ class Pipeline:
         if self.forecaster is None:
             return forecast, np.full(forecast.shape, np.nan), reach.copy()
         if self._spreads is not None:
-            reach = reach * seen.spread[..., 0]
+            # No spread is taken for narrower than this where errors are divided by it.
+            reach = reach * np.maximum(seen.spread[..., 0], 1e-9 * (np.abs(forecast) + 1e-300))
         side = self.settings.nonconformity
         with np.errstate(invalid="ignore"):
             low = forecast - reach if side != "high" else np.full(forecast.shape, -np.inf)
