@@ -160,8 +160,8 @@ class Pipeline:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for ranking all signals together."""
-        return self.ranking.nbytes
+        """Bytes held for the views of all signals together and for ranking them."""
+        return self.ranking.nbytes + sum(session.nbytes for session in self._views)
 
     def state(self, rows: Rows | None = None) -> dict[str, Any]:
         """Everything that later verdicts on the signals `rows` (all of them if None) depend on, as a tree of arrays.

@@ -63,6 +63,11 @@ class ViewSession(ABC):
         A joint view writes to the first feature only.
         """
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all signals together."""
+        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+
     def state(self, rows: Rows) -> State:
         """Copies of all arrays that later scores of these signals depend on, each with the signals first."""
         return {}
