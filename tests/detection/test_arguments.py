@@ -11,10 +11,23 @@ import polars as pl
 import pytest
 
 from tests.detection.material import SMALL, MovingMean
-from tocsin import MERGES
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
-from tocsin.detection.alarm_rate import BELIEVED, LEAST_RATE, RECALIBRATION, SETTLED, parse_alarm_rate, sizes
+from tocsin.detection.alarm_rate import (
+    BELIEVED,
+    LEAST_BELIEVED,
+    LEAST_LEARNED,
+    LEAST_RATE,
+    RECALIBRATION,
+    SETTLED,
+    SHORTEST_BLOCK,
+    TIGHTENING,
+    most_beyond,
+    parse_alarm_rate,
+    sizes,
+)
+from tocsin.detection.presets import PRESETS
+from tocsin.detection.views import available_views
 from tocsin.forecasting import LastValue
 
 QUICK = {"forecaster": "last-value"}
@@ -95,58 +108,45 @@ def test_intervals(interval, seconds):
     assert Fleet(1, interval=interval, **QUICK).interval == seconds
 
 
-def test_sizes_with_a_second_scorer():
-    normal = sizes(0.01, recalibrate=True, window=None)
-    assert (normal.window, normal.alpha_c, normal.settled) == (2000, 0.01, SETTLED)
-    assert (normal.believed, normal.recalibration) == (100 * BELIEVED, 100 * RECALIBRATION)
-    assert normal.warm_up == SETTLED + 100 * BELIEVED
-    rare = sizes(5e-5, recalibrate=True, window=None)
-    assert (rare.settled, rare.believed, rare.recalibration) == (1000, 20_000 * BELIEVED, MOST_LAGS)
-    narrow = sizes(0.05, recalibrate=True, window=250)
-    assert (narrow.window, narrow.settled) == (250, 250)
-    assert (narrow.believed, narrow.recalibration) == (20 * BELIEVED, 20 * RECALIBRATION)
+def test_sizes_where_incidents_are_counted():
+    normal = sizes(0.01, window=2000, promise="incidents")
+    assert (normal.window, normal.alpha_c, normal.settled, normal.final) == (2000, 0.01, SETTLED, 2000)
+    assert (normal.believed, normal.block, normal.blocks) == (LEAST_BELIEVED, SHORTEST_BLOCK, 100 * RECALIBRATION / 20)
+    rare = sizes(1e-6, window=1000, promise="incidents")
+    assert (rare.window, rare.block, rare.blocks) == (1000, 100_000, 10 * RECALIBRATION)
+    often = sizes(0.4, window=250, promise="incidents")
+    assert (often.block, often.blocks) == (SHORTEST_BLOCK, RECALIBRATION)
 
 
-def test_a_window_in_which_there_could_never_be_an_alarm_is_refused():
-    with pytest.raises(ValueError, match=r"window must be more than 15000 past errors.*got 5000"):
-        Detector(alarm_rate=0.001, merge="bonferroni", recalibrate=False, window=5000)
-    assert Detector(alarm_rate=0.001, merge="bonferroni", recalibrate=False).fleet.settings.sizes.window == 30_000
-    with pytest.raises(ValueError, match=r"window must be more than \d+ past errors"):
-        Detector(alarm_rate=1e-4, merge="bonferroni", recalibrate=False)
+def test_sizes_where_observations_are_counted():
+    normal = sizes(0.01, window=2000, promise="observations")
+    assert (normal.final, normal.believed) == (2000, 100 * BELIEVED)
+    rare = sizes(5e-5, window=2000, promise="observations")
+    assert (rare.final, rare.believed) == (MOST_LAGS, 20_000 * BELIEVED)
 
 
-def test_sizes_without_a_second_scorer():
-    assert sizes(0.01, recalibrate=False, window=None).window == 2000
-    assert sizes(0.001, recalibrate=False, window=None).window == 5000
-    assert sizes(2e-5, recalibrate=False, window=None).window == MOST_LAGS
-    assert sizes(0.01, recalibrate=False, window=300).window == 300
-    assert sizes(0.01, recalibrate=False, window=None).warm_up == 0
-
-
-@pytest.mark.parametrize("recalibrate", [True, False])
 @pytest.mark.parametrize("rate", np.geomspace(LEAST_RATE, 0.499, 60))
-def test_sizes_let_every_rate_be_told(rate, recalibrate):
-    """A scorer can reach a p-value under the rate, and the sizes are ones that the scorers accept."""
-    for window in (None, 250, MOST_LAGS):
-        size = sizes(float(rate), recalibrate=recalibrate, window=window)
+def test_sizes_let_every_rate_be_told(rate):
+    """Blocks and windows can reach under the rate, and the sizes are ones that the scorers accept."""
+    for window in (250, 2000, MOST_LAGS):
+        size = sizes(float(rate), window=window, promise="observations")
         assert 1 / MOST_LAGS < size.alpha_c < 1
         assert np.ceil(1 / size.alpha_c - 1) < size.window <= MOST_LAGS
-        if recalibrate:
-            assert 1 / (1 + size.believed) < rate
-            assert size.believed < size.recalibration <= MOST_LAGS
-            assert size.settled <= size.window
-        elif window is None:
-            assert 1 / (1 + size.window) < rate
+        assert 1 / (1 + size.believed) < rate
+        assert size.believed < size.final <= MOST_LAGS
+        size = sizes(float(rate), window=window, promise="incidents")
+        rarest = 1 / (1 + size.blocks) / size.block
+        assert rarest < min(rate / 3, 0.25 / size.block)
+        assert most_beyond(size, float(rate)) >= np.log(rate / rarest) / TIGHTENING
 
 
 def test_too_small_a_rate_is_refused_with_the_reason():
-    for recalibrate in (True, False):
-        with pytest.raises(
-            ValueError, match=r"alarm_rate must be at least 1.53e-05.*no more than 65536 past.*got 1e-06"
-        ):
-            Detector(alarm_rate=1e-6, recalibrate=recalibrate, **QUICK)
-    with pytest.raises(ValueError, match=r"alarm_rate must be at least .*got 3.86e-07.*longer intervals"):
-        Detector(alarm_rate="1/month", interval="1s", **QUICK)
+    message = r"alarm_rate must be at least 1.53e-05 with promise='observations'.*no more than 65536 past.*got 1e-06"
+    with pytest.raises(ValueError, match=message):
+        Detector(alarm_rate=1e-6, promise="observations", **QUICK)
+    with pytest.raises(ValueError, match=r"alarm_rate must be at least .*got 3.86e-07.*count incidents"):
+        Detector(alarm_rate="1/month", interval="1s", promise="observations", **QUICK)
+    assert Detector(alarm_rate="1/month", interval="1s", **QUICK).alarm_rate == pytest.approx(3.86e-7, rel=1e-3)
 
 
 BAD = {
@@ -156,18 +156,13 @@ BAD = {
     "interval": [0, -5, "soon", float("nan"), True, [], "0s", 1j, np.timedelta64("NaT")],
     "forecaster": ["nonsense", 5, LastValue, ["last-value"]],
     "forecaster_options": [{"colour": 1}, {"period": 24}],
-    "horizons": [0, -1, 1.5, "3", None, True, 2000],
-    "nonconformity": ["other", None, 5, "Absolute", ["high"]],
+    "promise": ["other", None, 5, "Incidents"],
+    "preset": ["other", None, 5, "Light"],
+    "views": ["other", "", "error,other", "error,error", [], ["paper"], 5, ["error", 5], True],
+    "nonconformity": ["other", "signed", None, 5, "Absolute", ["high"]],
     "scaled": [1, None, "yes", True],
-    "light": [1, None, "yes"],
-    "merge": ["other", None, 5, "Median"],
-    "merge_features": ["other", None, 5, ["fisher"]],
-    "recalibrate": [0, None, "yes"],
-    "learn": ["other", None, True, "Hold"],
-    "hold_below": [0, 1, -0.1, "x", True, float("nan")],
-    "hold_after": [-1, 1.5, None, "3", True],
-    "hold_most": [0, -1, 1.5, None, "3", True],
-    "hold_context": [1, None, "yes", True],
+    "merge_features": ["other", "fisher", None, 5, ["mean"]],
+    "accept_after": [-1, 1.5, None, "3", True],
     "refresh": [0, -1, 1.5, None, "3", True, 2000],
     "window": [0, 249, 2**16 + 1, 300.0, "300", True],
     "learning_rate": [0, -1, 0.2, None, "x", float("nan"), True],
@@ -184,18 +179,13 @@ GOOD = {
     "interval": [None, 5, "5s"],
     "forecaster": [None, "last-value", LastValue(), MovingMean()],
     "forecaster_options": [None, {}],
-    "horizons": [1, 20, np.int32(2)],
+    "promise": ["incidents", "observations"],
+    "preset": list(PRESETS),
+    "views": [None, "all", "paper", "error", "error, quiet", ["level"], ("shape", "quiet"), available_views()],
     "nonconformity": list(NONCONFORMITIES),
     "scaled": [False, np.False_],
-    "light": [True, False, np.True_],
-    "merge": list(MERGES),
-    "merge_features": list(MERGES),
-    "recalibrate": [True, False],
-    "learn": ["absorb", "hold"],
-    "hold_below": [None, 0.001, 0.9],
-    "hold_after": [0, 10],
-    "hold_most": [1, 10**6],
-    "hold_context": [False],
+    "merge_features": ["harmonic", "mean"],
+    "accept_after": [0, 10**6],
     "refresh": [1, 9],
     "window": [None, 250, 1000],
     "learning_rate": [1e-6, 0.01, 0.1],
@@ -251,10 +241,10 @@ def test_unknown_arguments_are_refused():
         ({"scaled": True, "forecaster": None}, "scaled=True needs a forecaster, got forecaster=None"),
         ({"min_deviation": 2.0, "forecaster": None}, "min_deviation=2.0 needs a forecaster, got forecaster=None"),
         ({"min_relative_deviation": 0.1, "forecaster": None}, "min_relative_deviation=0.1 needs a forecaster"),
-        ({"hold_context": True, "learn": "hold", "forecaster": None}, "hold_context=True needs a forecaster"),
-        ({"hold_context": True}, "hold_context=True needs learn='hold', got learn='absorb'"),
+        ({"views": "error", "forecaster": None}, r"views=\('error',\) needs a forecaster, got forecaster=None"),
+        ({"views": "error,quiet", "nonconformity": "high"}, "'high' needs views that tell high from low, got quiet"),
+        ({"views": "shape", "nonconformity": "low"}, "'low' needs views that tell high from low, got shape"),
         ({"nonconformity": "low", "forecaster": None}, "nonconformity must be left as it is with forecaster=None"),
-        ({"nonconformity": "signed", "forecaster": None}, "nonconformity must be left as it is.*got 'signed'"),
         ({"forecaster": LastValue(), "forecaster_options": {"a": 1}}, "forecaster_options=.* need the name"),
         ({"forecaster": None, "forecaster_options": {"a": 1}}, "forecaster_options=.* need the name"),
     ],
@@ -265,8 +255,8 @@ def test_arguments_that_do_not_go_together_are_refused(settings, message):
 
 
 def test_arguments_that_go_together():
-    Detector(forecaster=MovingMean(), scaled=True, learn="hold", hold_context=True, min_deviation=1.0)
-    Detector(forecaster=None, nonconformity="high", learn="hold", light=True, refresh=3)
+    Detector(forecaster=MovingMean(), scaled=True, views="level", nonconformity="low", min_deviation=1.0)
+    Detector(forecaster=None, nonconformity="high", preset="light", refresh=3)
 
 
 def test_names():
@@ -358,7 +348,7 @@ def frame_of(rows):
 def test_too_short_a_signal_warns():
     detector = Detector(alarm_rate=0.01, **QUICK)
     needed = detector.warm_up
-    assert needed == sizes(0.01, recalibrate=True, window=None).warm_up + 15
+    assert needed == 1 + LEAST_LEARNED + SETTLED + LEAST_BELIEVED
     with pytest.warns(ResolutionWarning, match=rf"signal 'signal' has 100 observations.*0.01 needs {needed}"):
         detector.detect(frame_of(100))
     with pytest.warns(ResolutionWarning, match=f"has {needed - 1} observations"):
@@ -368,26 +358,20 @@ def test_too_short_a_signal_warns():
         detector.detect(frame_of(1))
 
 
-@pytest.mark.parametrize("recalibrate", [True, False])
+@pytest.mark.parametrize("promise", ["incidents", "observations"])
 @pytest.mark.parametrize("features", [1, 2])
-@pytest.mark.parametrize("forecaster", ["last-value", "autoregression", MovingMean(), None], ids=str)
-def test_warm_up_is_enough(recalibrate, features, forecaster):
+@pytest.mark.parametrize("forecaster", ["last-value", MovingMean(), None], ids=str)
+def test_warm_up_is_enough(promise, features, forecaster):
     """Of a signal with nothing missing, all verdicts after warm-up say so, and the first do not."""
-    detector = Detector(features, **SMALL, forecaster=forecaster, recalibrate=recalibrate)
+    detector = Detector(features, window=250, alarm_rate=0.01, forecaster=forecaster, promise=promise)
     values = np.random.default_rng(0).normal(size=(detector.warm_up + 50, features))
     warm = detector.run(values).warm[:, 0]
     assert warm[detector.warm_up :].all()
     assert not warm[: detector.warm_up - 3].any()
 
 
-def test_guarantees_say_what_the_merges_allow():
-    assert Detector(**QUICK).guarantee.startswith("calibrated")
-    assert Detector(2, recalibrate=False, merge="twice-median", **QUICK).guarantee.startswith(
-        "not guaranteed: a p-value only if"
-    )
-    assert Detector(recalibrate=False, merge="twice-median", **QUICK).guarantee.startswith("conservative")
-    assert Detector(recalibrate=False, **QUICK).guarantee.startswith("not guaranteed: not a p-value")
-    assert Detector(recalibrate=False, light=True, **QUICK).guarantee.startswith("conservative")
-    assert Detector(2, recalibrate=False, light=True, merge_features="cauchy", **QUICK).guarantee.startswith(
-        "not guaranteed: close to a p-value"
-    )
+def test_guarantees_say_what_is_promised():
+    incidents = Detector(**QUICK).guarantee
+    assert re.match(r"long-run, for any signal: incidents <= alarm_rate \* observations \+ \d+; p is", incidents)
+    assert "exchangeable" in incidents
+    assert Detector(promise="observations", **QUICK).guarantee.startswith("p is calibrated")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.detection.material import ARRAYS, SMALL, MovingMean, hard_values, same_as_stacked, same_verdicts, stacked
-from tocsin import MERGES
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet
+from tocsin.detection.explaining import verdict_on
 from tocsin.forecasting import make_forecaster
 
-STEPS = 380
+STEPS = 640
 # The period is looked for several times on the way.
 FORECASTERS = {
     "last-value": {},
@@ -18,7 +18,7 @@ FORECASTERS = {
     "exponential-smoothing": {},
     "autoregression": {"lags": 6, "search": 320},
 }
-NAMES = list(MERGES)
+VIEWS = ("error", "level", "shape", "shape-light", "quiet", "horizons")
 every_forecaster = pytest.mark.parametrize("forecaster", FORECASTERS)
 
 
@@ -49,8 +49,8 @@ def same_state(one, other):
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
-def check_batch_is_stream(settings, features, seed):
-    values = values_for(settings, seed, features)
+def check_batch_is_stream(settings, features, seed, offset=0.0):
+    values = offset + values_for(settings, seed, features)
     whole, single, pieces = (Detector(features, **settings) for _ in range(3))
     verdicts = whole.run(values)
     same_as_stacked(verdicts, stacked([single.update(row) for row in with_none(values)]))
@@ -67,53 +67,59 @@ def check_batch_is_stream(settings, features, seed):
 
 
 @every_forecaster
-@pytest.mark.parametrize("merge", NAMES)
-def test_batch_is_stream_for_every_merge(forecaster, merge):
-    """Every merge of horizons, and every merge of features: the two lists run against each other, shifted."""
-    shift = 1 + list(FORECASTERS).index(forecaster)
-    merge_features = NAMES[(NAMES.index(merge) + shift) % len(NAMES)]
-    recalibrate = (NAMES.index(merge) + shift) % 2 == 0
-    settings = settings_of(forecaster, merge=merge, merge_features=merge_features, recalibrate=recalibrate)
-    assert check_batch_is_stream(settings, features=3, seed=NAMES.index(merge)).audit.observations > 10
+def test_batch_is_stream_for_every_forecaster(forecaster):
+    """With all views and several features."""
+    settings = settings_of(forecaster, views=("error", "level", "shape-light", "quiet"))
+    assert check_batch_is_stream(settings, features=3, seed=1).audit.observations > 10
 
 
-@every_forecaster
+@pytest.mark.parametrize("view", VIEWS)
+def test_batch_is_stream_for_every_view(view):
+    """By itself; of signals as they are, and a billion away from nothing."""
+    settings = settings_of("exponential-smoothing", views=view)
+    check_batch_is_stream(settings, features=2, seed=2)
+    check_batch_is_stream(settings, features=1, seed=3, offset=1e9)
+
+
 @pytest.mark.parametrize("nonconformity", NONCONFORMITIES)
-def test_batch_is_stream_for_every_nonconformity(forecaster, nonconformity):
-    check_batch_is_stream(settings_of(forecaster, nonconformity=nonconformity, light=nonconformity == "low"), 1, 1)
+def test_batch_is_stream_for_every_nonconformity(nonconformity):
+    check_batch_is_stream(settings_of("autoregression", nonconformity=nonconformity), 1, 1)
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        {"learn": "hold", "hold_after": 0, "hold_most": 5},
-        {"learn": "hold", "hold_context": True, "hold_after": 0, "hold_most": 5},
+        {"accept_after": 0},
+        {"accept_after": 7, "gap": 2},
+        {"promise": "observations"},
         {"refresh": 4},
-        {"refresh": 7, "learn": "hold", "hold_context": True, "hold_after": 0},
-        {"light": True},
+        {"refresh": 7, "views": "paper"},
+        {"preset": "light"},
         {"min_deviation": 3.0, "min_duration": 2, "gap": 0},
         {"min_relative_deviation": 0.3},
     ],
     ids=str,
 )
-@pytest.mark.parametrize("forecaster", ["autoregression", "mean", "mean, scaled", None])
+@pytest.mark.parametrize("forecaster", ["last-value", "mean", "mean, scaled", None])
 def test_batch_is_stream_for_every_policy(forecaster, more):
     if forecaster is None:
-        more = {name: value for name, value in more.items() if name in ("learn", "hold_after", "hold_most", "gap")}
+        more = {name: value for name, value in more.items() if name in ("accept_after", "gap", "promise")}
         settings = {**SMALL, "forecaster": None, **more}
-    elif forecaster == "autoregression":
+    elif forecaster == "last-value":
         settings = settings_of(forecaster, **more)
     else:
         settings = {**SMALL, "forecaster": MovingMean(), "scaled": "scaled" in forecaster, **more}
     check_batch_is_stream(settings, features=1, seed=2)
 
 
-@every_forecaster
-@pytest.mark.parametrize("learn", ["absorb", "hold"])
-def test_a_fleet_is_its_signals_each_alone(forecaster, learn):
+@pytest.mark.parametrize(
+    ("forecaster", "more"),
+    [("last-value", {}), ("autoregression", {"preset": "light"}), ("exponential-smoothing", {"refresh": 2})],
+)
+def test_a_fleet_is_its_signals_each_alone(forecaster, more):
     """Of random signals at each tick, some of them twice as often as others, in random order."""
     signals = 4
-    settings = settings_of(forecaster, learn=learn, hold_after=0, hold_most=5, refresh=2 if learn == "absorb" else 1)
+    settings = settings_of(forecaster, **more)
     rng = np.random.default_rng(7)
     values = np.stack([values_for(settings, seed, 2) for seed in range(signals)], axis=1)
     fleet = Fleet(signals, 2, **settings)
@@ -126,7 +132,7 @@ def test_a_fleet_is_its_signals_each_alone(forecaster, learn):
         verdicts = fleet.update(values[step, rows], rows=rows)
         for column, row in enumerate(rows):
             given[row].append(values[step, row])
-            got[row].append(verdicts.one(0, column, None))
+            got[row].append(verdict_on(verdicts, 0, column, None, fleet.views, fleet.features))
     for row, detector in enumerate(alone):
         same_as_stacked(detector.run(given[row]), stacked(got[row]))
         assert fleet.audit(row) == detector.audit
@@ -151,7 +157,7 @@ def test_rows_in_any_order_are_the_same_signals():
 
 
 def test_threads_do_not_change_the_numbers():
-    settings = settings_of("autoregression", nonconformity="signed")
+    settings = settings_of("autoregression")
     values = np.stack([values_for(settings, seed, 3) for seed in range(3)], axis=1)
     one, two = Fleet(3, 3, **settings), Fleet(3, 3, threads=2, **settings)
     same_verdicts(one.run(values), two.run(values))
@@ -165,13 +171,13 @@ def test_threads_do_not_change_the_numbers():
 @pytest.mark.parametrize("gap", [0, 3])
 def test_incidents_of_a_fleet_come_in_the_same_order_at_once_and_one_by_one(gap):
     """Also where those of one signal end between those of another, and where some are not over."""
-    settings = settings_of("last-value", gap=gap, alarm_rate=0.1)
+    settings = settings_of("last-value", gap=gap, views="error")
     values = np.stack([hard_values(seed, STEPS) for seed in range(5)], axis=1)
     at_once, one_by_one, in_pieces = (Fleet(5, **settings) for _ in range(3))
     at_once.run(values)
     for row in values:
         one_by_one.update(row)
-    for part in np.split(values, [13, 200, 377]):
+    for part in np.split(values, [13, 500, 577]):
         in_pieces.run(part)
     expected = one_by_one.incidents()
     assert len({incident.signal for incident in expected}) == 5
@@ -180,20 +186,19 @@ def test_incidents_of_a_fleet_come_in_the_same_order_at_once_and_one_by_one(gap)
     assert at_once.log.state() == one_by_one.log.state()
 
 
-@pytest.mark.parametrize("learn", ["absorb", "hold"])
 @pytest.mark.parametrize("forecaster", [*FORECASTERS, None])
-def test_nothing_given_changes_nothing(forecaster, learn):
+def test_nothing_given_changes_nothing(forecaster):
     settings = {**SMALL, "forecaster": None} if forecaster is None else settings_of(forecaster)
-    detector, other = Detector(learn=learn, **settings), Detector(learn=learn, **settings)
+    detector, other = Detector(**settings), Detector(**settings)
     for _ in range(2):
         empty = detector.run([])
         assert empty.p.shape == (0, 1)
-        assert empty.horizon_p.shape == (0, 1, 1, 1 if forecaster is None else 3)
+        assert empty.views.shape == (0, 1, 1 if forecaster is None else 4)
         assert detector.run(np.empty((0, 1))).forecast.shape == (0, 1, 1)
         detector.run(hard_values(0, 60))
         other.run(hard_values(0, 60))
         same_state(detector, other)
-    fleet = Fleet(2, learn=learn, **settings)
+    fleet = Fleet(2, **settings)
     assert fleet.run(np.empty((3, 0)), rows=[]).p.shape == (3, 0)
     assert fleet.update([], rows=[]).alarm.shape == (1, 0)
     assert fleet.pipeline.seen.tolist() == [0, 0]
@@ -208,8 +213,8 @@ def test_values_are_not_changed_and_not_kept():
     values[:] = 0.0
     assert not np.array_equal(verdicts.value[:, 0], values)
     state = detector.state()
-    for name in ("value", "p", "forecast", "low", "high", "merged", "feature_p", "horizon_p"):
-        getattr(verdicts, name)[...] = 7.0
+    for name in ARRAYS:
+        getattr(verdicts, name)[...] = 1
     for name, array in detector.state().items():
         np.testing.assert_array_equal(array, state[name], err_msg=name)
 

@@ -55,12 +55,12 @@ def test_each_feature_has_the_weights_of_its_own_streams(views, streams):
 @every_view
 def test_a_view_by_itself_is_evidence_enough(view):
     """Whatever it would count beside others: each of them alone raises the alarm of a signal that changes altogether."""
-    values = noise(1000, 1, seed=1)[:, 0]
-    values[900:] = 0.0 if view == "quiet" else 40 + 9 * values[900:]
-    detector = Detector(window=250, alarm_rate=0.01, forecaster="exponential-smoothing", views=view)
+    values = noise(2000, 1, seed=1)[:, 0]
+    values[1900:] = 0.0 if view == "quiet" else 40 + 9 * values[1900:]
+    detector = Detector(window=1000, alarm_rate=0.01, forecaster="exponential-smoothing", views=view)
     verdicts = detector.run(values)
     assert verdicts.warm[-1, 0]
-    assert verdicts.alarm[900:, 0].any()
+    assert verdicts.alarm[1900:, 0].any()
 
 
 @pytest.mark.parametrize("alarm_rate", [0.034, 0.05, 0.2, 0.49])
@@ -109,3 +109,11 @@ def test_a_single_verdict_has_the_bits_of_many():
     shown = [single[0].update(value) for value in values]
     for name in ("merged", "severity", "return_period"):
         np.testing.assert_array_equal([getattr(one, name) for one in shown], getattr(verdicts, name)[:, 0])
+
+
+def test_the_band_of_scaled_errors_has_no_end_where_nothing_alarms_yet():
+    """Also where the forecaster has no spread: nothing is made of no number times infinity."""
+    detector = Detector(**SMALL, forecaster="embedded", scaled=True, views="error")
+    verdicts = detector.run(np.full(60, 4.0))
+    assert (verdicts.high[1:] == np.inf).all()
+    assert (verdicts.low[1:] == -np.inf).all()

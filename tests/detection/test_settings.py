@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import tocsin
-from tests.detection.material import SMALL, MovingMean, hard_values, same_verdicts
+from tests.detection.material import LAST, MovingMean, hard_values, same_verdicts
 from tocsin.detection import Detector, DetectorSettings, Fleet
 from tocsin.detection.declaration import declared, setting
 
 SOURCE = Path(tocsin.__file__).parent
-LAST = {**SMALL, "forecaster": "last-value"}
 
 
 @dataclass(frozen=True)
@@ -123,9 +122,9 @@ def test_docstrings_list_every_setting_with_its_help(kind):
 
 
 def test_made_of_ready_settings_they_are_the_same():
-    settings = DetectorSettings(**LAST, merge="cauchy", gap=3)
+    settings = DetectorSettings(**LAST, views="error,quiet", gap=3)
     values = hard_values(0, 300)
-    same_verdicts(Detector.of(settings).run(values), Detector(**LAST, merge="cauchy", gap=3).run(values))
+    same_verdicts(Detector.of(settings).run(values), Detector(**LAST, views=("error", "quiet"), gap=3).run(values))
     fleet = Fleet.of(["a", "b"], settings)
     assert (fleet.names, fleet.settings) == (["a", "b"], settings)
     assert fleet.forecaster is settings.chosen_forecaster
@@ -136,9 +135,21 @@ def test_settings_can_be_changed_one_by_one():
     assert settings == DetectorSettings(("a", "b"), alarm_rate="1/day", interval=300.0, window=300)
     other = replace(settings, interval="10min")
     assert other.rate == 2 * settings.rate
-    assert other.strange_below == other.rate
     with pytest.raises(ValueError, match="window must be an integer from 250 to 65536, got 3"):
         replace(settings, window=3)
+
+
+def test_a_preset_chooses_what_is_not_chosen():
+    full, light = DetectorSettings(), DetectorSettings(preset="light")
+    assert [view.name for view in full.chosen_views] == ["error", "level", "shape", "quiet"]
+    assert [view.name for view in light.chosen_views] == ["error", "shape-light", "quiet"]
+    assert (full.forecaster_name, light.forecaster_name) == ("embedded", "autoregression")
+    assert (full.sizes.window, light.sizes.window) == (2000, 1000)
+    own = DetectorSettings(preset="light", forecaster="last-value", views="paper", window=300)
+    assert [view.name for view in own.chosen_views] == ["horizons"]
+    assert (own.forecaster_name, own.sizes.window) == ("last-value", 300)
+    assert DetectorSettings(views="all").chosen_views[2].name == "shape"
+    assert [view.name for view in DetectorSettings(nonconformity="low").chosen_views] == ["error", "level"]
 
 
 def test_checking_makes_no_detector(monkeypatch):
@@ -152,7 +163,7 @@ def test_checking_makes_no_detector(monkeypatch):
     for given, message in (
         ({"alarm_rate": "1/day"}, "give the sampling interval"),
         ({"forecaster": "nonsense"}, "forecaster must be one of .*'nonsense'"),
-        ({"horizons": 60, "refresh": 10}, "horizons=60 with refresh=10 needs forecasts of 69 steps.* gives 64 at most"),
+        ({"refresh": 10}, "refresh=10 needs forecasts of 69 steps with these views, but .* gives 64 at most"),
         ({"forecaster": "last-value", "scaled": True}, "scaled=True needs a forecaster with quantiles"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -184,16 +195,17 @@ def test_all_rows_of_a_fleet_take_the_short_way(monkeypatch):
 
 def test_rows_are_counted_and_their_incidents_forgotten():
     fleet = Fleet(2, **LAST, gap=50)
-    fleet.run(np.random.default_rng(1).normal(size=(400, 2)))
+    fleet.run(np.random.default_rng(1).normal(size=(700, 2)))
     fleet.update([1e6], rows=[1])
-    assert [fleet.observations(row) for row in (0, 1)] == [400, 401]
+    assert [fleet.observations(row) for row in (0, 1)] == [700, 701]
     assert fleet.open_incident(1) is not None
     others = fleet.incidents(0)
     fleet.forget_incidents(1)
     assert fleet.open_incident(1) is None
     assert fleet.incidents(1) == []
     assert fleet.incidents(0) == others
-    assert fleet.memory_bytes == fleet.pipeline.scorer.nbytes // 2
+    assert fleet.memory_bytes == fleet.pipeline.nbytes // 2
+    assert fleet.memory_bytes > Fleet(2, **LAST, views="error").memory_bytes + 8 * 2000 * 4  # what the shape keeps
     for call in (fleet.observations, fleet.open_incident, fleet.forget_incidents):
         with pytest.raises(ValueError, match="row must be an integer from 0 to 1, got 2"):
             call(2)

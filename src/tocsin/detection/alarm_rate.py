@@ -110,7 +110,7 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
         final=min(max(window, RECALIBRATION * needed), MOST_LAGS) if by_observations else window,
         believed=min(BELIEVED * needed, MOST_LAGS - 1) if by_observations else LEAST_BELIEVED,
         block=block,
-        blocks=math.ceil(RECALIBRATION * needed / block),
+        blocks=max(RECALIBRATION, math.ceil(RECALIBRATION * needed / block)),
     )
 
 

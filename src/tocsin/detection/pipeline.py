@@ -152,7 +152,8 @@ class Pipeline:
         if self.forecaster is None:
             return forecast, np.full(forecast.shape, np.nan), reach.copy()
         if self._spreads is not None:
-            reach = reach * seen.spread[..., 0]
+            # No spread is taken for narrower than this where errors are divided by it.
+            reach = reach * np.maximum(seen.spread[..., 0], 1e-9 * (np.abs(forecast) + 1e-300))
         side = self.settings.nonconformity
         with np.errstate(invalid="ignore"):
             low = forecast - reach if side != "high" else np.full(forecast.shape, -np.inf)
@@ -166,8 +167,8 @@ class Pipeline:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for ranking all signals together."""
-        return self.ranking.nbytes
+        """Bytes held for the views of all signals together and for ranking them."""
+        return self.ranking.nbytes + sum(session.nbytes for session in self._views)
 
     def state(self, rows: Rows | None = None) -> dict[str, Any]:
         """Everything that later verdicts on the signals `rows` (all of them if None) depend on, as a tree of arrays.

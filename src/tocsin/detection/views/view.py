@@ -69,6 +69,11 @@ class ViewSession(ABC):
         A session that compares with forecasts only has nothing to do.
         """
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all signals together."""
+        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+
     def state(self, rows: Rows) -> State:
         """Copies of all arrays that later scores of these signals depend on, each with the signals first."""
         return {}
