@@ -38,7 +38,7 @@ from tocsin.spark.stream import PROVIDER, ROCKSDB
 
 OF_A_FILE = 10
 SHORT = 100
-CHEAPEST = {"forecaster": "last-value", "horizons": 3}
+CHEAPEST = {"forecaster": "last-value", "views": "error"}
 STREAMED = 200
 WARM = 1100
 START = np.datetime64("2026-01-01", "us")
