@@ -85,8 +85,8 @@ class FakeEngine:
     def _add(self, writer: Writer, name: str, features: tuple[str, ...], unit: str | None = None) -> None:
         row = writer.add_signal(name, features, {}, unit=unit, created=time.time_ns())
         self.signals[name] = SignalStatus(
-            row.id, name, features, unit, None, 0.001, "incidents", None, None, (NAN,) * len(features), NAN, NAN, False, False,
-            0, 500, False, None, (),
+            row.id, name, features, unit, None, 0.001, "incidents", None, None, (NAN,) * len(features), NAN, NAN, False,
+            False, 0, 500, False, None, (),
         )  # fmt: skip
 
     def overview(self) -> list[SignalStatus]:
@@ -149,7 +149,8 @@ class FakeEngine:
                 IncidentFacts(
                     signal=self.signals[name].id, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1,
                     p=0.001, severity=3.0, return_period=1000.0, view="level",
-                    explanation="b: level 2 above what was forecast 32 observations before", direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0},
+                    explanation="b: level 2 above what was forecast 32 observations before",
+                    direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0},
                     open=True, opened=now, closed=None,
                 )
             )  # fmt: skip

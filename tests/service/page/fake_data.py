@@ -48,7 +48,8 @@ def signal(
     p = round(random.Random(seed).random(), 4)
     return {
         "name": name, "features": list(features), "unit": "bar", "template": None, "alarm_rate": 0.01,
-        "promise": "incidents", "last_time": text(now), "last_arrival": text(now), "value": [column[-1] for column in columns["value"]],
+        "promise": "incidents", "last_time": text(now), "last_arrival": text(now),
+        "value": [column[-1] for column in columns["value"]],
         "p": p, "severity": -math.log10(p), "alarm": False, "warm": True, "observations": 4812, "warm_up": 532,
         "silent": False, "incident": None,
         "recent": list(zip(columns["times"], columns["value"][0], columns["p"], alarms, strict=True)),

@@ -85,7 +85,7 @@ def test_an_incident_goes_on_and_what_people_did_stays(store: Store) -> None:
         assert found is not None
         for name in ("p", "severity", "return_period", "deviation"):
             assert math.isnan(getattr(found, name))
-        plain = {name: None for name in gone}
+        plain = dict.fromkeys(gone)
         assert replace(found, **plain) == replace(row, end=200, alarms=4, duration=9, **plain)
 
 
