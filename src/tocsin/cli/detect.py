@@ -36,6 +36,12 @@ def detect(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw signal, forecast, band, alarms, p and weights (.png, .svg).")
     ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference", metavar="ROWS|START/END", help="A stretch that was good: compare with it, not with the past."
+        ),
+    ] = None,
     time: Annotated[str | None, typer.Option("--time", help="The column of times. Default: found.")] = None,
     value: Annotated[
         list[str] | None, typer.Option("--value", help="A column of values; repeatable. Default: the numeric ones.")
@@ -81,7 +87,7 @@ def detect(
         "interval": settings["interval"], "time_format": time_format, "delimiter": delimiter, "decimal": decimal,
         "longest_gap": longest_gap,
     }  # fmt: skip
-    run = _Run(settings, reading, jobs or os.cpu_count() or 1, drawing=plot is not None)
+    run = _Run(settings, reading, jobs or os.cpu_count() or 1, drawing=plot is not None, reference=reference)
     with ExitStack() as resources:
         try:
             writer = resources.enter_context(open_writer(output)) if output is not None else None
@@ -116,8 +122,17 @@ def _check_targets(files: list[str], targets: Mapping[str, Path | None]) -> None
 class _Run:
     """All files of one call."""
 
-    def __init__(self, settings: Mapping[str, Any], reading: Mapping[str, Any], jobs: int, *, drawing: bool) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        reading: Mapping[str, Any],
+        jobs: int,
+        *,
+        drawing: bool,
+        reference: str | None,
+    ) -> None:
         self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
+        self.reference = reference
         self.results: list[SignalResult] = []
         self.drawn: list[SignalResult] = []
         self.problems: list[Problem] = []
@@ -157,6 +172,7 @@ class _Run:
                 passing(),
                 self.settings,
                 keep=self.drawing,
+                reference=self.reference,
                 sink=None if writer is None else write,
                 progress=lambda done: bar.update(task, advance=done),
                 jobs=jobs,

@@ -15,7 +15,7 @@ import typer
 
 from tocsin.cli.application import Exit, app, say, whole_number
 from tocsin.cli.options import check_settings, takes_detector_settings
-from tocsin.data import LineError, LineParser, Observation, format_times
+from tocsin.data import LineError, LineParser, Observation, format_times, read_signals
 from tocsin.detection import Detector, Verdict, Watch
 
 #: What is said of an open incident beside its start.
@@ -35,6 +35,12 @@ def watch(
             "--save-every", parser=whole_number(1), metavar="INTEGER", help="Save the state after so many lines."
         ),
     ] = 1000,
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            "--reference", help="A file that was good: new signals are compared with it, not with their past."
+        ),
+    ] = None,
     alarms_only: Annotated[bool, typer.Option("--alarms-only", help="Write verdicts with an alarm only.")] = False,
     file_format: Annotated[
         str, typer.Option("--format", help="How lines are written: plain, csv, jsonl or auto.")
@@ -56,7 +62,7 @@ def watch(
         parser = LineParser(
             file_format, time=time, values=value or None, id=id, delimiter=delimiter, time_format=time_format
         )
-        watched = _resumed(state, settings)
+        watched = _resumed(state, settings, None if reference is None else _good(reference, time, value))
         if state is not None:
             watched.save(state)  # found out now, not after the first thousand lines: whether it can be written
     except (OSError, TypeError, ValueError) as error:
@@ -92,12 +98,20 @@ def _save(watched: Watch, state: Path) -> None:
         raise typer.Exit(Exit.FAILED) from error
 
 
-def _resumed(state: Path | None, settings: dict[str, Any]) -> Watch:
+def _good(file: Path, time: str | None, value: list[str] | None) -> Any:
+    """The values of the one signal in a file."""
+    with read_signals(file, time=time, values=value or None) as signals:
+        if len(signals) != 1:
+            raise ValueError(f"--reference must be a file of one signal, got {len(signals)} in {file}")
+        return next(iter(signals)).values
+
+
+def _resumed(state: Path | None, settings: dict[str, Any], reference: Any) -> Watch:
     if state is None or not state.exists():
         if state is not None:
             state.parent.mkdir(parents=True, exist_ok=True)
-        return Watch(settings)
-    watched = Watch.load(state, settings)
+        return Watch(settings, reference)
+    watched = Watch.load(state, settings, reference)
     say(f"{state}: going on after {watched.observations} observations of {len(watched.detectors)} signals")
     return watched
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data import Signal
+from tocsin.data import Signal, parse_time
 from tocsin.detection.audit import Audit
 from tocsin.detection.detector import Detector, ResolutionWarning, verdict_columns
 from tocsin.detection.incidents import Incident
@@ -49,13 +49,15 @@ def detect_signal(
     settings: Mapping[str, Any],
     *,
     keep: bool,
+    reference: str | None = None,
     sink: Sink | None = None,
     progress: Progress | None = None,
 ) -> SignalResult:
     """Run a new detector with these settings over the history of one signal.
 
-    The verdicts are given to `sink` with the signal's name as they come, piece by piece, and are kept if `keep`;
-    `progress` is told how many observations were done since it was last told.
+    `reference` says which stretch was good, as `stretch_of` takes it: the detector learns it first, and judges all
+    observations by it. The verdicts are given to `sink` with the signal's name as they come, piece by piece, and are
+    kept if `keep`; `progress` is told how many observations were done since it was last told.
     """
     try:
         interval = settings.get("interval")
@@ -66,6 +68,8 @@ def detect_signal(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ResolutionWarning)
             detector.warn_if_short(signal)
+        if reference is not None:
+            detector.learn_reference(signal.values[stretch_of(signal, reference)])
         pieces = []
         for first in range(0, max(len(signal), 1), PIECE):
             piece = signal.piece(first, first + PIECE)
@@ -92,6 +96,25 @@ def detect_signal(
         return SignalResult(signal.name, len(signal), [], error=str(error))
 
 
+def stretch_of(signal: Signal, text: str) -> slice:
+    """The rows that a text names: the first so many ("400"), or those from one time up to another ("START/END")."""
+    start, between, end = text.partition("/")
+    if not between:
+        if not start.isdecimal() or not 0 < int(start) <= len(signal):
+            raise ValueError(f"reference must be a number of rows from 1 to {len(signal)}, or START/END, got {text!r}")
+        return slice(int(start))
+    if signal.times is None:
+        raise ValueError(f"reference={text!r} names times, but signal {signal.name!r} has none: give a number of rows")
+    try:
+        first, last = (parse_time(part.strip()) for part in (start, end))
+    except ValueError as error:
+        raise ValueError(f"reference must be a number of rows, or START/END: {error}") from None
+    rows = np.flatnonzero((signal.times >= first) & (signal.times < last))
+    if not rows.size:
+        raise ValueError(f"reference={text!r} holds no row of signal {signal.name!r}")
+    return slice(int(rows[0]), int(rows[-1]) + 1)
+
+
 def _of(incident: Incident, signal: str) -> Incident:
     incident.signal = signal
     return incident
@@ -102,6 +125,7 @@ def detect_signals(
     settings: Mapping[str, Any],
     *,
     keep: bool = False,
+    reference: str | None = None,
     sink: Sink | None = None,
     progress: Progress | None = None,
     jobs: int = 1,
@@ -112,7 +136,7 @@ def detect_signals(
     """
     if jobs == 1:
         for signal in signals:
-            yield detect_signal(signal, settings, keep=keep, sink=sink, progress=progress)
+            yield detect_signal(signal, settings, keep=keep, reference=reference, sink=sink, progress=progress)
         return
 
     def taken(future: Future[SignalResult]) -> SignalResult:
@@ -127,7 +151,8 @@ def detect_signals(
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: deque[Future[SignalResult]] = deque()
         for signal in signals:
-            waiting.append(pool.submit(detect_signal, signal, settings, keep=keep or sink is not None))
+            work = pool.submit(detect_signal, signal, settings, keep=keep or sink is not None, reference=reference)
+            waiting.append(work)
             if len(waiting) >= WAITING * jobs:
                 yield taken(waiting.popleft())
         while waiting:
