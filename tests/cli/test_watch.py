@@ -196,7 +196,7 @@ def test_features_are_known_by_their_names_after_a_restart(tmp_path):
     invoke("watch", *SETTINGS, "--state", state, stdin='{"a": 1, "b": 100}\n{"a": 2, "b": 200}\n')
     result = invoke("watch", *SETTINGS, "--state", state, stdin='{"b": 300, "a": 3}\n')
     assert result.exit_code == 0
-    assert verdicts(result.stdout)[0]["forecast"] == [1.5, 150]
+    assert verdicts(result.stdout)[0]["forecast"] == [2, 200]
     other = invoke("watch", *SETTINGS, "--state", state, stdin='{"a": 3, "c": 300}\n')
     assert other.exit_code == 3
     assert "a, b as before" in other.stderr
