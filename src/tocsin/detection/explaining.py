@@ -1,6 +1,6 @@
 """Verdicts in words that a person understands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,22 +44,22 @@ def verdict_on(
     def plain(array: Floats) -> Any:
         return float(array[at]) if single else array[at].copy()
 
-    why = explain(verdicts, step, signal, views, features)
-    severities: Mapping[str, float] = {
-        view.name: float(value) / np.log(10.0) for view, value in zip(views, verdicts.views[step, signal], strict=True)
-    }
+    alarm = bool(verdicts.alarm[step, signal])
+    # Of what nobody has to look at nobody needs an explanation, and to word one takes as long as a view.
+    why = explain(verdicts, step, signal, views, features) if alarm else None
+    severities = (verdicts.views[step, signal] / np.log(10.0)).tolist()
     return Verdict(
         time=time,
         value=plain(verdicts.value),
         p=float(verdicts.p[step, signal]),
-        alarm=bool(verdicts.alarm[step, signal]),
+        alarm=alarm,
         forecast=plain(verdicts.forecast),
         low=plain(verdicts.low),
         high=plain(verdicts.high),
         severity=float(verdicts.surprise[step, signal] / np.log(10.0)),
         return_period=float(1.0 / verdicts.rate[step, signal]),
         feature_p=plain(verdicts.feature_p),
-        views=dict(severities),
+        views=dict(zip((view.name for view in views), severities, strict=True)),
         view=why.view if why else None,
         feature=why.feature if why else None,
         explanation=why.text if why else None,

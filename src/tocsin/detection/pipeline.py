@@ -12,7 +12,7 @@ from tocsin.detection.nonconformity import code_of
 from tocsin.detection.ranking import Ranking
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.verdict import Verdicts
-from tocsin.detection.views.view import NO_SPREAD, Seen
+from tocsin.detection.views.view import NO_SPREAD, Seen, ViewSession
 
 Rows = NDArray[np.intp]
 
@@ -35,6 +35,7 @@ class Pipeline:
         side = code_of(settings.nonconformity)
         self._views = [view.open(signals, self.features, side) for view in self.views]
         self.ranking = Ranking(signals, self.views, settings)
+        self._places = self._laid_out()
         self._horizons, self._steps = settings.horizons, settings.steps
         self.settles = self._recovers = 0
         if self.forecaster is not None:
@@ -53,6 +54,15 @@ class Pipeline:
         #: The rows of all signals. Who passes these very ones is spared what is to be done for a choice of rows.
         self.everything = np.arange(signals)
         self._all_series = np.arange(signals * self.features)
+
+    def _laid_out(self) -> list[tuple[ViewSession, slice, tuple[int, int]]]:
+        """For each view its session, and where its scores go: columns, and how many features and streams they are."""
+        places, first = [], 0
+        for view, session in zip(self.views, self._views, strict=True):
+            shape = (1 if view.joint else self.features, len(view.streams))
+            places.append((session, slice(first, first + shape[0] * shape[1]), shape))
+            first += shape[0] * shape[1]
+        return places
 
     def run(self, values: Floats, rows: Rows | None = None) -> Verdicts:
         """Take `values[T, N, F]`, T observations of the signals `rows` (all of them if None)."""
@@ -82,16 +92,13 @@ class Pipeline:
         if due.size:
             self._bounds[due] = self.ranking.bounds(due)
         seen = self._look(values, rows)
-        steps, count, features = values.shape
-        scores = np.full((steps, count, self.ranking.width), np.nan)
-        first = 0
-        for view, session in zip(self.views, self._views, strict=True):
-            shape = (steps, count, 1 if view.joint else features, len(view.streams))
-            part = np.full(shape, np.nan)
+        steps, count = values.shape[:2]
+        scores = np.empty((steps, count, self.ranking.width))
+        scores.fill(np.nan)
+        for session, columns, shape in self._places:
+            part = scores[:, :, columns].reshape(steps, count, *shape)  # a copy where there are several observations
             session.run(seen, rows, part)
-            last = first + shape[2] * shape[3]
-            scores[:, :, first:last] = part.reshape(steps, count, last - first)
-            first = last
+            scores[:, :, columns] = part.reshape(steps, count, -1) if part.size else 0.0
         judged = self.ranking.run(scores, rows)
         self.seen[rows] += steps
         forecast, low, high = self._band(seen, rows)
@@ -148,16 +155,15 @@ class Pipeline:
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
         """The one-step forecast, and the values from which on its error by itself is evidence enough for an alarm."""
         forecast = seen.predicted[..., 0].copy()
-        reach = np.broadcast_to(self._bounds[rows], forecast.shape)
+        reach = self._bounds[rows]
         if self.forecaster is None:
-            return forecast, np.full(forecast.shape, np.nan), reach.copy()
+            return forecast, np.full(forecast.shape, np.nan), np.broadcast_to(reach, forecast.shape).copy()
         if self._spreads is not None:
             # No spread is taken for narrower than this where errors are divided by it.
             reach = reach * np.maximum(seen.spread[..., 0], 1e-9 * (np.abs(forecast) + 1e-300))
         side = self.settings.nonconformity
-        with np.errstate(invalid="ignore"):
-            low = forecast - reach if side != "high" else np.full(forecast.shape, -np.inf)
-            high = forecast + reach if side != "low" else np.full(forecast.shape, np.inf)
+        low = forecast - reach if side != "high" else np.full(forecast.shape, -np.inf)
+        high = forecast + reach if side != "low" else np.full(forecast.shape, np.inf)
         return forecast, low, high
 
     def _series(self, rows: Rows) -> Rows:

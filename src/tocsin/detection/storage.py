@@ -20,7 +20,8 @@ FORMAT = 3
 def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """A state: what it says about itself, and trees of arrays, as flat plain arrays."""
     told = json.dumps({"format": FORMAT, **header}, default=_to_json)
-    return {"header": np.array(told), **dict(_flat("", trees))}
+    # Bytes: numpy would give every letter of a text four of them.
+    return {"header": np.frombuffer(told.encode(), dtype=np.uint8), **dict(_flat("", trees))}
 
 
 def made_of(settings: DetectorSettings) -> dict[str, Any]:
@@ -43,7 +44,9 @@ def settings_of(header: Mapping[str, Any], *, forecaster: Forecaster | None, thr
 def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """What a state says about itself, with a forecaster's parameters where there is a forecaster."""
     with damage_told():
-        header: dict[str, Any] = json.loads(str(arrays["header"]), object_hook=_time_from_json)
+        told = arrays["header"]
+        text = told.tobytes().decode() if told.dtype == np.uint8 else str(told)  # as earlier versions wrote it
+        header: dict[str, Any] = json.loads(text, object_hook=_time_from_json)
         version = header["format"]
     if version != FORMAT:  # a state of another version is no damage of the file
         raise ValueError(

@@ -39,7 +39,7 @@ class Verdict:
     feature_p: Any
     #: The severity in each view, by its name.
     views: dict[str, float]
-    #: The view that says most, the feature that it says it of, and what it says, in words.
+    #: Of an alarm: the view that says most, the feature that it says it of, and what it says, in words.
     view: str | None
     feature: str | None
     explanation: str | None
