@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tocsin import LastValue, SlidingWindow
+from tocsin.conformal.scorer import NO_RANKS
 from tocsin.detection.views import Stream, View, ViewSession
 from tocsin.testing import ContractError, check_forecaster, check_scorer, check_view
 
@@ -135,12 +136,12 @@ def test_what_is_no_view_is_told():
 class Shared(SlidingWindow):
     """Counts a missing score in one stream as one in the next."""
 
-    def _advance(self, scores, learn, p, rank=np.empty((0, 0))):
+    def _advance(self, scores, learn, p, rank=NO_RANKS):
         super()._advance(np.where(np.isnan(scores), np.roll(scores, 1, axis=1), scores), learn, p, rank)
 
 
 class Clipped(SlidingWindow):
-    def _advance(self, scores, learn, p, rank=np.empty((0, 0))):
+    def _advance(self, scores, learn, p, rank=NO_RANKS):
         super()._advance(scores, learn, p, rank)
         p[p < 0.1] = 0.0
 

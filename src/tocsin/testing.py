@@ -27,6 +27,7 @@ from tocsin.conformal import Scorer
 from tocsin.detection.views import Seen, Stream, View, ViewSession
 from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN, NO_SPREAD
 from tocsin.forecasting import Forecast, Forecaster, Session
+import itertools
 
 __all__ = ["ContractError", "check_forecaster", "check_scorer", "check_view"]
 
@@ -190,7 +191,7 @@ def _check_sessions(view: View, steps: int, signals: int, features: int, scaled:
     one_by_one = [_looked(view, single, _part(seen, t, t + 1), everything) for t in range(steps)]
     _same(np.concatenate(one_by_one), scores, "observations one by one must have the scores of all together")
     edges = [0, 0, *(cut for cut in CUTS[1:] if cut < steps), steps]
-    parts = [_looked(view, pieces, _part(seen, *edge), everything) for edge in zip(edges, edges[1:], strict=False)]
+    parts = [_looked(view, pieces, _part(seen, *edge), everything) for edge in itertools.pairwise(edges)]
     _same(np.concatenate(parts), scores, "observations in pieces must have the scores of all together")
     for session in (single, pieces):
         _same_states(session.state(everything), expected, "the state must not depend on how observations came")
@@ -258,8 +259,9 @@ def _check_restored(view: View, seen: Seen, scores: Array, cut: int, signals: in
 def _check_missing(view: View, steps: int, signals: int) -> None:
     seen, everything = _seen(view, steps, signals, 2, seed=4), np.arange(signals)
     scores = _looked(view, view.open(signals, 2, 0), seen, everything)
-    gone = np.isnan(seen.values)
-    gone = gone.all(axis=2, keepdims=True) if view.joint else gone
+    gone: Array = np.isnan(seen.values)
+    if view.joint:
+        gone = np.asarray(gone.all(axis=2, keepdims=True))
     _require(np.isnan(scores[gone]).all(), "a missing value must have no score")
     nothing = replace(seen, values=np.full(seen.values.shape, np.nan))
     scores = _looked(view, view.open(signals, 2, 0), nothing, everything)
@@ -338,7 +340,7 @@ def check_scorer(make: Callable[[int], Scorer], *, steps: int = 400, streams: in
     one_by_one = np.stack([single.update(row, mask) for row, mask in zip(scores, learn, strict=True)])
     _same(one_by_one, p, "scores one by one must have the p-values of all together")
     edges = [0, 0, *(cut for cut in CUTS[1:] if cut < steps), steps]
-    parts = [pieces.run(scores[a:b], learn[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [pieces.run(scores[a:b], learn[a:b]) for a, b in itertools.pairwise(edges)]
     _same(np.concatenate(parts), p, "scores in pieces must have the p-values of all together")
     state = whole.state()
     _check_plain(state, None)
@@ -437,7 +439,7 @@ def check_forecaster(
     pushed = _joined([_of(single.push(row), np.newaxis) for row in values])
     _same_forecasts(pushed, expected, "observations one by one must have the forecasts of all together", tolerance)
     edges = [0, 0, *(cut for cut in CUTS[1:] if cut < steps), steps]
-    parts = _joined([pieces.run(values[a:b]) for a, b in zip(edges, edges[1:], strict=False)])
+    parts = _joined([pieces.run(values[a:b]) for a, b in itertools.pairwise(edges)])
     _same_forecasts(parts, expected, "observations in pieces must have the forecasts of all together", tolerance)
     if not tolerance:
         for session in (single, pieces):
@@ -475,7 +477,7 @@ def _check_forecasts(forecaster: Forecaster, forecast: Forecast, shape: tuple[in
 def _check_forecaster_rows(
     forecaster: Forecaster, values: Array, expected: Forecast, horizon: int, tolerance: float
 ) -> None:
-    steps, series = values.shape
+    series = values.shape[1]
     session = forecaster.open(series, horizon)
     rows = np.array([series - 1, 0])
     first = session.run(values[:, rows], rows)

@@ -281,7 +281,7 @@ def _wait(k: int, score: float, length: int, window: Window, pending: Pending) -
 @_exact
 def tolerated(rate: float, tightened: float, block: int) -> float:
     """The rate of incidents below which evidence alarms."""
-    return min(rate * np.exp(tightened), MOST_REACHED / block)
+    return float(min(rate * np.exp(tightened), MOST_REACHED / block))
 
 
 @_exact

@@ -79,8 +79,8 @@ class Verdicts:
     Arrays have the shape (T, S), those with an entry for each feature (T, S, F). `surprise` is the severity, and
     `views`, (T, S, views), that of each view, both in nats; `rate` is how often an incident with as much evidence
     comes, in incidents an observation. `cause` holds the numbers of the view, its stream and the feature that say most
-    (-1 for none, or for all features together), and `score` the score of that stream, negative below the forecast. `opened`
-    tells where an incident began.
+    (-1 for none, or for all features together), and `score` the score of that stream, negative below the
+    forecast. `opened` tells where an incident began.
     """
 
     value: Floats
