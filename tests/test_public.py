@@ -13,8 +13,9 @@ import tocsin.data
 import tocsin.detection
 import tocsin.evaluation
 import tocsin.forecasting
+import tocsin.testing
 
-ROOMS = [tocsin, tocsin.conformal, tocsin.data, tocsin.detection, tocsin.evaluation, tocsin.forecasting]
+ROOMS = [tocsin, tocsin.conformal, tocsin.data, tocsin.detection, tocsin.evaluation, tocsin.forecasting, tocsin.testing]
 SOURCE = Path(tocsin.__file__).parent
 
 
@@ -64,8 +65,13 @@ def test_every_public_name_is_there_and_documented(module):
         assert callable(value) <= bool(value.__doc__), name
 
 
-def test_import_is_light():
-    script = "import sys, tocsin; print(*sys.modules)"
+def test_names_for_the_authors_of_plugins():
+    assert set(tocsin.testing.__all__) == {"ContractError", "check_forecaster", "check_scorer", "check_view"}
+
+
+@pytest.mark.parametrize("module", ["tocsin", "tocsin.testing"])
+def test_import_is_light(module):
+    script = f"import sys, {module}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     heavy = {"numba", "llvmlite", "scipy", "matplotlib", "rich", "typer", "pandas", "polars", "pyarrow", "narwhals"}
     heavy |= {"torch", "chronos", "tsfm_public", "tirex", "statsforecast"}

@@ -17,6 +17,7 @@ from tocsin import (
     load_scorer,
     save_scorer,
 )
+from tocsin.testing import check_scorer
 
 STREAMS = 3
 
@@ -71,6 +72,11 @@ def same_state(one, other):
 
 def test_every_scorer_is_on_the_list():
     assert {type(make()).__name__ for make in MAKERS.values()} == set(SCORERS)
+
+
+@every_scorer
+def test_every_scorer_keeps_the_contract(make):
+    check_scorer(make)
 
 
 @every_scorer

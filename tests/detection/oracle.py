@@ -10,6 +10,7 @@ import numpy as np
 
 from tests.oracles import surprise
 from tocsin import W1ACAS
+import itertools
 
 # How the scores of a view are merged, what it counts with all others and by itself, and its streams: the newest
 # observations that each looks at, and what it counts among the others of a geometric mean.
@@ -350,7 +351,7 @@ class OracleDetector:
 
     def _quiet(self, f):
         newest = self.history[f][-33:]
-        steps = known([abs(after - before) for before, after in zip(newest, newest[1:], strict=False)])
+        steps = known([abs(after - before) for before, after in itertools.pairwise(newest)])
         if len(newest) < 33 or math.isnan(newest[-1]) or len(steps) < 16:
             return math.nan
         mean = sum(steps) / len(steps)

@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.detection.material import ARRAYS, SMALL, hard_values, same_as_stacked, same_verdicts, stacked
+from tests.detection.material import ARRAYS, LAST, SHOWN, SMALL, hard_values, same_as_stacked, same_verdicts, stacked
 from tocsin.data import DataWarning, signals_from_frame
 from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts, verdict_columns
 from tocsin.detection.incidents import MOST_KEPT, IncidentLog
+from tocsin.detection.views import make_view
 
-LAST = {**SMALL, "forecaster": "last-value"}
+VIEWS = (make_view("error"), make_view("level"))
 
 
-def verdicts_from(alarms, p=None, merged=None, feature_p=None, error=None):
-    """Verdicts on signals `alarms[T, S]` of which nothing but the alarms, p-values and errors matters."""
+def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, period=None, cause=None):
+    """Verdicts on signals `alarms[T, S]` of which nothing but the alarms, p-values, causes and errors matters."""
     alarms = np.asarray(alarms, dtype=bool)
     p = np.where(alarms, 0.01, 0.5) if p is None else np.asarray(p, dtype=float)
     feature_p = p[..., np.newaxis] if feature_p is None else np.asarray(feature_p, dtype=float)
@@ -28,9 +29,15 @@ def verdicts_from(alarms, p=None, merged=None, feature_p=None, error=None):
     nothing = np.full(feature_p.shape, np.nan)
     return Verdicts(
         value=error, p=p, alarm=alarms, forecast=np.zeros(feature_p.shape), low=nothing, high=nothing,
-        merged=p if merged is None else np.asarray(merged, dtype=float), feature_p=feature_p,
-        horizon_p=feature_p[..., np.newaxis], warm=np.ones(alarms.shape, dtype=bool),
+        surprise=np.log(10) * (-np.log10(p) if severity is None else np.asarray(severity, dtype=float)),
+        rate=np.full(p.shape, np.nan) if period is None else 1 / np.asarray(period, dtype=float), feature_p=feature_p,
+        views=np.zeros((*p.shape, 2)), score=error[..., 0], opened=alarms, warm=np.ones(alarms.shape, dtype=bool),
+        cause=np.zeros((*p.shape, 3), dtype=np.int16) if cause is None else np.asarray(cause, dtype=np.int16),
     )  # fmt: skip
+
+
+def log_of(names, features, gap, shortest):
+    return IncidentLog(names, features, VIEWS, gap, shortest)
 
 
 def grouped(alarms, gap):
@@ -52,7 +59,7 @@ def grouped(alarms, gap):
 )
 def test_alarms_are_grouped_by_their_gaps(alarms, gap, shortest, cuts):
     alarms = np.array(alarms)
-    log = IncidentLog(["a", "b", "c"], ["f"], gap, shortest)
+    log = log_of(["a", "b", "c"], ["f"], gap, shortest)
     numbers = 100 + np.arange(len(alarms))[:, np.newaxis] + [0, 10, 20]
     rows = np.array([2, 0, 1])
     edges = [0, *sorted(min(cut, len(alarms)) for cut in cuts), len(alarms)]
@@ -75,16 +82,19 @@ def test_alarms_are_grouped_by_their_gaps(alarms, gap, shortest, cuts):
 
 
 def test_the_peak_says_what_was_strangest():
-    log = IncidentLog(["s"], ["a", "b"], 2, 1)
+    log = log_of(["s"], ["a", "b"], 2, 1)
     feature_p = [[[0.5, 0.02]], [[0.001, 0.4]], [[0.5, np.nan]], [[0.001, 0.3]]]
     error = [[[1.0, -2.0]], [[-7.0, 3.0]], [[1.0, np.nan]], [[5.0, 1.0]]]
-    p, merged = [[0.04], [0.002], [0.5], [0.002]], [[0.03], [0.001], [0.5], [0.0005]]
+    p, severity = [[0.04], [0.002], [0.5], [0.002]], [[1.5], [3.0], [0.3], [3.5]]
+    period, cause = [[50], [900], [np.nan], [700]], [[[0, 0, 1]], [[0, 1, 0]], [[-1, -1, -1]], [[1, 0, 0]]]
     alarms = [[True], [True], [False], [True]]
-    log.add(verdicts_from(alarms, p, merged, feature_p, error), np.arange(4)[:, np.newaxis], np.array([0]), None)
+    verdicts = verdicts_from(alarms, p, severity, feature_p, error, period, cause)
+    log.add(verdicts, np.arange(4)[:, np.newaxis], np.array([0]), None)
     (incident,) = log.incidents()
-    assert (incident.p, incident.merged, incident.peak) == (0.002, 0.0005, 3)
+    assert (incident.p, incident.peak, incident.return_period) == (0.002, 3, 900)
     assert (incident.direction, incident.deviation) == ("above", 5.0)
-    assert incident.severity == pytest.approx(-np.log10(0.002))
+    assert (incident.view, incident.explanation[:11]) == ("level", "a: level 5 ")
+    assert incident.severity == pytest.approx(3.5)
     assert incident.contributions == pytest.approx(
         {"a": -np.log10(0.5 * 0.001 * 0.001), "b": -np.log10(0.02 * 0.4 * 0.3)}
     )
@@ -94,20 +104,20 @@ def test_the_peak_says_what_was_strangest():
 
 
 def test_features_come_in_the_order_of_their_contributions():
-    log = IncidentLog(["s"], ["a", "b", "c"], 2, 1)
+    log = log_of(["s"], ["a", "b", "c"], 2, 1)
     feature_p = [[[0.5, 0.002, 0.01]], [[0.5, 0.4, 0.01]]]
     log.add(verdicts_from([[True]] * 2, [[0.01]] * 2, None, feature_p), np.array([[0], [1]]), np.array([0]), None)
     assert log.incidents()[0].features == ["c", "b", "a"]
 
 
 def test_an_exact_hit_has_no_direction():
-    log = IncidentLog(["s"], ["a"], 2, 1)
+    log = log_of(["s"], ["a"], 2, 1)
     log.add(verdicts_from([[True]], error=[[[0.0]]]), np.array([[0]]), np.array([0]), None)
     assert log.incidents()[0].direction is None
 
 
 def test_only_the_newest_incidents_are_kept():
-    log = IncidentLog(["s"], ["a"], 0, 1)
+    log = log_of(["s"], ["a"], 0, 1)
     alarms = np.arange(2 * (MOST_KEPT + 50))[:, np.newaxis] % 2 == 0
     log.add(verdicts_from(alarms), np.arange(len(alarms))[:, np.newaxis], np.array([0]), None)
     found = log.incidents()
@@ -124,26 +134,34 @@ def shifted(seed=0, steps=900, at=700, size=9.0, features=1, feature=0):
 
 @pytest.mark.parametrize(("size", "direction"), [(9.0, "above"), (-9.0, "below")])
 def test_direction_and_deviation_of_a_level_shift(size, direction):
-    detector = Detector(["a", "b", "c"], **{**SMALL, "forecaster": "exponential-smoothing", "alarm_rate": 0.01})
+    detector = Detector(["a", "b", "c"], window=250, forecaster="exponential-smoothing", alarm_rate=0.01, views="error")
     detector.run(shifted(size=size, features=3, feature=1))
     incident = min(detector.incidents, key=lambda one: abs(one.first - 700))
     assert incident.first == 700
     assert incident.direction == direction
-    assert incident.deviation == pytest.approx(size, abs=3.5)
+    assert incident.deviation == pytest.approx(size, abs=4)
+    assert incident.explanation.startswith("b: ")
+    assert f" {direction} the forecast" in incident.explanation
     assert incident.features[0] == "b"
     assert incident.peak in range(700, 705)
 
 
 def test_a_verdict_has_direction_and_severity():
     detector = Detector(**LAST)
-    detector.run(np.random.default_rng(0).normal(size=400))
+    detector.run(np.random.default_rng(0).normal(size=700))
     verdict = detector.update(20.0)
     assert verdict.direction == "above"
-    assert verdict.severity == pytest.approx(-np.log10(verdict.p))
+    assert (verdict.view, verdict.feature) == ("error", "feature")
+    assert " above the forecast" in verdict.explanation
+    assert verdict.severity == pytest.approx(-np.log10(verdict.merged))
+    assert verdict.views["error"] > verdict.severity > 1
+    assert verdict.return_period > 50
+    assert verdict.p < 0.01
     assert detector.update(-20.0).direction == "below"
     missing = detector.update(None)
     assert missing.direction is None
-    assert np.isnan(missing.severity)
+    assert np.isnan([missing.severity, missing.return_period, missing.merged]).all()
+    assert (missing.view, missing.feature, missing.explanation) == (None, None, None)
     with pytest.raises(AttributeError):
         missing.p = 0.5
 
@@ -151,18 +169,18 @@ def test_a_verdict_has_direction_and_severity():
 @pytest.mark.parametrize("features", [1, 3])
 @pytest.mark.parametrize(
     "guards",
-    [{"min_deviation": 15.5}, {"min_relative_deviation": 2.5}, {"min_deviation": 10.0, "min_relative_deviation": 2.0}],
+    [{"min_deviation": 5.5}, {"min_relative_deviation": 1.5}, {"min_deviation": 4.0, "min_relative_deviation": 1.0}],
     ids=str,
 )
 def test_guards_take_back_alarms_too_close_to_the_forecast(features, guards):
     """All else stays as it is without them: p, what is learned, and the audit, which counts before the guards."""
-    values = hard_values(5, 500, features)
+    values = hard_values(5, 900, features)
     free, guarded = Detector(features, **LAST), Detector(features, **LAST, **guards)
     one, other = free.run(values), guarded.run(values)
     same_verdicts(one, other, [name for name in ARRAYS if name != "alarm"])
     assert free.audit == guarded.audit
     expected = []
-    for step in range(500):
+    for step in range(900):
         alarm = bool(one.alarm[step, 0])
         if alarm:
             strangest = int(np.nanargmin(one.feature_p[step, 0]))
@@ -178,8 +196,9 @@ def test_guards_take_back_alarms_too_close_to_the_forecast(features, guards):
 
 
 def test_short_incidents_are_not_told_of():
-    values = hard_values(6, 500)
-    alarms = Detector(**LAST).run(values).alarm[:, 0]
+    values = hard_values(6, 900)
+    alarms = Detector(**LAST, gap=2).run(values).alarm[:, 0]
+    assert alarms.sum() > 10
     for shortest in (1, 2, 4):
         detector = Detector(**LAST, min_duration=shortest, gap=2)
         assert np.array_equal(detector.run(values).alarm[:, 0], alarms)
@@ -190,19 +209,20 @@ def test_short_incidents_are_not_told_of():
 def test_an_incident_that_goes_on_comes_last_and_grows():
     detector = Detector(**{**SMALL, "forecaster": None}, gap=3)
     rng = np.random.default_rng(0)
-    detector.run(rng.random(400))
+    detector.run(np.concatenate([rng.random(690), np.full(10, 0.2)]))
     for size in (5.0, 6.0, 0.5, 7.0):
         detector.update(size)
     incident = detector.incidents[-1]
     assert incident.open
-    assert (incident.first, incident.last, incident.alarms, incident.duration) == (400, 403, 3, 4)
-    assert incident.peak in (400, 401, 403)
+    assert (incident.first, incident.last, incident.alarms, incident.duration) == (700, 703, 3, 4)
+    assert incident.peak == 703
     assert incident.direction is None
+    assert (incident.view, incident.explanation) == ("score", "a score of 7")
     detector.run([0.5] * 3)
     assert detector.incidents[-1].open
     detector.update(0.5)
     assert not detector.incidents[-1].open
-    assert detector.incidents[-1].last == 403
+    assert detector.incidents[-1].last == 703
 
 
 MINUTE = np.timedelta64(60, "s").astype("timedelta64[ns]")
@@ -218,7 +238,7 @@ def with_gaps(values, seed=0, longest=4):
 
 @pytest.mark.parametrize("kind", ["datetime64", "numbers", "text", "datetime"])
 def test_gaps_in_a_stream_are_missing_observations_as_in_a_file(kind):
-    values = hard_values(3, 500)[:, 0]
+    values = hard_values(3, 750)[:, 0]
     values[[0, -1]] = 5.0
     times = with_gaps(values)
     shown = {
@@ -238,7 +258,7 @@ def test_gaps_in_a_stream_are_missing_observations_as_in_a_file(kind):
     assert stream.observations == file.observations == len(signal)
     there = signal.lines > 0
     single = stacked(got)
-    for name in ARRAYS:
+    for name in SHOWN:
         np.testing.assert_array_equal(getattr(verdicts, name)[there, 0], single[name], err_msg=name)
     assert [one.time for one in got] == list(signal.times[there])
     assert repr(stream.audit) == repr(file.audit)
@@ -302,17 +322,17 @@ def test_a_time_out_of_order_is_refused_and_nothing_changes(first, then, error):
 
 @pytest.mark.parametrize("times", ["datetime64", "numbers", "none"])
 def test_times_of_incidents(times):
-    values = hard_values(2, 500)
+    values = hard_values(2, 800)
     given = {
-        "datetime64": np.datetime64("2024-01-01", "ns") + np.arange(500) * MINUTE,
-        "numbers": np.arange(500) * 0.25,
+        "datetime64": np.datetime64("2024-01-01", "ns") + np.arange(800) * MINUTE,
+        "numbers": np.arange(800) * 0.25,
         "none": None,
     }[times]
     detector = Detector(**LAST)
     detector.run(values, given)
     assert detector.incidents
     for one in detector.incidents:
-        at = np.arange(500) if given is None else given
+        at = np.arange(800) if given is None else given
         assert (one.start, one.end) == (at[one.first], at[one.last])
         assert one.start <= one.peak <= one.end
         kind = {"datetime64": np.datetime64, "numbers": float, "none": int}[times]
@@ -320,8 +340,8 @@ def test_times_of_incidents(times):
 
 
 def test_a_fleet_takes_times_of_each_signal():
-    values = np.stack([hard_values(seed, 500) for seed in (0, 1)], axis=1)
-    times = np.arange(500)[:, np.newaxis] + [0.0, 10_000.0]
+    values = np.stack([hard_values(seed, 800) for seed in (0, 1)], axis=1)
+    times = np.arange(800)[:, np.newaxis] + [0.0, 10_000.0]
     at_once, one_by_one = Fleet(["a", "b"], **LAST), Fleet(["a", "b"], **LAST)
     at_once.run(values, times=times)
     for row, time in zip(values, times, strict=True):
@@ -345,8 +365,8 @@ def column_of(frame, name):
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("features", [1, 2])
 def test_frames_give_the_numbers_of_arrays(kind, features):
-    values = np.where(np.isinf(hard_values(1, 400, features)), np.nan, hard_values(1, 400, features))
-    times = np.datetime64("2024-01-01", "ns") + np.arange(400) * MINUTE
+    values = np.where(np.isinf(hard_values(1, 800, features)), np.nan, hard_values(1, 800, features))
+    times = np.datetime64("2024-01-01", "ns") + np.arange(800) * MINUTE
     names = ["a", "b"][:features]
     frame = FRAMES[kind]({"time": times, **{name: values[:, k] for k, name in enumerate(names)}})
     detector, plain = Detector(names, **LAST), Detector(names, **LAST)
@@ -357,7 +377,7 @@ def test_frames_give_the_numbers_of_arrays(kind, features):
     for name in ("value", "forecast", "low", "high"):
         for k, end in enumerate(ending):
             np.testing.assert_array_equal(column_of(result, name + end), getattr(verdicts, name)[:, 0, k])
-    for name in ("p", "severity", "alarm", "merged", "warm"):
+    for name in ("p", "severity", "alarm", "merged", "return_period", "warm"):
         np.testing.assert_array_equal(column_of(result, name), getattr(verdicts, name)[:, 0], err_msg=name)
     np.testing.assert_array_equal(column_of(result, "time"), times)
     if features > 1:
@@ -367,9 +387,9 @@ def test_frames_give_the_numbers_of_arrays(kind, features):
 
 
 def test_a_frame_of_unsorted_times_with_a_gap_is_the_signal_in_order():
-    values = np.arange(300.0) % 7
-    times = np.arange(300)
-    keep = np.r_[0:100, 104:300]
+    values = np.arange(600.0) % 7
+    times = np.arange(600)
+    keep = np.r_[0:100, 104:600]
     order = np.random.default_rng(0).permutation(len(keep))
     frame = pd.DataFrame({"t": times[keep][order], "v": values[keep][order]})
     detector, plain = Detector(**LAST), Detector(**LAST)
@@ -384,22 +404,22 @@ def test_a_frame_of_unsorted_times_with_a_gap_is_the_signal_in_order():
 
 
 def test_a_second_frame_goes_on_after_the_first():
-    values = np.arange(500.0) % 7
+    values = np.arange(700.0) % 7
     detector, plain = Detector(**LAST, interval=1), Detector(**LAST)
-    detector.detect(pd.DataFrame({"t": np.arange(400), "v": values[:400]}), time="t", values="v")
-    later = pd.DataFrame({"t": np.arange(405, 500), "v": values[405:]})
+    detector.detect(pd.DataFrame({"t": np.arange(600), "v": values[:600]}), time="t", values="v")
+    later = pd.DataFrame({"t": np.arange(605, 700), "v": values[605:]})
     result = detector.detect(later, time="t", values="v")
     expected = values.copy()
-    expected[400:405] = np.nan
-    np.testing.assert_array_equal(result["p"], plain.run(expected).p[405:, 0])
+    expected[600:605] = np.nan
+    np.testing.assert_array_equal(result["p"], plain.run(expected).p[605:, 0])
     with pytest.raises(ValueError, match="time must be later than the last one"):
         detector.detect(later, time="t", values="v")
-    assert detector.observations == 500
+    assert detector.observations == 700
 
 
 def test_what_is_wrong_with_a_frame_is_told():
-    frame = pd.DataFrame({"t": np.arange(300), "v": [*np.arange(299.0) % 7, np.inf]})
-    with pytest.warns(DataWarning, match=r"infinite value \(1\): row 300"):
+    frame = pd.DataFrame({"t": np.arange(600), "v": [*np.arange(599.0) % 7, np.inf]})
+    with pytest.warns(DataWarning, match=r"infinite value \(1\): row 600"):
         result = Detector(**LAST).detect(frame, time="t", values="v")
     assert np.isnan(result["value"].iloc[-1])
     assert not result["alarm"].iloc[-1]
@@ -416,14 +436,14 @@ def test_a_frame_with_the_wrong_number_of_features_is_refused():
 
 
 def test_a_detector_goes_on_from_frame_to_frame_and_to_single_observations():
-    values = hard_values(1, 450)[:, 0]
+    values = hard_values(1, 750)[:, 0]
     values[np.isinf(values)] = np.nan
     detector, plain = Detector(**LAST), Detector(**LAST)
     with pytest.warns(ResolutionWarning):
         detector.detect(pl.DataFrame({"v": values[:200]}))
-    detector.detect(pl.DataFrame({"v": values[200:400]}))
-    got = [detector.update(value) for value in values[400:]]
-    same_as_stacked(_tail(plain.run(values), 400), stacked(got))
+    detector.detect(pl.DataFrame({"v": values[200:700]}))
+    got = [detector.update(value) for value in values[700:]]
+    same_as_stacked(_tail(plain.run(values), 700), stacked(got))
 
 
 def _tail(verdicts, first):
@@ -431,15 +451,18 @@ def _tail(verdicts, first):
 
 
 def test_columns_without_times_are_numbered():
-    frame = pl.DataFrame({"v": np.zeros(300)})
+    frame = pl.DataFrame({"v": np.zeros(600)})
     with signals_from_frame(frame) as signals:
         signal = next(iter(signals))
     verdicts = Detector(**LAST).run_signal(signal)
     columns = verdict_columns(signal, verdicts)
-    assert list(columns) == ["time", "value", "forecast", "low", "high", "p", "severity", "alarm", "merged", "warm"]
-    assert columns["time"].tolist() == list(range(300))
+    names = "time value forecast low high p severity alarm merged return_period warm"
+    assert list(columns) == names.split()
+    assert columns["time"].tolist() == list(range(600))
 
 
 def test_an_incident_tells_itself():
-    incident = Incident("s", 1, 5, 3, 1, 5, 2, 0.001, 0.002, "above", 4.0, {"a": 1.0, "b": 2.0})
-    assert (incident.duration, incident.severity, incident.features) == (5, pytest.approx(3.0), ["b", "a"])
+    incident = Incident(
+        "s", 1, 5, 3, 1, 5, 2, 0.001, 3.0, 900.0, "error", "4 above the forecast", "above", 4.0, {"a": 1.0, "b": 2.0}
+    )  # fmt: skip
+    assert (incident.duration, incident.severity, incident.features) == (5, 3.0, ["b", "a"])

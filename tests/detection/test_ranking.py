@@ -54,7 +54,7 @@ def test_each_feature_has_the_weights_of_its_own_streams(views, streams):
 
 @every_view
 def test_a_view_by_itself_is_evidence_enough(view):
-    """Whatever it would count beside others: each of them alone raises the alarm of a signal that changes altogether."""
+    """Whatever it would count beside others: each alone raises the alarm of a signal that changes altogether."""
     values = noise(2000, 1, seed=1)[:, 0]
     values[1900:] = 0.0 if view == "quiet" else 40 + 9 * values[1900:]
     detector = Detector(window=1000, alarm_rate=0.01, forecaster="exponential-smoothing", views=view)
@@ -77,7 +77,7 @@ def test_incidents_end_whatever_is_tolerated(alarm_rate, kind):
 
 
 def test_guards_can_do_without_the_p_values_of_features():
-    """A view of all features together may alarm where no feature has a p-value; what is close is taken back then too."""
+    """A view of all features may alarm where no single one has a p-value; what is close is taken back then too."""
     values = noise(1000, 2, seed=3)
     values[900:] *= 20
     settings = {**SMALL, "forecaster": "exponential-smoothing", "views": "shape"}

@@ -5,6 +5,13 @@ import pytest
 
 from tests.detection.material import LAST, same_verdicts
 from tocsin.detection import Detector
+from tocsin.detection.explaining import explain
+from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view, registry
+from tocsin.detection.views.quiet import Quiet
+from tocsin.detection.views.score import GivenScore
+from tocsin.detection.views.shape import ShapeSession
+from tocsin.detection.views.view import NO_SPREAD
+from tocsin.testing import check_view
 
 
 @pytest.mark.parametrize("nonconformity", ["absolute", "high", "low"])
@@ -38,3 +45,209 @@ def test_a_shape_that_begins_late_does_not_depend_on_when_it_was_saved(cut):
     same_verdicts(restored.run(values[cut:]), detector.run(values[cut:]))
     session = detector.fleet.pipeline._views[0]
     assert (session._lost >= 0).all()
+
+
+class Loudest(View):
+    """The largest size of the newest four values: what another package might bring."""
+
+    name = "loudest"
+    alone = 0.2
+
+    def __init__(self):
+        self.streams = (Stream("loudest-4", 4),)
+
+    def open(self, signals, features, side):
+        return LoudestSession(signals, features)
+
+    def words(self, stream, score, unit):
+        return f"as loud as {score:.3g}"
+
+
+class LoudestSession(ViewSession):
+    def __init__(self, signals, features):
+        self._newest = np.full((signals, features, 4), np.nan)
+
+    def run(self, seen, rows, scores):
+        for t, values in enumerate(seen.values):
+            self._newest[rows] = np.concatenate([self._newest[rows][..., 1:], values[..., np.newaxis]], axis=2)
+            full = ~np.isnan(self._newest[rows]).any(axis=2)
+            scores[t, ..., 0] = np.where(full, np.abs(self._newest[rows]).max(axis=2), np.nan)
+
+    def state(self, rows):
+        return {"newest": self._newest[rows]}
+
+    def _restore(self, state, rows):
+        self._newest[rows] = state["newest"]
+
+
+class Point:
+    """An entry point of a package that is not there."""
+
+    def __init__(self, name, made):
+        self.name, self.load = name, lambda: made
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Views of other packages."""
+    points = [Point("loudest", Loudest), Point("broken", dict), Point("quiet", Loudest)]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "tocsin.views" else [])
+    registry._installed.cache_clear()
+    yield
+    registry._installed.cache_clear()
+
+
+def test_views_of_other_packages_go_by_their_names(installed):
+    """A name that is taken stays with this package, and what is no view is refused by the name of its entry point."""
+    assert available_views()[-2:] == ["loudest", "broken"]
+    assert isinstance(make_view("loudest"), Loudest)
+    assert isinstance(make_view("quiet"), Quiet)
+    with pytest.raises(TypeError, match="the entry point 'broken' of tocsin.views must be a View, got {}"):
+        make_view("broken")
+    with pytest.raises(ValueError, match=r"views must be one of .*'loudest'.*got 'softest'"):
+        make_view("softest")
+
+
+def test_a_view_of_another_package_is_judged_saved_and_explained(installed):
+    check_view(Loudest())
+    values = np.random.default_rng(0).normal(size=800)
+    values[700:710] = 30 * (-1) ** np.arange(10)
+    detector = Detector(window=300, alarm_rate=0.01, forecaster="last-value", views="error,loudest")
+    detector.run(values[:650])
+    restored = Detector.from_bytes(detector.to_bytes())
+    verdicts = detector.run(values[650:])
+    same_verdicts(restored.run(values[650:]), verdicts)
+    assert verdicts.alarm[50:60, 0].any()
+    assert detector.update(0.0).views.keys() == {"error", "loudest"}
+    alone = Detector(window=300, alarm_rate=0.01, forecaster="last-value", views="loudest")
+    alone.run(values[:705])
+    assert alone.incidents[-1].explanation == "as loud as 30"
+
+
+VIEWS = [*map(make_view, available_views()), GivenScore()]
+every_view = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+
+
+@every_view
+def test_every_view_keeps_the_contract(view):
+    check_view(view)
+
+
+def shown(values):
+    """A session needs no more than this where it looks at no forecasts."""
+    nothing = np.full((*values.shape, 1), np.nan)
+    return Seen(values, nothing, NO_SPREAD, nothing, NO_SPREAD, np.ones(values.shape, dtype=bool))
+
+
+def long_values(steps, features, seed=0):
+    """A billion and a walk of noise, with gaps, resting stretches and changes of scale."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(steps, 1, features)) * np.exp(3 * np.sin(np.arange(steps) / 90_000))[:, None, None]
+    values += 1e9 + 1e-3 * np.cumsum(rng.normal(size=(steps, 1, features)), axis=0)
+    values[rng.random(values.shape) < 1e-4] = np.nan
+    for start in range(0, steps, steps // 7):
+        values[start : start + 500] = values[start]
+    return values
+
+
+@pytest.mark.parametrize(("steps", "features"), [(1_000_000, 1), (60_000, 3)])
+def test_a_session_does_not_drift_however_long_it_runs(steps, features):
+    """Sums that go up and down with each observation are those of a session made anew from the values that are left."""
+    sessions = {
+        "shape": ShapeSession(1, features, (8, 16), 120),
+        "quiet": make_view("quiet").open(1, features, 0),
+    }
+    others = {"shape": ShapeSession(1, features, (8, 16), 120), "quiet": make_view("quiet").open(1, features, 0)}
+    values, rows = long_values(steps, features), np.array([0])
+    for name, session in sessions.items():
+        streams, width = (2, 1) if name == "shape" else (1, features)
+        scores = np.full((steps - 400, 1, width, streams), np.nan)
+        session.run(shown(values[:-400]), rows, scores)
+        assert np.isfinite(scores).mean() > 0.9
+        others[name].restore(session.state(rows), rows)
+        after = [np.full((400, 1, width, streams), np.nan) for _ in range(2)]
+        session.run(shown(values[-400:]), rows, after[0])
+        others[name].run(shown(values[-400:]), rows, after[1])
+        np.testing.assert_array_equal(*after, err_msg=name)
+        assert np.isfinite(after[0]).mean() > 0.95
+    one, other = sessions["shape"], others["shape"]
+    np.testing.assert_array_equal(one._distances, other._distances)
+    np.testing.assert_array_equal(one._lost, other._lost)
+    assert one._missing == other._missing
+
+
+def test_a_level_does_not_drift_however_long_it_runs():
+    steps = 300_000
+    values, rows = long_values(steps, 1, seed=1), np.array([0])
+    issued = np.repeat(np.nan_to_num(values)[..., np.newaxis], 60, axis=3)
+    predicted = np.concatenate([np.full((1, 1, 1, 1), np.nan), issued[:-1, ..., :1]])
+    seen = Seen(values, predicted, NO_SPREAD, issued, NO_SPREAD, np.ones(values.shape, dtype=bool))
+    view = make_view("level")
+    session, other = view.open(1, 1, 0), view.open(1, 1, 0)
+    parts = [
+        Seen(*(array[cut] if array.size else array for array in vars(seen).values()))
+        for cut in (slice(0, -300), slice(-300, None))
+    ]
+    scores = np.full((steps - 300, 1, 1, 1), np.nan)
+    session.run(parts[0], rows, scores)
+    other.restore(session.state(rows), rows)
+    after = [np.full((300, 1, 1, 1), np.nan) for _ in range(2)]
+    for one, into in zip((session, other), after, strict=True):
+        one.run(parts[1], rows, into)
+    np.testing.assert_array_equal(*after)
+    newest = values[-60:].mean() - values[-61, 0, 0]
+    assert after[0][-1, 0, 0, 0] == pytest.approx(newest, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "stream", "score", "text"),
+    [
+        ("error", 0, 2.5, "2.5 mm above the forecast"),
+        ("error", 0, -2.5, "2.5 mm below the forecast"),
+        ("error", 1, -1e-5, "1e-05 mm below the forecasts of the last 15 observations"),
+        ("level", 0, -12.34, "level 12.3 mm below what was forecast 60 observations before"),
+        ("horizons", 2, 0.0, "0 mm at what was forecast 3 observations before"),
+        ("shape", 0, 3.21, "the last 16 observations resemble no earlier stretch (nearest: 3.21 spreads away)"),
+        ("shape", 1, 3.21, "the last 64 observations resemble no earlier stretch (nearest: 3.21 spreads away)"),
+        ("shape-light", 0, 1.0, "the last 32 observations resemble no earlier stretch (nearest: 1 spreads away)"),
+        ("quiet", 0, -np.log(0.25), "moves by only 0.25 mm a step, for 32 observations"),
+        ("quiet", 0, 745.0, "has not moved for 32 observations"),
+    ],
+)
+def test_every_view_says_in_words_what_is_strange(name, stream, score, text):
+    assert make_view(name).words(stream, score, "mm") == text
+
+
+def test_a_score_from_outside_is_told_as_it_is():
+    assert GivenScore().words(0, 3.0, "") == "a score of 3"
+
+
+FAULTS = {
+    "error": (lambda values: values[1500:1502].__iadd__(25), "the forecast"),
+    "level": (lambda values: values[1500:1600].__iadd__(1.2), "level "),
+    "shape": (lambda values: values.__setitem__(slice(1500, 1580), 2.0 * np.sin(np.arange(80) / 2)), "no earlier"),
+    "quiet": (lambda values: values.__setitem__(slice(1500, 1600), 0.4), "has not moved for 32"),
+}
+
+
+@pytest.mark.parametrize("view", FAULTS)
+def test_each_kind_of_fault_is_explained_by_its_view(view):
+    """Two features, of which the second has the fault; the shape is that of both together."""
+    values = np.random.default_rng(3).normal(size=(1700, 2))
+    strike, words = FAULTS[view]
+    strike(values[:, 1])
+    detector = Detector(
+        ["flow", "heat"], alarm_rate=0.01, window=1000, forecaster="exponential-smoothing",
+        forecaster_options={"rate": 0.02}, views="error,level,shape,quiet",
+    )  # fmt: skip
+    verdicts = detector.run(values)
+    number = [one.name for one in detector.fleet.views].index(view)
+    chosen = np.flatnonzero(verdicts.cause[1500:1600, 0, 0] == number)
+    assert chosen.size
+    at = 1500 + chosen[np.argmax(verdicts.views[1500 + chosen, 0, number])]
+    why = explain(verdicts, int(at), 0, detector.fleet.views, detector.features, "mm")
+    assert why.view == view
+    assert why.feature == (None if view == "shape" else "heat")
+    assert words in why.text
+    assert why.text.startswith("heat: ") == (view != "shape")
+    assert explain(verdicts, 0, 0, detector.fleet.views, detector.features) is None

@@ -19,6 +19,7 @@ from tocsin.forecasting import (
     make_forecaster,
 )
 from tocsin.forecasting.registry import BUILT_IN
+from tocsin.testing import check_forecaster
 
 
 class MiddleOfContext(ContextForecaster):
@@ -177,6 +178,11 @@ def test_shapes(make, horizon):
             assert forecast.quantiles is None
     assert session.series == SERIES
     assert session.horizon == horizon
+
+
+@every_forecaster
+def test_every_forecaster_keeps_the_contract(make):
+    check_forecaster(make())
 
 
 @every_forecaster

@@ -50,9 +50,10 @@ def _forecaster(name: str, value: Any) -> Forecaster | str:
 
 
 def _views(name: str, value: Any) -> tuple[str, ...]:
+    chosen = value
     if isinstance(value, str):
-        value = VIEWS_BY_NAME.get(value, tuple(part.strip() for part in value.split(",")))
-    names = tuple(value) if isinstance(value, Sequence) else (value,)
+        chosen = VIEWS_BY_NAME.get(value, tuple(part.strip() for part in value.split(",")))
+    names = tuple(chosen) if isinstance(chosen, Sequence) else (chosen,)
     known = available_views()
     if not names or not all(one in known for one in names) or len(set(names)) != len(names):
         accepted = ", ".join(map(repr, (*VIEWS_BY_NAME, *known)))
