@@ -12,7 +12,6 @@ from tests.cli.calling import csv_text, invoke, noisy_values, run_process, words
 from tocsin import Detector
 from tocsin.data import read_signals
 
-
 #: Quick, and with nothing to say of what leads up to a spike.
 QUICK = ("--preset", "light", "--views", "error", "--gap", 2)
 

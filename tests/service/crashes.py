@@ -20,7 +20,7 @@ from tocsin.detection import Detector
 from tocsin.service.observations import Status
 from tocsin.service.store import Reader, Store
 
-SETTINGS = {"alarm_rate": 0.02}
+SETTINGS = {"alarm_rate": 0.02, "preset": "light", "views": ["error", "quiet"]}
 CONFIG = """
 [engine]
 snapshot_every = 150
@@ -29,6 +29,8 @@ requests_per_second = 100000
 burst = 100000
 [detector]
 alarm_rate = 0.02
+preset = "light"
+views = ["error", "quiet"]
 """
 SECOND = 1_000_000_000
 # Recent, since what is old is removed from the store.

@@ -22,6 +22,7 @@ CONFIG = """
 external_url = "https://tocsin.example"
 [detector]
 alarm_rate = 0.02
+views = ["error"]
 [[templates]]
 match = "plant/*"
 unit = "mm/s"
@@ -102,7 +103,7 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
             told = until(lambda: told_by(hook, "firing"))[0]
             assert told["labels"]["signal"] == TOPIC
 
-            machine.work(30)
+            machine.work(60)
             until(lambda: not alerts_of(manager))
             over = until(lambda: told_by(hook, "resolved"))[0]
             assert over["fingerprint"] == told["fingerprint"]
@@ -114,6 +115,8 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
             fault = max(incidents, key=lambda one: one["alarms"])
             assert not fault["open"]
             assert fault["direction"] == "above"
+            assert "above the forecast" in fault["explanation"]
+            assert fault["explanation"] == told["annotations"]["explanation"]
 
 
 def told_by(hook: Receiver, status: str) -> list[dict[str, Any]]:
