@@ -3,6 +3,7 @@
 Only the weights that W1-ACAS learns are taken from the library, where they have an oracle of their own.
 """
 
+import itertools
 import math
 from collections import deque
 
@@ -10,12 +11,11 @@ import numpy as np
 
 from tests.oracles import surprise
 from tocsin import W1ACAS
-import itertools
 
 # How the scores of a view are merged, what it counts with all others and by itself, and its streams: the newest
 # observations that each looks at, and what it counts among the others of a geometric mean.
 VIEWS = {
-    "error": ("harmonic", 1.0, 0.5, [(1, 1.0), (1, 1.0)]),
+    "error": ("harmonic", 1.0, 0.75, [(1, 1.0), (1, 1.0)]),
     "horizons": ("median", 1.0, 1.0, [(1, 1.0)] * 15),
     "level": ("harmonic", 1.0, 0.1, [(60, 1.0)]),
     "quiet": ("harmonic", 0.3, 0.1, [(32, 1.0)]),
@@ -27,7 +27,7 @@ JOINT = ("shape", "shape-light")
 SIDED = ("error", "horizons", "level")
 LAGS = {"shape": 2000, "shape-light": 1000}
 HORIZONS = {"error": 15, "horizons": 15}
-TOGETHER_ALONE = 0.3
+TOGETHER_ALONE = 0.05
 SETTLED, LEAST_LEARNED, MORE_FOR_LONGER = 300, 50, 4
 
 
@@ -245,7 +245,7 @@ class OracleDetector:
         self.path = [[] for _ in range(features)]  # of each observation: value or forecast, known, ready
         self.open, self.since, self.lasted = False, 0, 0
         self.blocks, self.highest, self.in_block = deque(maxlen=sizes.blocks), -math.inf, 0
-        self.tightened = 0.0
+        self.tightened, self.certain = 0.0, False
 
     def run(self, table):
         rows = [self.update(row) for row in table]
@@ -435,7 +435,8 @@ class OracleDetector:
             if believed:
                 bound = rank
             block = self.sizes.block
-            rate = (1 + sum(one >= evidence for one in self.blocks)) / (1 + len(self.blocks)) / block
+            rate = self._rate(evidence)
+            self.certain = self.certain or self._rate(evidence - 3) < self.rate
             if self.by_p:
                 alarm, warm = believed and rank < self.rate, believed
             elif len(self.blocks) * block * self.rate >= 1:
@@ -448,6 +449,11 @@ class OracleDetector:
         self._follow(alarm, evidence)
         return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened}
 
+    def _rate(self, evidence):
+        """How often an incident with as much evidence comes: a Poisson process that leaves as many blocks without."""
+        share = (1 + sum(one >= evidence for one in self.blocks)) / (1 + len(self.blocks))
+        return -math.log1p(-min(share, 1 - 1e-9)) / self.sizes.block
+
     def _follow(self, alarm, evidence):
         if alarm and not self.open:
             self.tightened -= 0.1
@@ -457,6 +463,7 @@ class OracleDetector:
         elif self.open:
             self.since += 1
             self.open = self.since <= self.gap
+        self.certain = self.certain and self.open
         self.lasted += self.open
         if math.isnan(evidence):
             return
@@ -467,8 +474,8 @@ class OracleDetector:
             self.highest, self.in_block = -math.inf, 0
 
     def _learn(self, sizes, mean):
-        """What belongs to an incident is not learned until it is accepted, nor what waited when it began."""
-        if self.open and self.lasted <= self.accept_after:
+        """What belongs to an incident that is no chance is not learned until it is accepted, nor what waited then."""
+        if self.certain and self.lasted <= self.accept_after:
             for past in (*self.past, self.together):
                 past.pending.clear()
             return

@@ -210,7 +210,7 @@ def test_a_fleet_without_forecaster_refuses_one_with():
 def test_damaged_states_leave_the_fleet_as_it_was(busy):
     states, names, incidents = whole(busy)
     good = busy.signal_state(2)
-    header = json.loads(str(good["header"]))
+    header = json.loads(good["header"].tobytes())
     headers = [
         {**header, "format": 1}, {**header, "signals": ["a", "b"]}, {**header, "signals": 3}, {**header, "extra": 5},
         {**header, "settings": None}, {**header, "incidents": {"open": {}}},
@@ -302,7 +302,7 @@ def test_closed_incidents_can_be_taken_away(busy):
     assert [*taken, *(incident for incident in open_ones if incident)] == told
     assert busy.take_closed_incidents() == []
     assert busy.incidents() == [incident for incident in open_ones if incident]
-    assert json.loads(str(busy.signal_state(0)["header"]))["incidents"]["closed"] == []
+    assert json.loads(busy.signal_state(0)["header"].tobytes())["incidents"]["closed"] == []
 
 
 def test_an_incident_too_short_is_not_told_of():

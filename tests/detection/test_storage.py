@@ -303,7 +303,7 @@ def test_a_file_cut_short_or_with_flipped_bits_is_refused(tmp_path):
 
 
 def damaged_header(state, **changes):
-    header = json.loads(str(state["header"]))
+    header = json.loads(state["header"].tobytes())
     header.update(changes)
     return {**state, "header": np.array(json.dumps(header))}
 

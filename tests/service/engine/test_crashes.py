@@ -175,7 +175,7 @@ def test_acknowledgements_are_kept_and_incidents_are_not_doubled(tmp_path: Path)
 def _of_an_older_release() -> bytes:
     """A state of another format, all else as it should be."""
     state = oracle().state()
-    header = json.loads(str(state["header"]))
+    header = json.loads(state["header"].tobytes())
     return arrays_to_bytes({**state, "header": np.array(json.dumps({**header, "format": header["format"] - 1}))})
 
 
