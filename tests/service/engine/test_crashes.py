@@ -1,13 +1,11 @@
 """Ended at any moment and started again, everything goes on as if nothing had happened."""
 
-import json
 import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.service.engine.material import (
@@ -25,7 +23,7 @@ from tests.service.engine.material import (
     until,
     verdicts,
 )
-from tocsin.detection.storage import arrays_to_bytes
+from tocsin.detection import storage
 from tocsin.service.engine import Engine
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
@@ -174,9 +172,9 @@ def test_acknowledgements_are_kept_and_incidents_are_not_doubled(tmp_path: Path)
 
 def _of_an_older_release() -> bytes:
     """A state of another format, all else as it should be."""
-    state = oracle().state()
-    header = json.loads(str(state["header"]))
-    return arrays_to_bytes({**state, "header": np.array(json.dumps({**header, "format": header["format"] - 1}))})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage, "FORMAT", storage.FORMAT - 1)
+        return oracle().to_bytes()
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", "other settings", "older release"])
