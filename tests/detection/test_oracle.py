@@ -67,7 +67,7 @@ def test_a_detector_agrees_with_the_oracle(name):
     values = hard_values(len(name), detector.warm_up + 320, len(detector.features))
     verdicts = detector.run(np.abs(values) if detector.fleet.forecaster is None else values)
     agree(of_signal(verdicts), oracle.run(np.abs(values) if oracle.forecaster is None else values))
-    assert verdicts.warm[-1, 0]
+    assert verdicts.warm[-20:, 0].any()
     assert 0 < verdicts.alarm.sum() < 300
 
 

@@ -12,7 +12,7 @@ from tocsin.data import Observation
 from tocsin.detection.detector import Detector
 from tocsin.detection.verdict import Verdict
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Watch:

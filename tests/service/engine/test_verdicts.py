@@ -65,10 +65,10 @@ def test_more_signals_than_a_block_has_room_for_and_new_ones_in_between(tmp_path
 @pytest.mark.parametrize(
     "settings",
     [
-        {"forecaster": "auto", "views": None, "alarm_rate": 0.02, "window": None},
-        {"forecaster": "auto", "views": None, "preset": "light", "window": 300},
+        {"forecaster": "auto", "views": None, "promise": "incidents", "alarm_rate": 0.02, "window": None},
+        {"forecaster": "auto", "views": None, "promise": "incidents", "preset": "light", "window": 300},
         {"forecaster": "seasonal-naive", "forecaster_options": {"period": 7}, "nonconformity": "low"},
-        {"forecaster": None, "views": None, "promise": "observations"},
+        {"forecaster": None, "views": None},
         {"accept_after": 3, "min_deviation": 1.0, "gap": 2, "min_duration": 2},
     ],
 )
