@@ -15,6 +15,7 @@ Traceback (most recent call last):
 tocsin.testing.ContractError: NaN must give NaN, and only NaN: a missing score got a p-value
 """
 
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,7 +28,6 @@ from tocsin.conformal import Scorer
 from tocsin.detection.views import Seen, Stream, View, ViewSession
 from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN, NO_SPREAD
 from tocsin.forecasting import Forecast, Forecaster, Session
-import itertools
 
 __all__ = ["ContractError", "check_forecaster", "check_scorer", "check_view"]
 

@@ -3,6 +3,7 @@
 Only the weights that W1-ACAS learns are taken from the library, where they have an oracle of their own.
 """
 
+import itertools
 import math
 from collections import deque
 
@@ -10,7 +11,6 @@ import numpy as np
 
 from tests.oracles import surprise
 from tocsin import W1ACAS
-import itertools
 
 # How the scores of a view are merged, what it counts with all others and by itself, and its streams: the newest
 # observations that each looks at, and what it counts among the others of a geometric mean.
