@@ -52,8 +52,7 @@ def agree(found, expected, digits=9):
     for name in EXACT:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
     for name in NUMBERS:
-        near = 10.0**-digits
-        np.testing.assert_allclose(found[name], expected[name], rtol=near, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(found[name], expected[name], rtol=10.0**-digits, atol=1e-12, err_msg=name)
 
 
 def of_signal(verdicts, signal=0):
@@ -67,7 +66,7 @@ def test_a_detector_agrees_with_the_oracle(name):
     values = hard_values(len(name), detector.warm_up + 320, len(detector.features))
     verdicts = detector.run(np.abs(values) if detector.fleet.forecaster is None else values)
     agree(of_signal(verdicts), oracle.run(np.abs(values) if oracle.forecaster is None else values))
-    assert verdicts.warm[-20:, 0].any()
+    assert verdicts.warm[-30:, 0].any()
     assert 0 < verdicts.alarm.sum() < 300
 
 
@@ -84,10 +83,7 @@ def test_a_signal_that_begins_late_agrees_with_the_oracle(late):
 
 @pytest.mark.parametrize("size", [1e-9, 1e9])
 def test_signals_far_from_nothing_agree_with_the_oracle(size):
-    """A billion and a little noise: differences are what counts, and of a mean nine digits are lost.
-
-    Scores are kept in single precision, where the last of their digits may be another for that.
-    """
+    """A billion and a little noise: differences are what counts, and of a mean nine digits are lost."""
     detector, oracle = both({"views": ALL})
     values = 1e9 * size + size * hard_values(5, STEPS)
     agree(of_signal(detector.run(values)), oracle.run(values), digits=6)

@@ -102,7 +102,7 @@ def test_views_of_other_packages_go_by_their_names(installed):
     assert available_views()[-2:] == ["loudest", "broken"]
     assert isinstance(make_view("loudest"), Loudest)
     assert isinstance(make_view("quiet"), Quiet)
-    with pytest.raises(TypeError, match=r"the entry point 'broken' of tocsin.views must be a View, got \{\}"):
+    with pytest.raises(TypeError, match=r"the entry point 'broken' of tocsin\.views must be a View, got \{\}"):
         make_view("broken")
     with pytest.raises(ValueError, match=r"views must be one of .*'loudest'.*got 'softest'"):
         make_view("softest")

@@ -21,7 +21,7 @@ def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDA
     """A state: what it says about itself, and trees of arrays, as flat plain arrays."""
     told = json.dumps({"format": FORMAT, **header}, default=_to_json)
     # Bytes: numpy would give every letter of a text four of them.
-    return {"header": np.frombuffer(told.encode(), dtype=np.uint8), **dict(_flat("", trees))}
+    return {"header": np.array(bytearray(told.encode()), dtype=np.uint8), **dict(_flat("", trees))}
 
 
 def made_of(settings: DetectorSettings) -> dict[str, Any]:
