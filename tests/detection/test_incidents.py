@@ -95,9 +95,7 @@ def test_the_peak_says_what_was_strangest():
     assert (incident.direction, incident.deviation) == ("above", 5.0)
     assert (incident.view, incident.explanation[:11]) == ("level", "a: level 5 ")
     assert incident.severity == pytest.approx(3.5)
-    assert incident.contributions == pytest.approx(
-        {"a": -np.log10(0.5 * 0.001 * 0.001), "b": -np.log10(0.02 * 0.4 * 0.3)}
-    )
+    assert incident.contributions == pytest.approx({"a": -np.log10(0.001), "b": -np.log10(0.02)})
     assert incident.features == ["a", "b"]
     assert incident.alarms == 3
     assert incident.open
@@ -107,7 +105,7 @@ def test_features_come_in_the_order_of_their_contributions():
     log = log_of(["s"], ["a", "b", "c"], 2, 1)
     feature_p = [[[0.5, 0.002, 0.01]], [[0.5, 0.4, 0.01]]]
     log.add(verdicts_from([[True]] * 2, [[0.01]] * 2, None, feature_p), np.array([[0], [1]]), np.array([0]), None)
-    assert log.incidents()[0].features == ["c", "b", "a"]
+    assert log.incidents()[0].features == ["b", "c", "a"]
 
 
 def test_an_exact_hit_has_no_direction():
