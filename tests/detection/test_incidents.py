@@ -32,6 +32,7 @@ def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, per
         surprise=np.log(10) * (-np.log10(p) if severity is None else np.asarray(severity, dtype=float)),
         rate=np.full(p.shape, np.nan) if period is None else 1 / np.asarray(period, dtype=float), feature_p=feature_p,
         views=np.zeros((*p.shape, 2)), score=error[..., 0], opened=alarms, warm=np.ones(alarms.shape, dtype=bool),
+        evidence=-10 * np.log(p) if severity is None else 10 * np.asarray(severity, dtype=float),
         cause=np.zeros((*p.shape, 3), dtype=np.int16) if cause is None else np.asarray(cause, dtype=np.int16),
     )  # fmt: skip
 

@@ -103,7 +103,7 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
             told = until(lambda: told_by(hook, "firing"))[0]
             assert told["labels"]["signal"] == TOPIC
 
-            machine.work(60)
+            machine.work(200)  # until no view looks at the fault any more
             until(lambda: not alerts_of(manager))
             over = until(lambda: told_by(hook, "resolved"))[0]
             assert over["fingerprint"] == told["fingerprint"]

@@ -34,7 +34,7 @@ def detect(
     ] = None,
     incidents: Annotated[Path | None, typer.Option("--incidents", help="Write the incidents, likewise.")] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw signal, forecast, band, alarms, p and weights (.png, .svg).")
+        Path | None, typer.Option("--plot", help="Draw signal, forecast, band, incidents and severity (.png, .svg).")
     ] = None,
     reference: Annotated[
         str | None,

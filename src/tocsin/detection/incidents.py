@@ -1,5 +1,6 @@
 """Alarms that belong together."""
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -11,6 +12,8 @@ from tocsin.detection.explaining import explain
 from tocsin.detection.verdict import Verdicts, direction_of
 from tocsin.detection.views import View
 
+# So many nats more evidence is clearly more. The end of a fault often shows as much as its start, on the other side.
+CLEARLY = 3.0
 # A detector that runs for years keeps the newest incidents only.
 MOST_KEPT = 10_000
 
@@ -20,7 +23,7 @@ class Incident:
     """Alarms of one signal, each at most a gap after the one before.
 
     `start`, `end` and `peak` are times, or the numbers of observations where no times are given; `end` is the time of
-    the last alarm so far. The peak is the alarm with the largest severity;
+    the last alarm so far. The peak is the first alarm of which no later one has clearly more evidence;
     `view` and `explanation` say what was strange there, `direction` and `deviation` (value minus forecast) are those of
     the strangest feature. `features` names the features, those that contributed most first.
     """
@@ -41,6 +44,8 @@ class Incident:
     direction: str | None
     deviation: float
     contributions: dict[str, float] = field(default_factory=dict)
+    #: The evidence at the peak, in nats.
+    evidence: float = -math.inf
     open: bool = True
 
     @property
@@ -117,8 +122,10 @@ class IncidentLog:
                 incident.contributions[name] = max(incident.contributions[name], said)
         incident.p = min(incident.p, float(verdicts.p[step, column]))
         incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
-        if severity > incident.severity:
-            incident.peak, incident.severity = time, severity
+        incident.severity = max(incident.severity, severity)
+        evidence = float(verdicts.evidence[step, column])
+        if evidence > incident.evidence + CLEARLY:
+            incident.peak, incident.evidence = time, evidence
             why = explain(verdicts, step, column, self.views, self.features)
             incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
             error = verdicts.value[step, column] - verdicts.forecast[step, column]

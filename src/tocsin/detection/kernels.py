@@ -144,7 +144,7 @@ class Memory(NamedTuple):
 
 
 # Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
-P, SURPRISE, RATE, SCORE, NUMBERS = 0, 1, 2, 3, 4  # then p of each feature, then the surprise of each view
+P, SURPRISE, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4, 5  # then p of each feature, then the surprise of each view
 ALARM, WARM, OPENED, CAUSE, MARKS = 0, 1, 2, 3, 6  # the cause: view, stream and feature that say most
 
 
@@ -428,6 +428,7 @@ def judge(
                 if count > 0:
                     evidence = np.float64(np.float32(_log_mean_exp(channel, share, count)))
             number[SURPRISE] = merged
+            number[EVIDENCE] = evidence
             number[P] = min(1.0, there * least) if there > 0 else np.nan
             number[RATE] = np.nan
             alarm, warm = False, False

@@ -38,6 +38,7 @@ class Judged:
     cause: NDArray[np.int16]  # (T, N, 3): view, stream, feature
     score: Floats  # (T, N)
     opened: NDArray[np.bool_]
+    evidence: Floats  # (T, N), in nats
 
 
 class Ranking:
@@ -164,6 +165,7 @@ class Ranking:
             cause=marks[..., kernels.CAUSE :],
             score=numbers[..., kernels.SCORE],
             opened=flags[..., kernels.OPENED],
+            evidence=numbers[..., kernels.EVIDENCE],
         )
 
     def heard(self, settles: int) -> int:

@@ -80,7 +80,7 @@ class Verdicts:
     `views`, (T, S, views), that of each view, both in nats; `rate` is how often an incident with as much evidence
     comes, in incidents an observation. `cause` holds the numbers of the view, its stream and the feature that say most
     (-1 for none, or for all features together), and `score` the score of that stream, negative below the forecast.
-    `opened` tells where an incident began.
+    `opened` tells where an incident began. `evidence`, in nats, is what alarms are decided by.
     """
 
     value: Floats
@@ -96,6 +96,7 @@ class Verdicts:
     cause: NDArray[np.int16]
     score: Floats
     opened: NDArray[np.bool_]
+    evidence: Floats
     warm: NDArray[np.bool_]
 
     @property
