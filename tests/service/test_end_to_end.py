@@ -116,7 +116,8 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
             assert not fault["open"]
             assert fault["direction"] == "above"
             assert "above the forecast" in fault["explanation"]
-            assert fault["explanation"] == told["annotations"]["explanation"]
+            # What is told first may be another incident: one in a hundred observations is tolerated.
+            assert fault["explanation"] in {one["annotations"]["explanation"] for one in told_by(hook, "firing")}
 
 
 def told_by(hook: Receiver, status: str) -> list[dict[str, Any]]:
