@@ -28,9 +28,9 @@ def test_words_name_the_side_whatever_is_strange(nonconformity, view):
     verdicts = detector.run(values)
     assert verdicts.alarm[940:, 0].sum() > 10
     assert side * verdicts.score[990, 0] > 5
-    incident = detector.incidents[-1]
-    assert incident.view == view
-    assert (" above " if side > 0 else " below ") in incident.explanation
+    why = explain(verdicts, 990, 0, detector.fleet.views, detector.features)
+    assert why.view == view
+    assert (" above " if side > 0 else " below ") in why.text
     assert incident.direction == ("above" if side > 0 else "below")
 
 
