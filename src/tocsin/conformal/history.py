@@ -87,7 +87,7 @@ class HistoryScorer(Scorer):
             return
         edges = [self.streams * thread // threads for thread in range(threads + 1)]
         others = [
-            _pool(threads - 1).submit(
+            thread_pool(threads - 1).submit(
                 self._advance_streams, scores, learn, p, rank, thread, *edges[thread : thread + 2]
             )
             for thread in range(1, threads)
@@ -136,10 +136,11 @@ def _load_kernels() -> ModuleType:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def thread_pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that share the streams or signals, started once."""
     return ThreadPoolExecutor(threads, thread_name_prefix="tocsin")
 
 
 if hasattr(os, "register_at_fork"):
     # Threads do not survive a fork: a child that used its parent's pool would wait for ever.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=thread_pool.cache_clear)

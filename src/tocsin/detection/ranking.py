@@ -1,11 +1,8 @@
 """From the scores of views to p-values, return periods and alarms, for many signals at once."""
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.conformal import W1ACAS, SlidingWindow
+from tocsin.conformal.history import thread_pool
 from tocsin.conformal.scorer import Floats
 from tocsin.detection.alarm_rate import LEAST_LEARNED
 from tocsin.detection.settings import DetectorSettings
@@ -149,7 +147,7 @@ class Ranking:
                 self._learned, *self._scratch[thread], *self._windows, self._memory, features, numbers, marks,
             )  # fmt: skip
 
-        others = [_pool(threads - 1).submit(work, thread) for thread in range(1, threads)]
+        others = [thread_pool(threads - 1).submit(work, thread) for thread in range(1, threads)]
         work(0)
         for other in others:
             other.result()
@@ -306,13 +304,3 @@ def _load_kernels() -> ModuleType:
     from tocsin.detection import kernels
 
     return kernels
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="tocsin")
-
-
-if hasattr(os, "register_at_fork"):
-    # Threads do not survive a fork: a child that used its parent's pool would wait for ever.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
