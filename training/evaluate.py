@@ -33,7 +33,7 @@ import numpy as np
 import typer
 
 from tocsin.cli.application import Exit, console, say, whole_number
-from tocsin.cli.options import forecaster_options_of
+from tocsin.cli.options import options_of
 from tocsin.evaluation.bench.files import dataset_of
 from tocsin.forecasting.forecaster import Floats, Forecast
 from training.judging.comparison import COVERAGE, ERRORS, HORIZONS, compare, error_growth, means, rows_by_data_set
@@ -146,7 +146,7 @@ def _lengths(text: str) -> list[int]:
 
 def _recipe(name: str, options: list[str], weights: Path | None) -> Recipe:
     """The forecaster that is asked for; it is made once here, to refuse what cannot be made before any work."""
-    given = forecaster_options_of(options)
+    given = options_of(options, "--forecaster-option")
     if weights is not None:
         given["weights"] = str(weights)
     recipe = Recipe(name, tuple(given.items()))
