@@ -7,7 +7,7 @@ class Error(View):
     """The error of the forecast: one step ahead, and the mean over the nearest horizons."""
 
     name = "error"
-    alone = 0.75
+    alone = 0.85
     merge = HARMONIC
     forecasts = True
     sided = True

@@ -12,7 +12,7 @@ class Level(View):
     """
 
     name = "level"
-    alone = 0.1
+    alone = 0.05
     forecasts = True
     sided = True
     LENGTH = 60

@@ -12,7 +12,7 @@ class Quiet(View):
     """
 
     name = "quiet"
-    alone = 0.1
+    alone = 0.05
     together = 0.3
     LENGTH = 32
 

@@ -47,6 +47,7 @@ WINDOW = 2000
 class Judgement:
     """`p[T]`, low where strange and NaN where there is none, and what else a method has to show.
 
+    `severity[T]` and `evidence[T]`, in nats, are what orders observations and what decides alarms where p does neither;
     `weights` are those learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last
     observation of each incident, for a method that has its own.
     """
@@ -54,6 +55,8 @@ class Judgement:
     p: Floats
     weights: Floats | None = None
     incidents: Integers | None = None
+    severity: Floats | None = None
+    evidence: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -138,11 +141,14 @@ def _light_detector(material: Material, settings: Mapping[str, Any], merge_featu
 
 
 def _by_detector(values: Floats, settings: Mapping[str, Any], merge_features: str) -> Judgement:
-    """What a detector is judged by: how it orders observations, and its own incidents."""
+    """What a detector is judged by: its p, how it orders observations, what decides its alarms, and its incidents."""
     detector = Detector(values.shape[1], merge_features=merge_features, **settings)
     verdicts = detector.run(values)
     weights = detector.weights.mean(axis=(0, 1))
-    return Judgement(verdicts.merged[:, 0], weights, _bounds(detector.incidents, len(values)))
+    return Judgement(
+        verdicts.p[:, 0], weights, _bounds(detector.incidents, len(values)), verdicts.surprise[:, 0],
+        verdicts.evidence[:, 0],
+    )  # fmt: skip
 
 
 def _bounds(incidents: Sequence[Incident], length: int) -> Integers:
@@ -158,7 +164,7 @@ def _streams(errors: Floats) -> int:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("w1-acas", "the default detector, by its mean rank over all views; no p-value", _detector,
+        Method("w1-acas", "the default detector: ranked by severity, alarms by evidence, calibration by p", _detector,
                DETECTOR_SETTINGS, DETECTOR_MERGES),
         Method("w1-acas-light", "the same with the preset for large fleets, which forecasts for itself",
                _light_detector, DETECTOR_SETTINGS, DETECTOR_MERGES, forecasts_itself=True),

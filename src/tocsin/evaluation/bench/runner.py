@@ -241,7 +241,13 @@ class _Judged:
             evaluated = slice(self.file.calibration, None)
             labels, p = self.file.labels[evaluated], judgement.p[evaluated]
             incidents = None if judgement.incidents is None else judgement.incidents - self.file.calibration
-            metrics = evaluate(labels, p, window=self.window, thresholds=thresholds, incidents=incidents).row()
+            severity, evidence = (
+                None if nats is None else nats[evaluated] for nats in (judgement.severity, judgement.evidence)
+            )
+            metrics = evaluate(
+                labels, p, window=self.window, thresholds=thresholds, incidents=incidents, severity=severity,
+                evidence=evidence,
+            ).row()  # fmt: skip
             rates = false_positive_rate(labels, p).tolist()
             self._trace(forecaster, method, judgement)
         except Exception as error:  # a method that fails is a row that says so

@@ -18,6 +18,7 @@ from tocsin.evaluation.metrics.precision_recall import PrecisionRecall
 from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
 from tocsin.evaluation.metrics.thresholds import (
     ALARM_METRICS,
+    EVIDENCE_THRESHOLDS,
     MIN_MAX_THRESHOLDS,
     THRESHOLDS,
     OperatingPoint,
@@ -32,6 +33,7 @@ from tocsin.evaluation.metrics.window import find_window
 __all__ = [
     "ALARM_METRICS",
     "BUDGETS",
+    "EVIDENCE_THRESHOLDS",
     "MIN_MAX_THRESHOLDS",
     "THRESHOLDS",
     "Budget",

@@ -3,15 +3,17 @@
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from tocsin import checks
 from tocsin.evaluation.metrics.budget import Budget, within_budget
-from tocsin.evaluation.metrics.marks import Flags, Marks, read_labels, read_p
+from tocsin.evaluation.metrics.marks import Flags, Floats, Marks, observations, read_labels, read_p
 from tocsin.evaluation.metrics.operation import Operation, in_operation
 from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
 from tocsin.evaluation.metrics.thresholds import (
     ALARM_METRICS,
+    EVIDENCE_THRESHOLDS,
     THRESHOLDS,
     OperatingPoint,
     false_positive_rate,
@@ -66,6 +68,8 @@ def evaluate(
     gap: int = 10,
     thresholds: ArrayLike = THRESHOLDS,
     incidents: ArrayLike | None = None,
+    severity: ArrayLike | None = None,
+    evidence: ArrayLike | None = None,
 ) -> Evaluation:
     """All metrics of the p-values of one signal, by the protocol of the paper.
 
@@ -82,6 +86,9 @@ def evaluate(
     interval, gap : for what operators see, as in `in_operation`.
     thresholds : from which each metric of alarms chooses its best, in hindsight.
     incidents : the method's own, for the time under them, as in `within_budget`.
+    severity : what orders observations, in nats, where that is not p: rankings and events within a budget go by it.
+    evidence : what decides alarms, in nats, where that is not p: metrics of alarms go by it. Their calibration errors
+        stay those of p, each at the best threshold on p.
 
     >>> import numpy as np
     >>> labels, p = np.zeros(1000), np.random.default_rng(0).random(1000)
@@ -93,18 +100,31 @@ def evaluate(
     truth = read_labels(labels)
     complete = read_p(p, truth)
     rate = checks.number("alarm_rate", alarm_rate, above=0, most=1)
-    scores = 1 - complete
-    volume = volume_under_surface(truth, scores, window)
-    curves = threshold_curves(truth, complete, ALARM_METRICS, thresholds)
+    order = complete if severity is None else _below_one(severity, truth)
+    volume = volume_under_surface(truth, -order, window)
+    points = {
+        name: curve.oracle() for name, curve in threshold_curves(truth, complete, ALARM_METRICS, thresholds).items()
+    }
+    if evidence is not None:
+        curves = threshold_curves(truth, _below_one(evidence, truth), ALARM_METRICS, EVIDENCE_THRESHOLDS)
+        points = {
+            name: curve.oracle()._replace(calibration_error=points[name].calibration_error)
+            for name, curve in curves.items()
+        }
     false_positives = float(false_positive_rate(truth, complete, [rate])[0])
     return Evaluation(
-        auc_pr=average_precision(truth, scores),
-        auc_roc=roc_auc(truth, scores),
+        auc_pr=average_precision(truth, -order),
+        auc_roc=roc_auc(truth, -order),
         vus_pr=volume.pr,
         vus_roc=volume.roc,
-        **{name.replace("-", "_"): curve.oracle() for name, curve in curves.items()},
+        **{name.replace("-", "_"): point for name, point in points.items()},
         false_positive_rate=false_positives,
         calibration_error=abs(false_positives - rate),
         operation=in_operation(truth, Marks(complete <= rate), interval=interval, gap=gap),
-        budget=within_budget(truth, complete, incidents=incidents, gap=gap),
+        budget=within_budget(truth, order, incidents=incidents, gap=gap),
     )
+
+
+def _below_one(nats: ArrayLike, labels: Marks) -> Floats:
+    """What is given in nats on the scale of p, where it need be no p-value; a missing one counts as nothing strange."""
+    return read_p(np.exp(-np.maximum(observations("nats", nats), 0.0)), labels)
