@@ -15,10 +15,10 @@ from tocsin import W1ACAS
 # How the scores of a view are merged, what it counts with all others and by itself, and its streams: the newest
 # observations that each looks at, and what it counts among the others of a geometric mean.
 VIEWS = {
-    "error": ("harmonic", 1.0, 0.75, [(1, 1.0), (1, 1.0)]),
+    "error": ("harmonic", 1.0, 0.85, [(1, 1.0), (1, 1.0)]),
     "horizons": ("median", 1.0, 1.0, [(1, 1.0)] * 15),
-    "level": ("harmonic", 1.0, 0.1, [(60, 1.0)]),
-    "quiet": ("harmonic", 0.3, 0.1, [(32, 1.0)]),
+    "level": ("harmonic", 1.0, 0.05, [(60, 1.0)]),
+    "quiet": ("harmonic", 0.3, 0.05, [(32, 1.0)]),
     "shape": ("geometric", 2.5, 0.0, [(16, 0.5), (64, 2.0)]),
     "shape-light": ("geometric", 2.5, 0.0, [(32, 1.0)]),
     "score": ("harmonic", 1.0, 1.0, [(1, 1.0)]),
@@ -29,6 +29,9 @@ LAGS = {"shape": 2000, "shape-light": 1000}
 HORIZONS = {"error": 15, "horizons": 15}
 TOGETHER_ALONE = 0.05
 SETTLED, LEAST_LEARNED, MORE_FOR_LONGER = 300, 50, 4
+# Whether a signal is as before is asked of so many values; what else counts there is in `OracleRecall` and `_follow`.
+STRETCH = 32
+NORMAL, FADES, LASTS, RETURNED, ACCEPTED, SILENT = range(6)
 
 
 def known(values):
@@ -191,6 +194,49 @@ class Learned:
         self.scorer.update(score)
 
 
+class OracleRecall:
+    """What a signal was like before an incident: every stretch is compared with every other."""
+
+    def __init__(self, history, reach):
+        self.history, self.reach = history, reach
+
+    def _newest(self, before):
+        """The values of each feature from `before` observations ago on, the newest first."""
+        return np.array([list(reversed(feature))[: self.reach][before:] for feature in self.history])
+
+    def _nearest(self, values, at, first, last):
+        stretch = values[:, at : at + STRETCH]
+        distances = [math.inf]
+        for lag in range(first, last + 1):
+            steps = (stretch - values[:, at + lag : at + lag + STRETCH]) / self.units[:, np.newaxis]
+            there = ~np.isnan(steps)
+            if there.sum() >= 0.5 * steps.size:
+                distances.append(np.square(steps[there]).sum() / there.sum())
+        return min(distances)
+
+    def usual(self, before):
+        values = self._newest(before)
+        there = values.shape[1]
+        apart = min(256, there // 4)
+        if apart < 2 * STRETCH:
+            return math.inf
+        self.units = np.ones(len(values))
+        for f, feature in enumerate(values):
+            given = np.array(known(feature))
+            if given.size:
+                away = np.abs(given - np.median(given))
+                self.units[f] = np.median(away) or np.mean(away) or max(1e-9 * abs(np.median(given)), 1e-300)
+        room = max((there - apart - STRETCH) // 2, 1)
+        samples = [sample * room // 48 for sample in range(48)]
+        return sorted(self._nearest(values, at, apart, there - at - STRETCH) for at in samples)[45] * (1 + 1e-9)
+
+    def unlike(self, before, usual):
+        values = self._newest(0)
+        last = values.shape[1] - STRETCH
+        there = np.mean(~np.isnan(values[:, :STRETCH])) >= 0.5
+        return there and usual < math.inf and last >= before and self._nearest(values, 0, before, last) > usual
+
+
 class OracleDetector:
     """All settings under the names of `Fleet`; `forecaster` is one of the two above, or None."""
 
@@ -206,7 +252,7 @@ class OracleDetector:
         nonconformity="absolute",
         scaled=False,
         merge_features="harmonic",
-        accept_after=300,
+        accept_after=600,
         gap=10,
         refresh=1,
         learning_rate=0.01,
@@ -246,6 +292,9 @@ class OracleDetector:
         self.open, self.since, self.lasted = False, 0, 0
         self.blocks, self.highest, self.in_block = deque(maxlen=sizes.blocks), -math.inf, 0
         self.tightened, self.certain = 0.0, False
+        reach = [LAGS[view] + max(length for length, _ in VIEWS[view][3]) + 1 - 100 for view in self.shapes]
+        self.recall = OracleRecall(self.history, reach[0]) if reach and alarm_rate <= 1 / STRETCH else None
+        self.usual, self.was_unlike, self.still, self.rest = None, False, 0, 0
 
     def run(self, table):
         rows = [self.update(row) for row in table]
@@ -363,34 +412,38 @@ class OracleDetector:
 
     def _judge(self, scores, forecast):
         sizes = [self._size(score, view) for score, (view, *_) in zip(scores, self.cells, strict=True)]
-        p, surprises = [], []
+        rests, self.rest = self.rest > 0, max(self.rest - 1, 0)
+        p, surprises, sudden = [], [], False
         for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
-            one, strange = (math.nan, math.nan) if math.isnan(size) else past.compare(size, length)
+            silent = math.isnan(size) or (rests and length > STRETCH)
+            one, strange = (math.nan, math.nan) if silent else past.compare(size, length)
+            sudden = sudden or (length == 1 and strange > 7)
             heard = past.learned >= LEAST_LEARNED + MORE_FOR_LONGER * (length - 1)
             p.append(one)
             surprises.append(strange if heard else math.nan)
+        self.still = 0 if sudden else self.still + 1
         feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
         by_view = [self._view(view, surprises) for view in self.views]
         heard = [(one, VIEWS[view][1]) for one, view in zip(by_view, self.views, strict=True) if not math.isnan(one)]
         mean = single(merged("geometric", *zip(*heard, strict=True))) if heard else math.nan
         self.scored += bool(heard)
         settled = bool(heard) and self.scored > SETTLED
-        evidence = self._evidence(by_view, mean) if settled else math.nan
-        found = self._decide(evidence, p)
-        self._learn(sizes, mean if settled else math.nan)
+        evidence = self._evidence(by_view, mean, rests) if settled else math.nan
         view = max(
             (number for number, one in enumerate(by_view) if not math.isnan(one)),
             key=lambda number: (by_view[number], -number),
             default=None,
         )
-        cause, score = (-1, -1, -1), math.nan
+        cause, score, stretch = (-1, -1, -1), math.nan, 0
         if view is not None:
             cells = [c for c, cell in enumerate(self.cells) if cell[0] == self.views[view]]
             most = max(
                 (c for c in cells if not math.isnan(surprises[c])), key=lambda c: (surprises[c], -c)
             )  # fmt: skip
-            _, feature, stream, _ = self.cells[most]
+            _, feature, stream, stretch = self.cells[most]
             cause, score = (view, stream, -1 if feature is None else feature), self._sided(scores[most])
+        found = self._decide(evidence, p, stretch)
+        self._learn(sizes, mean if settled else math.nan, rests or self.rest > 0)
         return {
             **found, "forecast": forecast, "surprise": mean, "feature_p": feature_p, "views": by_view, "cause": cause,
             "score": score,
@@ -414,18 +467,18 @@ class OracleDetector:
                 by_feature.append(merged(merge, *zip(*there, strict=True)))
         return merged(self.merge_features, by_feature, [1.0] * len(by_feature))
 
-    def _evidence(self, by_view, mean):
+    def _evidence(self, by_view, mean, rests):
         alone = {view: VIEWS[view][2] for view in self.views} if len(self.views) > 1 else {self.views[0]: 1.0}
         channels = [
             (one, alone[view])
             for one, view in zip(by_view, self.views, strict=True)
             if not math.isnan(one) and alone[view] > 0
         ]
-        if len(self.views) > 1 and (self.together.learned >= LEAST_LEARNED or not channels):
+        if len(self.views) > 1 and not rests and (self.together.learned >= LEAST_LEARNED or not channels):
             channels.append((self.together.compare(mean, self.longest)[1], TOGETHER_ALONE))
         return single(harmonic(*zip(*channels, strict=True))) if channels else math.nan
 
-    def _decide(self, evidence, p):
+    def _decide(self, evidence, p, stretch):
         bound = self._bonferroni(p)
         alarm, warm, rate = False, False, math.nan
         if not math.isnan(evidence):
@@ -445,42 +498,69 @@ class OracleDetector:
                 warm = believed
             else:
                 rate = math.nan
+        lasts = self._lasts(alarm, stretch)
+        alarm = alarm and lasts
         opened = alarm and not self.open
-        self._follow(alarm, evidence)
-        return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened}
+        state = self._follow(alarm, lasts, evidence)
+        return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened, "state": state}
+
+    def _lasts(self, alarm, stretch):
+        """An incident that is certain lasts while the signal is unlike what it was before."""
+        if self.recall is None or not self.open or not self.certain:
+            return alarm
+        before = self.lasted + self.longest
+        if self.usual is None:
+            self.usual = self.recall.usual(before)
+        if self.lasted > self.accept_after:
+            return alarm
+        if self.recall.unlike(before, self.usual):
+            self.was_unlike = True
+            return True
+        return alarm and (self.by_p or stretch <= STRETCH or not self.was_unlike)
 
     def _rate(self, evidence):
         """How often an incident with as much evidence comes: a Poisson process that leaves as many blocks without."""
         share = (1 + sum(one >= evidence for one in self.blocks)) / (1 + len(self.blocks))
         return -math.log1p(-min(share, 1 - 1e-9)) / self.sizes.block
 
-    def _follow(self, alarm, evidence):
+    def _follow(self, alarm, lasts, evidence):
+        state = LASTS if lasts else FADES if self.open else NORMAL
         if alarm and not self.open:
             self.tightened -= 0.1
-            self.lasted = 0
-        if alarm:
-            self.open, self.since = True, 0
+            self.open, self.lasted = True, 0
+        if lasts:
+            self.since = 0
         elif self.open:
             self.since += 1
-            self.open = self.since <= self.gap
-        self.certain = self.certain and self.open
+            patience = self.gap
+            if self.usual is not None:
+                seen_to_change = self.still <= self.since + 2 * STRETCH or not self.was_unlike
+                patience = max(self.gap, STRETCH if seen_to_change else 4 * STRETCH)
+            if self.since > patience:
+                self.open = False
+                state = SILENT if math.isnan(evidence) else RETURNED if self.lasted <= self.accept_after else ACCEPTED
+                if self.was_unlike and state == RETURNED:
+                    self.rest = max(2 * self.longest - self.since, 0)
+        if not self.open:
+            self.certain, self.usual, self.was_unlike = False, None, False
         self.lasted += self.open
         if math.isnan(evidence):
-            return
+            return state
         self.highest = max(self.highest, evidence)
         self.in_block += 1
         if self.in_block >= self.sizes.block and not self.open:
             self.blocks.append(self.highest)
             self.highest, self.in_block = -math.inf, 0
+        return state
 
-    def _learn(self, sizes, mean):
+    def _learn(self, sizes, mean, rests):
         """What belongs to an incident that is no chance is not learned until it is accepted, nor what waited then."""
         if self.certain and self.lasted <= self.accept_after:
             for past in (*self.past, self.together):
                 past.pending.clear()
             return
-        for size, past in zip(sizes, self.past, strict=True):
-            if not math.isnan(size):
+        for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
+            if not math.isnan(size) and not (rests and length > STRETCH):
                 past.learn(size)
-        if not math.isnan(mean) and len(self.views) > 1:
+        if not math.isnan(mean) and len(self.views) > 1 and not rests:
             self.together.learn(mean)

@@ -15,12 +15,13 @@ from tests.detection.material import ARRAYS, LAST, SHOWN, SMALL, hard_values, sa
 from tocsin.data import DataWarning, signals_from_frame
 from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts, verdict_columns
 from tocsin.detection.incidents import MOST_KEPT, IncidentLog
+from tocsin.detection.verdict import FADES, LASTS, RETURNED
 from tocsin.detection.views import make_view
 
 VIEWS = (make_view("error"), make_view("level"))
 
 
-def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, period=None, cause=None):
+def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, period=None, cause=None, gap=10):
     """Verdicts on signals `alarms[T, S]` of which nothing but the alarms, p-values, causes and errors matters."""
     alarms = np.asarray(alarms, dtype=bool)
     p = np.where(alarms, 0.01, 0.5) if p is None else np.asarray(p, dtype=float)
@@ -34,11 +35,25 @@ def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, per
         views=np.zeros((*p.shape, 2)), score=error[..., 0], opened=alarms, warm=np.ones(alarms.shape, dtype=bool),
         evidence=-10 * np.log(p) if severity is None else 10 * np.asarray(severity, dtype=float),
         cause=np.zeros((*p.shape, 3), dtype=np.int16) if cause is None else np.asarray(cause, dtype=np.int16),
+        state=states_of(alarms, gap),
     )  # fmt: skip
 
 
-def log_of(names, features, gap, shortest):
-    return IncidentLog(names, features, VIEWS, gap, shortest)
+def states_of(alarms, gap):
+    """What a detector says where nothing but alarms holds an incident open."""
+    states = np.zeros(alarms.shape, dtype=np.int16)
+    for column in range(alarms.shape[1]):
+        since = None
+        for step, alarm in enumerate(alarms[:, column]):
+            since = 0 if alarm else None if since is None else since + 1
+            if since is not None:
+                states[step, column] = LASTS if alarm else FADES if since <= gap else RETURNED
+                since = since if since <= gap else None
+    return states
+
+
+def log_of(names, features, shortest):
+    return IncidentLog(names, features, VIEWS, shortest)
 
 
 def grouped(alarms, gap):
@@ -60,13 +75,14 @@ def grouped(alarms, gap):
 )
 def test_alarms_are_grouped_by_their_gaps(alarms, gap, shortest, cuts):
     alarms = np.array(alarms)
-    log = log_of(["a", "b", "c"], ["f"], gap, shortest)
+    log = log_of(["a", "b", "c"], ["f"], shortest)
     numbers = 100 + np.arange(len(alarms))[:, np.newaxis] + [0, 10, 20]
     rows = np.array([2, 0, 1])
     edges = [0, *sorted(min(cut, len(alarms)) for cut in cuts), len(alarms)]
+    verdicts = verdicts_from(alarms, gap=gap)
     for first, last in itertools.pairwise(edges):
         if last > first:
-            log.add(verdicts_from(alarms[first:last]), numbers[first:last], rows, None)
+            log.add(_part(verdicts, first, last), numbers[first:last], rows, None)
     for column, row in enumerate(rows):
         expected = [group for group in grouped(alarms[:, column], gap) if group[-1] - group[0] + 1 >= shortest]
         found = log.incidents(int(row))
@@ -83,7 +99,7 @@ def test_alarms_are_grouped_by_their_gaps(alarms, gap, shortest, cuts):
 
 
 def test_the_peak_says_what_was_strangest():
-    log = log_of(["s"], ["a", "b"], 2, 1)
+    log = log_of(["s"], ["a", "b"], 1)
     feature_p = [[[0.5, 0.02]], [[0.001, 0.4]], [[0.5, np.nan]], [[0.001, 0.3]]]
     error = [[[1.0, -2.0]], [[-7.0, 3.0]], [[1.0, np.nan]], [[5.0, 1.0]]]
     p, severity = [[0.04], [0.002], [0.5], [0.002]], [[1.5], [3.0], [0.3], [3.5]]
@@ -103,22 +119,22 @@ def test_the_peak_says_what_was_strangest():
 
 
 def test_features_come_in_the_order_of_their_contributions():
-    log = log_of(["s"], ["a", "b", "c"], 2, 1)
+    log = log_of(["s"], ["a", "b", "c"], 1)
     feature_p = [[[0.5, 0.002, 0.01]], [[0.5, 0.4, 0.01]]]
     log.add(verdicts_from([[True]] * 2, [[0.01]] * 2, None, feature_p), np.array([[0], [1]]), np.array([0]), None)
     assert log.incidents()[0].features == ["b", "c", "a"]
 
 
 def test_an_exact_hit_has_no_direction():
-    log = log_of(["s"], ["a"], 2, 1)
+    log = log_of(["s"], ["a"], 1)
     log.add(verdicts_from([[True]], error=[[[0.0]]]), np.array([[0]]), np.array([0]), None)
     assert log.incidents()[0].direction is None
 
 
 def test_only_the_newest_incidents_are_kept():
-    log = log_of(["s"], ["a"], 0, 1)
+    log = log_of(["s"], ["a"], 1)
     alarms = np.arange(2 * (MOST_KEPT + 50))[:, np.newaxis] % 2 == 0
-    log.add(verdicts_from(alarms), np.arange(len(alarms))[:, np.newaxis], np.array([0]), None)
+    log.add(verdicts_from(alarms, gap=0), np.arange(len(alarms))[:, np.newaxis], np.array([0]), None)
     found = log.incidents()
     assert len(found) == MOST_KEPT
     assert found[-1].first == len(alarms) - 2
@@ -446,7 +462,11 @@ def test_a_detector_goes_on_from_frame_to_frame_and_to_single_observations():
 
 
 def _tail(verdicts, first):
-    return Verdicts(**{name: getattr(verdicts, name)[first:] for name in ARRAYS})
+    return _part(verdicts, first, None)
+
+
+def _part(verdicts, first, last):
+    return Verdicts(**{name: getattr(verdicts, name)[first:last] for name in ARRAYS})
 
 
 def test_columns_without_times_are_numbered():

@@ -35,7 +35,7 @@ FORECASTERS = {
     None: lambda: (None, None),
 }
 NUMBERS = ("p", "rate", "surprise", "feature_p", "views", "score", "forecast")
-EXACT = ("alarm", "warm", "opened", "cause")
+EXACT = ("alarm", "warm", "opened", "cause", "state")
 
 
 def both(case):

@@ -165,7 +165,7 @@ def test_a_state_taken_is_a_copy():
 
 OTHER_WAYS = {
     "alarm_rate": ({"alarm_rate": 0.04}, r"alarm_rate=0.04 instead of 0.03"),
-    "settings": ({"scaled": False, "accept_after": 5, "gap": 3}, r"accept_after=5 instead of 300, gap=3 instead of 10"),
+    "settings": ({"scaled": False, "accept_after": 5, "gap": 3}, r"accept_after=5 instead of 600, gap=3 instead of 10"),
     "views": ({"views": "error"}, r"views=\['error'\] instead of None"),
     "preset": ({"preset": "light"}, r"preset='light' instead of 'full'"),
     "window": ({"window": 300}, r"window=300 instead of 250"),

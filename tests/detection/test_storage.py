@@ -167,7 +167,7 @@ def test_settings_survive():
             assert getattr(other.settings, name) == getattr(fleet.settings, name), name
     assert other.settings.sizes == fleet.settings.sizes
     assert repr(other.forecaster) == repr(fleet.forecaster)
-    assert (other.log.gap, other.log.min_duration) == (4, 3)
+    assert (other.settings.gap, other.log.min_duration) == (4, 3)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 20), np.float32(0.05), np.float64(0.05), "0.05"], ids=repr)

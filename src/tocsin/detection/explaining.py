@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.conformal.scorer import Floats
-from tocsin.detection.verdict import Verdict, Verdicts
+from tocsin.detection.verdict import FADES, LASTS, Verdict, Verdicts
 from tocsin.detection.views import View
 
 
@@ -63,5 +63,6 @@ def verdict_on(
         view=why.view if why else None,
         feature=why.feature if why else None,
         explanation=why.text if why else None,
+        open=verdicts.state[step, signal] in (FADES, LASTS),
         warm=bool(verdicts.warm[step, signal]),
     )

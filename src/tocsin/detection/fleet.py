@@ -182,6 +182,17 @@ class Fleet:
         """The incident of a signal that is not over, if it is long enough to be told of."""
         return self.log.open_incident(self._row(row))
 
+    def accept(self, row: int = 0) -> bool:
+        """Take what a signal's open incident brought for normal: it ends as "labelled", and the signal learns from it.
+
+        Returns whether there was one.
+        """
+        row = self._row(row)
+        there = self.log.open_incident(row) is not None
+        self.log.label(row)
+        self.pipeline.ranking.accept(row)
+        return there
+
     def take_closed_incidents(self) -> list[Incident]:
         """The incidents that are over, the oldest first; from now on who took them keeps them, and no state does."""
         return self.log.take_closed()
@@ -254,7 +265,7 @@ class Fleet:
         return checks.integer("row", row, least=0, most=len(self.names) - 1)
 
     def _new_log(self, names: Sequence[str]) -> IncidentLog:
-        return IncidentLog(names, self.features, self.views, self.settings.gap, self.settings.min_duration)
+        return IncidentLog(names, self.features, self.views, self.settings.min_duration)
 
     def state(self, **extra: Any) -> dict[str, NDArray[Any]]:
         """Everything needed to go on later, as plain arrays, and what is told beside that JSON can hold."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.detection.explaining import explain
-from tocsin.detection.verdict import Verdicts, direction_of
+from tocsin.detection.verdict import ACCEPTED, LASTS, RETURNED, SILENT, Verdicts, direction_of
 from tocsin.detection.views import View
 
 # So many nats more evidence is clearly more. The end of a fault often shows as much as its start, on the other side.
@@ -17,15 +17,21 @@ CLEARLY = 3.0
 # A detector that runs for years keeps the newest incidents only.
 MOST_KEPT = 10_000
 
+LABELLED = "labelled"
+ENDS = {RETURNED: "returned", ACCEPTED: "accepted", SILENT: "silent"}
+"""Why an incident is over: the signal is as it was before; it stays as it is, which is normal by now; or it has no
+values any more. `LABELLED`: somebody said that it is none."""
+
 
 @dataclass
 class Incident:
-    """Alarms of one signal, each at most a gap after the one before.
+    """From a signal's first alarm to where it is as it was before.
 
     `start`, `end` and `peak` are times, or the numbers of observations where no times are given; `end` is the time of
-    the last alarm so far. The peak is the first alarm of which no later one has clearly more evidence;
-    `view` and `explanation` say what was strange there, `direction` and `deviation` (value minus forecast) are those of
-    the strangest feature. `features` names the features, those that contributed most first.
+    the last observation so far that had an alarm or was unlike what came before the incident. The peak is the first
+    alarm of which no later one has clearly more evidence; `view` and `explanation` say what was strange there,
+    `direction` and `deviation` (value minus forecast) are those of the strangest feature. `features` names the
+    features, those that contributed most first.
     """
 
     signal: str
@@ -46,11 +52,17 @@ class Incident:
     contributions: dict[str, float] = field(default_factory=dict)
     #: The evidence at the peak, in nats.
     evidence: float = -math.inf
-    open: bool = True
+    #: Why it is over: "returned", "accepted", "silent" or "labelled"; None while it is not.
+    ended: str | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether it is not over."""
+        return self.ended is None
 
     @property
     def duration(self) -> int:
-        """Observations from the first alarm to the last."""
+        """Observations from the first to the last of it."""
         return self.last - self.first + 1
 
     @property
@@ -60,49 +72,58 @@ class Incident:
 
 
 class IncidentLog:
-    """Groups the alarms of signals into incidents.
+    """Keeps the incidents of signals, as their verdicts tell of them.
 
-    `gap` is how many observations without alarm may lie between two alarms of one incident; incidents shorter than
-    `min_duration` observations are not told of.
+    Incidents shorter than `min_duration` observations are not told of.
     """
 
-    def __init__(
-        self, names: Sequence[str], features: Sequence[str], views: Sequence[View], gap: int, min_duration: int
-    ) -> None:
+    def __init__(self, names: Sequence[str], features: Sequence[str], views: Sequence[View], min_duration: int) -> None:
         self.names, self.features, self.views = list(names), list(features), tuple(views)
-        self.gap, self.min_duration = gap, min_duration
+        self.min_duration = min_duration
         self._open: dict[int, Incident] = {}
         self._closed: deque[Incident] = deque(maxlen=MOST_KEPT)
+        self._labelled: set[int] = set()  # signals in what somebody said is no incident
 
     def add(self, verdicts: Verdicts, numbers: np.ndarray, rows: np.ndarray, times: Any) -> None:
         """Take verdicts on the signals `rows`. `numbers[T, N]` counts their observations, `times[T, N]` may be None."""
-        alarms = verdicts.alarm
-        if not self._open and not alarms.any():
+        alarms, states = verdicts.alarm, verdicts.state
+        if not (self._open or self._labelled) and not alarms.any():
             return
         busy = alarms.any(axis=0)
-        if self._open:
-            busy = busy | np.isin(rows, list(self._open))
+        if self._open or self._labelled:
+            busy = busy | np.isin(rows, [*self._open, *self._labelled])
         over: list[tuple[int, int, Incident]] = []
         for column in map(int, np.flatnonzero(busy)):
             signal, first = int(rows[column]), int(numbers[0, column])
-            for step in map(int, np.flatnonzero(alarms[:, column])):
-                over += [(incident.last - first, column, incident) for incident in self._over(signal, first + step)]
+            for step in map(int, np.flatnonzero(alarms[:, column] | (states[:, column] >= LASTS))):
+                ended = ENDS.get(int(states[step, column]))
+                if signal in self._labelled:
+                    self._labelled -= {signal} if ended else set()
+                    continue
                 time = first + step if times is None else times[step, column]
                 time = time.item() if isinstance(time, np.number) else time
-                self._alarm(signal, verdicts, step, column, first + step, time)
-            after = first + len(alarms)
-            over += [(incident.last - first, column, incident) for incident in self._over(signal, after)]
+                if alarms[step, column]:
+                    self._alarm(signal, verdicts, step, column, first + step, time)
+                if signal in self._open:
+                    over += [(step, column, incident) for incident in self._follow(signal, ended, first + step, time)]
         # In the order in which they would have ended had the observations come one by one.
         self._closed.extend(incident for _, _, incident in sorted(over, key=lambda one: one[:2]))
 
-    def _over(self, signal: int, number: int) -> list[Incident]:
-        """The signal's incident, if there is one to tell of that its observation `number` can no longer belong to."""
-        incident = self._open.get(signal)
-        if incident is None or number - incident.last <= self.gap + 1:
+    def _follow(self, signal: int, ended: str | None, number: int, time: Any) -> list[Incident]:
+        """Let the signal's incident last until this observation, or end; returns it if it did and is to be told of."""
+        incident = self._open[signal]
+        if ended is None:
+            incident.end, incident.last = time, number
             return []
         del self._open[signal]
-        incident.open = False
+        incident.ended = ended
         return [incident] if incident.duration >= self.min_duration else []
+
+    def label(self, signal: int) -> None:
+        """End the signal's incident because somebody said that it is none, and begin no other before it is over."""
+        if signal in self._open:
+            self._closed.extend(self._follow(signal, LABELLED, 0, None))
+            self._labelled.add(signal)
 
     def _alarm(self, signal: int, verdicts: Verdicts, step: int, column: int, number: int, time: Any) -> None:
         severity = float(verdicts.severity[step, column])
@@ -113,7 +134,6 @@ class IncidentLog:
                 self.names[signal], time, time, time, number, number, 0, 1.0, -1.0, 0.0, None, None, None,
                 float("nan"), dict.fromkeys(self.features, 0.0),
             )  # fmt: skip
-        incident.end, incident.last = time, number
         incident.alarms += 1
         feature_p = verdicts.feature_p[step, column]
         for name, feature in zip(self.features, feature_p, strict=True):
@@ -161,6 +181,8 @@ class IncidentLog:
             return replace(incident, signal=self.names[signal], contributions=dict(incident.contributions))
 
         self._open.pop(signal, None)
+        self._labelled -= {signal}
+        self._labelled |= {signal} if theirs in other._labelled else set()
         if theirs in other._open:
             self._open[signal] = copied(other._open[theirs])
         adopted = [copied(incident) for incident in other._closed if incident.signal == other.names[theirs]]
@@ -172,9 +194,11 @@ class IncidentLog:
         return {
             "open": {str(signal): asdict(incident) for signal, incident in sorted(self._open.items())},
             "closed": [asdict(incident) for incident in self._closed],
+            "labelled": sorted(self._labelled),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state()` gave."""
         self._open = {int(signal): Incident(**incident) for signal, incident in state["open"].items()}
         self._closed = deque((Incident(**incident) for incident in state["closed"]), maxlen=MOST_KEPT)
+        self._labelled = set(map(int, state["labelled"]))

@@ -22,12 +22,18 @@ from tocsin.conformal.kernels import (
     surprise,
 )
 from tocsin.detection.alarm_rate import LEAST_LEARNED, TIGHTENING
+from tocsin.detection.holding import LENGTH, Recall, learn_usual, unlike
+from tocsin.detection.verdict import ACCEPTED, FADES, LASTS, NORMAL, RETURNED, SILENT
 from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN
 
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("conformal/kernels.py", "detection/alarm_rate.py", "detection/views/view.py"))
+_exact = compiled(
+    with_files=(
+        "conformal/kernels.py", "detection/alarm_rate.py", "detection/holding.py", "detection/views/view.py",
+    )
+)  # fmt: skip
 
 # How features are merged, by the codes of the names in `settings.py`.
 MERGE_HARMONIC, MERGE_MEAN = 0, 1
@@ -41,12 +47,16 @@ BLOCKS = 4  # blocks that are over
 IN_BLOCK = 5  # observations in the one that is not
 CERTAIN = 6  # whether the incident is far beyond all that came before
 FROZEN = 7  # whether a reference was learned, and nothing else is to be
-COUNTERS = 8
+UNLIKE = 8  # whether the signal was ever unlike its past in the incident
+RESTS = 9  # for how many observations longer stretches are not heard: they reach back into an incident that is over
+STILL = 10  # observations since a single one was strange by itself
+COUNTERS = 11
 
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the block that is not over
 TIGHTENED = 1  # the logarithm of what the tolerated rate is multiplied by
-LEVELS = 2
+USUAL = 2  # how far stretches were apart before the incident; negative where that was not asked yet
+LEVELS = 3
 
 # How many more past scores a stream needs before it is heard, where neighbouring scores look at the same observations.
 LEARNED_PER_LENGTH = 4
@@ -56,6 +66,10 @@ TAIL_PER_LENGTH = 7.5
 # An incident with so many nats more evidence than it takes to alarm is no chance. Only from such a one nothing is
 # learned: to leave out what a signal does by chance would make all the rest look strange.
 CERTAINTY = 3.0
+# An observation with so many nats by itself is a sudden change. After one, a signal that is as before has returned;
+# without one it may only look so, as a shifted season does now and then: it has to look so this many times as long.
+SUDDEN = 7.0
+DOUBTED = 4
 # No signal is given more than this times the promised rate, however quiet it was.
 LOOSEST = 0.4054651081081644  # log 1.5
 # The rate is finite where every block had as much evidence.
@@ -145,7 +159,7 @@ class Memory(NamedTuple):
 
 # Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
 P, SURPRISE, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4, 5  # then p of each feature, then the surprise of each view
-ALARM, WARM, OPENED, CAUSE, MARKS = 0, 1, 2, 3, 6  # the cause: view, stream and feature that say most
+ALARM, WARM, OPENED, STATE, CAUSE, MARKS = 0, 1, 2, 3, 4, 7  # the cause: view, stream and feature that say most
 
 
 @_exact
@@ -316,23 +330,36 @@ def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float
 
 
 @_inner
-def _follow(signal: int, alarm: bool, evidence: float, rules: Rules, memory: Memory) -> None:
-    """Open or close the incident of a signal, and end its block."""
+def _follow(signal: int, alarm: bool, lasts: bool, evidence: float, rules: Rules, memory: Memory) -> int:
+    """Open or close the incident of a signal, and end its block; returns the state it is in."""
     counters, levels = memory.counters[signal], memory.levels[signal]
-    if alarm:
-        if counters[OPEN] == 0:
-            levels[TIGHTENED] -= TIGHTENING
-            counters[LASTED] = 0
-        counters[OPEN], counters[SINCE] = 1, 0
+    state = LASTS if lasts else FADES
+    if alarm and counters[OPEN] == 0:
+        levels[TIGHTENED] -= TIGHTENING
+        counters[OPEN], counters[LASTED] = 1, 0
+    if state == LASTS:
+        counters[SINCE] = 0
     elif counters[OPEN] == 1:
         counters[SINCE] += 1
-        if counters[SINCE] > rules.gap:
+        patience = rules.gap
+        if levels[USUAL] >= 0.0:
+            seen_to_change = counters[STILL] <= counters[SINCE] + 2 * LENGTH or counters[UNLIKE] == 0
+            patience = max(patience, LENGTH if seen_to_change else DOUBTED * LENGTH)
+        if counters[SINCE] > patience:
             counters[OPEN] = 0
+            state = RETURNED if counters[LASTED] <= rules.accept_after else ACCEPTED
+            state = SILENT if np.isnan(evidence) else state
+            if counters[UNLIKE] == 1 and state == RETURNED:
+                # The forecasts that such a stretch is compared with look back too.
+                counters[RESTS] = max(2 * rules.longest - counters[SINCE], 0)
+    else:
+        state = NORMAL
     if counters[OPEN] == 0:
-        counters[CERTAIN] = 0
+        counters[CERTAIN] = counters[UNLIKE] = 0
+        levels[USUAL] = -1.0
     counters[LASTED] += counters[OPEN]
     if np.isnan(evidence):
-        return
+        return state
     levels[HIGHEST] = max(levels[HIGHEST], evidence)
     counters[IN_BLOCK] += 1
     if counters[IN_BLOCK] >= rules.block and counters[OPEN] == 0:
@@ -340,13 +367,36 @@ def _follow(signal: int, alarm: bool, evidence: float, rules: Rules, memory: Mem
         counters[BLOCKS] += 1
         counters[IN_BLOCK] = 0
         levels[HIGHEST] = -np.inf
+    return state
+
+
+@_inner
+def _lasts(signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory: Memory, recall: Recall) -> bool:
+    """Whether the incident goes on: by an alarm, or because the signal is unlike what it was before.
+
+    `stretch` is how many observations the alarm is about. Only an incident that is certain is held open.
+    """
+    counters, levels = memory.counters[signal], memory.levels[signal]
+    if recall.past.shape[0] == 0 or counters[OPEN] == 0 or counters[CERTAIN] == 0:
+        return alarm
+    # A fault that sets in slowly began before its first alarm.
+    before = counters[LASTED] + rules.longest
+    if levels[USUAL] < 0.0:
+        levels[USUAL] = learn_usual(recall, signal, ago, before)
+    if counters[LASTED] > rules.accept_after:
+        return alarm
+    if unlike(recall, signal, ago, before, levels[USUAL]):
+        counters[UNLIKE] = 1
+        return True
+    # Of a signal that is as before again, an alarm about a longer stretch tells what has been.
+    return alarm and (rules.by_p or stretch <= LENGTH or counters[UNLIKE] == 0)
 
 
 @_exact
 def judge(
     scores: Array, rows: Array, first: int, last: int, columns: Columns, weights: Weights, rules: Rules,
     learned: Learned, gradient: Array, scratch: Array, window: Window, pending: Pending, together: Window,
-    waiting: Pending, final: Window, memory: Memory, features: int, numbers: Array, marks: Array,
+    waiting: Pending, final: Window, memory: Memory, recall: Recall, features: int, numbers: Array, marks: Array,
 ) -> None:  # fmt: skip
     """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
     steps, width = scores.shape[0], scores.shape[2]
@@ -363,18 +413,21 @@ def judge(
         counters = memory.counters[signal]
         for t in range(steps):
             number, mark = numbers[t, n], marks[t, n]
+            rests = counters[RESTS] > 0
+            counters[RESTS] -= 1 if rests else 0
             # Each score in its own stream.
-            least, there = np.inf, 0
+            least, there, sudden = np.inf, 0, False
             smallest[:] = np.inf
             present = np.zeros(features, dtype=np.int64)
             for c in range(width):
                 score = _size(scores[t, n, c], columns.folded[c])
                 p[c], surprises[c] = np.nan, np.nan
-                if np.isnan(score):
+                if np.isnan(score) or (rests and columns.length[c] > LENGTH):
                     continue
                 if columns.length[c] == 1:
                     k = signal * learned_width + columns.place[c]
                     p[c], surprises[c], known = _compare_learned(k, score, learned)
+                    sudden = sudden or surprises[c] > SUDDEN
                 else:
                     k = signal * window_width + columns.place[c]
                     p[c], surprises[c], known = _compare(k, score, columns.length[c], window)
@@ -388,6 +441,7 @@ def judge(
                     surprises[c] = np.nan
             for f in range(features):
                 number[NUMBERS + f] = min(1.0, present[f] * smallest[f]) if present[f] > 0 else np.nan
+            counters[STILL] = 0 if sudden else counters[STILL] + 1
             # One surprise for each view, from its features.
             for v in range(views):
                 heard = 0
@@ -420,7 +474,7 @@ def judge(
                     if not np.isnan(by_view[v]) and weights.alone[v] > 0.0:
                         channel[count], share[count] = by_view[v], weights.alone[v]
                         count += 1
-                if rules.together_alone > 0.0:
+                if rules.together_alone > 0.0 and not rests:
                     _, joint, known = _compare(signal, merged, rules.longest, together)
                     if known >= LEAST_LEARNED or count == 0:
                         channel[count], share[count] = joint, rules.together_alone
@@ -444,20 +498,22 @@ def judge(
                 number[RATE] = rate
                 warm = believed and (rules.by_p or not np.isnan(rate))
                 _remember(signal, evidence, final)
+            stretch = _blame(by_view, surprises, scores[t, n], columns, mark[CAUSE:], number)
+            lasts = _lasts(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
+            alarm = alarm and lasts
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
-            _follow(signal, alarm, evidence, rules, memory)
-            _blame(by_view, surprises, scores[t, n], columns, weights, mark[CAUSE:], number)
+            mark[STATE] = _follow(signal, alarm, lasts, evidence, rules, memory)
             # What belongs to such an incident is not learned, nor what led up to it, until it is accepted as normal.
-            held = counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after
             if counters[FROZEN] == 1:
                 continue
-            if held:
+            if counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after:
                 pending.counts[signal * window_width : (signal + 1) * window_width] = 0
                 waiting.counts[signal] = 0
                 continue
+            rests = rests or counters[RESTS] > 0
             for c in range(width):
                 score = _size(scores[t, n, c], columns.folded[c])
-                if np.isnan(score):
+                if np.isnan(score) or (rests and columns.length[c] > LENGTH):
                     continue
                 if columns.length[c] == 1:
                     k = signal * learned_width + columns.place[c]
@@ -469,7 +525,7 @@ def judge(
                     )  # fmt: skip
                 else:
                     _wait(signal * window_width + columns.place[c], score, columns.length[c], window, pending)
-            if settled and rules.together_alone > 0.0:
+            if settled and rules.together_alone > 0.0 and not rests:
                 _wait(signal, merged, rules.longest, together, waiting)
 
 
@@ -498,21 +554,25 @@ def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
 
 @_inner
 def _blame(
-    by_view: Array, surprises: Array, scores: Array, columns: Columns, weights: Weights, cause: Array, number: Array
-) -> None:
-    """Which view, stream and feature say most, and their score; -1 where there is none."""
+    by_view: Array, surprises: Array, scores: Array, columns: Columns, cause: Array, number: Array
+) -> int:  # fmt: skip
+    """Which view, stream and feature say most, and their score; -1 where there is none.
+
+    Returns how many observations that stream looks at.
+    """
     cause[:] = -1
     number[SCORE] = np.nan
     most, view = -np.inf, -1
     for v in range(by_view.shape[0]):
         if not np.isnan(by_view[v]) and by_view[v] > most:
             most, view = by_view[v], v
-    most = -np.inf
+    most, stretch = -np.inf, 0
     for c in range(scores.shape[0]):
         if columns.of_view[c] == view and not np.isnan(surprises[c]) and surprises[c] > most:
-            most = surprises[c]
+            most, stretch = surprises[c], columns.length[c]
             cause[0], cause[1], cause[2] = view, columns.stream[c], columns.feature[c]
             number[SCORE] = scores[c]
+    return stretch
 
 
 @_exact

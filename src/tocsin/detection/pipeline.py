@@ -12,12 +12,12 @@ from tocsin.detection.nonconformity import code_of
 from tocsin.detection.ranking import Ranking
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.verdict import Verdicts
-from tocsin.detection.views.view import NO_SPREAD, Seen, ViewSession
+from tocsin.detection.views.view import MOST_AT_ONCE, NO_SPREAD, Seen, ViewSession
 
 Rows = NDArray[np.intp]
 
 # How often the band is drawn anew, in observations. It moves slowly, and takes longer than a p-value.
-BAND_EVERY = 100
+BAND_EVERY = MOST_AT_ONCE
 
 
 class Pipeline:
@@ -34,7 +34,8 @@ class Pipeline:
         self.views = settings.chosen_views
         side = code_of(settings.nonconformity)
         self._views = [view.open(signals, self.features, side) for view in self.views]
-        self.ranking = Ranking(signals, self.views, settings)
+        past = next((session.past for session in self._views if session.past is not None), None)
+        self.ranking = Ranking(signals, self.views, settings, past)
         self._places = self._laid_out()
         self._horizons, self._steps = settings.horizons, settings.steps
         self.settles = self._recovers = 0
@@ -119,6 +120,7 @@ class Pipeline:
             opened=judged.opened,
             evidence=judged.evidence,
             warm=judged.warm,
+            state=judged.state,
         )
 
     def _look(self, values: Floats, rows: Rows) -> Seen:

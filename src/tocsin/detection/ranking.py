@@ -13,8 +13,10 @@ from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.history import thread_pool
 from tocsin.conformal.scorer import Floats
 from tocsin.detection.alarm_rate import LEAST_LEARNED
+from tocsin.detection.holding import LENGTH
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.views import View
+from tocsin.detection.views.view import Past
 
 Rows = NDArray[np.intp]
 
@@ -37,6 +39,7 @@ class Judged:
     score: Floats  # (T, N)
     opened: NDArray[np.bool_]
     evidence: Floats  # (T, N), in nats
+    state: NDArray[np.int16]  # (T, N), the codes of `kernels.py`
 
 
 class Ranking:
@@ -53,7 +56,9 @@ class Ranking:
     for p, and among the highest of past blocks, for how often an incident with as much of it comes.
     """
 
-    def __init__(self, signals: int, views: Sequence[View], settings: DetectorSettings) -> None:
+    def __init__(
+        self, signals: int, views: Sequence[View], settings: DetectorSettings, past: Past | None = None
+    ) -> None:
         self.signals, self.views, self.settings = signals, tuple(views), settings
         self.features = len(settings.feature_names)
         self._kernels = kernels = _load_kernels()
@@ -79,9 +84,15 @@ class Ranking:
         self._waiting = kernels.Pending(*_empty_pending(signals, longest))
         self._memory = kernels.Memory(
             np.zeros((signals, kernels.COUNTERS), dtype=np.int64),
-            np.tile([-np.inf, 0.0], (signals, 1)),
+            np.tile([-np.inf, 0.0, -1.0], (signals, 1)),
             np.zeros((signals, sizes.blocks)),
         )
+        nothing = np.empty(0, dtype=np.int64)
+        kept = Past(np.empty((0, self.features, 0)), nothing, nothing, 0)
+        # Where incidents may come as often as it takes to tell whether one is over, none is held open.
+        if past is not None and settings.rate * LENGTH <= 1:
+            kept = past
+        self._recall = kernels.Recall(*kept, units=np.ones((signals, self.features)))
         self._weights = kernels.Weights(
             np.array([view.merge for view in self.views], dtype=np.int64),
             np.array([view.together for view in self.views], dtype=np.float64),
@@ -144,14 +155,15 @@ class Ranking:
         def work(thread: int) -> None:
             kernels.judge(
                 scores, rows, edges[thread], edges[thread + 1], self._columns, self._weights, self._rules,
-                self._learned, *self._scratch[thread], *self._windows, self._memory, features, numbers, marks,
+                self._learned, *self._scratch[thread], *self._windows, self._memory, self._recall, features, numbers,
+                marks,
             )  # fmt: skip
 
         others = [thread_pool(threads - 1).submit(work, thread) for thread in range(1, threads)]
         work(0)
         for other in others:
             other.result()
-        flags = marks[..., : kernels.CAUSE] != 0
+        flags = marks[..., : kernels.STATE] != 0
         return Judged(
             p=numbers[..., kernels.P],
             surprise=numbers[..., kernels.SURPRISE],
@@ -164,6 +176,7 @@ class Ranking:
             score=numbers[..., kernels.SCORE],
             opened=flags[..., kernels.OPENED],
             evidence=numbers[..., kernels.EVIDENCE],
+            state=marks[..., kernels.STATE],
         )
 
     def heard(self, settles: int) -> int:
@@ -229,11 +242,17 @@ class Ranking:
         """Compare these signals with what they have learned so far, from now on."""
         self._memory.counters[rows, self._kernels.FROZEN] = 1
 
+    def accept(self, signal: int) -> None:
+        """Learn from the signal's incident as from anything else."""
+        counters, kernels = self._memory.counters[signal], self._kernels
+        if counters[kernels.OPEN]:
+            counters[kernels.LASTED] = max(counters[kernels.LASTED], self.settings.accept_after + 1)
+
     @property
     def nbytes(self) -> int:
         """Bytes held for all signals together."""
         scorers = (self.scorer, self.window, self.together, self.final)
-        arrays = (*self._pending, *self._waiting, *self._memory)
+        arrays = (*self._pending, *self._waiting, *self._memory, self._recall.units)
         return int(sum(scorer.nbytes for scorer in scorers) + sum(array.nbytes for array in arrays))
 
     def open(self, signal: int) -> bool:
@@ -292,6 +311,7 @@ class Ranking:
             ("counters", self._memory.counters, rows),
             ("levels", self._memory.levels, rows),
             ("blocks", self._memory.blocks, rows),
+            ("units", self._recall.units, rows),
         ]
 
 

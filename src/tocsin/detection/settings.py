@@ -118,7 +118,7 @@ class DetectorSettings:
         choices=("harmonic", "mean"),
     )
     accept_after: int = setting(
-        300, "how many observations of an incident are not learned; then what it brought is accepted as normal",
+        600, "after how many observations of an incident what it brought is accepted as normal, and learned",
         least=0, most=LARGE,
     )  # fmt: skip
     refresh: int = setting(

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import SMALLEST_P, Floats
 
+# What an observation finds a signal in: no incident, one that may be over, or one that goes on; or the end of one.
+NORMAL, FADES, LASTS, RETURNED, ACCEPTED, SILENT = 0, 1, 2, 3, 4, 5
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -43,6 +46,8 @@ class Verdict:
     view: str | None
     feature: str | None
     explanation: str | None
+    #: Whether the signal is in an incident: from its first alarm until it is as it was before, alarm or none.
+    open: bool
     #: Whether the signal has been watched for long enough for p to be as calibrated as it is going to be, and for
     #: alarms.
     warm: bool
@@ -80,7 +85,8 @@ class Verdicts:
     `views`, (T, S, views), that of each view, both in nats; `rate` is how often an incident with as much evidence
     comes, in incidents an observation. `cause` holds the numbers of the view, its stream and the feature that say most
     (-1 for none, or for all features together), and `score` the score of that stream, negative below the forecast.
-    `opened` tells where an incident began. `evidence`, in nats, is what alarms are decided by.
+    `opened` tells where an incident began, and `state` how it goes on: `NORMAL`, `FADES`, `LASTS`, or how it ended:
+    `RETURNED`, `ACCEPTED`, `SILENT`. `evidence`, in nats, is what alarms are decided by.
     """
 
     value: Floats
@@ -98,6 +104,12 @@ class Verdicts:
     opened: NDArray[np.bool_]
     evidence: Floats
     warm: NDArray[np.bool_]
+    state: NDArray[np.int16]
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """Whether each signal is in an incident."""
+        return np.isin(self.state, (FADES, LASTS))
 
     @property
     def severity(self) -> Floats:

@@ -6,7 +6,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.detection.views.view import GEOMETRIC, Floats, Rows, Seen, State, Stream, View, ViewSession, amount
+from tocsin.detection.views.view import (
+    GEOMETRIC,
+    MOST_AT_ONCE,
+    Floats,
+    Past,
+    Rows,
+    Seen,
+    State,
+    Stream,
+    View,
+    ViewSession,
+    amount,
+)
 
 
 class Shape(View):
@@ -84,6 +96,10 @@ class ShapeSession(ViewSession):
                     self._past[signal], self._heads[signal], self._count[signal], self._lengths,
                     *self._references[signal], scores[:, column, 0],
                 )  # fmt: skip
+
+    @property
+    def past(self) -> Past:
+        return Past(self._past, self._heads, self._count, self._kept - MOST_AT_ONCE)
 
     def freeze(self, rows: Rows) -> None:
         for signal in rows:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ Rows = NDArray[np.intp]
 State = dict[str, NDArray[Any]]
 
 NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
+
+# So many observations of a signal come to a session at once, at most.
+MOST_AT_ONCE = 100
 
 # How the scores of one view are merged: of errors the strangest horizon counts, of shapes all lengths together.
 HARMONIC, MEDIAN, GEOMETRIC = 0, 1, 2
@@ -49,6 +52,15 @@ class Seen:
     ready: Mask  # (T, N, F)
 
 
+class Past(NamedTuple):
+    """The newest values of signals that a session keeps, for others to look at."""
+
+    values: NDArray[np.float64]  # (S, F, width), the newest first
+    heads: NDArray[np.int64]  # where the newest of each signal is
+    counts: NDArray[np.int64]  # how many it has taken in all
+    reach: int  # how many are there before any of those that may come at once
+
+
 class ViewSession(ABC):
     """A view that follows signals, some observations of some of them at a time.
 
@@ -68,6 +80,11 @@ class ViewSession(ABC):
 
         A session that compares with forecasts only has nothing to do.
         """
+
+    @property
+    def past(self) -> Past | None:
+        """The values it keeps of each signal, if it does."""
+        return None
 
     @property
     def nbytes(self) -> int:
