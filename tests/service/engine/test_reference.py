@@ -10,6 +10,7 @@ from tests.service.engine.material import (
     QUICK,
     SECOND,
     START,
+    FailingStore,
     Rig,
     expected_all,
     noise,
@@ -19,10 +20,11 @@ from tests.service.engine.material import (
     same,
     settings_of,
     statuses,
+    until,
     verdicts,
 )
 from tocsin.detection import Detector
-from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.errors import RefusedError, StoreError, UnknownError
 from tocsin.service.observations import Status
 
 VALUES = noise(21, 400)
@@ -232,3 +234,26 @@ def test_the_incident_before_it_is_over(tmp_path: Path) -> None:
         (outcome,) = made.take(one("a", AFTER, -300.0))
         assert outcome.judged.alarm
         assert outcome.incident != going_on.id
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_it_is_there_as_a_whole_or_not_at_all(tmp_path: Path, when: str) -> None:
+    store = FailingStore.open(f"sqlite:///{tmp_path / 'tocsin.db'}")
+    made = Rig(tmp_path, store=store)
+    try:
+        made.feed("a", VALUES)
+        plans = iter([when])
+        store.plan = lambda: next(plans, "")  # type: ignore[method-assign]
+        with pytest.raises(StoreError):
+            _mark(made)
+        until(lambda: made.events.count(("status", {"ready": True})) == 2)  # it began, and began again
+        assert store.failures == 1
+        assert (made.engine.status("a").reference is not None) == (when == "after")
+        detector = oracle()
+        if when == "after":
+            detector = _detector()
+        else:
+            expected_all(detector, VALUES)
+        assert _rest(made, detector)
+    finally:
+        made.close()
