@@ -79,7 +79,12 @@ class Fleet:
         waits = sizes.believed
         if self.settings.promise == "incidents":
             waits = max(waits, sizes.block * math.ceil(1 / (self.alarm_rate * sizes.block)))
-        return self.pipeline.ranking.heard(self.pipeline.settles) + sizes.settled + waits
+        return self.least_reference + sizes.settled + waits
+
+    @property
+    def least_reference(self) -> int:
+        """How many observations a reference must have, at least."""
+        return self.pipeline.ranking.heard(self.pipeline.settles)
 
     @property
     def guarantee(self) -> str:
@@ -135,7 +140,7 @@ class Fleet:
         """
         table = checks.numbers("values", values)
         table = table[:, np.newaxis] if table.ndim == 1 else table
-        least = self.pipeline.ranking.heard(self.pipeline.settles)
+        least = self.least_reference
         if table.ndim != 2 or table.shape[1] != len(self.features) or table.shape[0] < least:
             raise ValueError(
                 f"values must have shape (T, {len(self.features)}), T at least {least}, got shape {np.shape(values)}"

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from tocsin.service.observations import Outcome, Status
-from tocsin.service.store import IncidentRow
+from tocsin.service.store import IncidentRow, ReferenceRow
 
 _STATUS = {status: status.name.lower() for status in Status}
 #: What there is of a verdict where there is none.
@@ -72,6 +72,17 @@ def verdict_shape(outcome: Outcome) -> dict[str, Any]:
     """The same with the values, for who has not sent them."""
     values = () if outcome.judged is None else outcome.judged.value
     return {**outcome_shape(outcome), "value": values[0] if len(values) == 1 else values}
+
+
+def reference_shape(reference: ReferenceRow) -> dict[str, Any]:
+    """The stretch that a signal is compared with."""
+    return {
+        "start": time_text(reference.start),
+        "end": time_text(reference.end),
+        "observations": reference.observations,
+        "created": time_text(reference.created),
+        "created_by": reference.created_by,
+    }
 
 
 def incident_shape(incident: IncidentRow, signal: str) -> dict[str, Any]:

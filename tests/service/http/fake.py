@@ -16,7 +16,7 @@ from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
 from tocsin.service.shapes import incident_shape
-from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, ObservationRow, Store, Writer
+from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, ObservationRow, ReferenceRow, Store, Writer
 
 NAN = math.nan
 
@@ -86,7 +86,7 @@ class FakeEngine:
         row = writer.add_signal(name, features, {}, unit=unit, created=time.time_ns())
         self.signals[name] = SignalStatus(
             row.id, name, features, unit, None, 0.001, "incidents", None, None, (NAN,) * len(features), NAN, NAN, False,
-            False, 0, 500, False, None, (),
+            False, 0, 500, False, None, (), None,
         )  # fmt: skip
 
     def overview(self) -> list[SignalStatus]:
@@ -131,6 +131,25 @@ class FakeEngine:
             if state != name.encode():
                 raise RefusedError("this is no state of a detector")
             return self.status(name)
+
+        return at_once(call)
+
+    def put_reference(self, name: str, start: int, end: int, by: str) -> "Future[ReferenceRow]":
+        def call() -> ReferenceRow:
+            status = self.status(name)
+            if start > end:
+                raise RefusedError("start must not be after end")
+            reference = ReferenceRow(status.id, start, end, 7, time.time_ns(), by)
+            self.signals[name] = replace(status, reference=reference)
+            return reference
+
+        return at_once(call)
+
+    def remove_reference(self, name: str) -> "Future[None]":
+        def call() -> None:
+            if self.status(name).reference is None:
+                raise UnknownError(f"signal {name!r} has no reference")
+            self.signals[name] = replace(self.status(name), reference=None)
 
         return at_once(call)
 

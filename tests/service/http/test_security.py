@@ -62,6 +62,8 @@ def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
         ("POST", "/observations", {"json": {"signal": "a", "value": 1}}, "write"),
         ("PUT", "/signals/a", {"json": {}}, "write"),
         ("POST", "/signals/a/-/reset", {}, "write"),
+        ("PUT", "/signals/a/-/reference", {"json": {"start": 1767225600, "end": 1767225601}}, "write"),
+        ("GET", "/signals/a/-/reference", {}, "read"),
         ("POST", "/maintenance", {"json": {"pattern": "*", "start": 1767225600, "end": 1767225601}}, "write"),
         ("GET", "/signals/a/-/state", {}, "admin"),
         ("GET", "/tokens", {}, "admin"),

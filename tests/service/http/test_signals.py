@@ -149,11 +149,48 @@ def test_a_state_goes_out_and_in(client: Client) -> None:
     assert client.put(path, json={}).status_code == 415
 
 
+def test_a_reference_is_put_shown_and_removed(client: Client) -> None:
+    observe(client, "a/b", 1, 2, 3)
+    path, wanted = f"{URL}/a/b/-/reference", {"start": "2026-01-01T00:00:00.000Z", "end": "2026-01-01T00:00:02.000Z"}
+    missing = client.get(path)
+    assert (missing.status_code, error_of(missing)["message"]) == (404, "signal 'a/b' has no reference")
+    put = client.put(path, json={"start": 1767225600, "end": "2026-01-01T00:00:02"})
+    assert put.status_code == 200
+    assert {name: put.json()[name] for name in wanted} == wanted
+    assert client.get(path).json() == put.json() == client.get(f"{URL}/a/b").json()["reference"]
+    assert client.delete(path).status_code == 204
+    assert client.delete(path).status_code == 404
+    assert client.get(f"{URL}/a/b").json()["reference"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "told"),
+    [
+        ({"start": "yesterday", "end": 1767225600}, "start", "got 'yesterday'"),
+        ({"start": 1767225600, "end": None}, "end", "ISO 8601 time or a Unix time, got None"),
+        ({"start": 1767225600}, "end", "required"),
+        ({"start": 1767225600, "end": 1767225601, "signal": "b"}, "signal", "not permitted"),
+    ],
+)
+def test_a_reference_needs_two_times(client: Client, body: object, field: str, told: str) -> None:
+    observe(client, "a", 1)
+    response = client.put(f"{URL}/a/-/reference", json=body)
+    assert response.status_code == 422
+    error = error_of(response)
+    assert (error["field"], told in error["message"]) == (field, True), error
+
+
+def test_a_reference_of_no_signal(client: Client) -> None:
+    response = client.put(f"{URL}/a/-/reference", json={"start": 1767225600, "end": 1767225601})
+    assert (response.status_code, error_of(response)["message"]) == (404, "there is no signal 'a'")
+    assert client.get(f"{URL}/a/-/reference").status_code == 404
+
+
 def test_while_the_monitor_starts_no_signal_is_said_to_be_missing(make: Make) -> None:
     monitor = make()
     monitor.engine.ready, monitor.engine.progress = False, "reading what is stored: 1 of 2 signals"
     client = Client(monitor)
-    for path in (URL, f"{URL}/a"):
+    for path in (URL, f"{URL}/a", f"{URL}/a/-/reference"):
         response = client.get(path)
         assert (response.status_code, response.headers["retry-after"]) == (503, "5")
         assert "1 of 2" in error_of(response)["message"]

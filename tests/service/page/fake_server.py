@@ -27,6 +27,8 @@ class FakeMonitor:
         self.signals: dict[str, dict[str, Any]] = {}
         self.incidents: dict[int, dict[str, Any]] = {}
         self.windows: list[dict[str, Any]] = []
+        self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
+        self.refusal: str | None = None  # what is said of any reference
         self.role, self.token = "admin", None
         self.reachable = True
         self.calls: list[tuple[str, str, Any]] = []
@@ -67,7 +69,7 @@ class FakeMonitor:
 
 def fill(monitor: FakeMonitor) -> None:
     """A small plant: an incident, a silent signal, one that learns, one with features, a hostile name."""
-    now = data.now()
+    now = monitor.now
     features = ("pressure", "flow")
     for made in (
         data.signal("plant/pump 3/pressure", now, 1, incident=2),
@@ -147,6 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/events":
             self._events(query)
             return
+        if path.endswith("/reference") and self.fake.refusal:
+            self._send(422, {"error": {"message": self.fake.refusal}})
+            return
         found = self._look_up(path, query, body)
         if found is None:
             self._send(404, {"error": {"message": f"there is no {unquote(path)}"}})
@@ -166,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return fake.signals.get(names)
             case ["signals", _, "-", part]:
                 known = fake.signals.get(names.removesuffix(f"/-/{part}"))
-                return known and self._part(part, known, query)
+                return known and self._part(part, known, query, body)
             case ["incidents"]:
                 return {"incidents": self._incidents(query)}
             case ["incidents", number]:
@@ -183,14 +188,18 @@ class _Handler(BaseHTTPRequestHandler):
                 return {}
         return None
 
-    def _part(self, part: str, known: dict[str, Any], query: dict[str, list[str]]) -> Any:
+    def _part(self, part: str, known: dict[str, Any], query: dict[str, list[str]], body: Any) -> Any:
         if part == "details":
             return data.details(len(known["features"]))
         if part == "history":
             if "from" in query and "to" not in query:  # nothing came in between
                 return {column: [] for column in data.history(60, 1, 0, data.now())}
             count = 300 if "from" in query else int(query["limit"][0])
-            return data.history(count, len(known["features"]), 7, data.now())
+            return data.history(count, len(known["features"]), 7, self.fake.now)
+        if part == "reference":
+            told = {**body, "observations": 61, "created": data.text(data.now()), "created_by": "ana"} if body else None
+            known["reference"] = told
+            return told or {}
         return {}
 
     def _incidents(self, query: dict[str, list[str]]) -> list[Any]:

@@ -1,7 +1,7 @@
 """The page in a real browser, against a monitor that only pretends."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -140,18 +140,19 @@ def test_signal_page_goes_on_live_and_zooms(opened, monitor):
     assert red_pixels(page) == pytest.approx(whole, rel=0.05)
 
 
-def red_pixels(page, where: str = "0, 0, canvas.width, canvas.height") -> int:
-    """How much of the chart of p has the colour of alarms: the triangles, or the bars of stretches."""
+def red_pixels(page, where: str = "0, 0, canvas.width, canvas.height", chart: int = -1) -> int:
+    """How much of a chart, that of p, has the colour of alarms: the triangles, or the bars of stretches."""
     return page.evaluate(
-        """() => {
-            const canvas = [...document.querySelectorAll('.charts canvas')].at(-1);
+        """chart => {
+            const canvas = [...document.querySelectorAll('.charts canvas')].at(chart);
             const { data } = canvas.getContext('2d').getImageData(WHERE);
             let red = 0;
             for (let at = 0; at < data.length; at += 4) {
                 red += data[at] > 150 && data[at + 1] < 80 && data[at + 3] > 200;
             }
             return red;
-        }""".replace("WHERE", where)
+        }""".replace("WHERE", where),
+        chart,
     )
 
 
@@ -171,16 +172,24 @@ def test_an_incident_says_what_was_seen_and_how_rare_it_is(opened, monitor):
     expect(page.locator(".card[data-id='2']")).to_contain_text("comes about once in 24 hours")
 
 
-def test_a_stretch_has_a_bar_in_place_of_its_alarms(opened, monitor):
+# A chart begins under some room, with the bars of stretches: no triangle of these is as high.
+AT_THE_TOP = "0, 0, canvas.width, 22"
+BELOW = "0, 22, canvas.width, canvas.height - 22"
+
+
+@pytest.mark.parametrize("chart", [0, 1])
+def test_a_stretch_has_a_bar_in_place_of_its_alarms(opened, monitor, chart):
     marks = {}
     for view in ("error", "level"):
         monitor.incidents[2]["view"] = view
         page = opened("#/incidents/2")
         page.wait_for_selector(".charts canvas")
         page.wait_for_timeout(500)
-        marks[view] = [red_pixels(page, "0, 0, canvas.width, 20"), red_pixels(page)]
-    assert marks["level"][0] > marks["error"][0] == 0
-    assert marks["error"][1] > 0
+        marks[view] = [red_pixels(page, part, chart) for part in (AT_THE_TOP, BELOW)]
+    assert marks["error"][0] == 0
+    assert marks["error"][1] > 200  # triangles, and no bar
+    assert marks["level"][0] > 100
+    assert marks["level"][1] == 0  # a bar, and not one triangle
 
 
 def test_another_signal_is_watched_without_a_gap(opened, monitor):
@@ -208,6 +217,65 @@ def test_reset_asks_first(opened, monitor):
     page.locator("dialog").get_by_role("button", name="Reset").click()
     expect(page.locator(".notice")).to_have_text("Reset")
     assert monitor.calls == [("POST", f"/signals/{PUMP}/-/reset", None)]
+
+
+def test_a_stretch_that_is_dragged_over_becomes_the_reference(opened, monitor):
+    page = opened(of_signal(PUMP))
+    bar = page.locator(".reference")
+    expect(bar).to_contain_text("Compared with its own past.")
+    expect(bar.get_by_role("button", name="Remove reference")).to_be_hidden()
+    box = page.locator(".charts .u-over").first.bounding_box()
+    page.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 50, steps=4)
+    page.mouse.up()
+    bar.get_by_role("button", name="Use as reference").click()
+    expect(bar).to_contain_text("61 observations, marked by ana")
+    ((method, path, body),) = monitor.calls
+    assert (method, path) == ("PUT", f"/signals/{PUMP}/-/reference")
+    shown = 199 * data.STEP  # all 200 observations
+    for time, part in ((body["start"], 0.75), (body["end"], 0.5)):
+        off = datetime.fromisoformat(time) - (monitor.now - part * shown)
+        assert abs(off) < 0.02 * shown, (time, off)
+    page.wait_for_timeout(500)
+    page.mouse.move(5, 5)
+    green = [green_pixels(page, x) for x in (0.2, 0.35, 0.55)]
+    assert green[1] > 10 * max(1, green[0], green[2]), green
+
+
+def green_pixels(page, part: float) -> int:
+    """How much of a column of the first chart, so far from the left of where lines are, has a tinge of green."""
+    return page.evaluate(
+        """part => {
+            const canvas = document.querySelector('.charts canvas');
+            const over = document.querySelector('.charts .u-over');
+            const x = Math.round(over.offsetLeft + part * over.offsetWidth);
+            const { data } = canvas.getContext('2d').getImageData(x, 0, 1, canvas.height);
+            let green = 0;
+            for (let at = 0; at < data.length; at += 4) {
+                green += data[at + 3] > 0 && data[at + 1] > data[at] + 10 && data[at + 1] > data[at + 2];
+            }
+            return green;
+        }""",
+        part,
+    )
+
+
+def test_a_reference_by_keyboard_and_without_it(opened, monitor, complaints):
+    page = opened(of_signal(PUMP))
+    page.get_by_label("Reference from").fill("2026-11-15T12:00:00")
+    page.get_by_label("Reference to").fill("2026-11-15T11:00:00")
+    monitor.refusal = "start must not be after end"
+    page.get_by_label("Reference to").press("Enter")
+    expect(page.locator(".notice.failed")).to_have_text("start must not be after end")
+    assert all("422" in complaint for complaint in complaints)
+    complaints.clear()
+    monitor.refusal = None
+    page.get_by_role("button", name="Use as reference").press("Enter")
+    page.get_by_role("button", name="Remove reference").press("Enter")
+    page.locator("dialog").get_by_role("button", name="Remove").click()
+    expect(page.locator(".reference")).to_contain_text("Compared with its own past.")
+    assert [method for method, *_ in monitor.calls] == ["PUT", "PUT", "DELETE"]
 
 
 def test_acknowledge_snooze_and_label(opened, monitor):
@@ -300,6 +368,7 @@ def test_what_is_not_allowed_is_not_offered(opened, monitor):
     page.goto(f"{monitor.url}/{of_signal(PUMP)}")
     page.wait_for_selector(".charts canvas")
     expect(page.get_by_role("button", name="Reset")).to_have_count(0)
+    expect(page.locator(".reference")).to_have_text("Compared with its own past.")
 
 
 def test_keyboard_alone(opened):

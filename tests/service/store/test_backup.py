@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 
 from tests.service.store.material import NAN, add_signal, incident, observation
 from tocsin.service.observations import Status
-from tocsin.service.store import Store, StoreError, migrations, schema
+from tocsin.service.store import ReferenceRow, Store, StoreError, migrations, schema
 from tocsin.service.store.backup import backup, restore
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -28,6 +28,7 @@ def fill(store: Store) -> None:
         )
         writer.add_observations([observation(two.id, time, *special[:3]) for time in range(7000)])
         writer.put_state(one.id, None, 5, bytes(range(256)))
+        writer.put_reference(ReferenceRow(two.id, 0, 9, 2, 4, "Ada"), [0, 1], [tuple(special[:3]), tuple(special[3:])])
         number = writer.put_incident(incident(two.id, 5))
         writer.change_incident(number, label="fault", excluded=True, note="x\ny")
         writer.add_outbox("mail", number, "firing", 3)
@@ -212,9 +213,9 @@ def test_a_backup_of_another_version(
     store.close()
     backup(target_url, tmp_path / "newer")
     monkeypatch.setattr(migrations, "STEPS", steps)
-    with pytest.raises(StoreError, match="newer has tables of version 3; a backup of versions 1 to 2 can be restored"):
+    with pytest.raises(StoreError, match="newer has tables of version 4; a backup of versions 1 to 3 can be restored"):
         restore(tmp_path / "newer", f"sqlite:///{tmp_path / 'other.db'}")
-    with pytest.raises(StoreError, match="version 3, and this program works with version 2"):
+    with pytest.raises(StoreError, match="version 4, and this program works with version 3"):
         backup(target_url, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 

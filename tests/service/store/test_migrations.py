@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Engine, inspect
 
 from tests.service.store.material import add_signal, incident
 from tocsin.detection import DetectorSettings
-from tocsin.service.store import Store, StoreError, migrations
+from tocsin.service.store import ReferenceRow, Store, StoreError, migrations
 from tocsin.service.store.connections import connect
 from tocsin.service.store.migrations import migrate, newest_version, version_of
 
@@ -44,7 +44,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 2
+    assert version(engine) == newest_version() == 3
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -88,13 +88,21 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 3, and this program knows those up to 2"):
+    with pytest.raises(StoreError, match="tables of version 4, and this program knows those up to 3"):
         Store.open(store_url)
-    assert version(engine) == 3
+    assert version(engine) == 4
+
+
+def as_version_2(engine: Engine) -> None:
+    """Make the tables those of version 2."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE reference")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 2")
 
 
 def as_version_1(engine: Engine) -> None:
     """Make the tables those of version 1."""
+    as_version_2(engine)
     double = "DOUBLE PRECISION" if engine.dialect.name == "postgresql" else "BLOB"
     with engine.begin() as connection:
         for name in ("severity", "return_period", "view", "explanation"):
@@ -141,6 +149,24 @@ def test_incidents_of_version_1_keep_their_severity_and_signals_settings_that_ar
     }
     for settings in found.values():
         DetectorSettings(**settings)
+
+
+def test_signals_of_version_2_can_get_a_reference(store_url: str, engine: Engine) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        signal = add_signal(writer, "a")
+    store.close()
+    as_version_2(engine)
+    store = Store.open(store_url)
+    assert version(engine) == newest_version()
+    with store.transaction() as writer:
+        assert writer.references() == []
+        writer.put_reference(ReferenceRow(signal.id, 1, 2, 1, 3, "ada"), [1], [(4.0,)])
+    with store.transaction() as writer:
+        assert writer.reference_values(signal.id) == ([1], [(4.0,)])
+        writer.remove_signal(signal.id)
+        assert writer.references() == []
+    store.close()
 
 
 def test_a_store_that_does_not_know_its_version_is_refused(store_url: str, engine: Engine) -> None:

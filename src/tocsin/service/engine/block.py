@@ -71,6 +71,10 @@ class Block:
         """Have the next alarm of this row begin a new incident."""
         self.fleet.forget_incidents(row)
 
+    def learn_reference(self, row: int, values: NDArray[np.float64]) -> None:
+        """Compare a row from now on with these values alone, `[T, F]`, whatever it has learned before."""
+        self.fleet.learn_reference(values, row=row)
+
     def run(self, stretches: Mapping[int, Stretch]) -> dict[int, list[Judged]]:
         """The verdicts that are wanted on stretches of observations, one stretch of each row given."""
         judged: dict[int, list[Judged]] = {row: [] for row in stretches}

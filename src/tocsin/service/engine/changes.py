@@ -1,30 +1,27 @@
 """What people change: signals, incidents, maintenance windows. All of it runs on the engine's thread."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tocsin.detection.storage import arrays_from_bytes
-from tocsin.service.engine.block import Block
 from tocsin.service.engine.core import Core
-from tocsin.service.engine.incidents import close_incident, nanoseconds
+from tocsin.service.engine.incidents import nanoseconds
 from tocsin.service.engine.making import check_features, check_text, new_row
-from tocsin.service.engine.recovery import latest, learn_anew, state_of
+from tocsin.service.engine.rebuilding import alone, go_on, rebuild, store_settings
+from tocsin.service.engine.recovery import latest, learn_reference
 from tocsin.service.engine.status import SignalStatus
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.observations import LONGEST_NAME
 from tocsin.service.shapes import incident_shape, time_text
-from tocsin.service.store import IncidentRow, MaintenanceRow, SignalRow, Writer
+from tocsin.service.store import IncidentRow, MaintenanceRow, Writer
 
 LABELS = ("fault", "false alarm", "expected")
 LONGEST_NOTE = 2000
-NO_MARKS: Mapping[int, bool] = {}
-
-Change = Callable[[Writer], None]
 
 
 def create(
@@ -55,23 +52,22 @@ def configure(
     )
     if row.settings == signal.row.settings:
         with core.store.transaction() as writer:
-            _change(writer, row)
+            store_settings(writer, row)
         with core.lock:
             signal.row = row
     else:
-        _rebuild(core, signal, row)
+        rebuild(core, signal, alone(core, row, signal.reference))
     core.hub.publish("signal", {"name": name, "change": "configured"})
     return signal.status()
 
 
-def _change(writer: Writer, row: SignalRow) -> None:
-    writer.change_signal(row.id, settings=row.settings, silent_after=row.silent_after, unit=row.unit)
-
-
 def reset(core: Core, name: str) -> SignalStatus:
-    """Let the detector forget everything; stored observations stay."""
+    """Let the detector forget everything but its reference; stored observations stay."""
     signal = core.signal(name)
-    _go_on(core, signal, _alone(core, signal.row))
+    new = alone(core, signal.row, signal.reference)
+    with core.store.reading() as reader:
+        learn_reference(reader, new)
+    go_on(core, signal, new)
     core.hub.publish("signal", {"name": name, "change": "reset"})
     return signal.status()
 
@@ -91,7 +87,9 @@ def restore(core: Core, name: str, state: bytes) -> SignalStatus:
     What was stored since then is not taken again: with an `interval` it counts as missing.
     """
     signal = core.signal(name)
-    restored = _alone(core, signal.row)
+    if signal.reference is not None:
+        raise RefusedError(f"{name!r} has a reference, which a state would replace: remove it before restoring one")
+    restored = alone(core, signal.row)
     try:
         last = restored.block.fleet.put(restored.place, arrays_from_bytes(state))
     except ValueError as error:
@@ -101,7 +99,7 @@ def restore(core: Core, name: str, state: bytes) -> SignalStatus:
     if restored.block.fleet.interval is not None and latest(restored.last_time, signal.last_time) != restored.last_time:
         missing = (NOTHING,) * len(signal.row.features)
         restored.block.run({restored.place: restored.stretch([signal.last_time or 0], [missing])})
-    _go_on(core, signal, restored)
+    go_on(core, signal, restored)
     core.hub.publish("signal", {"name": name, "change": "reset"})
     return signal.status()
 
@@ -114,52 +112,6 @@ def _moment(core: Core, last: Any) -> int:
     if moment > time.time_ns() + round(core.settings.engine.future_tolerance * 1e9):
         raise RefusedError(f"a state must not be ahead of the clock, got one of {time_text(moment)}")
     return moment
-
-
-def _alone(core: Core, row: SignalRow) -> Watched:
-    """A signal with a fresh detector that is in no block with others yet."""
-    block = Block(row.features, row.settings, core.places.forecaster(row.settings), rows=1)
-    return Watched(row, block, block.take(None))
-
-
-def _rebuild(
-    core: Core, signal: Watched, row: SignalRow, marks: Mapping[int, bool] = NO_MARKS, change: Change | None = None
-) -> None:
-    """Have a detector with the settings of `row` learn from the stored observations and take the signal's place."""
-    new = _alone(core, row)
-    with core.store.reading() as reader:
-        learn_anew(reader, new, marks)
-    _go_on(core, signal, new, change)
-
-
-def _go_on(core: Core, signal: Watched, new: Watched, change: Change | None = None) -> None:
-    """Let a signal go on with another detector, now and after every start; `change` is stored together with that.
-
-    The incident that the detector before had found is over, and the next alarm begins another one.
-    """
-    now = time.time_ns()
-    # What was stored before must not be taken again at the next start.
-    new.last_time = latest(signal.last_time, new.last_time)
-    new.block.forget_incidents(new.place)
-    state = state_of(new)
-    number, closed = signal.alarm_incident, None
-    with core.store.transaction() as writer:
-        _change(writer, new.row)
-        writer.put_state(new.row.id, new.last_time, now, state)
-        if change is not None:
-            change(writer)
-        if number is not None and (going_on := writer.incident(number)) is not None:
-            close_incident(writer, core.sinks, signal, going_on, now)
-            closed = writer.incident(number)
-    with core.lock:
-        core.places.release(signal.block, signal.place)
-        signal.block, signal.place = core.places.take(new.row.features, new.row.settings, arrays_from_bytes(state))
-        signal.row, signal.last_time, signal.unsaved = new.row, new.last_time, 0
-        signal.count()
-        if closed is not None:
-            signal.remember(closed)
-    if closed is not None:
-        core.tell([(signal, closed)])
 
 
 def acknowledge(core: Core, number: int, by: str | None, note: str | None) -> dict[str, Any]:
@@ -188,7 +140,7 @@ def label(core: Core, number: int, text: str | None, exclude: bool | None, note:
     def change(writer: Writer) -> None:
         writer.change_incident(number, **fields, excluded=exclude)
 
-    _rebuild(core, signal, signal.row, {number: exclude}, change)
+    rebuild(core, signal, alone(core, signal.row, signal.reference), marks={number: exclude}, change=change)
     return _told(core, number, signal)
 
 

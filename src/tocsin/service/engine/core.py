@@ -78,6 +78,8 @@ class Core:
                 if row is not None:
                     close_incident(writer, self.sinks, signal, row, now)
                 signal.alarm_incident = None
+                if signal.reference is None:
+                    writer.remove_reference(signal.row.id)
         save_states(self.store, renewed)
 
     def signal(self, name: str) -> Watched:

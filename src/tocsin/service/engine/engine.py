@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin.service.config import Settings
-from tocsin.service.engine import changes
+from tocsin.service.engine import changes, reference
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
 from tocsin.service.engine.recovery import state_of
@@ -17,7 +17,7 @@ from tocsin.service.errors import MonitorError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Outcome
-from tocsin.service.store import MaintenanceRow, Store, StoreError, Writer
+from tocsin.service.store import MaintenanceRow, ReferenceRow, Store, StoreError, Writer
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -117,6 +117,14 @@ class Engine:
     def restore(self, name: str, state: bytes) -> "Future[SignalStatus]":
         """See `changes.restore`."""
         return self._do(lambda: changes.restore(self._core, name, state))
+
+    def put_reference(self, name: str, start: int, end: int, by: str = "") -> "Future[ReferenceRow]":
+        """See `reference.put_reference`."""
+        return self._do(lambda: reference.put_reference(self._core, name, start, end, by))
+
+    def remove_reference(self, name: str) -> "Future[None]":
+        """See `reference.remove_reference`."""
+        return self._do(lambda: reference.remove_reference(self._core, name))
 
     def details(self, name: str) -> "Future[SignalDetails]":
         """What a signal's detector has learned."""

@@ -13,7 +13,9 @@ from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
 from tocsin.service.engine.block import Block
 from tocsin.service.engine.places import Places
 from tocsin.service.engine.watched import NOTHING, RECENT, Watched
+from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Status
+from tocsin.service.shapes import time_text
 from tocsin.service.store import MaintenanceRow, ObservationRow, Reader, SignalRow, Store
 
 log = logging.getLogger("tocsin.engine")
@@ -28,6 +30,8 @@ REBUILT_FROM = 5000
 MOST_REBUILT_FROM = 100_000
 
 Progress = Callable[[int, int], None]
+# Times and values of observations, by time.
+Observed = tuple[Sequence[int], Sequence[tuple[float, ...]]]
 # From when to when, both included, what was observed counts as missing.
 Stretches = Sequence[tuple[int, int]]
 
@@ -53,6 +57,8 @@ def recover(store: Store, places: Places, pool: Executor, progress: Progress) ->
             progress(len(found.signals), 2 * len(rows))
             _place(reader, places, row, found)
         by_id = {signal.row.id: signal for signal in found.signals}
+        for reference in reader.references():
+            by_id[reference.signal].reference = reference
         for incident in reader.open_incidents():
             by_id[incident.signal].remember(incident)
         by_block: dict[Block, list[Watched]] = {}
@@ -95,7 +101,7 @@ def _replay(store: Store, renewed: Mapping[Watched, int | None], block: Block, s
     Those that are renewed have none, and take the newest observations.
     """
     with store.reading() as reader:
-        excluded = {signal: _begin_anew(reader, signal) for signal in signals if signal in renewed}
+        excluded = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
         replayed = _take_stored(reader, block, signals, excluded)
         for signal in excluded:
             block.forget_incidents(signal.place)
@@ -133,9 +139,7 @@ def _learn(
             missing = (NOTHING,) * len(signal.row.features)
             gone = excluded.get(signal, ())
             values = [
-                missing
-                if row.status is not Status.SCORED or any(first <= row.time <= last for first, last in gone)
-                else row.judged.value
+                missing if row.status is not Status.SCORED or _within(gone, row.time) else row.judged.value
                 for row in rows
             ]
             stretches[signal.place] = replace(signal.stretch([row.time for row in rows], values), wanted=())
@@ -154,25 +158,73 @@ def _remember_newest(reader: Reader, signal: Watched) -> None:
     signal.last_time = last  # a state that was brought from elsewhere may be ahead of what is stored
 
 
-def learn_anew(reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None) -> None:
-    """Let a fresh detector take the newest stored observations of its signal.
+def learn_anew(
+    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+) -> None:
+    """Let a fresh detector learn the reference of its signal, if it has one, and take the newest stored observations.
 
     Those of incidents that are taken out of calibration count as missing; `marks` says so of some incidents, by their
-    numbers, whatever is stored of them.
+    numbers, whatever is stored of them. `observed` is what is in the reference, None for what is stored of it.
     """
-    _take_stored(reader, signal.block, [signal], {signal: _begin_anew(reader, signal, marks)})
+    _take_stored(reader, signal.block, [signal], {signal: _begin_anew(reader, signal, marks, observed)})
     signal.block.take_closed()
 
 
-def _begin_anew(reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None) -> Stretches:
-    """Go back to before the newest observations that a fresh detector takes; returns those that count as missing."""
+def learn_reference(
+    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+) -> None:
+    """Let a fresh detector learn the reference of its signal, if it has one, and nothing else; see `learn_anew`.
+
+    RefusedError if there is too little in it to learn from.
+    """
+    reference = signal.reference
+    if reference is None:
+        return
+    times, values = reader.reference_values(signal.row.id) if observed is None else observed
+    gone = _excluded(reader, signal, reference.start, marks)
+    missing = (NOTHING,) * len(signal.row.features)
+    values = [missing if _within(gone, time) else value for time, value in zip(times, values, strict=True)]
+    there = sum(any(number == number for number in value) for value in values)
+    needed = signal.block.fleet.least_reference
+    if there < needed:
+        raise RefusedError(
+            f"a reference of {signal.name!r} must have at least {needed} observations with a value, got {there} "
+            f"from start {time_text(reference.start)} to end {time_text(reference.end)}"
+        )
+    signal.block.learn_reference(signal.place, signal.stretch(times, values).values)
+    signal.last_time = times[-1]
+
+
+def _begin_renewed(reader: Reader, signal: Watched) -> Stretches:
+    """The same as `_begin_anew` where nobody is there to be told: a reference that cannot be learned is given up."""
+    try:
+        return _begin_anew(reader, signal)
+    except RefusedError as error:
+        log.warning("the reference of %r is removed, since this release cannot learn it: %s", signal.name, error)
+        signal.reference = None
+        return _begin_anew(reader, signal)
+
+
+def _begin_anew(
+    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+) -> Stretches:
+    """Learn the reference, and go back to before the newest observations after it; returns what counts as missing."""
+    learn_reference(reader, signal, marks, observed)
     sizes = signal.block.fleet.settings.sizes
     remembered = sizes.settled + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
     most = max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
-    signal.last_time = reader.time_before_newest(signal.row.id, most, TAKEN)
-    # Every incident has an observation of its own, so there are not more of them.
-    incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=signal.last_time, limit=most)
+    signal.last_time = latest(signal.last_time, reader.time_before_newest(signal.row.id, most, TAKEN))
+    return _excluded(reader, signal, signal.last_time, marks)
+
+
+def _excluded(reader: Reader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None) -> Stretches:
+    """From when to when incidents were that are taken out of calibration."""
+    incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
     return [(one.start, one.end) for one in incidents if (marks or {}).get(one.id, one.excluded)]
+
+
+def _within(stretches: Stretches, time: int) -> bool:
+    return any(first <= time <= last for first, last in stretches)
 
 
 def state_of(signal: Watched) -> bytes:

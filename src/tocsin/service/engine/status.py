@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin.detection import Audit
+from tocsin.service.store import ReferenceRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class SignalStatus:
     #: The number of the open incident, if there is one: that of its alarms, else that of its silence.
     incident: int | None
     recent: tuple[Point, ...]
+    reference: ReferenceRow | None
 
 
 @dataclass(frozen=True, slots=True)

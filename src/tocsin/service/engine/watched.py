@@ -12,7 +12,7 @@ from tocsin.detection.gaps import missing_times
 from tocsin.service.engine.block import Block, Stretch
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
 from tocsin.service.observations import Judged
-from tocsin.service.store import IncidentRow, SignalRow
+from tocsin.service.store import IncidentRow, ReferenceRow, SignalRow
 
 RECENT = 60
 # The pace of a signal is known after so many observations, and follows the newest ones.
@@ -31,6 +31,8 @@ class Watched:
     row: SignalRow
     block: Block
     place: int
+    #: What its detector compares with; None for its own past, as it moves on.
+    reference: ReferenceRow | None = None
     last_time: int | None = None
     last_arrival: int | None = None
     newest: Judged | None = None
@@ -134,6 +136,7 @@ class Watched:
             silent=self.silence_incident is not None,
             incident=self.alarm_incident if self.alarm_incident is not None else self.silence_incident,
             recent=tuple(self.recent),
+            reference=self.reference,
         )
 
     def details(self) -> SignalDetails:

@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 
 from tocsin import __version__
-from tocsin.service.http import events, incidents, maintenance, observations, signals, system, tokens
+from tocsin.service.http import events, incidents, maintenance, observations, reference, signals, system, tokens
 from tocsin.service.http.auth import Keys
 from tocsin.service.http.errors import handle_errors
 from tocsin.service.http.gate import Gate
@@ -32,7 +32,8 @@ def create_app(monitor: Parts) -> FastAPI:
     app.state.monitor, app.state.keys = monitor, keys
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
-    for theme in (observations, signals, incidents, maintenance, tokens, events, system):
+    # The address of a signal takes all that others do not: those that begin like it come first.
+    for theme in (observations, reference, signals, incidents, maintenance, tokens, events, system):
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(system.probes)
     app.include_router(page_router())

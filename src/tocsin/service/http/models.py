@@ -80,6 +80,13 @@ class SignalIn(Model):
     unit: ShortText | None = Field(None, description="The unit of its values.", examples=["bar"])
 
 
+class ReferenceIn(Model):
+    """A stretch in which a signal was good: from its first time to its last, both included."""
+
+    start: Given
+    end: Given
+
+
 class Acknowledgement(Model):
     """Somebody has seen it."""
 

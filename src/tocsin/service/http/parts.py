@@ -80,6 +80,12 @@ def _monitor(request: Request) -> Parts:
 Monitor = Annotated[Parts, Depends(_monitor)]
 
 
+def check_ready(monitor: Parts) -> None:
+    """While the monitor starts, that a signal is not there means nothing."""
+    if not monitor.engine.ready:
+        raise NotReadyError(f"the monitor is not ready: {monitor.engine.progress}")
+
+
 async def done(future: "Future[T]") -> T:
     """What the engine gives. It goes on with its work even if nobody waits any more."""
     try:

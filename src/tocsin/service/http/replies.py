@@ -62,6 +62,16 @@ class Outcomes(BaseModel):
     outcomes: list[OutcomeOut]
 
 
+class ReferenceOut(BaseModel):
+    """A stretch of a signal that somebody says was good."""
+
+    start: Moment
+    end: Moment
+    observations: int = Field(description="How many observations are in it, missing ones included.")
+    created: Moment
+    created_by: str
+
+
 class SignalOut(BaseModel):
     """How a signal is doing."""
 
@@ -85,6 +95,7 @@ class SignalOut(BaseModel):
     silent: bool
     incident: int | None = Field(description="The incident that goes on.")
     recent: list[Point] = Field(description="The newest observations: time, value of the first feature, p, alarm.")
+    reference: ReferenceOut | None = Field(description="What it is compared with in place of its own past.")
 
 
 class Signals(BaseModel):

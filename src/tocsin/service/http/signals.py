@@ -5,16 +5,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from tocsin.service.engine import SignalDetails, SignalStatus
-from tocsin.service.errors import NotReadyError, UnknownError
+from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import ADMIN, READER, WRITER
 from tocsin.service.http.content import TAKES_JSON, check_type
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.models import Given, SignalIn
-from tocsin.service.http.parts import Monitor, Parts, done, from_store, reply
+from tocsin.service.http.parts import Monitor, Parts, check_ready, done, from_store, reply
 from tocsin.service.http.quick import columns
 from tocsin.service.http.replies import Details, History, SignalOut, Signals
 from tocsin.service.observations import LONGEST_NAME, check_name
-from tocsin.service.shapes import time_or_none, time_text
+from tocsin.service.shapes import reference_shape, time_or_none, time_text
 from tocsin.service.store import ObservationRow, Reader
 
 MOST_HISTORY = 10_000
@@ -109,7 +109,7 @@ async def details(name: Name, monitor: Monitor, caller: READER) -> Response:
     responses=COMMON | UNKNOWN,
 )  # fmt: skip
 async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
-    """The detector begins anew; stored observations stay."""
+    """The detector begins anew, with its reference if it has one; stored observations stay."""
     await done(monitor.engine.reset(name))
     return reply(_status_json(monitor.engine.status(name)))
 
@@ -137,7 +137,7 @@ async def restore(name: Name, request: Request, monitor: Monitor, caller: ADMIN)
 @router.get("/signals/{name:path}", summary="One signal", response_model=SignalOut, responses=COMMON | UNKNOWN)
 async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
     """How a signal is doing."""
-    _check_ready(monitor)
+    check_ready(monitor)
     return reply(_status_json(monitor.engine.status(name)))
 
 
@@ -148,7 +148,7 @@ async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
 )  # fmt: skip
 async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRITER) -> Response:
     """A signal that is there keeps what is not given; with other settings its detector learns anew from the store."""
-    _check_ready(monitor)
+    check_ready(monitor)
     try:
         monitor.engine.status(name)
         change, code = monitor.engine.configure, 200
@@ -171,14 +171,8 @@ async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
 
 
 def _overview(monitor: Parts) -> list[SignalStatus]:
-    _check_ready(monitor)
+    check_ready(monitor)
     return monitor.engine.overview()
-
-
-def _check_ready(monitor: Parts) -> None:
-    """While the monitor starts, that a signal is not there means nothing."""
-    if not monitor.engine.ready:
-        raise NotReadyError(f"the monitor is not ready: {monitor.engine.progress}")
 
 
 def _status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
@@ -204,6 +198,7 @@ def _status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
             (time_text(point.time), point.value, point.p, point.alarm)
             for point in (status.recent[-recent:] if recent else ())
         ],
+        "reference": None if status.reference is None else reference_shape(status.reference),
     }
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tocsin.service.observations import Judged, Status
 from tocsin.service.store.rows import ObservationRow
 
@@ -67,6 +69,18 @@ def observation_from_tuple(columns: Sequence[Any]) -> ObservationRow:
         }
         judged = Judged(p=p, merged=merged, alarm=bool(alarm), warm=bool(warm), **several)
     return ObservationRow(signal, time, _STATUSES[status], judged)
+
+
+def values_to_bytes(times: Sequence[int], values: Sequence[tuple[float, ...]]) -> bytes:
+    """Values by their times, one after the other: a column of times, then a row for each of them."""
+    return np.array(times, dtype="<i8").tobytes() + np.array(values, dtype="<f8").tobytes()
+
+
+def values_from_bytes(stored: bytes, count: int) -> tuple[list[int], list[tuple[float, ...]]]:
+    """What `values_to_bytes` made bytes of, `count` times and values."""
+    times = np.frombuffer(stored, dtype="<i8", count=count)
+    values = np.frombuffer(stored, dtype="<f8", offset=times.nbytes).reshape(count, -1)
+    return times.tolist(), [tuple(row) for row in values.tolist()]
 
 
 def numbers_to_text(numbers: Mapping[str, float]) -> str:

@@ -46,9 +46,20 @@ def _with_views(settings: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def _references(connection: Connection) -> None:
+    """Signals may have a reference."""
+    binary = "BYTEA" if connection.dialect.name == "postgresql" else "BLOB"
+    connection.exec_driver_sql(
+        "CREATE TABLE reference ("
+        "signal BIGINT NOT NULL PRIMARY KEY REFERENCES signals (id) ON DELETE CASCADE, "
+        'start BIGINT NOT NULL, "end" BIGINT NOT NULL, observations BIGINT NOT NULL, '
+        f"created BIGINT NOT NULL, created_by TEXT NOT NULL, observed {binary} NOT NULL)"
+    )
+
+
 # The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
 # `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
-STEPS: tuple[Step, ...] = (_incidents_in_words,)
+STEPS: tuple[Step, ...] = (_incidents_in_words, _references)
 
 # Held while the tables are made or changed, so that two that open a new store at once do not both make them.
 _CHANGING = 0x746F6373696E

@@ -15,6 +15,7 @@ from tocsin.service.store.rows import (
     MaintenanceRow,
     ObservationRow,
     OutboxRow,
+    ReferenceRow,
     SignalRow,
     StateRow,
     TokenRow,
@@ -102,6 +103,18 @@ class Reader:
         """Of which observation the newest is that is in the stored state of each signal that has one."""
         rows = self.connection.execute(select(schema.states.c.signal, schema.states.c.time))
         return {signal: time for signal, time in rows}  # noqa: C416
+
+    def references(self) -> list[ReferenceRow]:
+        """The references of all signals that have one."""
+        columns = [column for column in schema.reference.c if column.name != "observed"]
+        return self._rows(ReferenceRow, select(*columns).order_by(schema.reference.c.signal))
+
+    def reference_values(self, signal_id: int) -> tuple[list[int], list[tuple[float, ...]]]:
+        """The times and values of a signal's reference, by time; none where it has no reference."""
+        columns = schema.reference.c
+        wanted = select(columns.observed, columns.observations).where(columns.signal == signal_id)
+        row = self.connection.execute(wanted).one_or_none()
+        return ([], []) if row is None else codec.values_from_bytes(row.observed, row.observations)
 
     def incidents(
         self,

@@ -45,6 +45,18 @@ class StateRow:
     state: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class ReferenceRow:
+    """From when to when, both included, somebody says that a signal was good, and how many observations that are."""
+
+    signal: int
+    start: int
+    end: int
+    observations: int
+    created: int
+    created_by: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFacts:
     """What the engine knows of an incident. Signal, kind and start tell which one it is."""

@@ -96,6 +96,19 @@ states = Table(
     Column("state", LargeBinary, nullable=False),
 )
 
+# What was observed is copied: observations go when they are too old, a reference stays until somebody removes it.
+reference = Table(
+    "reference",
+    metadata,
+    Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("start", BigInteger, nullable=False),
+    Column("end", BigInteger, nullable=False),
+    Column("observations", BigInteger, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("observed", LargeBinary, nullable=False),
+)
+
 incidents = Table(
     "incidents",
     metadata,

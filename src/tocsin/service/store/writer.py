@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Table, delete, insert, select, update
@@ -12,7 +12,16 @@ from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import codec, pruning, schema
 from tocsin.service.store.bulk import insert_observations
 from tocsin.service.store.reader import Reader
-from tocsin.service.store.rows import IncidentFacts, IncidentRow, Message, ObservationRow, Pruned, Role, SignalRow
+from tocsin.service.store.rows import (
+    IncidentFacts,
+    IncidentRow,
+    Message,
+    ObservationRow,
+    Pruned,
+    ReferenceRow,
+    Role,
+    SignalRow,
+)
 
 # What tells incidents apart, and when it was first seen: these stay as they are.
 _IDENTITY = frozenset({"signal", "kind", "start"})
@@ -64,6 +73,15 @@ class Writer(Reader):
 
     def remove_state(self, signal_id: int) -> None:
         self._delete(schema.states, signal=signal_id)
+
+    def put_reference(self, reference: ReferenceRow, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
+        """Store a signal's reference, with what was observed in it, in the place of the one before."""
+        self.remove_reference(reference.signal)
+        columns = {**asdict(reference), "observed": codec.values_to_bytes(times, values)}
+        self.connection.execute(insert(schema.reference).values(columns))
+
+    def remove_reference(self, signal_id: int) -> None:
+        self._delete(schema.reference, signal=signal_id)
 
     def put_incident(self, incident: IncidentFacts) -> int:
         """Store an incident, or what is new of it, and return its number; what people did about it stays."""

@@ -131,6 +131,15 @@ export function zone() {
 }
 
 /**
+ * What an <input type="datetime-local" step="1"> takes: seconds too.
+ * @param {number} time milliseconds since 1970
+ */
+export function localSeconds(time) {
+  const date = new Date(time);
+  return `${day(date)}T${clock(date)}`;
+}
+
+/**
  * What an <input type="datetime-local"> takes.
  * @param {number} time milliseconds since 1970
  */

@@ -19,6 +19,14 @@
  * @property {number} alarm_rate
  * @property {"incidents" | "observations"} promise what the alarm rate counts
  * @property {Recent[]} recent
+ * @property {Reference | null} reference what it is compared with in place of its own past
+ *
+ * @typedef {object} Reference a stretch that somebody says was good
+ * @property {string} start
+ * @property {string} end
+ * @property {number} observations
+ * @property {string} created
+ * @property {string} created_by
  *
  * @typedef {[string, number | null, number | null, boolean]} Recent time, value of the first feature, p, alarm
  *

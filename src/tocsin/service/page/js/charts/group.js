@@ -35,9 +35,11 @@ export class ChartGroup {
   /**
    * @param {Signal} signal
    * @param {Columns} columns
+   * @param {(from: number, to: number) => void} [chosen] is told of a stretch that was dragged over, in seconds
    */
-  constructor(signal, columns) {
+  constructor(signal, columns, chosen) {
     this.signal = signal;
+    this.chosen = chosen;
     this.#columns = columns;
     this.element = el("div", { class: "charts" });
     this.rebuild = this.rebuild.bind(this);
@@ -48,7 +50,10 @@ export class ChartGroup {
   rebuild() {
     this.#clear();
     const features = this.signal.features.slice(0, this.#shown);
-    const hooks = { setCursor: [(/** @type {any} */ plot) => this.#read(plot.cursor.idx)] };
+    const hooks = {
+      setCursor: [(/** @type {any} */ plot) => this.#read(plot.cursor.idx)],
+      setSelect: [(/** @type {any} */ plot) => this.#choose(plot)],
+    };
     const cursor = { sync: { key: this.#key }, drag: { x: true, y: false }, points: { size: 7 } };
     const alarms = () => this.#columns.alarm;
     const spans = () => this.#spans;
@@ -149,6 +154,12 @@ export class ChartGroup {
         chart === 0 ? time(times[at] * 1000) : "",
       );
     });
+  }
+
+  /** @param {any} plot */
+  #choose(plot) {
+    const { left, width } = plot.select;
+    if (width > 0) this.chosen?.(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
   }
 
   #clear() {

@@ -1,11 +1,11 @@
-/** What is drawn around the lines of a chart: shaded spans, alarms, a level. */
+/** What is drawn around the lines of a chart: spans, alarms, a level. */
 
 import { colour } from "../theme.js";
 
 /** @typedef {import("../../vendor/uplot/uPlot.esm.js").default} Plot */
 /**
  * Seconds since 1970. A stretch is an incident that no single observation shows.
- * @typedef {{from: number, to: number, kind: "incident" | "stretch" | "maintenance" | "silence"}} Span
+ * @typedef {{from: number, to: number, kind: "incident" | "stretch" | "maintenance" | "silence" | "reference"}} Span
  */
 
 /** @type {Record<Span["kind"], string>} */
@@ -14,31 +14,52 @@ const FILLS = {
   stretch: "--span-incident",
   maintenance: "--span-maintenance",
   silence: "--span-silence",
+  reference: "--span-reference",
 };
 /** So that one observation can be seen too. */
 const LEAST_WIDTH = 3;
 
 /**
- * A plugin that shades spans behind the lines.
+ * A plugin that shades spans behind the lines. Above the lines, a stretch has a bar, and a reference its name.
  * @param {() => Span[]} spans
  */
 export function shaded(spans) {
   /** @param {any} plot */
-  function draw(plot) {
-    const { left, top, width, height } = plot.bbox;
-    for (const { from, to, kind } of spans()) {
+  function inSight(plot) {
+    const { left, width } = plot.bbox;
+    return spans().flatMap(({ from, to, kind }) => {
       const start = Math.max(left, plot.valToPos(from, "x", true));
       const end = Math.min(left + width, plot.valToPos(to, "x", true));
-      if (end < left || start > left + width) continue;
+      if (end < left || start > left + width) return [];
+      return [{ kind, start: start - LEAST_WIDTH / 2, long: Math.max(end - start, 0) + LEAST_WIDTH }];
+    });
+  }
+  /** @param {any} plot */
+  function shade(plot) {
+    for (const { kind, start, long } of inSight(plot)) {
       plot.ctx.fillStyle = colour(FILLS[kind]);
-      const long = Math.max(end - start, 0) + LEAST_WIDTH;
-      plot.ctx.fillRect(start - LEAST_WIDTH / 2, top, long, height);
-      if (kind !== "stretch") continue;
-      plot.ctx.fillStyle = colour("--alarm");
-      plot.ctx.fillRect(start - LEAST_WIDTH / 2, top, long, 4 * devicePixelRatio);
+      plot.ctx.fillRect(start, plot.bbox.top, long, plot.bbox.height);
     }
   }
-  return { hooks: { drawClear: draw } };
+  /** @param {any} plot */
+  function mark(plot) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    for (const { kind, start, long } of inSight(plot)) {
+      if (kind === "stretch") {
+        ctx.fillStyle = colour("--alarm");
+        ctx.fillRect(start, bbox.top, long, 4 * devicePixelRatio);
+      } else if (kind === "reference") {
+        ctx.fillStyle = colour("--fine");
+        ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+        ctx.textAlign = "left";
+        ctx.textBaseline = "bottom";
+        ctx.fillText("reference", start + 4 * devicePixelRatio, bbox.top + bbox.height - 3 * devicePixelRatio);
+      }
+    }
+    ctx.restore();
+  }
+  return { hooks: { drawClear: shade, draw: mark } };
 }
 
 /**

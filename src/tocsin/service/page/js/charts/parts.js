@@ -3,7 +3,7 @@
 import { number } from "../format.js";
 import { colour } from "../theme.js";
 
-const AXIS_WIDTH = 56;
+const AXIS_WIDTH = 62;
 
 /**
  * An axis in the theme's colours.

@@ -10,6 +10,7 @@ import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { actions, tags } from "../incident_card.js";
 import { rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
 import { spacing } from "../rates.js";
+import { referenceSpans } from "../reference.js";
 import { signalHash } from "../router.js";
 import { fillWhenLoaded } from "./view.js";
 
@@ -59,7 +60,7 @@ export function incident(main, route) {
       charts = new ChartGroup(status, columns);
       chartBox.replaceChildren(charts.element);
       charts.rebuild();
-      charts.update(columns, [...columns.maintenance(), spanOf(found)]);
+      charts.update(columns, [...referenceSpans(status), ...columns.maintenance(), spanOf(found)]);
       return [charts.element];
     });
 

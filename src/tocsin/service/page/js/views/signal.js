@@ -13,6 +13,7 @@ import { attempt } from "../notices.js";
 import { spanOf } from "../incidents.js";
 import { askForMaintenance } from "../maintenance_dialog.js";
 import { escapePattern } from "../pattern.js";
+import { referenceBar, referenceSpans } from "../reference.js";
 import { allowed } from "../role.js";
 import { signalDetails } from "../signal_details.js";
 import { signalSummary } from "../signal_summary.js";
@@ -22,6 +23,8 @@ import { fillWhenLoaded } from "./view.js";
 
 const RANGES = [200, 1000, 5000];
 const MOST_INCIDENTS = 50;
+/** Changes after which what is shown is no longer true. */
+const RELOADED = ["reset", "configured", "reference"];
 /** The range stays as chosen from one signal to the next. */
 let range = RANGES[0];
 
@@ -39,6 +42,7 @@ export function signal(main, route) {
 
   const summary = el("div", { class: "summary" });
   const chartBox = el("div", { class: "chart-box" }, "Loading…");
+  const reference = referenceBar(name, () => load());
   const details = el("div", { class: "panels" });
   const incidentBox = el("div", {});
   const ranges = el("div", { class: "filters", role: "group", "aria-label": "Observations shown" });
@@ -57,8 +61,9 @@ export function signal(main, route) {
       { class: "bar" },
       ranges,
       zoomOut,
-      el("span", { class: "muted hint" }, "drag in a chart to zoom, double-click to zoom out"),
+      el("span", { class: "muted hint" }, "drag in a chart to zoom and to choose a stretch, double-click to zoom out"),
     ),
+    reference.element,
     chartBox,
     details,
     el("section", { class: "panel" }, el("h2", {}, "Incidents"), incidentBox),
@@ -77,7 +82,7 @@ export function signal(main, route) {
   async function reset() {
     const sure = await confirmed(
       "Reset",
-      "The signal forgets all it has learned and warms up anew. Observations and incidents stay.",
+      "The signal forgets all it has learned and warms up anew. Observations, incidents and its reference stay.",
       "Reset",
     );
     if (sure && (await attempt(() => request("POST", signalPath(name, "reset")), "Reset"))) load();
@@ -101,7 +106,8 @@ export function signal(main, route) {
   }
 
   function spans() {
-    return [...(columns?.maintenance() ?? []), ...incidents.map(spanOf)];
+    const good = referenceSpans(fleet.signals.get(name));
+    return [...good, ...(columns?.maintenance() ?? []), ...incidents.map(spanOf)];
   }
 
   const loadCharts = () =>
@@ -113,9 +119,10 @@ export function signal(main, route) {
       if (closed) return [];
       fleet.signals.set(name, status);
       drawSummary();
+      reference.show(status.reference);
       charts?.close();
       columns = new Columns(history, status.features.length, range);
-      charts = new ChartGroup(status, columns);
+      charts = new ChartGroup(status, columns, reference.choose);
       chartBox.replaceChildren(charts.element);
       charts.rebuild();
       charts.update(columns, spans());
@@ -178,7 +185,7 @@ export function signal(main, route) {
     },
     event: (kind, data) => {
       if (kind === "verdict" && data.signal === name && columns?.add(data)) charts?.update(columns, spans());
-      if (kind === "signal" && data.name === name && (data.change === "reset" || data.change === "configured")) load();
+      if (kind === "signal" && data.name === name && RELOADED.includes(data.change)) load();
     },
     connected: () => void attempt(catchUp),
     reload: load,

@@ -1,0 +1,43 @@
+"""References: stretches of signals that somebody says were good."""
+
+from fastapi import APIRouter, Response
+
+from tocsin.service.errors import UnknownError
+from tocsin.service.http.auth import READER, WRITER
+from tocsin.service.http.content import TAKES_JSON
+from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.models import ReferenceIn
+from tocsin.service.http.parts import Monitor, check_ready, done, reply
+from tocsin.service.http.replies import ReferenceOut
+from tocsin.service.http.signals import Name
+from tocsin.service.shapes import reference_shape
+
+router = APIRouter(prefix="/signals/{name:path}/-/reference", tags=["signals"])
+
+
+@router.get("", summary="A signal's reference", response_model=ReferenceOut, responses=COMMON | UNKNOWN)
+async def reference(name: Name, monitor: Monitor, caller: READER) -> Response:
+    """The stretch that the signal is compared with."""
+    check_ready(monitor)
+    found = monitor.engine.status(name).reference
+    if found is None:
+        raise UnknownError(f"signal {name!r} has no reference")
+    return reply(reference_shape(found))
+
+
+@router.put(
+    "", summary="Compare a signal with a stretch that was good", response_model=ReferenceOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def put(name: Name, given: ReferenceIn, monitor: Monitor, caller: WRITER) -> Response:
+    """The detector learns anew from what was stored in it, and from nothing else; then it takes what came later."""
+    return reply(reference_shape(await done(monitor.engine.put_reference(name, given.start, given.end, caller.name))))
+
+
+@router.delete(
+    "", summary="Remove a signal's reference", status_code=204, response_class=Response, responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def remove(name: Name, monitor: Monitor, caller: WRITER) -> Response:
+    """The detector learns from the signal's past again, as it moves on."""
+    await done(monitor.engine.remove_reference(name))
+    return Response(status_code=204)
