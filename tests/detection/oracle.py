@@ -214,7 +214,7 @@ class OracleRecall:
                 distances.append(np.square(steps[there]).sum() / there.sum())
         return min(distances)
 
-    def usual(self, before):
+    def furthest(self, before):
         values = self._newest(before)
         there = values.shape[1]
         apart = min(256, there // 4)
@@ -228,13 +228,13 @@ class OracleRecall:
                 self.units[f] = np.median(away) or np.mean(away) or max(1e-9 * abs(np.median(given)), 1e-300)
         room = max((there - apart - STRETCH) // 2, 1)
         samples = [sample * room // 48 for sample in range(48)]
-        return sorted(self._nearest(values, at, apart, there - at - STRETCH) for at in samples)[45] * (1 + 1e-9)
+        return max(self._nearest(values, at, apart, there - at - STRETCH) for at in samples) * (1 + 1e-9)
 
-    def unlike(self, before, usual):
+    def unlike(self, before, furthest):
         values = self._newest(0)
         last = values.shape[1] - STRETCH
         there = np.mean(~np.isnan(values[:, :STRETCH])) >= 0.5
-        return there and usual < math.inf and last >= before and self._nearest(values, 0, before, last) > usual
+        return there and furthest < math.inf and last >= before and self._nearest(values, 0, before, last) > furthest
 
 
 class OracleDetector:
@@ -294,7 +294,7 @@ class OracleDetector:
         self.tightened, self.certain = 0.0, False
         reach = [LAGS[view] + max(length for length, _ in VIEWS[view][3]) + 1 - 100 for view in self.shapes]
         self.recall = OracleRecall(self.history, reach[0]) if reach and alarm_rate <= 1 / STRETCH else None
-        self.usual, self.was_unlike, self.still, self.rest = None, False, 0, 0
+        self.furthest, self.was_unlike, self.still, self.rest = None, False, 0, 0
 
     def run(self, table):
         rows = [self.update(row) for row in table]
@@ -509,11 +509,11 @@ class OracleDetector:
         if self.recall is None or not self.open or not self.certain:
             return alarm
         before = self.lasted + self.longest
-        if self.usual is None:
-            self.usual = self.recall.usual(before)
+        if self.furthest is None:
+            self.furthest = self.recall.furthest(before)
         if self.lasted > self.accept_after:
             return alarm
-        if self.recall.unlike(before, self.usual):
+        if self.recall.unlike(before, self.furthest):
             self.was_unlike = True
             return True
         return alarm and (self.by_p or stretch <= STRETCH or not self.was_unlike)
@@ -533,7 +533,7 @@ class OracleDetector:
         elif self.open:
             self.since += 1
             patience = self.gap
-            if self.usual is not None:
+            if self.furthest is not None and self.lasted <= self.accept_after:
                 seen_to_change = self.still <= self.since + 2 * STRETCH or not self.was_unlike
                 patience = max(self.gap, STRETCH if seen_to_change else 4 * STRETCH)
             if self.since > patience:
@@ -542,7 +542,7 @@ class OracleDetector:
                 if self.was_unlike and state == RETURNED:
                     self.rest = max(2 * self.longest - self.since, 0)
         if not self.open:
-            self.certain, self.usual, self.was_unlike = False, None, False
+            self.certain, self.furthest, self.was_unlike = False, None, False
         self.lasted += self.open
         if math.isnan(evidence):
             return state

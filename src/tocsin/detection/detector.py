@@ -167,6 +167,13 @@ class Detector:
         """
         self.fleet.learn_reference(values)
 
+    def accept(self) -> bool:
+        """Take what the open incident brought for normal: it ends as "labelled", and is learned from now on.
+
+        Returns whether there was one.
+        """
+        return self.fleet.accept(0)
+
     def detect(
         self,
         frame: Any,

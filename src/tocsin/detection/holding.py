@@ -14,12 +14,10 @@ _inner = inner()
 # So many of the newest values are compared with the past, and a signal that is like its past again for as many
 # observations has returned.
 LENGTH = 32
-# How far apart two stretches of the past are, usually, is learned from so many of them, each compared with what came so
+# How far apart stretches of the past are, at most, is learned from so many of them, each compared with what came that
 # many observations and more before it.
 SAMPLES = 48
 APART = 256
-# A signal is unlike its past if this share of stretches before the incident were less so.
-USUAL = 0.95
 # A comparison ends early where so many values at a time already say enough.
 PART = 8
 # A stretch of which fewer values than this share can be compared is like no other.
@@ -64,8 +62,8 @@ def _nearest(past: Array, units: Array, at: int, first: int, last: int, enough: 
 
 
 @_inner
-def learn_usual(recall: Recall, signal: int, ago: int, before: int) -> float:
-    """How far stretches were from earlier ones, usually, `before` observations ago and longer; also sets the units.
+def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
+    """How far stretches were from earlier ones, at most, `before` observations ago and longer; also sets the units.
 
     `ago` counts the observations since the one that is judged. Infinite where too little came before.
     """
@@ -84,23 +82,23 @@ def learn_usual(recall: Recall, signal: int, ago: int, before: int) -> float:
             spread = np.median(np.abs(known - middle))
             spread = spread if spread > 0.0 else np.mean(np.abs(known - middle))
             units[f] = spread if spread > 0.0 else max(1e-9 * abs(middle), 1e-300)
-    distances = np.empty(SAMPLES)
+    furthest = 0.0
     # The later half of the past: each has as much again before it.
     room = max((there - apart - LENGTH) // 2, 1)
     for sample in range(SAMPLES):
         at = sample * room // SAMPLES
-        distances[sample] = _nearest(past, units, start + at, apart, there - at - LENGTH, -1.0)
+        furthest = max(furthest, _nearest(past, units, start + at, apart, there - at - LENGTH, -1.0))
     # A little more, so that stretches of the same values are equally far whatever order they are added in.
-    return float(np.sort(distances)[int(USUAL * SAMPLES)]) * (1.0 + 1e-9)
+    return furthest * (1.0 + 1e-9)
 
 
 @_inner
-def unlike(recall: Recall, signal: int, ago: int, before: int, usual: float) -> bool:
-    """Whether the newest stretch is further than usual from all that ended more than `before` observations ago."""
+def unlike(recall: Recall, signal: int, ago: int, before: int, furthest: float) -> bool:
+    """Whether the newest stretch is further than that from all that ended more than `before` observations ago."""
     at = recall.heads[signal] + ago
     last = min(recall.counts[signal] - ago, recall.reach) - LENGTH
     newest = recall.past[signal, :, at : at + LENGTH]
     # Of a signal of which most is missing nobody can tell.
-    if not usual < np.inf or last < before or np.isnan(newest).sum() > (1.0 - LEAST_KNOWN) * newest.size:
+    if not furthest < np.inf or last < before or np.isnan(newest).sum() > (1.0 - LEAST_KNOWN) * newest.size:
         return False
-    return _nearest(recall.past[signal], recall.units[signal], at, before, last, usual) > usual
+    return _nearest(recall.past[signal], recall.units[signal], at, before, last, furthest) > furthest

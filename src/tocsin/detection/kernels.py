@@ -22,7 +22,7 @@ from tocsin.conformal.kernels import (
     surprise,
 )
 from tocsin.detection.alarm_rate import LEAST_LEARNED, TIGHTENING
-from tocsin.detection.holding import LENGTH, Recall, learn_usual, unlike
+from tocsin.detection.holding import LENGTH, Recall, learn_furthest, unlike
 from tocsin.detection.verdict import ACCEPTED, FADES, LASTS, NORMAL, RETURNED, SILENT
 from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN
 
@@ -55,7 +55,7 @@ COUNTERS = 11
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the block that is not over
 TIGHTENED = 1  # the logarithm of what the tolerated rate is multiplied by
-USUAL = 2  # how far stretches were apart before the incident; negative where that was not asked yet
+FURTHEST = 2  # how far stretches were from earlier ones before the incident; negative where that was not asked yet
 LEVELS = 3
 
 # How many more past scores a stream needs before it is heard, where neighbouring scores look at the same observations.
@@ -342,7 +342,7 @@ def _follow(signal: int, alarm: bool, lasts: bool, evidence: float, rules: Rules
     elif counters[OPEN] == 1:
         counters[SINCE] += 1
         patience = rules.gap
-        if levels[USUAL] >= 0.0:
+        if levels[FURTHEST] >= 0.0 and counters[LASTED] <= rules.accept_after:
             seen_to_change = counters[STILL] <= counters[SINCE] + 2 * LENGTH or counters[UNLIKE] == 0
             patience = max(patience, LENGTH if seen_to_change else DOUBTED * LENGTH)
         if counters[SINCE] > patience:
@@ -356,7 +356,7 @@ def _follow(signal: int, alarm: bool, lasts: bool, evidence: float, rules: Rules
         state = NORMAL
     if counters[OPEN] == 0:
         counters[CERTAIN] = counters[UNLIKE] = 0
-        levels[USUAL] = -1.0
+        levels[FURTHEST] = -1.0
     counters[LASTED] += counters[OPEN]
     if np.isnan(evidence):
         return state
@@ -381,11 +381,11 @@ def _lasts(signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memor
         return alarm
     # A fault that sets in slowly began before its first alarm.
     before = counters[LASTED] + rules.longest
-    if levels[USUAL] < 0.0:
-        levels[USUAL] = learn_usual(recall, signal, ago, before)
+    if levels[FURTHEST] < 0.0:
+        levels[FURTHEST] = learn_furthest(recall, signal, ago, before)
     if counters[LASTED] > rules.accept_after:
         return alarm
-    if unlike(recall, signal, ago, before, levels[USUAL]):
+    if unlike(recall, signal, ago, before, levels[FURTHEST]):
         counters[UNLIKE] = 1
         return True
     # Of a signal that is as before again, an alarm about a longer stretch tells what has been.

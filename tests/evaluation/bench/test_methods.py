@@ -109,7 +109,11 @@ def test_the_detector_judges_for_itself(name, made, long_single, long_several):
             detector = Detector(values.shape[1], alarm_rate=0.001, merge_features=merge, **made)
             verdicts = detector.run(values)
             found = method(without_forecasts(material.file) if method.forecasts_itself else material)
-            for column, expected in (("p", verdicts.p), ("severity", verdicts.surprise), ("evidence", verdicts.evidence)):
+            for column, expected in (
+                ("p", verdicts.p),
+                ("severity", verdicts.surprise),
+                ("evidence", verdicts.evidence),
+            ):
                 assert np.array_equal(getattr(found, column), expected[:, 0], equal_nan=True)
             assert len(detector.incidents) > 0
             last = len(values) - 1

@@ -1,0 +1,168 @@
+"""Incidents that stay open while the signal is unlike what it was before, and why they end."""
+
+import io
+
+import numpy as np
+import pytest
+
+from tests.detection.material import MovingMean, same_verdicts
+from tests.detection.oracle import FromContext, OracleDetector
+from tocsin.detection import Detector, Fleet
+
+BEFORE = 2500
+SETTINGS = {"alarm_rate": 0.003, "forecaster": "exponential-smoothing", "window": 1000}
+
+
+def signal(after, seed=0, features=1):
+    return np.random.default_rng(seed).normal(size=(BEFORE + after, features))
+
+
+def with_step(lasts, after, size=8.0, seed=0):
+    values = signal(lasts + after, seed)
+    values[BEFORE : BEFORE + lasts] += size
+    return values
+
+
+def late(detector):
+    """The incidents that began with what comes after the quiet time."""
+    return [incident for incident in detector.incidents if incident.first >= BEFORE]
+
+
+def test_a_step_is_one_incident_until_it_is_over():
+    detector = Detector(**SETTINGS)
+    verdicts = detector.run(with_step(300, 200))
+    incident = late(detector)[0]
+    assert (incident.first, incident.ended) == (BEFORE, "returned")
+    assert BEFORE + 300 <= incident.last < BEFORE + 300 + 40
+    assert verdicts.open[BEFORE : BEFORE + 300].all()
+    over = np.flatnonzero(~verdicts.open[BEFORE:, 0])[0]
+    assert 300 < over <= 380
+    # Alarms alone would not have done it: the forecaster has followed long ago.
+    alarms = np.flatnonzero(verdicts.alarm[BEFORE : BEFORE + 300, 0])
+    assert np.diff(alarms).max() > 2 * detector.fleet.settings.gap
+
+
+def test_equal_faults_are_incidents_of_the_same_rank():
+    values = signal(1200, seed=3)
+    for start in (0, 300, 600):
+        values[BEFORE + start : BEFORE + start + 60] += 8
+    detector = Detector(**SETTINGS)
+    detector.run(values)
+    found = [incident for incident in late(detector) if incident.first - BEFORE in (0, 300, 600)]
+    assert len(found) == 3
+    assert {incident.ended for incident in found} == {"returned"}
+    severities = [incident.severity for incident in found]
+    assert min(severities) > 0.5 * max(severities)
+
+
+def test_what_stays_is_accepted_after_a_while_and_becomes_normal():
+    detector = Detector(**SETTINGS, accept_after=200)
+    verdicts = detector.run(with_step(1500, 0))
+    incident = late(detector)[0]
+    assert incident.ended == "accepted"
+    assert 195 <= incident.duration <= 350
+    assert verdicts.open[BEFORE + 700 :].mean() < 0.1
+    never = Detector(**SETTINGS, accept_after=10**6)
+    never.run(with_step(1500, 0))
+    assert late(never)[0].open
+
+
+def test_a_signal_that_says_nothing_any_more_is_silent():
+    values = with_step(50, 200)
+    values[BEFORE + 40 :] = np.nan
+    detector = Detector(**SETTINGS)
+    detector.run(values)
+    (incident,) = late(detector)
+    assert incident.ended == "silent"
+    assert incident.last < BEFORE + 60
+
+
+def test_what_somebody_takes_for_normal_ends_and_is_learned():
+    fleet = Fleet(["a", "b"], **SETTINGS)
+    values = np.concatenate([with_step(1500, 0), with_step(1500, 0)], axis=1)
+    fleet.run(values[: BEFORE + 20])
+    assert fleet.open_incident(1) is not None
+    assert fleet.accept(1)
+    assert fleet.open_incident(1) is None
+    assert fleet.incidents(1)[-1].ended == "labelled"
+    assert not fleet.accept(1)
+    fleet = Fleet.from_state(fleet.state())  # what was said is kept
+    fleet.run(values[BEFORE + 20 : BEFORE + 120])
+    assert fleet.open_incident(1) is None
+    assert fleet.open_incident(0) is not None
+    verdicts = fleet.run(values[BEFORE + 120 :])
+    assert verdicts.open[400:, 1].mean() < 0.1
+
+
+def test_a_spike_is_over_soon():
+    values = signal(300)
+    values[BEFORE] += 30
+    detector = Detector(**SETTINGS)
+    detector.run(values)
+    incident = late(detector)[0]
+    assert (incident.first, incident.ended) == (BEFORE, "returned")
+    assert incident.duration <= 40
+
+
+def test_slow_views_do_not_open_again_what_is_over():
+    """They look back into it, and so do the forecasts that they compare with."""
+    opened = 0
+    for seed in range(6):
+        detector = Detector(**SETTINGS)
+        detector.run(with_step(120, 200, seed=seed))
+        opened += len(late(detector)) - 1
+    # By chance alone it would be 6 * 200 * 0.003 = 3.6.
+    assert opened <= 9
+
+
+@pytest.mark.parametrize("cut", [BEFORE + 1, BEFORE + 77, BEFORE + 305, BEFORE + 350])
+def test_an_incident_goes_on_after_a_restart(cut):
+    values = with_step(300, 200)
+    whole, first = Fleet(1, **SETTINGS), Fleet(1, **SETTINGS)
+    expected = whole.run(values)
+    first.run(values[:cut])
+    file = io.BytesIO()
+    first.save(file)
+    file.seek(0)
+    again = Fleet.load(file)
+    rest = [again.update(value) for value in values[cut:]]
+    for step, one in enumerate(rest):
+        assert one.state[0, 0] == expected.state[cut + step, 0]
+        assert one.p[0, 0] == expected.p[cut + step, 0]
+    assert again.incidents() == whole.incidents()
+
+
+@pytest.mark.parametrize("features", [1, 2])
+@pytest.mark.parametrize("lasts", [40, 150])
+def test_holding_agrees_with_the_oracle(features, lasts):
+    """A step that returns with gaps in it, one that is accepted, and a change of noise."""
+    settings = {
+        "window": 250, "alarm_rate": 0.02, "views": ("error", "level", "shape-light", "quiet"), "accept_after": 120,
+        "gap": 5,
+    }  # fmt: skip
+    rng = np.random.default_rng(lasts)
+    values = rng.normal(size=(1100, features))
+    values[650 : 650 + lasts] += 9
+    values[900:] *= 6
+    values[rng.random(values.shape) < 0.03] = np.nan
+    fleet = Fleet(1, features, forecaster=MovingMean(), **settings)
+    oracle = OracleDetector(features, fleet.settings.sizes, forecaster=FromContext(MovingMean()), **settings)
+    found = fleet.run(values[:, np.newaxis])
+    expected = oracle.run(values)
+    for name in ("state", "alarm", "opened"):
+        np.testing.assert_array_equal(getattr(found, name)[:, 0], expected[name], err_msg=name)
+    np.testing.assert_allclose(found.surprise[:, 0], expected["surprise"], rtol=1e-9, atol=1e-12)
+    assert {1, 2, 3 if lasts == 40 else 4} <= set(found.state[:, 0])
+    assert (found.open[:, 0] & ~found.alarm[:, 0]).sum() > 40
+
+
+def test_signals_do_not_disturb_each_other():
+    values = np.concatenate([with_step(200, 150), signal(350, seed=9)], axis=1)
+    both = Fleet(2, **SETTINGS).run(values)
+    for column in range(2):
+        alone = Fleet(1, **SETTINGS).run(values[:, [column]])
+        same_verdicts(_only(both, column), alone)
+
+
+def _only(verdicts, column):
+    return type(verdicts)(**{name: getattr(verdicts, name)[:, [column]] for name in verdicts.__dataclass_fields__})
