@@ -13,7 +13,8 @@ LAST = {**SMALL, "forecaster": "last-value"}
 ARRAYS = tuple(field.name for field in fields(Verdicts))
 # What single verdicts have too.
 SHOWN = (
-    "value", "p", "alarm", "forecast", "low", "high", "severity", "merged", "return_period", "feature_p", "open", "warm"
+    "value", "p", "alarm", "forecast", "low", "high", "severity", "merged", "return_period", "feature_p", "open",
+    "warm", "estimated",
 )  # fmt: skip
 
 

@@ -253,6 +253,7 @@ class OracleDetector:
         scaled=False,
         merge_features="harmonic",
         accept_after=600,
+        early=True,
         gap=10,
         refresh=1,
         learning_rate=0.01,
@@ -260,7 +261,7 @@ class OracleDetector:
     ):
         self.features, self.sizes, self.forecaster, self.rate = features, sizes, forecaster, alarm_rate
         self.views = ["score"] if forecaster is None else list(views)
-        self.by_p = promise == "observations"
+        self.by_p, self.early = promise == "observations", early
         self.side = nonconformity
         self.scaled, self.refresh, self.accept_after, self.gap = scaled, refresh, accept_after, gap
         self.merge_features = "harmonic" if merge_features == "harmonic" else "geometric"
@@ -480,7 +481,7 @@ class OracleDetector:
 
     def _decide(self, evidence, p, stretch):
         bound = self._bonferroni(p)
-        alarm, warm, rate = False, False, math.nan
+        alarm, warm, estimated, rate = False, False, False, math.nan
         if not math.isnan(evidence):
             believed = len(self.final.scores) >= self.sizes.believed
             rank = self.final.compare(evidence)[0]
@@ -490,19 +491,21 @@ class OracleDetector:
             block = self.sizes.block
             rate = self._rate(evidence)
             self.certain = self.certain or self._rate(evidence - 3) < self.rate
+            own = len(self.blocks) * block * self.rate >= 1
             if self.by_p:
                 alarm, warm = believed and rank < self.rate, believed
-            elif len(self.blocks) * block * self.rate >= 1:
+            elif own or (self.early and len(self.blocks) >= 5):
                 self.tightened = min(self.tightened + 0.1 * self.rate, math.log(1.5))
                 alarm = rate < min(self.rate * math.exp(self.tightened), 0.5 / block)
-                warm = believed
+                warm, estimated = believed, not own
             else:
                 rate = math.nan
         lasts = self._lasts(alarm, stretch)
         alarm = alarm and lasts
         opened = alarm and not self.open
         state = self._follow(alarm, lasts, evidence)
-        return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened, "state": state}
+        return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened, "state": state,
+                "estimated": estimated}  # fmt: skip
 
     def _lasts(self, alarm, stretch):
         """An incident that is certain lasts while the signal is unlike what it was before."""
@@ -519,8 +522,22 @@ class OracleDetector:
         return alarm and (self.by_p or stretch <= STRETCH or not self.was_unlike)
 
     def _rate(self, evidence):
-        """How often an incident with as much evidence comes: a Poisson process that leaves as many blocks without."""
-        share = (1 + sum(one >= evidence for one in self.blocks)) / (1 + len(self.blocks))
+        """How often an incident with as much evidence comes: a Poisson process that leaves as many blocks without.
+
+        Beyond all blocks, by an exponential tail fitted to the highest and, as if ten more decayed by 1.3, a prior.
+        """
+        count, reached = len(self.blocks), sum(one >= evidence for one in self.blocks)
+        rate = self._poisson(reached)
+        if reached or not self.early or count < 5:
+            return rate
+        highest = sorted(self.blocks, reverse=True)
+        most = min(math.ceil(1.5 * math.sqrt(count)), count - 1)
+        decay = (sum(one - highest[most] for one in highest[:most]) + 13) / (most + 10)
+        estimated = self._poisson(most) * math.exp(-(evidence - highest[most]) / decay)
+        return min(max(estimated, rate / 100), rate)
+
+    def _poisson(self, reached):
+        share = (1 + reached) / (1 + len(self.blocks))
         return -math.log1p(-min(share, 1 - 1e-9)) / self.sizes.block
 
     def _follow(self, alarm, lasts, evidence):

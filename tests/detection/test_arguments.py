@@ -15,9 +15,12 @@ from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
 from tocsin.detection.alarm_rate import (
     BELIEVED,
+    EXTRAPOLATED,
     LEAST_BELIEVED,
     LEAST_LEARNED,
     LEAST_RATE,
+    LONGEST_BLOCK,
+    MOST_BLOCKS,
     RECALIBRATION,
     SETTLED,
     SHORTEST_BLOCK,
@@ -113,7 +116,9 @@ def test_sizes_where_incidents_are_counted():
     assert (normal.window, normal.alpha_c, normal.settled, normal.final) == (2000, 0.01, SETTLED, 2000)
     assert (normal.believed, normal.block, normal.blocks) == (LEAST_BELIEVED, SHORTEST_BLOCK, 100 * RECALIBRATION / 20)
     rare = sizes(1e-6, window=1000, promise="incidents")
-    assert (rare.window, rare.block, rare.blocks) == (1000, 100_000, 10 * RECALIBRATION)
+    assert (rare.window, rare.block, rare.blocks) == (1000, 10_000, MOST_BLOCKS)
+    weekly = sizes(1e-4, window=1000, promise="incidents")
+    assert (weekly.block, weekly.blocks) == (LONGEST_BLOCK, 10_000 * RECALIBRATION / LONGEST_BLOCK)
     often = sizes(0.4, window=250, promise="incidents")
     assert (often.block, often.blocks) == (SHORTEST_BLOCK, RECALIBRATION)
 
@@ -137,7 +142,9 @@ def test_sizes_let_every_rate_be_told(rate):
         size = sizes(float(rate), window=window, promise="incidents")
         rarest = 1 / (1 + size.blocks) / size.block
         assert rarest < min(rate / 3, 0.25 / size.block)
-        assert most_beyond(size, float(rate)) >= np.log(rate / rarest) / TIGHTENING
+        bound = np.log(rate / rarest) / TIGHTENING
+        assert most_beyond(size, float(rate), early=False) >= bound
+        assert most_beyond(size, float(rate), early=True) >= bound + np.log(EXTRAPOLATED) / TIGHTENING
 
 
 def test_too_small_a_rate_is_refused_with_the_reason():
@@ -163,6 +170,7 @@ BAD = {
     "scaled": [1, None, "yes", True],
     "merge_features": ["other", "fisher", None, 5, ["mean"]],
     "accept_after": [-1, 1.5, None, "3", True],
+    "early": [1, None, "yes"],
     "refresh": [0, -1, 1.5, None, "3", True, 2000],
     "window": [0, 249, 2**16 + 1, 300.0, "300", True],
     "learning_rate": [0, -1, 0.2, None, "x", float("nan"), True],
@@ -186,6 +194,7 @@ GOOD = {
     "scaled": [False, np.False_],
     "merge_features": ["harmonic", "mean"],
     "accept_after": [0, 10**6],
+    "early": [True, False, np.False_],
     "refresh": [1, 9],
     "window": [None, 250, 1000],
     "learning_rate": [1e-6, 0.01, 0.1],
@@ -372,6 +381,7 @@ def test_warm_up_is_enough(promise, features, forecaster):
 
 def test_guarantees_say_what_is_promised():
     incidents = Detector(**QUICK).guarantee
-    assert re.match(r"long-run, for any signal: incidents <= alarm_rate \* observations \+ \d+; p is", incidents)
-    assert "exchangeable" in incidents
-    assert Detector(promise="observations", **QUICK).guarantee.startswith("p is calibrated")
+    assert re.match(r"long-run, for any sequence: incidents <= alarm_rate \* observations \+ \d+; exchang", incidents)
+    assert "; estimated: how rare" in incidents
+    assert "estimated" not in Detector(early=False, **QUICK).guarantee
+    assert Detector(promise="observations", **QUICK).guarantee.startswith("exchangeable: P(p < alpha)")

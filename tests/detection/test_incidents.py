@@ -35,7 +35,7 @@ def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, per
         views=np.zeros((*p.shape, 2)), score=error[..., 0], opened=alarms, warm=np.ones(alarms.shape, dtype=bool),
         evidence=-10 * np.log(p) if severity is None else 10 * np.asarray(severity, dtype=float),
         cause=np.zeros((*p.shape, 3), dtype=np.int16) if cause is None else np.asarray(cause, dtype=np.int16),
-        state=states_of(alarms, gap),
+        state=states_of(alarms, gap), estimated=np.zeros(alarms.shape, dtype=bool),
     )  # fmt: skip
 
 

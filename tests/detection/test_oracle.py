@@ -26,6 +26,7 @@ CASES = {
     "scores, by p": {"forecaster": None, "promise": "observations", "features": 2},
     "only the shape": {"views": ("shape-light",)},
     "only the level": {"views": ("level",), "forecaster": "mean"},
+    "nothing is estimated": {"views": ("error", "quiet"), "early": False},
     "nothing is held": {"views": ("error", "quiet"), "accept_after": 0},
     "nothing is accepted": {"views": ALL, "accept_after": 10**6, "gap": 0},
 }
@@ -35,7 +36,7 @@ FORECASTERS = {
     None: lambda: (None, None),
 }
 NUMBERS = ("p", "rate", "surprise", "feature_p", "views", "score", "forecast")
-EXACT = ("alarm", "warm", "opened", "cause", "state")
+EXACT = ("alarm", "warm", "opened", "estimated", "cause", "state")
 
 
 def both(case):

@@ -23,9 +23,15 @@ SETTLED = 300
 LEAST_LEARNED = 50
 # How strongly an incident that opened tightens what is tolerated from then on; it loosens again at the promised rate.
 TIGHTENING = 0.1
-# Blocks are a tenth of the time in which one incident is tolerated, but not too short for one incident to end.
+# Blocks are a tenth of the time in which one incident is tolerated, but not too short for one incident to end, and not
+# so long that it takes for ever until there are some; unless there would be too many to keep.
 BLOCK_SHARE = 0.1
-SHORTEST_BLOCK = 20
+SHORTEST_BLOCK, LONGEST_BLOCK = 20, 200
+MOST_BLOCKS = 600
+# What is rarer than all blocks is estimated once there are so many, and never taken for more than so many times rarer
+# than they can tell.
+LEAST_BLOCKS = 5
+EXTRAPOLATED = 100.0
 LEAST_RATE = 1 / (MOST_LAGS - 1)
 
 
@@ -102,7 +108,8 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
             f"alarm_rate must be at least {LEAST_RATE:.3g} with promise='observations', since no more than {MOST_LAGS} "
             f"past observations are kept to compare with, got {alarm_rate:.3g}: count incidents, or allow more alarms"
         )
-    block = max(SHORTEST_BLOCK, math.ceil(BLOCK_SHARE * needed))
+    block = min(max(SHORTEST_BLOCK, math.ceil(BLOCK_SHARE * needed)), LONGEST_BLOCK)
+    block = max(block, math.ceil(RECALIBRATION * needed / MOST_BLOCKS))
     return Sizes(
         window=window,
         alpha_c=max(0.01, 2 / window),
@@ -114,11 +121,12 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
     )
 
 
-def most_beyond(sizes: Sizes, alarm_rate: float) -> int:
+def most_beyond(sizes: Sizes, alarm_rate: float, *, early: bool) -> int:
     """How many incidents there can be beyond the promised number, at most, over any length of any signal.
 
     Each incident lowers the logarithm of what is tolerated by `TIGHTENING`, and each observation raises it by that much
-    of the alarm rate. Once less is tolerated than the rarest rate that blocks can tell, nothing alarms.
+    of the alarm rate. Once less is tolerated than the rarest rate that blocks can tell, or that is estimated from them,
+    nothing alarms.
     """
-    rarest = -math.log1p(-1 / (1 + sizes.blocks)) / sizes.block
+    rarest = -math.log1p(-1 / (1 + sizes.blocks)) / sizes.block / (EXTRAPOLATED if early else 1.0)
     return math.ceil(math.log(alarm_rate / rarest) / TIGHTENING) + 1

@@ -65,4 +65,5 @@ def verdict_on(
         explanation=why.text if why else None,
         open=verdicts.state[step, signal] in (FADES, LASTS),
         warm=bool(verdicts.warm[step, signal]),
+        estimated=bool(verdicts.estimated[step, signal]),
     )

@@ -11,7 +11,7 @@ from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import parse_time
-from tocsin.detection.alarm_rate import most_beyond
+from tocsin.detection.alarm_rate import LEAST_BLOCKS, most_beyond
 from tocsin.detection.audit import Audit, AuditTrail
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
@@ -76,10 +76,18 @@ class Fleet:
     def warm_up(self) -> int:
         """How many observations it takes until p-values are calibrated and alarms are raised."""
         sizes = self.settings.sizes
+        if self.settings.promise == "observations" or not self.settings.early:
+            return self.own_past_after
+        return min(self._settled + max(sizes.believed, LEAST_BLOCKS * sizes.block), self.own_past_after)
+
+    @property
+    def own_past_after(self) -> int:
+        """How many observations it takes until a signal's own past tells the alarm rate; before, it is estimated."""
+        sizes = self.settings.sizes
         waits = sizes.believed
         if self.settings.promise == "incidents":
             waits = max(waits, sizes.block * math.ceil(1 / (self.alarm_rate * sizes.block)))
-        return self.least_reference + sizes.settled + waits
+        return self._settled + waits
 
     @property
     def least_reference(self) -> int:
@@ -87,15 +95,22 @@ class Fleet:
         return self.pipeline.ranking.heard(self.pipeline.settles)
 
     @property
+    def _settled(self) -> int:
+        return self.least_reference + self.settings.sizes.settled
+
+    @property
     def guarantee(self) -> str:
         """What is promised, and under which assumption."""
-        p = "p is calibrated, P(p < alpha) <= alpha, if evidence is exchangeable in time; conservative during warm-up"
+        p = "exchangeable: P(p < alpha) <= alpha if evidence is exchangeable in time; conservative during warm-up"
         if self.settings.promise == "observations":
             return p
-        return (
-            "long-run, for any signal: incidents <= alarm_rate * observations + "
-            f"{most_beyond(self.settings.sizes, self.alarm_rate)}; {p}"
+        beyond = most_beyond(self.settings.sizes, self.alarm_rate, early=self.settings.early)
+        early = (
+            f"; estimated: how rare an incident is in the first {self.own_past_after} observations of a signal"
+            if self.settings.early
+            else ""
         )
+        return f"long-run, for any sequence: incidents <= alarm_rate * observations + {beyond}; {p}{early}"
 
     def update(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
         """Take one observation of each signal, `(S,)` or `(S, F)`; NaN where it is missing.

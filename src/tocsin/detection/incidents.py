@@ -52,6 +52,8 @@ class Incident:
     contributions: dict[str, float] = field(default_factory=dict)
     #: The evidence at the peak, in nats.
     evidence: float = -math.inf
+    #: Whether how rare it is was estimated when it began: the signal's own past was too short to tell.
+    estimated: bool = False
     #: Why it is over: "returned", "accepted", "silent" or "labelled"; None while it is not.
     ended: str | None = None
 
@@ -132,7 +134,7 @@ class IncidentLog:
         if incident is None:
             incident = self._open[signal] = Incident(
                 self.names[signal], time, time, time, number, number, 0, 1.0, -1.0, 0.0, None, None, None,
-                float("nan"), dict.fromkeys(self.features, 0.0),
+                float("nan"), dict.fromkeys(self.features, 0.0), estimated=bool(verdicts.estimated[step, column]),
             )  # fmt: skip
         incident.alarms += 1
         feature_p = verdicts.feature_p[step, column]

@@ -21,7 +21,7 @@ from tocsin.conformal.kernels import (
     push,
     surprise,
 )
-from tocsin.detection.alarm_rate import LEAST_LEARNED, TIGHTENING
+from tocsin.detection.alarm_rate import EXTRAPOLATED, LEAST_BLOCKS, LEAST_LEARNED, TIGHTENING
 from tocsin.detection.holding import LENGTH, Recall, learn_furthest, unlike
 from tocsin.detection.verdict import ACCEPTED, FADES, LASTS, NORMAL, RETURNED, SILENT
 from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN
@@ -74,6 +74,11 @@ DOUBTED = 4
 LOOSEST = 0.4054651081081644  # log 1.5
 # The rate is finite where every block had as much evidence.
 ALMOST_ALL = 1.0 - 1e-9
+# What is rarer than all blocks is estimated from so many times the root of their number of the highest, by an
+# exponential tail whose decay is held back as by so many more blocks that decay by so many nats.
+HIGHEST_BLOCKS = 1.5
+PRIOR_BLOCKS = 10.0
+PRIOR_DECAY = 1.3
 # Nor does anything alarm that this share of blocks reaches: where blocks are as long as the time between two incidents
 # that are tolerated, everything would, and an incident would never end.
 MOST_REACHED = 0.5
@@ -144,6 +149,7 @@ class Rules(NamedTuple):
     block: int
     gap: int
     accept_after: int
+    early: bool
     merge_features: int
     together_alone: float
     longest: int
@@ -159,7 +165,15 @@ class Memory(NamedTuple):
 
 # Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
 P, SURPRISE, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4, 5  # then p of each feature, then the surprise of each view
-ALARM, WARM, OPENED, STATE, CAUSE, MARKS = 0, 1, 2, 3, 4, 7  # the cause: view, stream and feature that say most
+ALARM, WARM, OPENED, ESTIMATED, STATE, CAUSE, MARKS = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    8,
+)  # the cause: view, stream and feature that say most
 
 
 @_exact
@@ -305,28 +319,52 @@ def tolerated(rate: float, tightened: float, block: int) -> float:
     return float(min(rate * np.exp(tightened), MOST_REACHED / block))
 
 
+@_exact
+def tail(maxima: Array, length: int) -> tuple[float, float, float]:
+    """Where the tail of the highest evidence of blocks begins, how often that is reached, and by how much it decays."""
+    highest = np.sort(maxima)[::-1]
+    count = min(int(np.ceil(HIGHEST_BLOCKS * np.sqrt(maxima.shape[0]))), maxima.shape[0] - 1)
+    begins = highest[count]
+    decay = (np.sum(highest[:count] - begins) + PRIOR_BLOCKS * PRIOR_DECAY) / (count + PRIOR_BLOCKS)
+    return begins, _rate(count, maxima.shape[0], length), decay
+
+
 @_inner
-def _decide(signal: int, evidence: float, rules: Rules, memory: Memory, p: float, believed: bool) -> tuple[float, bool]:
-    """How often such evidence comes, in incidents an observation, and whether that is an alarm.
+def _rarity(evidence: float, reached: int, maxima: Array, rules: Rules) -> float:
+    """How often evidence comes that so many of the past blocks reached; estimated where none did."""
+    rate = _rate(reached, maxima.shape[0], rules.block)
+    if reached > 0 or not rules.early or maxima.shape[0] < LEAST_BLOCKS:
+        return rate
+    begins, often, decay = tail(maxima, rules.block)
+    return float(min(max(often * np.exp(-(evidence - begins) / decay), rate / EXTRAPOLATED), rate))
+
+
+@_inner
+def _decide(
+    signal: int, evidence: float, rules: Rules, memory: Memory, p: float, believed: bool
+) -> tuple[float, bool, bool]:
+    """How often such evidence comes, in incidents an observation; whether it alarms; and whether that is estimated.
 
     Evidence is ranked among the highest of past blocks of observations. A block does not end while an incident is open:
     a fault is one block, however long it lasts.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     blocks = min(counters[BLOCKS], memory.blocks.shape[1])
+    maxima = memory.blocks[signal, :blocks]
     reached, certain = 0, 0
     for i in range(blocks):
-        reached += 1 if memory.blocks[signal, i] >= evidence else 0
-        certain += 1 if memory.blocks[signal, i] >= evidence - CERTAINTY else 0
-    rate = _rate(reached, blocks, rules.block)
-    if _rate(certain, blocks, rules.block) < rules.rate:
+        reached += 1 if maxima[i] >= evidence else 0
+        certain += 1 if maxima[i] >= evidence - CERTAINTY else 0
+    rate = _rarity(evidence, reached, maxima, rules)
+    if _rarity(evidence - CERTAINTY, certain, maxima, rules) < rules.rate:
         counters[CERTAIN] = 1
     if rules.by_p:
-        return rate, believed and p < rules.rate
-    live = blocks * rules.block * rules.rate >= 1.0
-    if live:
-        levels[TIGHTENED] = min(levels[TIGHTENED] + TIGHTENING * rules.rate, LOOSEST)
-    return (rate if live else np.nan), live and rate < tolerated(rules.rate, levels[TIGHTENED], rules.block)
+        return rate, believed and p < rules.rate, False
+    own = blocks * rules.block * rules.rate >= 1.0
+    if not own and (not rules.early or blocks < LEAST_BLOCKS):
+        return np.nan, False, False
+    levels[TIGHTENED] = min(levels[TIGHTENED] + TIGHTENING * rules.rate, LOOSEST)
+    return rate, rate < tolerated(rules.rate, levels[TIGHTENED], rules.block), not own
 
 
 @_inner
@@ -485,7 +523,7 @@ def judge(
             number[EVIDENCE] = evidence
             number[P] = min(1.0, there * least) if there > 0 else np.nan
             number[RATE] = np.nan
-            alarm, warm = False, False
+            alarm, warm, estimated = False, False, False
             if not np.isnan(evidence):
                 lags = min(final.counters[signal, LEARNED], final.weights.shape[0])
                 head = final.counters[signal, HEAD]
@@ -494,7 +532,7 @@ def judge(
                 believed = lags >= rules.believed
                 if believed:
                     number[P] = rank
-                rate, alarm = _decide(signal, evidence, rules, memory, rank, believed)
+                rate, alarm, estimated = _decide(signal, evidence, rules, memory, rank, believed)
                 number[RATE] = rate
                 warm = believed and (rules.by_p or not np.isnan(rate))
                 _remember(signal, evidence, final)
@@ -502,6 +540,7 @@ def judge(
             lasts = _lasts(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
             alarm = alarm and lasts
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
+            mark[ESTIMATED] = estimated
             mark[STATE] = _follow(signal, alarm, lasts, evidence, rules, memory)
             # What belongs to such an incident is not learned, nor what led up to it, until it is accepted as normal.
             if counters[FROZEN] == 1:

@@ -118,6 +118,7 @@ class Pipeline:
             # Turned over, so that what is low was ranked as large: a person reads on which side it lies.
             score=-judged.score if self.settings.nonconformity == "low" else judged.score,
             opened=judged.opened,
+            estimated=judged.estimated,
             evidence=judged.evidence,
             warm=judged.warm,
             state=judged.state,

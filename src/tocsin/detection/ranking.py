@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.history import thread_pool
 from tocsin.conformal.scorer import Floats
-from tocsin.detection.alarm_rate import LEAST_LEARNED
+from tocsin.detection.alarm_rate import LEAST_BLOCKS, LEAST_LEARNED
 from tocsin.detection.holding import LENGTH
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.views import View
@@ -38,6 +38,7 @@ class Judged:
     cause: NDArray[np.int16]  # (T, N, 3): view, stream, feature
     score: Floats  # (T, N)
     opened: NDArray[np.bool_]
+    estimated: NDArray[np.bool_]
     evidence: Floats  # (T, N), in nats
     state: NDArray[np.int16]  # (T, N), the codes of `kernels.py`
 
@@ -107,6 +108,7 @@ class Ranking:
             block=sizes.block,
             gap=settings.gap,
             accept_after=settings.accept_after,
+            early=settings.early,
             merge_features=kernels.MERGE_HARMONIC if settings.merge_features == "harmonic" else kernels.MERGE_MEAN,
             together_alone=TOGETHER_ALONE if len(self.views) > 1 else 0.0,
             longest=longest,
@@ -175,6 +177,7 @@ class Ranking:
             cause=marks[..., kernels.CAUSE :],
             score=numbers[..., kernels.SCORE],
             opened=flags[..., kernels.OPENED],
+            estimated=flags[..., kernels.ESTIMATED],
             evidence=numbers[..., kernels.EVIDENCE],
             state=marks[..., kernels.STATE],
         )
@@ -230,13 +233,19 @@ class Ranking:
                 return np.inf
             return float(self.final.quantile(rules.rate, [signal])[0])
         blocks = min(int(counters[self._kernels.BLOCKS]), self._memory.blocks.shape[1])
-        if blocks * rules.block * rules.rate < 1:
+        early = rules.early and blocks >= LEAST_BLOCKS
+        if not early and blocks * rules.block * rules.rate < 1:
             return np.inf
+        maxima = self._memory.blocks[signal, :blocks]
         tightened = self._memory.levels[signal, self._kernels.TIGHTENED]
         tolerated = self._kernels.tolerated(rules.rate, tightened, rules.block)
         allowed = math.ceil(-math.expm1(-tolerated * rules.block) * (1 + blocks)) - 1  # so many blocks may reach it
-        highest = np.sort(self._memory.blocks[signal, :blocks])[::-1]
-        return float(highest[allowed - 1]) if 1 <= allowed <= blocks else np.inf
+        if allowed >= 1:
+            return float(np.sort(maxima)[::-1][min(allowed, blocks) - 1])
+        if not early:
+            return np.inf
+        begins, often, decay = self._kernels.tail(maxima, rules.block)
+        return float(max(begins + decay * math.log(often / tolerated), maxima.max()))
 
     def freeze(self, rows: Rows) -> None:
         """Compare these signals with what they have learned so far, from now on."""

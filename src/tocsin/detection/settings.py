@@ -121,6 +121,10 @@ class DetectorSettings:
         600, "after how many observations of an incident what it brought is accepted as normal, and learned",
         least=0, most=LARGE,
     )  # fmt: skip
+    early: bool = setting(
+        True,
+        "alarm by an estimate of how rare something is, marked as such, as long as the past is too short to tell",
+    )
     refresh: int = setting(
         1, "forecast only after every so many observations, to save calls of a slow model", least=1, most=1024
     )

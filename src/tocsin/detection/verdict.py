@@ -51,6 +51,8 @@ class Verdict:
     #: Whether the signal has been watched for long enough for p to be as calibrated as it is going to be, and for
     #: alarms.
     warm: bool
+    #: Whether alarms are decided by an estimated tail, since the signal's own past is too short for the alarm rate.
+    estimated: bool
 
     @property
     def merged(self) -> float:
@@ -102,6 +104,7 @@ class Verdicts:
     cause: NDArray[np.int16]
     score: Floats
     opened: NDArray[np.bool_]
+    estimated: NDArray[np.bool_]
     evidence: Floats
     warm: NDArray[np.bool_]
     state: NDArray[np.int16]
