@@ -56,7 +56,9 @@ COUNTERS = 11
 HIGHEST = 0  # the largest evidence in the block that is not over
 TIGHTENED = 1  # the logarithm of what the tolerated rate is multiplied by
 FURTHEST = 2  # how far stretches were from earlier ones before the incident; negative where that was not asked yet
-LEVELS = 3
+COMPARED = 3  # which of the scores is compared with a reference; negative where none is
+BEYOND = 4  # from where on that is unlike the reference
+LEVELS = 5
 
 # How many more past scores a stream needs before it is heard, where neighbouring scores look at the same observations.
 LEARNED_PER_LENGTH = 4
@@ -70,6 +72,8 @@ CERTAINTY = 3.0
 # without one it may only look so, as a shifted season does now and then: it has to look so this many times as long.
 SUDDEN = 7.0
 DOUBTED = 4
+# A stretch that is so many times as far from a reference as any part of the reference from the rest is unlike it.
+BEYOND_REFERENCE = 1.2
 # No signal is given more than this times the promised rate, however quiet it was.
 LOOSEST = 0.4054651081081644  # log 1.5
 # The rate is finite where every block had as much evidence.
@@ -385,7 +389,8 @@ def _follow(signal: int, alarm: bool, lasts: bool, evidence: float, rules: Rules
             patience = max(patience, LENGTH if seen_to_change else DOUBTED * LENGTH)
         if counters[SINCE] > patience:
             counters[OPEN] = 0
-            state = RETURNED if counters[LASTED] <= rules.accept_after else ACCEPTED
+            accepted = counters[LASTED] > rules.accept_after and counters[FROZEN] == 0
+            state = ACCEPTED if accepted else RETURNED
             state = SILENT if np.isnan(evidence) else state
             if counters[UNLIKE] == 1 and state == RETURNED:
                 # The forecasts that such a stretch is compared with look back too.
@@ -415,8 +420,8 @@ def _lasts(signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memor
     `stretch` is how many observations the alarm is about. Only an incident that is certain is held open.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
-    if recall.past.shape[0] == 0 or counters[OPEN] == 0 or counters[CERTAIN] == 0:
-        return alarm
+    if recall.past.shape[0] == 0 or counters[OPEN] == 0 or counters[CERTAIN] == 0 or counters[FROZEN] == 1:
+        return alarm  # what is compared with a reference alarms for as long as it is unlike that
     # A fault that sets in slowly began before its first alarm.
     before = counters[LASTED] + rules.longest
     if levels[FURTHEST] < 0.0:
@@ -537,6 +542,12 @@ def judge(
                 warm = believed and (rules.by_p or not np.isnan(rate))
                 _remember(signal, evidence, final)
             stretch = _blame(by_view, surprises, scores[t, n], columns, mark[CAUSE:], number)
+            compared = int(memory.levels[signal, COMPARED])
+            if compared >= 0 and not rules.by_p and scores[t, n, compared] > memory.levels[signal, BEYOND]:
+                alarm, stretch = True, columns.length[compared]
+                mark[CAUSE], mark[CAUSE + 1] = columns.of_view[compared], columns.stream[compared]
+                mark[CAUSE + 2] = columns.feature[compared]
+                number[SCORE] = scores[t, n, compared]
             lasts = _lasts(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
             alarm = alarm and lasts
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0

@@ -80,8 +80,10 @@ class Pipeline:
     def freeze(self, rows: Rows) -> None:
         """Compare these signals with what they have shown so far, from now on: it was good."""
         self.ranking.freeze(rows)
-        for session in self._views:
-            session.freeze(rows)
+        for session, columns, _ in self._places:
+            furthest = session.freeze(rows)
+            if furthest is not None:
+                self.ranking.compare_with_reference(rows, columns.start, furthest)
 
     def _steps_together(self, rows: Rows) -> int:
         """How many observations can go through at once: up to where the band is drawn anew for some signal."""

@@ -85,7 +85,7 @@ class Ranking:
         self._waiting = kernels.Pending(*_empty_pending(signals, longest))
         self._memory = kernels.Memory(
             np.zeros((signals, kernels.COUNTERS), dtype=np.int64),
-            np.tile([-np.inf, 0.0, -1.0], (signals, 1)),
+            np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0], (signals, 1)),
             np.zeros((signals, sizes.blocks)),
         )
         nothing = np.empty(0, dtype=np.int64)
@@ -250,6 +250,12 @@ class Ranking:
     def freeze(self, rows: Rows) -> None:
         """Compare these signals with what they have learned so far, from now on."""
         self._memory.counters[rows, self._kernels.FROZEN] = 1
+
+    def compare_with_reference(self, rows: Rows, column: int, furthest: Floats) -> None:
+        """Take these signals for strange where a score is beyond all that a reference had, and clearly so."""
+        levels, kernels = self._memory.levels, self._kernels
+        levels[rows, kernels.COMPARED] = column
+        levels[rows, kernels.BEYOND] = kernels.BEYOND_REFERENCE * furthest
 
     def accept(self, signal: int) -> None:
         """Learn from the signal's incident as from anything else."""

@@ -30,6 +30,8 @@ FURTHEST = 2.0**22
 # Offset and spread are taken anew when the signal has doubled its length, and from then on so often.
 UNITS_EVERY = 1024
 FIRST_UNITS = 32
+# So many stretches of a reference, at least, are compared with all others.
+REFERENCE_SAMPLES = 200
 
 
 @_inner
@@ -189,8 +191,8 @@ def _furthest(features: int) -> float:
     return furthest
 
 
-@_inner
-def _units(past: Array, unit: Array) -> bool:
+@_exact
+def units_of(past: Array, unit: Array) -> bool:
     """Take offset and unit `[2, F]` from the known values `[F, kept]`; false if the ones that are there still do."""
     changed = False
     for f in range(past.shape[0]):
@@ -316,7 +318,7 @@ def shapes(
             due = taken % UNITS_EVERY == 0 or (
                 taken < UNITS_EVERY and taken >= FIRST_UNITS and taken & (taken - 1) == 0
             )
-            changed = due and _units(past[signal, :, head : head + there], units[signal])
+            changed = due and units_of(past[signal, :, head : head + there], units[signal])
             if changed or taken == FIRST_UNITS:
                 missing[signal] = _remake(
                     lengths, kept, past[signal], steps[signal], head, taken, units[signal], distances[signal],
@@ -372,3 +374,31 @@ def shapes_beside(
                 if pairs >= LEAST_KNOWN * length * features:
                     least = min(least, total / pairs)
             scores[t, m] = np.sqrt(least) if least < np.inf else np.nan
+
+
+@_exact
+def furthest_within(reference: Array, units: Array, length: int) -> float:
+    """How far stretches of a reference `[F, n]` are from the nearest other one that shares no value, at most.
+
+    So many of them are compared that all of a short reference are. Infinite where there is no other one.
+    """
+    features, longest = reference.shape
+    starts = longest - length + 1
+    furthest = 0.0 if starts > length else np.inf
+    for start in range(0, starts, max(starts // REFERENCE_SAMPLES, 1)):
+        least = np.inf
+        for other in range(starts):
+            if abs(other - start) < length:
+                continue
+            total, pairs = 0.0, 0
+            for f in range(features):
+                for i in range(length):
+                    step = (reference[f, start + i] - reference[f, other + i]) / units[f]
+                    if not np.isnan(step):
+                        total += step * step
+                        pairs += 1
+            if pairs >= LEAST_KNOWN * length * features:
+                least = min(least, total / pairs)
+        if least < np.inf:
+            furthest = max(furthest, least)
+    return float(np.sqrt(furthest))

@@ -101,13 +101,18 @@ class ShapeSession(ViewSession):
     def past(self) -> Past:
         return Past(self._past, self._heads, self._count, self._kept - MOST_AT_ONCE)
 
-    def freeze(self, rows: Rows) -> None:
-        for signal in rows:
+    def freeze(self, rows: Rows) -> Floats:
+        furthest = np.empty(rows.size)
+        for row, signal in enumerate(rows):
             there = min(self._count[signal], self._kept)
             head = self._heads[signal]
             values = self._past[signal, :, head : head + there]
-            unit = np.where(self._units[signal, 1] > 0, self._units[signal, 1] * self._kernels.STEPS, 1.0)
-            self._references[int(signal)] = (np.ascontiguousarray(values), unit)
+            units = np.zeros((2, values.shape[0]))
+            self._kernels.units_of(values, units)
+            unit = np.where(units[1] > 0, units[1] * self._kernels.STEPS, 1.0)
+            self._references[int(signal)] = (values.copy(), unit)
+            furthest[row] = self._kernels.furthest_within(*self._references[int(signal)], self._lengths[0])
+        return furthest
 
     def state(self, rows: Rows) -> State:
         past = np.full((rows.size, self._past.shape[1], self._kept), np.nan)

@@ -75,11 +75,13 @@ class ViewSession(ABC):
         A joint view writes to the first feature only.
         """
 
-    def freeze(self, rows: Rows) -> None:  # noqa: B027
+    def freeze(self, rows: Rows) -> Floats | None:
         """Take what these signals have shown so far for the reference that they are compared with from now on.
 
-        A session that compares with forecasts only has nothing to do.
+        Returns, for each of them, how large the first of its scores is within the reference at most; None for a session
+        that compares with forecasts only and has nothing to do.
         """
+        return None
 
     @property
     def past(self) -> Past | None:

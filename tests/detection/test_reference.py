@@ -1,0 +1,98 @@
+"""What a signal is compared with where somebody said what was good."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.detection.material import same_verdicts
+from tocsin.detection import Detector, Fleet
+
+SETTINGS = {"alarm_rate": 0.002, "forecaster": "exponential-smoothing", "views": "error,shape,quiet"}
+GOOD = 700
+
+
+def season(steps, seed=0, features=1):
+    noise = np.random.default_rng(seed).normal(size=(steps, features))
+    return 4 * np.sin(np.arange(steps) / 7)[:, np.newaxis] + 0.3 * noise
+
+
+def watching(features=1, seed=0):
+    detector = Detector(features, **SETTINGS)
+    detector.learn_reference(season(GOOD, seed, features))
+    return detector
+
+
+@pytest.mark.parametrize("features", [1, 3])
+def test_a_signal_unlike_its_reference_is_in_an_incident_until_it_is_like_it_again(features):
+    detector = watching(features)
+    values = season(2600, 1, features)
+    values[600:1800, 0] += 7
+    verdicts = detector.run(values)
+    # Longer than anything would be held open, or accepted, without a reference.
+    assert verdicts.open[620:1800].mean() > 0.98
+    assert verdicts.open[:600].mean() < 0.05
+    assert verdicts.open[1850:].mean() < 0.05
+    longest = max(detector.incidents, key=lambda incident: incident.duration)
+    assert (longest.view, longest.ended) == ("shape", "returned")
+    assert "resemble no earlier stretch" in longest.explanation
+
+
+def test_how_far_is_too_far_is_as_an_oracle_has_it():
+    """1.2 times as far as any stretch of the reference is from all others that share no value with it."""
+    reference, length = season(300, 3, 2), 16
+    fleet = Fleet(1, 2, **SETTINGS)
+    fleet.learn_reference(reference)
+    middle = np.median(reference, axis=0)
+    scaled = reference / np.median(np.abs(reference - middle), axis=0)
+    stretches = [scaled[start : start + length] for start in range(300 - length + 1)]
+    nearest = [
+        min(
+            np.sqrt(np.mean((one - other) ** 2))
+            for at, other in enumerate(stretches)
+            if abs(at - start) >= length
+        )
+        for start, one in enumerate(stretches)
+    ]  # fmt: skip
+    kernels = fleet.pipeline.ranking._kernels
+    found = fleet.pipeline.ranking._memory.levels[0, kernels.BEYOND]
+    assert found == pytest.approx(1.2 * max(nearest), rel=1e-3)
+
+
+def test_a_reference_stays_through_restarts_and_until_another_is_learned():
+    detector = watching()
+    values = season(900, 5)
+    values[400:] += 7
+    whole = detector.run(values)
+    again = watching()
+    parts = [again.run(values[:450])]
+    again = Detector.from_state(again.state())
+    parts.append(again.run(values[450:]))
+    same_verdicts(type(whole).joined(parts), whole)
+    again.learn_reference(season(GOOD, 0) + 7)
+    assert not again.run(values[500:]).open[100:].any()
+
+
+def test_signals_without_a_reference_are_as_before():
+    values = season(1500, 2)
+    fleet = Fleet(2, **SETTINGS)
+    fleet.learn_reference(season(GOOD)[:, 0], row=0)
+    both = fleet.run(np.concatenate([values, values], axis=1))
+    alone = Fleet(1, **SETTINGS).run(values)
+    np.testing.assert_array_equal(both.p[:, 1], alone.p[:, 0])
+    assert not np.array_equal(both.p[:, 0], alone.p[:, 0], equal_nan=True)
+
+
+def test_a_share_of_observations_stays_one():
+    detector = Detector(**SETTINGS, promise="observations")
+    detector.learn_reference(season(2 * GOOD))
+    verdicts = detector.run(season(800, 1) + 7)
+    np.testing.assert_array_equal(verdicts.alarm, verdicts.warm & (verdicts.p < 0.002))
+
+
+@pytest.mark.parametrize(("values", "shape"), [(np.zeros((40, 1)), r"\(40, 1\)"), (np.zeros((900, 2)), r"\(900, 2\)")])
+def test_a_reference_that_does_not_fit_is_refused(values, shape):
+    detector = watching()
+    with pytest.raises(ValueError, match=rf"values must have shape \(T, 1\), T at least \d+, got shape {shape}"):
+        detector.learn_reference(values)
+    assert all(itertools.islice(np.isfinite(detector.run(season(200, 1)).surprise[-50:, 0]), 50))
