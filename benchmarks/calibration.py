@@ -2,10 +2,12 @@
 
     python benchmarks/calibration.py
 
-Every family is watched at an alarm rate of 0.01 and of 0.001, which are rates of incidents. The numbers are incidents
-that began after warm-up over the promised number, so that 1 is the promise; behind ±, the band that holds the mean over
-such signals with 95% confidence, from the spread over the signals. Beside them, the share of observations with
-p < alpha over alpha: p is calibrated observation by observation, whatever becomes an incident.
+Every family is watched at several alarm rates, which are rates of incidents, with the same forecasts. The numbers are
+incidents over the promised number, so that 1 is the promise, once a signal's own past tells the alarm rate; behind ±,
+the band that holds the mean over such signals with 95% confidence, from the spread over the signals. Apart from them,
+the same of what is estimated before, over all rates together, and the share of observations with p < 0.01 over 0.01: p
+is calibrated observation by observation, whatever becomes an incident. The last row has the signals of all families,
+as a fleet.
 """
 
 import argparse
@@ -24,64 +26,86 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from replay import Replay
+
 from tests.bands import margin
 from tocsin.detection import Fleet
 from tocsin.evaluation.families import FAMILIES
 
-ALPHAS = (0.01, 0.001)
+RATES = {"1/100": 1 / 100, "1/300": 1 / 300, "1/1000": 1 / 1000, "1/3000": 1 / 3000}
+P_BELOW = 0.01
 
 
-def measure(family, alpha, signals, length, seed):
-    """For each signal, its incidents and its observations with p < alpha, both over the promised number."""
+def measure(family, signals, length, seed):
+    """For each rate, of each signal: incidents and what was promised, by its own past and as estimated, and low p."""
     values = FAMILIES[family](np.random.default_rng(seed), signals, length)
-    verdicts = Fleet(signals, alarm_rate=alpha).run(values)
-    judged = verdicts.warm & ~np.isnan(verdicts.p)
-    promised = alpha * judged.sum(axis=0)
-    if not promised.all():
-        sys.exit(f"{length} observations are too few for an alarm rate of {alpha:g}: some signals never became warm")
-    incidents = (judged & verdicts.opened).sum(axis=0)
-    low = (judged & (verdicts.p < alpha)).sum(axis=0)
-    return incidents / promised, low / promised
+    forecaster = Replay(values)
+    found = {}
+    for name, rate in RATES.items():
+        verdicts = Fleet(signals, alarm_rate=rate, forecaster=forecaster).run(values)
+        judged = verdicts.warm & ~np.isnan(verdicts.p)
+        own, early = judged & ~verdicts.estimated, judged & verdicts.estimated
+        if not own.any(axis=0).all():
+            sys.exit(
+                f"{length} observations are too few for {name}: some signals never had a past of their own to tell it"
+            )
+        found[name] = {
+            "own": ((own & verdicts.opened).sum(axis=0), rate * own.sum(axis=0)),
+            "estimated": ((early & verdicts.opened).sum(axis=0), rate * early.sum(axis=0)),
+            "low": ((own & (verdicts.p < P_BELOW)).sum(axis=0), P_BELOW * own.sum(axis=0)),
+        }
+    return found
 
 
 def run(given):
-    """`{(family, alpha): what was measured}`, on several cores."""
-    cells = [(family, alpha) for family in given.family or FAMILIES for alpha in ALPHAS]
+    """`{family: what was measured}`, on several cores."""
+    families = given.family or list(FAMILIES)
     spawn = multiprocessing.get_context("spawn")
     with (
         Progress(console=Console(stderr=True), transient=True) as bar,
         ProcessPoolExecutor(given.jobs, mp_context=spawn) as pool,
     ):
-        futures = [pool.submit(measure, *cell, given.signals, given.length, given.seed) for cell in cells]
+        futures = [pool.submit(measure, family, given.signals, given.length, given.seed) for family in families]
         done = bar.track(futures, description="families")
-        return dict(zip(cells, (future.result() for future in done), strict=True))
+        return dict(zip(families, (future.result() for future in done), strict=True))
+
+
+def ratio(cells):
+    """Incidents over the promised number, of all signals together."""
+    counted, promised = (sum(cell[part].sum() for cell in cells) for part in (0, 1))
+    return counted / promised if promised else float("nan")
 
 
 def show(found, screen):
     """A row for each family."""
-    table = Table(box=SIMPLE_HEAD, title="false incidents, and p-values under alpha, over the promise")
+    table = Table(box=SIMPLE_HEAD, title="false incidents over the promise")
     table.add_column("family")
-    for alpha in ALPHAS:
-        for heading in (f"incidents at {alpha:g}", f"p < {alpha:g}"):
-            table.add_column(heading, justify="right")
-    for family in dict.fromkeys(family for family, _ in found):
+    for heading in (*RATES, "estimated", f"p < {P_BELOW:g}"):
+        table.add_column(heading, justify="right")
+    for family, by_rate in found.items():
         row = []
-        for alpha in ALPHAS:
-            incidents, low = found[family, alpha]
-            row += [f"{incidents.mean():.3f} ± {margin(incidents, 0.05):.3f}", f"{low.mean():.3f}"]
-        table.add_row(family, *row)
+        for cells in by_rate.values():
+            counted, promised = cells["own"]
+            row.append(f"{ratio([cells['own']]):.2f} ± {margin(counted / promised, 0.05):.2f}")
+        estimated = ratio([cells["estimated"] for cells in by_rate.values()])
+        table.add_row(family, *row, f"{estimated:.2f}", f"{ratio([by_rate['1/100']['low']]):.2f}")
+    table.add_section()
+    together = [f"{ratio([by_rate[name]['own'] for by_rate in found.values()]):.2f}" for name in RATES]
+    estimated = ratio([cells["estimated"] for by_rate in found.values() for cells in by_rate.values()])
+    low = ratio([by_rate["1/100"]["low"] for by_rate in found.values()])
+    table.add_row("all of them", *together, f"{estimated:.2f}", f"{low:.2f}")
     screen.print(table)
 
 
-def worst(found, alpha):
+def worst(found, name):
     """How far the family that is farthest from the promise is from it."""
-    return max(abs(incidents.mean() - 1) for (_, at), (incidents, _) in found.items() if at == alpha)
+    return max(abs(ratio([by_rate[name]["own"]]) - 1) for by_rate in found.values())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--signals", type=int, default=10, help="of each family")
-    parser.add_argument("--length", type=int, default=10_000, help="observations of each")
+    parser.add_argument("--signals", type=int, default=12, help="of each family")
+    parser.add_argument("--length", type=int, default=12_000, help="observations of each")
     parser.add_argument("--family", action="append", choices=list(FAMILIES), help="only this one; repeatable")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
@@ -91,7 +115,11 @@ def main():
     screen = Console(width=130, highlight=False)
     show(found, screen)
     screen.print(f"{given.signals} signals of {given.length} observations, {time.perf_counter() - started:.0f} s")
-    print(f"worst_01={worst(found, ALPHAS[0]):.3f} worst_001={worst(found, ALPHAS[1]):.3f}")
+    fleet = max(abs(ratio([by_rate[name]["own"] for by_rate in found.values()]) - 1) for name in RATES)
+    print(
+        f"worst_01={worst(found, '1/100'):.3f} worst_001={worst(found, '1/1000'):.3f} "
+        f"worst_incidents={worst(found, '1/300'):.3f} worst_rare={worst(found, '1/3000'):.3f} worst_fleet={fleet:.3f}"
+    )
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ Signals of four kinds are watched with an alarm rate of 0.001; then comes one fa
 while it lasts, or in the 15 observations after. Alarms with at most 10 observations between them are one incident. The
 thresholds of the charts are chosen in hindsight, on clean signals of the same kind: such that they have as many false
 incidents as Tocsin had, which is the comparison, and such that they have one in 1,000 observations, which was promised.
-The charts know the season where there is one. Then: how much of a long step is under an open incident, whether the
-third of three equal faults is found, and what faults hide that came before. What comes before is watched once.
+The charts know the season where there is one. Then: how much of a long step is under an open incident and how long
+after its end that is over, whether the third of three equal faults is found, how much normal time is under an open
+incident at one false incident in 500 observations, and what faults hide that came before. What comes before is watched
+once.
 """
 
 import argparse
@@ -38,6 +40,10 @@ CHART_SIGNALS, CHART_LENGTH, CHART_SETTLES = 50, 10_000, 500
 CLEAN = 2000
 
 STEP = shift(5, 500)
+# So long after a step its incident has to be over.
+LATEST = 300
+# How much normal time is covered is told at this rate, on so many signals.
+OFTEN, OFTEN_SIGNALS = 1 / 500, 10
 REPEATED, TIMES, APART = shift(3, 100), 3, 300
 MASKED = (shift(6, 1), shift(3, 100))
 # What may hide a later fault: it has this long to come and go, and the fault starts so long after.
@@ -130,6 +136,8 @@ class Measured:
     cells: list = field(default_factory=list)
     masking: list = field(default_factory=list)
     step_open: float = float("nan")
+    closed_after: float = float("nan")
+    normal_open: float = float("nan")
     repeat_found: float = float("nan")
 
 
@@ -146,7 +154,8 @@ def measure(kind, signals, before, seed):
     for fault in FAULTS.values():
         if not fault.seasonal or base.period:
             found.cells.append(measure_fault(fault, clean, before, watch, limits))
-    found.step_open = measure_step(clean, before, watch)
+    found.step_open, found.closed_after = measure_step(clean, before, watch)
+    found.normal_open = measure_normal(clean.values[:, :OFTEN_SIGNALS])
     found.repeat_found = measure_repeated(clean, before, watch)
     found.masking = measure_masking(clean, before, watch)
     return found
@@ -176,15 +185,18 @@ def middle(delay):
 
 
 def measure_step(clean, start, watch):
-    """The share of a long step that lies under an incident of the fleet's own."""
+    """The share of a long step that lies under an incident, and how long after its end that is over, usually."""
     stop = start + STEP.length
-    fleet = watch.go_on(STEP(clean, start)[start : stop + AFTER]).fleet
-    covered = np.zeros((clean.noise.shape[1], stop), dtype=bool)
-    for incident in fleet.incidents():
-        # One that is open still lasts, alarm or none.
-        last = stop if incident.open else incident.last + 1
-        covered[int(incident.signal), incident.first : last] = True
-    return float(covered[:, start:].mean())
+    is_open = watch.go_on(STEP(clean, start)[start : stop + LATEST]).verdicts.open
+    after = is_open[STEP.length :]
+    closed = np.where(after.all(axis=0), LATEST, after.argmin(axis=0))
+    return float(is_open[: STEP.length].mean()), float(np.median(closed))
+
+
+def measure_normal(values):
+    """The share of normal time under an open incident."""
+    verdicts = Fleet(values.shape[1], alarm_rate=OFTEN).run(values)
+    return float(verdicts.open[verdicts.warm].mean())
 
 
 def measure_repeated(clean, start, watch):
@@ -219,7 +231,8 @@ def show(measured, screen, about):
     power = Table(box=SIMPLE_HEAD, title="faults found at Tocsin's number of false incidents")
     masking = Table(box=SIMPLE_HEAD, title=f"faults found {MASK_BEFORE} observations after something else")
     for table, words, numbers in (
-        (rates, ("signal",), ("promised", "Tocsin", "ratio", "step open", "third found")),
+        (rates, ("signal",),
+         ("promised", "Tocsin", "ratio", "step open", "over after", "third found", "normal time open")),
         (power, ("signal", "fault", "best chart"),
          ("Tocsin", "delay", "chart", "delay", "difference", "chart at 1 in 1,000")),
         (masking, ("signal", "fault", "after"), ("without", "after", "difference")),
@@ -231,7 +244,8 @@ def show(measured, screen, about):
     for found in measured:
         rate = found.false_incidents / found.warm
         rates.add_row(found.base, f"{1000 * ALARM_RATE:g}", f"{1000 * rate:.3f}", f"{rate / ALARM_RATE:.2f}",
-                      f"{found.step_open:.2f}", f"{found.repeat_found:.2f}")  # fmt: skip
+                      f"{found.step_open:.2f}", f"{found.closed_after:.0f}", f"{found.repeat_found:.2f}",
+                      f"{found.normal_open:.3f}")  # fmt: skip
         for cell in found.cells:
             power.add_row(found.base, cell.fault, cell.chart, f"{cell.found:.2f}", f"{cell.delay:.0f}",
                           f"{cell.chart_found:.2f}", f"{cell.chart_delay:.0f}", f"{cell.difference:+.2f}",
@@ -254,6 +268,8 @@ def last_line(measured):
         "step_open": np.mean([found.step_open for found in measured]),
         "stuck_found": np.mean([cell.found for cell in cells if cell.fault == STUCK.name]),
         "drift_found": np.mean([cell.found for cell in cells if cell.fault == DRIFT.name]),
+        "closed_after": np.median([found.closed_after for found in measured]),
+        "normal_open": np.mean([found.normal_open for found in measured]),
         "repeat_found": np.mean([found.repeat_found for found in measured]),
         "false_ratio": sum(found.false_incidents for found in measured) / promised,
     }
