@@ -240,7 +240,7 @@ def test_an_incident_that_is_over_says_why(opened, monitor):
         "returned": ("as before", "The signal is as it was before."),
         "accepted": ("taken for normal", "stays otherwise, and that is taken for normal now"),
         "silent": ("no values any more", "has no values any more"),
-        "labelled": ("false alarm", "Somebody labelled it a false alarm"),
+        "labelled": ("as labelled", "Somebody labelled it a false alarm"),
         "reset": ("detector reset", "The detector was reset."),
         "relearned": ("learned anew", "The detector learned anew."),
     }

@@ -13,7 +13,7 @@ const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
   returned: ["as before", "The signal is as it was before."],
   accepted: ["taken for normal", "The signal stays otherwise, and that is taken for normal now."],
   silent: ["no values any more", "The signal has no values any more."],
-  labelled: ["false alarm", "Somebody labelled it a false alarm: what the signal does is taken for normal now."],
+  labelled: ["as labelled", "Somebody labelled it a false alarm: what the signal does is taken for normal now."],
   reset: ["detector reset", "The detector was reset."],
   relearned: ["learned anew", "The detector learned anew."],
 });
