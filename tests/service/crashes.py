@@ -200,8 +200,12 @@ def compare(reader: Reader, sent: Sent, findings: Findings) -> None:
         )
     incidents = reader.incidents(signal_id=row.id, kind="alarm", limit=10**6)[::-1]
     findings.incidents += len(incidents)
-    expected_incidents = [(int(one.start.astype(np.int64)), one.alarms, one.open) for one in detector.incidents]
-    findings.different += [(one.start, one.alarms, one.open) for one in incidents] != expected_incidents
+    expected_incidents = [
+        (int(one.start.astype(np.int64)), int(one.end.astype(np.int64)), one.alarms, one.duration, one.ended)
+        for one in detector.incidents
+    ]
+    found = [(one.start, one.end, one.alarms, one.duration, one.ended) for one in incidents]
+    findings.different += found != expected_incidents
 
 
 def main() -> None:

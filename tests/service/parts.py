@@ -133,11 +133,13 @@ class Prometheus(_Ready):
 
 
 class Alertmanager(_Ready):
-    """Sends nothing to anybody."""
+    """Sends what it knows to an address, at once, or nothing to anybody."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sends_to: str | None = None) -> None:
         super().__init__(folder, "prometheus-alertmanager", "alertmanager")
-        (folder / "alertmanager.yml").write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
+        route = "route: {receiver: one, group_by: ['...'], group_wait: 0s, group_interval: 1s}\n"
+        hooks = "" if sends_to is None else f", webhook_configs: [{{url: '{sends_to}', send_resolved: true}}]"
+        (folder / "alertmanager.yml").write_text(f"{route}receivers: [{{name: one{hooks}}}]\n")
 
     def arguments(self) -> list[str]:
         return [

@@ -107,6 +107,7 @@ def incident_shape(incident: IncidentRow, signal: str) -> dict[str, Any]:
         "open": incident.open,
         "opened": time_text(incident.opened),
         "closed": time_or_none(incident.closed),
+        "ended": incident.ended,
         "acknowledged": time_or_none(incident.acknowledged),
         "acknowledged_by": incident.acknowledged_by,
         "snoozed_until": time_or_none(incident.snoozed_until),

@@ -170,9 +170,12 @@ class FakeEngine:
                     p=0.001, severity=3.0, return_period=1000.0, view="level",
                     explanation="b: level 2 above what was forecast 32 observations before",
                     direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0},
-                    open=True, opened=now, closed=None,
+                    open=True, opened=now, closed=None, ended=None,
                 )
             )  # fmt: skip
+
+    def close_incident(self, number: int) -> None:
+        self._change(number, open=False, closed=time.time_ns(), ended="returned").result()
 
     def _change(self, number: int, **fields: Any) -> "Future[dict[str, Any]]":
         def call() -> dict[str, Any]:

@@ -28,7 +28,11 @@ def test_incidents_are_listed_newest_first(client: Client, incident: str, monito
     assert numbers(f"before={second}") == [1]
     assert numbers("limit=1") == [2]
     assert numbers("signal=a%2Fb&kind=alarm&open=true") == [2, 1]
-    assert numbers("open=false") == numbers("kind=silence") == numbers("since=2200-01-01") == []
+    assert numbers("open=false") == numbers("kind=silence") == []
+    assert numbers("since=2200-01-01") == [2, 1]  # they go on
+    monitor.engine.close_incident(second)
+    assert numbers("since=2200-01-01") == [1]
+    assert client.get(f"{URL}/incidents/{second}").json()["ended"] == "returned"
     assert client.get(f"{URL}/incidents?signal=x").status_code == 404
     found = client.get(incident).json()
     assert found["features"] == {"a": 1.0, "b": 3.0}

@@ -62,8 +62,8 @@ def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, 
         "peak": text(start + 2 * STEP), "alarms": 7, "duration": 10, "p": 0.0008, "severity": 3.1,
         "return_period": 8640.0, "view": "error", "explanation": "9.31 above the forecast", "direction": "above",
         "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
-        "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None, "note": None,
-        "excluded": False,
+        "ended": None, "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None,
+        "note": None, "excluded": False,
     } | more  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def fill(monitor: FakeMonitor) -> None:
     for found in (
         data.incident(
             1, "plant/pump 3/pressure", now - 900 * data.STEP, open=False, label="fault", note="Seal worn.",
-            closed=data.text(now - 800 * data.STEP),
+            closed=data.text(now - 800 * data.STEP), ended="returned",
         ),
         data.incident(2, "plant/pump 3/pressure", start, severity=4.2, p=0.00006),
         data.incident(

@@ -159,7 +159,7 @@ def red_pixels(page, where: str = "0, 0, canvas.width, canvas.height", chart: in
 def test_an_incident_says_what_was_seen_and_how_rare_it_is(opened, monitor):
     page = opened("#/incidents/3")
     seen = "flow: level 5.2 above what was forecast 32 observations before"
-    expect(page.locator(".lead")).to_contain_text(f"{seen}; 7 alarms in 10 observations")
+    expect(page.locator(".lead")).to_contain_text(f"{seen}; 7 alarms so far")
     facts = page.locator(".facts")
     expect(facts).to_contain_text(seen)
     expect(facts).to_contain_text("level")
@@ -190,6 +190,84 @@ def test_a_stretch_has_a_bar_in_place_of_its_alarms(opened, monitor, chart):
     assert marks["error"][1] > 200  # triangles, and no bar
     assert marks["level"][0] > 100
     assert marks["level"][1] == 0  # a bar, and not one triangle
+
+
+def shaded_pixels(page, part: float) -> int:
+    """How much of a column of the first chart, so far from the left of where lines are, has a tinge of red."""
+    return page.evaluate(
+        """part => {
+            const canvas = document.querySelector('.charts canvas');
+            const over = document.querySelector('.charts .u-over');
+            const x = Math.round(over.offsetLeft + part * over.offsetWidth);
+            const { data } = canvas.getContext('2d').getImageData(x, 0, 1, canvas.height);
+            let red = 0;
+            for (let at = 0; at < data.length; at += 4) {
+                red += data[at + 3] > 0 && data[at] > data[at + 1] + 10 && data[at] > data[at + 2] + 10;
+            }
+            return red;
+        }""",
+        part,
+    )
+
+
+def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, monitor):
+    """Its last alarm was 20 observations ago, and the newest observations are as any others."""
+    page = opened()
+    page.wait_for_selector(".connection.live")
+    monitor.push("verdicts", {"signals": {PUMP: latest(monitor, PUMP, 40.0, 0.7)}})
+    row = page.locator(".row", has=page.get_by_text(PUMP, exact=True))
+    expect(row.locator(".value")).to_have_text("40 bar")
+    expect(row.locator(".state")).to_have_text("incident")
+    page.get_by_role("link", name=PUMP).click()
+    page.wait_for_selector(".charts canvas")
+    expect(page.locator(".summary .state")).to_have_text("incident")
+    expect(page.locator(".card[data-id='2'] .tags")).to_have_text("open")
+    page.wait_for_timeout(500)
+    page.mouse.move(5, 5)
+    before, within, after_alarms, now = (shaded_pixels(page, part) for part in (0.5, 0.88, 0.95, 0.995))
+    assert min(within, after_alarms, now) > 100 + before
+    over = {"open": False, "ended": "accepted", "closed": data.text(data.now())}
+    monitor.push("incident", monitor.change_incident(2, **over))
+    expect(page.locator(".card[data-id='2'] .tags")).to_have_text("over: taken for normal")
+    expect(page.locator(".summary .state")).to_have_text("normal")
+    page.wait_for_timeout(500)
+    assert shaded_pixels(page, 0.88) > 100 + before
+    assert shaded_pixels(page, 0.95) < 20 + before
+
+
+def test_an_incident_that_is_over_says_why(opened, monitor):
+    words = {
+        "returned": ("as before", "The signal is as it was before."),
+        "accepted": ("taken for normal", "stays otherwise, and that is taken for normal now"),
+        "silent": ("no values any more", "has no values any more"),
+        "labelled": ("as labelled", "Somebody labelled it a false alarm"),
+        "reset": ("detector reset", "The detector was reset."),
+        "relearned": ("learned anew", "The detector learned anew."),
+    }
+    page = opened("#/incidents/2")
+    expect(page.locator(".facts")).not_to_contain_text("Why it is over")
+    for ended, (few, sentence) in words.items():
+        change = {"open": False, "ended": ended, "closed": data.text(data.now())}
+        monitor.push("incident", monitor.change_incident(2, **change))
+        expect(page.locator(".tags")).to_have_text(f"over: {few}")
+        expect(page.locator(".facts")).to_contain_text(sentence)
+    page = opened("#/incidents/4")
+    change = {"open": False, "ended": "returned", "closed": data.text(data.now())}
+    page.wait_for_selector(".connection.live")
+    monitor.push("incident", monitor.change_incident(4, **change))
+    expect(page.locator(".tags")).to_have_text("over: sends again")
+    monitor.push("incident", monitor.change_incident(4, ended=None))  # from before that was stored
+    expect(page.locator(".tags")).to_have_text("over")
+
+
+def test_a_false_alarm_is_said_to_end_what_goes_on(opened, monitor):
+    page = opened("#/incidents?show=all")
+    hint = page.locator("dialog").get_by_text("ends this incident")
+    for number, shown in ((2, 1), (4, 0), (1, 0)):
+        page.locator(f".card[data-id='{number}']").get_by_role("button", name="Label").click()
+        expect(page.locator("dialog")).to_contain_text("False alarm")
+        expect(hint).to_have_count(shown)
+        page.get_by_role("button", name="Cancel").click()
 
 
 def test_another_signal_is_watched_without_a_gap(opened, monitor):

@@ -106,7 +106,7 @@ def test_how_rare_an_incident_is_in_words(opened):
 
 def test_incidents_that_no_single_observation_shows_are_stretches(opened):
     page = opened()
-    times = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z", "closed": None, "open": True}
+    times = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z", "closed": None, "open": False}
     views = ["error", "horizons", "level", "quiet", "shape", "shape-light", None]
     found = page.evaluate(
         """async cases => {
@@ -117,3 +117,20 @@ def test_incidents_that_no_single_observation_shows_are_stretches(opened):
     )
     assert [span["kind"] for span in found] == ["incident"] * 2 + ["stretch"] * 4 + ["incident"]
     assert {span["to"] - span["from"] for span in found} == {60}
+
+
+def test_what_goes_on_lasts_up_to_now(opened):
+    page = opened()
+    times = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z", "view": "error"}
+    cases = [{**times, "kind": kind, "open": True, "closed": None} for kind in ("alarm", "silence")]
+    cases.append({**times, "kind": "silence", "open": False, "closed": "2026-01-01T00:05:00Z"})
+    alarm, silence, over, now = page.evaluate(
+        """async cases => {
+            const { spanOf } = await import('/static/js/incidents.js');
+            return [...cases.map(spanOf).map(({ to }) => to), Date.now() / 1000];
+        }""",
+        cases,
+    )
+    assert abs(alarm - now) < 5
+    assert abs(silence - now) < 5
+    assert over - 5 * 60 == 1767225600

@@ -18,7 +18,7 @@ def facts(signal: int, **given: Any) -> IncidentFacts:
     made = IncidentFacts(
         signal=signal, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1, p=0.005, severity=2.3,
         return_period=150.0, view="error", explanation="2 above the forecast",
-        direction="above", deviation=3.5, contributions={"value": 2.3}, open=True, opened=now, closed=None,
+        direction="above", deviation=3.5, contributions={"value": 2.3}, open=True, opened=now, closed=None, ended=None,
     )  # fmt: skip
     return replace(made, **given)
 
@@ -61,10 +61,10 @@ class Office:
         with self.store.transaction() as writer:
             writer.change_incident(number, **given)
 
-    def end(self, number: int) -> None:
+    def end(self, number: int, ended: str = "returned") -> None:
         now = time.time_ns()
         with self.store.transaction() as writer:
-            writer.change_incident(number, open=False, closed=now)
+            writer.change_incident(number, open=False, closed=now, ended=ended)
             for sink in self.sinks:
                 writer.add_outbox(sink, number, "resolved", now)
 

@@ -63,7 +63,7 @@ def test_retained_while_it_goes_on(broker: Mosquitto, office: Office, metrics: M
             office.end(silence)
             await until(lambda: len(listener.heard) == 4)
             assert await retained(broker) == {topic}
-            office.end(alarm)
+            office.end(alarm, "accepted")
             await until(lambda: len(listener.heard) == 6)
             assert await retained(broker) == set()
         listener.close()
@@ -73,7 +73,9 @@ def test_retained_while_it_goes_on(broker: Mosquitto, office: Office, metrics: M
         assert messages[0]["id"] == alarm
         assert (messages[0]["explanation"], messages[0]["view"]) == ("2 above the forecast", "error")
         assert messages[0]["return_period"] == 150.0
-        assert messages[1]["open"] is False
+        assert (messages[0]["ended"], messages[0]["summary"]) == (None, "plant/+/#1: 2 above the forecast")
+        assert (messages[1]["open"], messages[1]["ended"]) == (False, "accepted")
+        assert messages[1]["summary"] == "plant/+/#1: stays otherwise, and that is taken for normal now"
 
     run(test)
 

@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from tests.service.parts import Running, run, until
 from tests.service.receiver import Receiver
-from tests.service.sinks.office import Office
+from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin.service import backoff
 from tocsin.service.config import Settings
 from tocsin.service.config import WebhookSink as SinkSettings
@@ -16,6 +16,7 @@ from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import outbox as module
 from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.sinks.webhook import WebhookSink
+from tocsin.service.store import Ended
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})
 
@@ -66,8 +67,38 @@ def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> No
         assert over["endsAt"] > "2026"
         # It became critical meanwhile, and is still the same.
         assert (alert["labels"]["severity"], over["labels"]["severity"]) == ("warning", "critical")
+        assert (over["annotations"]["ended"], over["annotations"]["summary"]) == (
+            "returned", "pump/flow: resolved, as it was before",
+        )  # fmt: skip
+        assert over["annotations"]["description"].endswith("It is over: the signal is as it was before.")
+        assert over["annotations"]["explanation"] == alert["annotations"]["explanation"]
+        assert "ended" not in alert["annotations"]
         assert over["fingerprint"] == alert["fingerprint"]
         assert resolved["groupKey"] == firing["groupKey"]
+
+    run(test)
+
+
+def test_why_it_is_over_is_told_with_the_end_and_not_with_the_beginning(
+    receiver: Receiver, office: Office, metrics: Metrics
+) -> None:
+    reasons = get_args(Ended)
+
+    async def test() -> None:
+        for start, ended in enumerate(reasons, 1):
+            office.end(office.begin("pump", start=start), ended)
+        office.end(office.begin("pump", kind="silence", start=1, p=float("nan"), **NOTHING_SEEN))
+        async with Running(box(receiver, office, metrics)):
+            await until(lambda: len(receiver.taken) == 2 * len(reasons) + 2)
+        notes = [one["commonAnnotations"] for one in receiver.taken if one["status"] == "resolved"]
+        assert [one["ended"] for one in notes] == [*reasons, "returned"]
+        assert len({one["summary"] for one in notes}) == len({one["description"] for one in notes}) == len(notes)
+        says_resolved = [one["ended"] for one in notes if "resolved" in one["summary"]]
+        assert says_resolved == ["returned", "returned"]
+        assert "taken for normal now" in notes[reasons.index("accepted")]["description"]
+        began = [one["commonAnnotations"] for one in receiver.taken if one["status"] == "firing"]
+        assert {one["summary"] for one in began} == {"pump: 2 above the forecast", "pump is silent"}
+        assert not any("ended" in one for one in began)
 
     run(test)
 

@@ -59,6 +59,7 @@ def incident(signal: int, start: int, **more: Any) -> IncidentFacts:
         "open": True,
         "opened": start + 5,
         "closed": None,
+        "ended": None,
     }
     return IncidentFacts(signal=signal, start=start, **{**fields, **more})
 

@@ -44,7 +44,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 3
+    assert version(engine) == newest_version() == 4
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -88,13 +88,21 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 4, and this program knows those up to 3"):
+    with pytest.raises(StoreError, match="tables of version 5, and this program knows those up to 4"):
         Store.open(store_url)
-    assert version(engine) == 4
+    assert version(engine) == 5
+
+
+def as_version_3(engine: Engine) -> None:
+    """Make the tables those of version 3."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE incidents DROP COLUMN ended")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 3")
 
 
 def as_version_2(engine: Engine) -> None:
     """Make the tables those of version 2."""
+    as_version_3(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE reference")
         connection.exec_driver_sql("UPDATE schema_version SET version = 2")
@@ -166,6 +174,23 @@ def test_signals_of_version_2_can_get_a_reference(store_url: str, engine: Engine
         assert writer.reference_values(signal.id) == ([1], [(4.0,)])
         writer.remove_signal(signal.id)
         assert writer.references() == []
+    store.close()
+
+
+def test_incidents_of_version_3_do_not_know_why_they_ended(store_url: str, engine: Engine) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+        writer.put_incident(incident(1, 100, open=False, closed=120))
+        writer.put_incident(incident(1, 200))
+    store.close()
+    as_version_3(engine)
+    store = Store.open(store_url)
+    assert version(engine) == newest_version()
+    with store.transaction() as writer:
+        writer.put_incident(incident(1, 200, open=False, closed=230, ended="accepted"))
+        writer.put_incident(incident(1, 300, open=False, closed=310, ended="returned"))
+        assert [row.ended for row in writer.incidents(limit=9)] == ["returned", "accepted", None]
     store.close()
 
 

@@ -119,13 +119,26 @@ def test_incidents_are_found(store: Store) -> None:
             ({"open": True}, [four, three, two]),
             ({"open": False}, [one]),
             ({"kind": "alarm"}, [four, three, one]),
-            ({"since": 110}, [four, two, one]),
+            ({"since": 110}, [four, three, two, one]),
+            ({"since": 111}, [four, three, two]),
             ({"before_id": three}, [two, one]),
             ({"signal_id": 2, "before_id": four}, [three]),
         ):
             assert [row.id for row in reader.incidents(**{"limit": 9, **wanted})] == expected, wanted
         assert [row.id for row in reader.open_incidents()] == [two, three, four]
         assert reader.incident(99) is None
+
+
+def test_incidents_go_on_without_anything_else_of_them_changing(store: Store) -> None:
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+        numbers = [writer.put_incident(incident(1, start)) for start in (100, 200, 300)]
+        before = [writer.incident(number) for number in numbers]
+        writer.prolong_incidents([(numbers[0], 150, 6), (numbers[2], 390, 10)])
+        writer.prolong_incidents([])
+        one, two, three = (writer.incident(number) for number in numbers)
+        assert (one, two) == (replace(before[0], end=150, duration=6), before[1])
+        assert three == replace(before[2], end=390, duration=10)
 
 
 def test_only_what_can_change_of_an_incident_is_changed(store: Store) -> None:

@@ -71,6 +71,12 @@ class Block:
         """Have the next alarm of this row begin a new incident."""
         self.fleet.forget_incidents(row)
 
+    def accept(self, row: int) -> Incident:
+        """End the open incident of this row because somebody said that it is none, and learn what it brought."""
+        self.fleet.accept(row)
+        ((_, incident),) = self.take_closed()
+        return incident
+
     def learn_reference(self, row: int, values: NDArray[np.float64]) -> None:
         """Compare a row from now on with these values alone, `[T, F]`, whatever it has learned before."""
         self.fleet.learn_reference(values, row=row)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.detection.storage import arrays_from_bytes
+from tocsin.service.engine.accepting import accept
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.incidents import nanoseconds
 from tocsin.service.engine.making import check_features, check_text, new_row
@@ -20,7 +21,8 @@ from tocsin.service.observations import LONGEST_NAME
 from tocsin.service.shapes import incident_shape, time_text
 from tocsin.service.store import IncidentRow, MaintenanceRow, Writer
 
-LABELS = ("fault", "false alarm", "expected")
+FALSE_ALARM = "false alarm"
+LABELS = ("fault", FALSE_ALARM, "expected")
 LONGEST_NOTE = 2000
 
 
@@ -67,7 +69,7 @@ def reset(core: Core, name: str) -> SignalStatus:
     new = alone(core, signal.row, signal.reference)
     with core.store.reading() as reader:
         learn_reference(reader, new)
-    go_on(core, signal, new)
+    go_on(core, signal, new, "reset")
     core.hub.publish("signal", {"name": name, "change": "reset"})
     return signal.status()
 
@@ -99,7 +101,7 @@ def restore(core: Core, name: str, state: bytes) -> SignalStatus:
     if restored.block.fleet.interval is not None and latest(restored.last_time, signal.last_time) != restored.last_time:
         missing = (NOTHING,) * len(signal.row.features)
         restored.block.run({restored.place: restored.stretch([signal.last_time or 0], [missing])})
-    go_on(core, signal, restored)
+    go_on(core, signal, restored, "reset")
     core.hub.publish("signal", {"name": name, "change": "reset"})
     return signal.status()
 
@@ -126,16 +128,22 @@ def snooze(core: Core, number: int, until: int | None) -> dict[str, Any]:
 
 
 def label(core: Core, number: int, text: str | None, exclude: bool | None, note: str | None) -> dict[str, Any]:
-    """Say what an incident was. `exclude` takes its observations out of calibration, or back into it."""
+    """Say what an incident was. `exclude` takes its observations out of calibration, or back into it.
+
+    One of alarms that goes on ends if it is a false alarm: what it brought is taken for normal. Where its observations
+    are taken out at the same time, it ends by that, and nothing is learned of it.
+    """
     if text is not None and text not in LABELS:
         raise RefusedError(f"a label must be one of {', '.join(LABELS)}, got {text!r}")
     fields = {"label": text, **_note(note)}
     before = _incident(core, number)
+    signal = core.by_id(before.signal)
     if exclude is None or exclude == before.excluded:
+        if text == FALSE_ALARM and number == signal.alarm_incident:
+            return incident_shape(accept(core, signal, fields), signal.name)
         return _change_incident(core, number, fields)
     if before.kind != "alarm":
         raise RefusedError("a silence has no observations that could be taken out of calibration")
-    signal = core.by_id(before.signal)
 
     def change(writer: Writer) -> None:
         writer.change_incident(number, **fields, excluded=exclude)

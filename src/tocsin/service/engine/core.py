@@ -76,7 +76,7 @@ class Core:
             for signal in renewed:
                 row = None if signal.alarm_incident is None else writer.incident(signal.alarm_incident)
                 if row is not None:
-                    close_incident(writer, self.sinks, signal, row, now)
+                    close_incident(writer, self.sinks, signal, row, "relearned", now)
                 signal.alarm_incident = None
                 if signal.reference is None:
                     writer.remove_reference(signal.row.id)

@@ -8,7 +8,7 @@ import numpy as np
 from tocsin.detection import Incident
 from tocsin.service.config import Sink
 from tocsin.service.engine.watched import NOTHING, Watched
-from tocsin.service.store import IncidentFacts, IncidentRow, Writer
+from tocsin.service.store import Ended, IncidentFacts, IncidentRow, Writer
 
 
 def nanoseconds(moment: np.datetime64) -> int:
@@ -37,6 +37,7 @@ def alarm_facts(signal: Watched, incident: Incident, now: int) -> IncidentFacts:
         open=incident.open,
         opened=now,
         closed=None if incident.open else now,
+        ended=incident.ended,
     )
 
 
@@ -61,6 +62,7 @@ def silence_facts(signal: Watched, start: int, now: int) -> IncidentFacts:
         open=True,
         opened=now,
         closed=None,
+        ended=None,
     )
 
 
@@ -71,10 +73,12 @@ def put_incident(writer: Writer, sinks: Sequence[Sink], signal: Watched, facts: 
     return number
 
 
-def close_incident(writer: Writer, sinks: Sequence[Sink], signal: Watched, row: IncidentRow, now: int) -> None:
+def close_incident(
+    writer: Writer, sinks: Sequence[Sink], signal: Watched, row: IncidentRow, ended: Ended, now: int
+) -> None:
     """An incident that its detector does not end is over: a silence, or what a detector that is gone had found."""
     end = now if row.kind == "silence" else row.end
-    writer.change_incident(row.id, open=False, closed=now, end=end)
+    writer.change_incident(row.id, open=False, closed=now, end=end, ended=ended)
     _tell_sinks(writer, sinks, signal, row.id, row, now, over=True)
 
 

@@ -9,7 +9,7 @@ from tocsin.service.engine.core import Core
 from tocsin.service.engine.incidents import close_incident
 from tocsin.service.engine.recovery import Observed, latest, learn_anew, state_of
 from tocsin.service.engine.watched import Watched
-from tocsin.service.store import ReferenceRow, SignalRow, Writer
+from tocsin.service.store import Ended, ReferenceRow, SignalRow, Writer
 
 Change = Callable[[Writer], None]
 
@@ -27,13 +27,13 @@ def rebuild(
     """Have a fresh detector learn from what is stored, as `learn_anew` does, and take the signal's place."""
     with core.store.reading() as reader:
         learn_anew(reader, new, marks, observed)
-    go_on(core, signal, new, change)
+    go_on(core, signal, new, "relearned", change)
 
 
-def go_on(core: Core, signal: Watched, new: Watched, change: Change | None = None) -> None:
+def go_on(core: Core, signal: Watched, new: Watched, ended: Ended, change: Change | None = None) -> None:
     """Let a signal go on with another detector; `change` is stored together with that.
 
-    The incident that the detector before had found is over, and the next alarm begins another one.
+    The incident that the detector before had found is over, and `ended` says why; the next alarm begins another one.
     """
     now = time.time_ns()
     # What was stored before must not be taken again at the next start.
@@ -47,7 +47,7 @@ def go_on(core: Core, signal: Watched, new: Watched, change: Change | None = Non
         if change is not None:
             change(writer)
         if number is not None and (going_on := writer.incident(number)) is not None:
-            close_incident(writer, core.sinks, signal, going_on, now)
+            close_incident(writer, core.sinks, signal, going_on, ended, now)
             closed = writer.incident(number)
     with core.lock:
         core.places.release(signal.block, signal.place)

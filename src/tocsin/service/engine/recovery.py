@@ -32,8 +32,27 @@ MOST_REBUILT_FROM = 100_000
 Progress = Callable[[int, int], None]
 # Times and values of observations, by time.
 Observed = tuple[Sequence[int], Sequence[tuple[float, ...]]]
-# From when to when, both included, what was observed counts as missing.
-Stretches = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What people said of a signal's incidents, which a detector that learns anew has to know."""
+
+    #: From when to when, both included, what was observed counts as missing.
+    missing: Sequence[tuple[int, int]] = ()
+    #: The observations after which what an incident brought was taken for normal, by time.
+    accepted: Sequence[int] = ()
+
+    def is_missing(self, time: int) -> bool:
+        """Whether what was observed at this time counts as missing."""
+        return any(first <= time <= last for first, last in self.missing)
+
+    def next_accepted(self, time: int | None) -> int | None:
+        """The first observation after this time after which something was taken for normal."""
+        return next((one for one in self.accepted if time is None or one > time), None)
+
+
+NOTHING_SAID = Said()
 
 
 @dataclass
@@ -101,9 +120,9 @@ def _replay(store: Store, renewed: Mapping[Watched, int | None], block: Block, s
     Those that are renewed have none, and take the newest observations.
     """
     with store.reading() as reader:
-        excluded = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
-        replayed = _take_stored(reader, block, signals, excluded)
-        for signal in excluded:
+        said = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
+        replayed = _take_stored(reader, block, signals, said)
+        for signal in said:
             block.forget_incidents(signal.place)
             signal.last_time = latest(signal.last_time, renewed[signal])
         for signal in signals:
@@ -112,34 +131,40 @@ def _replay(store: Store, renewed: Mapping[Watched, int | None], block: Block, s
     return replayed
 
 
-def _take_stored(
-    reader: Reader, block: Block, signals: Sequence[Watched], excluded: Mapping[Watched, Stretches]
-) -> int:
-    """Let the detectors of a block take what is stored after the last times of their signals, piece by piece."""
+def _take_stored(reader: Reader, block: Block, signals: Sequence[Watched], said: Mapping[Watched, Said]) -> int:
+    """Let the detectors of a block take what is stored after the last times of their signals, piece by piece.
+
+    A piece ends where something was taken for normal.
+    """
     taken = 0
     left = list(signals)
     while left:
+        ends = {signal: said.get(signal, NOTHING_SAID).next_accepted(signal.last_time) for signal in left}
         pieces = {
-            signal: reader.observations(signal.row.id, after=signal.last_time, statuses=TAKEN, limit=PIECE)
+            signal: reader.observations(
+                signal.row.id, after=signal.last_time, until=ends[signal], statuses=TAKEN, limit=PIECE
+            )
             for signal in left
         }
-        left = [signal for signal in left if len(pieces[signal]) == PIECE]
-        _learn(block, pieces, excluded)
+        _learn(block, pieces, said)
+        for signal, end in ends.items():
+            if end is not None and len(pieces[signal]) < PIECE:
+                block.fleet.accept(signal.place)
+                signal.last_time = end
+        left = [signal for signal in left if len(pieces[signal]) == PIECE or ends[signal] is not None]
         taken += sum(map(len, pieces.values()))
     return taken
 
 
-def _learn(
-    block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], excluded: Mapping[Watched, Stretches]
-) -> None:
-    """Let detectors take stored observations, those in the stretches of time `excluded` as missing."""
+def _learn(block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], said: Mapping[Watched, Said]) -> None:
+    """Let detectors take stored observations, some of them as missing."""
     stretches = {}
     for signal, rows in pieces.items():
         if rows:
             missing = (NOTHING,) * len(signal.row.features)
-            gone = excluded.get(signal, ())
+            known = said.get(signal, NOTHING_SAID)
             values = [
-                missing if row.status is not Status.SCORED or _within(gone, row.time) else row.judged.value
+                missing if row.status is not Status.SCORED or known.is_missing(row.time) else row.judged.value
                 for row in rows
             ]
             stretches[signal.place] = replace(signal.stretch([row.time for row in rows], values), wanted=())
@@ -164,7 +189,8 @@ def learn_anew(
     """Let a fresh detector learn the reference of its signal, if it has one, and take the newest stored observations.
 
     Those of incidents that are taken out of calibration count as missing; `marks` says so of some incidents, by their
-    numbers, whatever is stored of them. `observed` is what is in the reference, None for what is stored of it.
+    numbers, whatever is stored of them. What was taken for normal is so again from the same observation on. `observed`
+    is what is in the reference, None for what is stored of it.
     """
     _take_stored(reader, signal.block, [signal], {signal: _begin_anew(reader, signal, marks, observed)})
     signal.block.take_closed()
@@ -181,9 +207,9 @@ def learn_reference(
     if reference is None:
         return
     times, values = reader.reference_values(signal.row.id) if observed is None else observed
-    gone = _excluded(reader, signal, reference.start, marks)
+    said = _said(reader, signal, reference.start, marks)
     missing = (NOTHING,) * len(signal.row.features)
-    values = [missing if _within(gone, time) else value for time, value in zip(times, values, strict=True)]
+    values = [missing if said.is_missing(time) else value for time, value in zip(times, values, strict=True)]
     there = sum(any(number == number for number in value) for value in values)
     needed = signal.block.fleet.least_reference
     if there < needed:
@@ -195,7 +221,7 @@ def learn_reference(
     signal.last_time = times[-1]
 
 
-def _begin_renewed(reader: Reader, signal: Watched) -> Stretches:
+def _begin_renewed(reader: Reader, signal: Watched) -> Said:
     """The same as `_begin_anew` where nobody is there to be told: a reference that cannot be learned is given up."""
     try:
         return _begin_anew(reader, signal)
@@ -207,24 +233,23 @@ def _begin_renewed(reader: Reader, signal: Watched) -> Stretches:
 
 def _begin_anew(
     reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
-) -> Stretches:
-    """Learn the reference, and go back to before the newest observations after it; returns what counts as missing."""
+) -> Said:
+    """Learn the reference, and go back to before the newest observations after it; returns what people said of them."""
     learn_reference(reader, signal, marks, observed)
     sizes = signal.block.fleet.settings.sizes
     remembered = sizes.settled + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
     most = max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
     signal.last_time = latest(signal.last_time, reader.time_before_newest(signal.row.id, most, TAKEN))
-    return _excluded(reader, signal, signal.last_time, marks)
+    return _said(reader, signal, signal.last_time, marks)
 
 
-def _excluded(reader: Reader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None) -> Stretches:
-    """From when to when incidents were that are taken out of calibration."""
+def _said(reader: Reader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None) -> Said:
+    """What people said of the incidents since then: those out of calibration, and false alarms while they went on."""
     incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
-    return [(one.start, one.end) for one in incidents if (marks or {}).get(one.id, one.excluded)]
-
-
-def _within(stretches: Stretches, time: int) -> bool:
-    return any(first <= time <= last for first, last in stretches)
+    excluded = {one.id for one in incidents if (marks or {}).get(one.id, one.excluded)}
+    missing = [(one.start, one.end) for one in incidents if one.id in excluded]
+    accepted = [one.end for one in incidents if one.ended == "labelled" and one.id not in excluded]
+    return Said(missing, sorted(accepted))
 
 
 def state_of(signal: Watched) -> bytes:

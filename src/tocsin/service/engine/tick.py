@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tocsin.service.engine.block import Block, Stretch
 from tocsin.service.engine.core import Core
-from tocsin.service.engine.incidents import alarm_facts, close_incident, put_incident
+from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds, put_incident
 from tocsin.service.engine.rules import Arrival, Sorted, settle_old, sort_out, values_of, with_times
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError
@@ -136,7 +136,7 @@ def _end_silences(core: Core, writer: Writer, found: Sorted, now: int) -> Iterat
     for signal in found.fresh:
         row = None if signal.silence_incident is None else writer.incident(signal.silence_incident)
         if row is not None:
-            close_incident(writer, core.sinks, signal, row, now)
+            close_incident(writer, core.sinks, signal, row, "returned", now)
             yield signal, row.id
 
 
@@ -148,18 +148,28 @@ def _put_alarms(core: Core, writer: Writer, found: Sorted, now: int) -> Iterator
         for place, incident in block.take_closed():
             signal = in_place[block, place]
             facts.append((signal, alarm_facts(signal, incident, now)))
+    longer: list[tuple[int, int, int]] = []
     for signal, arrivals in found.fresh.items():
-        if any(arrival.outcome and arrival.outcome.judged and arrival.outcome.judged.alarm for arrival in arrivals):
-            going_on = signal.block.fleet.open_incident(signal.place)
-            if going_on is not None:
-                facts.append((signal, alarm_facts(signal, going_on, now)))
+        going_on = signal.block.fleet.open_incident(signal.place)
+        if going_on is None:
+            continue
+        if signal.alarm_incident is None or any(map(_is_alarm, arrivals)):
+            facts.append((signal, alarm_facts(signal, going_on, now)))
+        else:
+            # It may go on for long without an alarm: that it does is kept, and nobody is told again.
+            longer.append((signal.alarm_incident, nanoseconds(going_on.end), going_on.duration))
+    writer.prolong_incidents(longer)
     for signal, one in facts:
         number = put_incident(writer, core.sinks, signal, one, now)
         for arrival in found.fresh[signal]:
-            outcome = arrival.outcome
-            if outcome and outcome.judged and outcome.judged.alarm and one.start <= arrival.time <= one.end:
-                arrival.outcome = replace(outcome, incident=number)
+            if arrival.outcome and _is_alarm(arrival) and one.start <= arrival.time <= one.end:
+                arrival.outcome = replace(arrival.outcome, incident=number)
         yield signal, number
+
+
+def _is_alarm(arrival: Arrival) -> bool:
+    judged = None if arrival.outcome is None else arrival.outcome.judged
+    return judged is not None and judged.alarm
 
 
 def _count(core: Core, batches: Sequence[Batch], outcomes: Sequence[Sequence[Outcome]]) -> None:

@@ -107,5 +107,7 @@ async def wake(number: Id, monitor: Monitor, caller: WRITER) -> Response:
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def label(number: Id, given: Label, monitor: Monitor, caller: WRITER) -> Response:
-    """A fault, a false alarm, or expected; its observations may be taken out of calibration."""
+    """A fault, a false alarm, or expected; its observations may be taken out of calibration.
+
+    A false alarm ends an incident of alarms that goes on: what it brought is taken for normal, and learned."""
     return reply(await done(monitor.engine.label(number, given.label, given.exclude, given.note)))

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from tocsin.service.store import Ended
+
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
 Number = float | None
 OneOrAll = float | list[Number] | None
@@ -153,7 +155,7 @@ class IncidentOut(BaseModel):
     end: Moment
     peak: Moment
     alarms: int
-    duration: int = Field(description="Observations from the first alarm to the last.")
+    duration: int = Field(description="Observations from its start to its end.")
     p: Number = Field(description="The smallest p of its alarms.")
     severity: Number = Field(description="How strange its peak is in all views together.")
     return_period: Number = Field(
@@ -167,6 +169,12 @@ class IncidentOut(BaseModel):
     open: bool
     opened: Moment
     closed: Moment | None
+    ended: Ended | None = Field(
+        description="Why it is over. returned: the signal is as it was before; a silence: it sends again. accepted: it "
+        "stays otherwise, and that is taken for normal now. silent: it has no values any more. labelled: somebody said "
+        "that it is a false alarm. reset, relearned: its detector was reset, or learned anew. null while it is open, "
+        "and of incidents from before this was stored."
+    )
     acknowledged: Moment | None
     acknowledged_by: str | None
     snoozed_until: Moment | None

@@ -60,13 +60,14 @@ class AlertmanagerSink(HttpSink):
             told, level = self._levels.get(incident.id), level_of(incident)
             if told not in (None, level):
                 alerts.append(self._over(incident, signal, told))
-            alert = alert_of(incident, signal, link_to(self._monitor, incident), more=self._settings.labels)
+            link = link_to(self._monitor, incident)
+            alert = alert_of(incident, signal, link, "firing", more=self._settings.labels)
             alerts.append(plain(alert, until))
         await self._post(_PATH, alerts)
         self._levels |= {incident.id: level_of(incident) for incident, _ in incidents}
 
     def _over(self, incident: IncidentRow, signal: SignalRow, level: str | None) -> dict[str, Any]:
         link = link_to(self._monitor, incident)
-        alert = alert_of(incident, signal, link, level=level, more=self._settings.labels)
+        alert = alert_of(incident, signal, link, "resolved", level=level, more=self._settings.labels)
         # Not in the future, or Alertmanager would wait for it.
         return plain(alert, max(alert.starts, min(alert.ends or time.time_ns(), time.time_ns())))

@@ -9,7 +9,8 @@ from tocsin.detection import DetectorSettings
 from tocsin.detection.alarm_rate import SECONDS
 from tocsin.service.config import Settings
 from tocsin.service.shapes import time_text
-from tocsin.service.store import IncidentRow, SignalRow
+from tocsin.service.sinks.endings import ending, ending_sentence
+from tocsin.service.store import IncidentRow, Message, SignalRow
 
 #: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
 #: should look at now do.
@@ -53,9 +54,13 @@ def link_to(settings: Settings, incident: IncidentRow) -> str:
 
 
 def alert_of(
-    incident: IncidentRow, signal: SignalRow, url: str, *, level: str | None = None, more: Mapping[str, str] = {}
-) -> Alert:
-    """The alert of an incident, with `more` labels; `level` is the severity to say, by default that of now."""
+    incident: IncidentRow, signal: SignalRow, url: str, status: Message, *, level: str | None = None,
+    more: Mapping[str, str] = {},
+) -> Alert:  # fmt: skip
+    """The alert of an incident, with `more` labels; `level` is the severity to say, by default that of now.
+
+    That an incident began may be told when it is over already: only a message that says so has why.
+    """
     labels = {
         "alertname": NAMES[incident.kind],
         "incident": str(incident.id),
@@ -64,18 +69,31 @@ def alert_of(
         **more,
     }
     ends = None if incident.open else incident.closed if incident.closed is not None else incident.end
-    return Alert(labels, _annotations(incident, signal, url), incident.start, ends, url)
+    over = status == "resolved" and not incident.open
+    return Alert(labels, _annotations(incident, signal, url, over), incident.start, ends, url)
 
 
-def _annotations(incident: IncidentRow, signal: SignalRow, url: str) -> dict[str, str]:
-    since = time_text(incident.start)
+def summary_of(incident: IncidentRow, signal: SignalRow, status: Message) -> str:
+    """What there is to know at once."""
+    if status == "resolved" and not incident.open:
+        return f"{signal.name}: {ending(incident)}"
     if incident.kind == "silence":
-        notes = {"summary": f"{signal.name} is silent", "description": f"No observation since {since}."}
-    else:
-        side = f" {incident.direction} its forecast" if incident.direction else ""
-        seen = f": {incident.explanation}" if incident.explanation else f" is{side or ' unlike its forecast'}"
-        notes = {"summary": f"{signal.name}{seen}", "description": _story(incident, signal)}
-    notes |= {"start": since}
+        return f"{signal.name} is silent"
+    if incident.explanation:
+        return f"{signal.name}: {incident.explanation}"
+    return f"{signal.name} is {f'{incident.direction} its forecast' if incident.direction else 'unlike its forecast'}"
+
+
+def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool) -> dict[str, str]:
+    since = time_text(incident.start)
+    story = f"No observation since {since}." if incident.kind == "silence" else _story(incident, signal)
+    notes = {
+        "summary": summary_of(incident, signal, "resolved" if over else "firing"),
+        "description": f"{story} {ending_sentence(incident)}" if over else story,
+        "start": since,
+    }
+    if over and incident.ended:
+        notes["ended"] = incident.ended
     if incident.kind == "alarm":
         notes |= {"p": f"{incident.p:.3g}", "deviation": f"{incident.deviation:.6g}"}
         more = {"direction": incident.direction, "view": incident.view, "explanation": incident.explanation}

@@ -6,7 +6,7 @@ from tocsin.service.config import MqttSink as MqttSinkSettings
 from tocsin.service.config import Settings
 from tocsin.service.mqtt import BrokerError, Connection
 from tocsin.service.shapes import incident_shape
-from tocsin.service.sinks.alerts import link_to
+from tocsin.service.sinks.alerts import link_to, summary_of
 from tocsin.service.sinks.base import DeliveryError, Sink
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
@@ -45,7 +45,12 @@ class MqttSink(Sink):
         topic = self._settings.topic.format(signal=signal.name.translate(_FORBIDDEN))
         if incident.kind == "silence":
             topic += "/silence"
-        message = {"status": status, **incident_shape(incident, signal.name), "link": link_to(self._monitor, incident)}
+        message = {
+            "status": status,
+            "summary": summary_of(incident, signal, status),
+            **incident_shape(incident, signal.name),
+            "link": link_to(self._monitor, incident),
+        }
         payload = json.dumps(message, ensure_ascii=False).encode()
         if status == "firing":
             await self._publish(topic, payload, retain=True)

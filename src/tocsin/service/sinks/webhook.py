@@ -36,7 +36,7 @@ class WebhookSink(HttpSink):
         )
 
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
-        alert = alert_of(incident, signal, link_to(self._monitor, incident))
+        alert = alert_of(incident, signal, link_to(self._monitor, incident), status)
         await self._post(without_user(self._settings.url), self._payload(alert, status))
 
     def _payload(self, alert: Alert, status: Message) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from tocsin.service.errors import StoreError
 from tocsin.service.store.reader import Reader
 from tocsin.service.store.rows import (
+    Ended,
     IncidentFacts,
     IncidentRow,
     Kind,
@@ -21,6 +22,7 @@ from tocsin.service.store.store import Store
 from tocsin.service.store.writer import Writer
 
 __all__ = [
+    "Ended",
     "IncidentFacts",
     "IncidentRow",
     "Kind",

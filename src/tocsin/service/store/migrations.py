@@ -57,9 +57,14 @@ def _references(connection: Connection) -> None:
     )
 
 
+def _ends(connection: Connection) -> None:
+    """Incidents say why they are over. Of those that are already nobody knows."""
+    connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN ended TEXT")
+
+
 # The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
 # `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
-STEPS: tuple[Step, ...] = (_incidents_in_words, _references)
+STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends)
 
 # Held while the tables are made or changed, so that two that open a new store at once do not both make them.
 _CHANGING = 0x746F6373696E

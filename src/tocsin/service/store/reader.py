@@ -136,7 +136,7 @@ class Reader:
         if kind is not None:
             wanted = wanted.where(columns.kind == kind)
         if since is not None:
-            wanted = wanted.where(columns.end >= since)
+            wanted = wanted.where(or_(columns.open == True, columns.end >= since))  # noqa: E712
         if before_id is not None:
             wanted = wanted.where(columns.id < before_id)
         rows = self.connection.execute(wanted.order_by(columns.id.desc()).limit(limit))

@@ -8,6 +8,8 @@ from tocsin.service.observations import Judged, Status
 
 Kind = Literal["alarm", "silence"]
 Message = Literal["firing", "resolved"]
+#: Why an incident is over. The first four are what a detector says of it, the last two are about its detector.
+Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned"]
 Role = Literal["read", "write", "admin"]
 
 
@@ -79,6 +81,8 @@ class IncidentFacts:
     open: bool
     opened: int
     closed: int | None
+    #: Why it is over; None while it is not, and of incidents from before this was stored.
+    ended: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,6 +131,7 @@ incidents = Table(
     Column("open", Boolean, nullable=False),
     Column("opened", BigInteger, nullable=False),
     Column("closed", BigInteger),
+    Column("ended", Text),
     Column("acknowledged", BigInteger),
     Column("acknowledged_by", Text),
     Column("snoozed_until", BigInteger),

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import Table, delete, insert, select, update
+from sqlalchemy import BindParameter, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from tocsin.service.errors import RefusedError, UnknownError
@@ -98,6 +98,16 @@ class Writer(Reader):
             news["closed"] = known.closed  # it is told again what it knew, as after a restart
         self.connection.execute(update(schema.incidents).where(columns.id == known.id).values(news))
         return int(known.id)
+
+    def prolong_incidents(self, lasted: Sequence[tuple[int, int, int]]) -> None:
+        """Incidents go on, by their numbers: until when so far, and for how many observations."""
+        if lasted:
+            columns = schema.incidents.c
+            number: BindParameter[int] = bindparam("number")
+            until: BindParameter[int] = bindparam("until")
+            long: BindParameter[int] = bindparam("long")
+            change = update(schema.incidents).where(columns.id == number).values(end=until, duration=long)
+            self.connection.execute(change, [{"number": one, "until": end, "long": many} for one, end, many in lasted])
 
     def change_incident(self, incident_id: int, **changes: Any) -> None:
         """Set fields of an incident, such as `acknowledged` or `label`; not those that say which one it is."""

@@ -26,6 +26,23 @@ export function perFeature(value) {
   return Array.isArray(value) ? value : value === null || value === undefined ? [] : [value];
 }
 
+/**
+ * All of them: a signal of which one was left out would pass for normal.
+ * @returns {Promise<Incident[]>}
+ */
+async function openIncidents() {
+  /** @type {Incident[]} */
+  const found = [];
+  /** @type {Incident[]} */
+  let page;
+  do {
+    const before = found.at(-1)?.id ?? null;
+    page = (await get("/incidents", { open: true, before, limit: MOST_INCIDENTS })).incidents;
+    found.push(...page);
+  } while (page.length === MOST_INCIDENTS);
+  return found;
+}
+
 class Fleet {
   /** @type {Map<string, Signal>} */
   signals = new Map();
@@ -54,12 +71,9 @@ class Fleet {
   }
 
   async load() {
-    const [signals, incidents] = await Promise.all([
-      get("/signals"),
-      get("/incidents", { open: true, limit: MOST_INCIDENTS }),
-    ]);
+    const [signals, incidents] = await Promise.all([get("/signals"), openIncidents()]);
     this.signals = new Map(signals.signals.map((/** @type {Signal} */ signal) => [signal.name, signal]));
-    this.open = new Map(incidents.incidents.map((/** @type {Incident} */ incident) => [incident.id, incident]));
+    this.open = new Map(incidents.map((incident) => [incident.id, incident]));
     this.loaded = true;
     this.#outdated.clear();
     this.#tell("all");

@@ -106,6 +106,13 @@ export async function label(incident) {
         { class: "choices" },
         ...LABELS.map(([, words], at) => el("label", { class: "check" }, radios[at], words)),
       ),
+      incident.open &&
+        incident.kind === "alarm" &&
+        el(
+          "p",
+          { class: "muted" },
+          "A false alarm ends this incident: what the signal does now is learned, and counts as normal.",
+        ),
       el("label", { class: "check" }, exclude, "Take its observations out of calibration"),
       el(
         "p",

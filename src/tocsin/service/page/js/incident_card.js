@@ -5,7 +5,7 @@ import { fleet } from "./fleet.js";
 import { time } from "./format.js";
 import { icon } from "./icons.js";
 import { label, snooze, toggleAcknowledged } from "./incident_actions.js";
-import { isSnoozed, rarity, story, when } from "./incidents.js";
+import { ending, isSnoozed, rarity, story, when } from "./incidents.js";
 import { allowed } from "./role.js";
 import { incidentHash } from "./router.js";
 
@@ -17,10 +17,12 @@ import { incidentHash } from "./router.js";
  */
 export function tags(incident) {
   const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded } = incident;
+  const end = ending(incident);
+  const over = end ? `over: ${end[0]}` : "over";
   return el(
     "span",
     { class: "tags" },
-    el("span", { class: incident.open ? "tag open" : "tag" }, incident.open ? "open" : "over"),
+    el("span", { class: incident.open ? "tag open" : "tag" }, incident.open ? "open" : over),
     acknowledged && el("span", { class: "tag" }, `acknowledged${by ? ` by ${by}` : ""}`),
     isSnoozed(incident) && el("span", { class: "tag" }, `snoozed until ${time(until)}`),
     incident.label && el("span", { class: `tag label-${incident.label.replace(" ", "-")}` }, incident.label),

@@ -8,6 +8,27 @@ import { often, spacing } from "./rates.js";
 /** Views of single observations; all others see stretches. */
 const OF_MOMENTS = ["error", "horizons", "score"];
 
+/** Why an incident of alarms is over: in a few words, and in a sentence. */
+const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
+  returned: ["as before", "The signal is as it was before."],
+  accepted: ["taken for normal", "The signal stays otherwise, and that is taken for normal now."],
+  silent: ["no values any more", "The signal has no values any more."],
+  labelled: ["as labelled", "Somebody labelled it a false alarm: what the signal does is taken for normal now."],
+  reset: ["detector reset", "The detector was reset."],
+  relearned: ["learned anew", "The detector learned anew."],
+});
+
+/**
+ * Why it is over, in a few words and in a sentence; null while it goes on, or if nobody knows.
+ * @param {Incident} incident
+ * @returns {[string, string] | null}
+ */
+export function ending({ kind, open, ended }) {
+  if (open || !ended) return null;
+  if (kind === "silence" && ended === "returned") return ["sends again", "The signal sends again."];
+  return ENDINGS[ended] ?? [ended, ended];
+}
+
 /**
  * What happened, in words.
  * @param {Incident} incident
@@ -17,7 +38,9 @@ export function story(incident) {
     const lasted = (incident.closed ? moment(incident.closed) : Date.now()) - moment(incident.start);
     return incident.open ? `no observation for ${duration(lasted)}` : `was silent for ${duration(lasted)}`;
   }
-  const alarms = `${counted(incident.alarms, "alarm")} in ${counted(incident.duration, "observation")}`;
+  // While it goes on it becomes longer all the time.
+  const within = incident.open ? "so far" : `in ${counted(incident.duration, "observation")}`;
+  const alarms = `${counted(incident.alarms, "alarm")} ${within}`;
   const seen = whatWasSeen(incident);
   return seen ? `${seen}; ${alarms}` : alarms;
 }
@@ -47,9 +70,9 @@ export function rarity({ return_period: observations }, signal) {
  * When it was, in words.
  * @param {Incident} incident
  */
-export function when({ kind, start, end, closed }) {
-  if (kind === "silence") return closed ? span(start, closed) : `since ${time(start)}`;
-  return span(start, end);
+export function when({ kind, start, end, open, closed }) {
+  if (open) return `since ${time(start)}`;
+  return span(start, kind === "silence" ? closed : end);
 }
 
 /** @param {Incident} incident */
@@ -58,12 +81,12 @@ export function isSnoozed(incident) {
 }
 
 /**
- * Where an incident is in charts.
+ * Where an incident is in charts: one that goes on, up to now.
  * @param {Incident} incident
  * @returns {import("./charts/marks.js").Span}
  */
 export function spanOf({ kind, start, end, closed, open, view }) {
-  const over = kind === "silence" ? (open ? Date.now() : moment(closed)) : moment(end);
+  const over = open ? Math.max(Date.now(), moment(end)) : moment(kind === "silence" ? closed : end);
   const [from, to] = [moment(start) / 1000, over / 1000];
   if (kind === "silence") return { from, to, kind };
   return { from, to, kind: view && !OF_MOMENTS.includes(view) ? "stretch" : "incident" };

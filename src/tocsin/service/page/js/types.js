@@ -64,6 +64,7 @@
  * @property {boolean} open
  * @property {string} opened
  * @property {string | null} closed
+ * @property {string | null} ended why it is over; null while it is open, or where nobody knows
  * @property {string | null} acknowledged
  * @property {string | null} acknowledged_by
  * @property {string | null} snoozed_until

@@ -8,7 +8,7 @@ import { fleet } from "../fleet.js";
 import { moment, number, pValue, time } from "../format.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { actions, tags } from "../incident_card.js";
-import { rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
+import { ending, rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
 import { spacing } from "../rates.js";
 import { referenceSpans } from "../reference.js";
 import { signalHash } from "../router.js";
@@ -68,6 +68,7 @@ export function incident(main, route) {
   const onThis = (action) => () => known && action(known);
   const unlisten = fleet.listen((_kind, _name, changed) => {
     if (changed?.id !== id) return;
+    if (known?.open && !changed.open) void loadCharts(changed); // the shade ends where the incident did
     known = changed;
     about.replaceChildren(...describe(changed));
   });
@@ -100,6 +101,7 @@ function around(incident) {
 function describe(incident) {
   const { acknowledged, acknowledged_by: by } = incident;
   const rare = rarity(incident, fleet.signals.get(incident.signal));
+  const end = ending(incident);
   return [
     el(
       "p",
@@ -120,6 +122,7 @@ function describe(incident) {
       incident.kind === "alarm" && fact("Severity", `${number(incident.severity)} (p ${pValue(incident.p)})`),
       acknowledged && fact("Acknowledged", `${time(acknowledged)}${by ? ` by ${by}` : ""}`),
       incident.closed && fact("Over since", time(incident.closed)),
+      end && fact("Why it is over", end[1]),
     ),
     contributions(incident.features ?? {}),
     incident.note && el("p", { class: "note" }, incident.note),
