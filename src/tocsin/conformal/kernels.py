@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.compilation import compiled
+from tocsin.compilation import compiled, inner
 
 Array = NDArray[Any]
 
@@ -52,8 +52,9 @@ ADAM_DECAY_2 = 0.999
 ADAM_EPSILON = 1e-8
 
 
-_exact = compiled()
-_reduction = compiled(fastmath={"reassoc", "nsz"})
+_REORDERED = {"reassoc", "nsz"}
+_exact, _inner = compiled(), inner()
+_reduction, _inner_reduction = compiled(fastmath=_REORDERED), inner(fastmath=_REORDERED)
 
 
 @_reduction
@@ -65,7 +66,7 @@ def weight_at_least(past: Array, weights: Array, score: float) -> float:
     return total
 
 
-@_reduction
+@_inner_reduction
 def weight_above(past: Array, weights: Array, score: float) -> float:
     """Total weight of the past scores that exceed `score`; ties do not count."""
     total = 0.0
@@ -81,7 +82,7 @@ def conformal_p(past: Array, weights: Array, total: float, score: float) -> floa
     return min(1.0, (1.0 + weight_at_least(past, weights, score)) / (1.0 + total))
 
 
-@_exact
+@_inner
 def _in_order(bits: Any, mask: int) -> Any:
     """Map the bits of a floating point number to an integer with the same order, and back (it is its own inverse)."""
     return bits ^ ((bits >> 63) & mask)
@@ -112,7 +113,7 @@ def quantile(past: Array, weights: Array, total: float, alpha: float, score: Arr
     return np.float64(score[0])
 
 
-@_exact
+@_inner
 def _scrambled(state: Any, position: int) -> Any:
     """Output number `position` of the generator splitmix64 started at `state`."""
     z = state + (np.uint64(position) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -140,7 +141,7 @@ def smoothed_p(past: Array, weights: Array, total: float, score: float, draw: fl
     return min(1.0, (above + draw * (1.0 + tied)) / (1.0 + total))
 
 
-@_exact
+@_inner
 def _mean_at_least(past: Array, weights: Array, least: float) -> tuple[float, float]:
     """Weighted mean and total weight of the past scores that are at least `least`."""
     total, weight = 0.0, 0.0
@@ -151,7 +152,7 @@ def _mean_at_least(past: Array, weights: Array, least: float) -> tuple[float, fl
     return total / weight, weight
 
 
-@_exact
+@_inner
 def excess(past: Array, weights: Array, largest: float, score: float, tail_weight: float) -> float:
     """How much rarer than the largest past score a larger one is, in nats, by an exponential tail fitted to the past.
 
@@ -171,7 +172,7 @@ def excess(past: Array, weights: Array, largest: float, score: float, tail_weigh
     return TAIL_TRUST * float(np.log1p(beyond / TAIL_TRUST))
 
 
-@_exact
+@_inner
 def _neighbours(past: Array, weights: Array, score: float) -> tuple[float, float, float]:
     """The nearest past scores with a weight, at most `score` and above it, and the weight of the higher one."""
     higher, lower, width = np.inf, -np.inf, 1.0
@@ -211,13 +212,13 @@ def surprise(p: float, past: Array, weights: Array, total: float, score: float, 
     return plain - float(np.log((above + 1.0 - min(width, 1.0) * (1.0 - part)) / (above + 1.0)))
 
 
-@_exact
+@_inner
 def _rank(p: float, past: Array, weights: Array, total: float, score: float) -> float:
     finer = float(np.exp(-surprise(p, past, weights, total, score, TAIL_WEIGHT)))
     return min(max(finer, SMALLEST), p)
 
 
-@_exact
+@_inner
 def push(row: Array, count: Array, kept: int, score: float) -> None:
     """Write `score` as the newest of its history row, of which the `kept` newest scores stay readable."""
     head = count[HEAD]
@@ -251,7 +252,7 @@ def wasserstein_slopes(batch_p: Array, slopes: Array) -> None:
             slopes[i] = 2.0 * batch_p[i] - low - high
 
 
-@_exact
+@_inner
 def _count_one(gradient: Array, past: Array, score: float, slope: float) -> None:
     """Add `slope` to the gradient at every lag whose score is at least `score`."""
     step, nothing = gradient.dtype.type(slope), gradient.dtype.type(0)
@@ -259,7 +260,7 @@ def _count_one(gradient: Array, past: Array, score: float, slope: float) -> None
         gradient[lag] += step if past[lag] >= score else nothing
 
 
-@_exact
+@_inner
 def _count_five(gradient: Array, row: Array, at: int, slopes: Array) -> None:
     """`_count_one` for five consecutive scores in one pass, since reading and writing the gradient is half the cost.
 
@@ -281,7 +282,7 @@ def _count_five(gradient: Array, row: Array, at: int, slopes: Array) -> None:
         gradient[lag] = total + (step4 if past4[lag] >= score4 else nothing)
 
 
-@_exact
+@_inner
 def _gradient(gradient: Array, row: Array, head: int, available: int, p: Array, slopes: Array) -> None:
     """The sum over the batch of slope * (1[past score >= score] - p), lag by lag (paper, Eq. 12), into `gradient`.
 
@@ -311,7 +312,7 @@ def _gradient(gradient: Array, row: Array, head: int, available: int, p: Array, 
             i += 1
 
 
-@_exact
+@_inner
 def _power(base: float, exponent: int) -> float:
     """`base**exponent` by squaring: the same bits everywhere, which a library's power function does not promise."""
     result = 1.0
@@ -323,7 +324,7 @@ def _power(base: float, exponent: int) -> float:
     return result
 
 
-@_exact
+@_inner
 def _adam_step(
     gradient: Array, weights: Array, moment1: Array, moment2: Array, learning_rate: float, steps: int
 ) -> None:
@@ -344,7 +345,7 @@ def _adam_step(
         gradient[lag] = (moved + _TO_GRID) - _TO_GRID
 
 
-@_exact
+@_inner
 def _sgd_step(gradient: Array, weights: Array, learning_rate: float) -> None:
     """Replace the gradient by where one plain gradient step leads from the weights, on the grid."""
     rate = weights.dtype.type(learning_rate)
@@ -353,7 +354,7 @@ def _sgd_step(gradient: Array, weights: Array, learning_rate: float) -> None:
         gradient[lag] = (moved + _TO_GRID) - _TO_GRID
 
 
-@_reduction
+@_inner_reduction
 def _clip(point: Array, shift: float, weights: Array) -> float:
     """Write clip(point + shift, 0, 1) to the weights; returns the sum of what was written."""
     total = 0.0
@@ -364,7 +365,7 @@ def _clip(point: Array, shift: float, weights: Array) -> float:
     return total
 
 
-@_reduction
+@_inner_reduction
 def _clipped_sum(point: Array, shift: float) -> tuple[float, int]:
     """Sum of clip(point + shift, 0, 1), and how many of its terms a little more shift would move."""
     total = 0.0
@@ -416,7 +417,7 @@ def project(point: Array, least: float, weights: Array) -> float:
     return least
 
 
-@_exact
+@_inner
 def _learn_weights(
     row: Array,
     head: int,
@@ -452,7 +453,7 @@ def _learn_weights(
     return project(gradient[:lags], float(critical), weights[:lags])
 
 
-@_exact
+@_inner
 def learn_score(
     k: int, score: float, p: float, gradient: Array, scratch: Array, history: Array, counters: Array, weights: Array,
     totals: Array, moments: Array, batches: Array, critical: int, stride: int, learning_rate: float, adam: bool,

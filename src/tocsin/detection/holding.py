@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import inner
+from tocsin.detection.spread import centre_and_spread
 
 Array = NDArray[Any]
 
@@ -74,14 +75,8 @@ def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
     if apart < 2 * LENGTH:
         return np.inf
     for f in range(past.shape[0]):
-        known = past[f, start : start + there]
-        known = known[~np.isnan(known)]
-        units[f] = 1.0
-        if known.size > 0:
-            middle = np.median(known)
-            spread = np.median(np.abs(known - middle))
-            spread = spread if spread > 0.0 else np.mean(np.abs(known - middle))
-            units[f] = spread if spread > 0.0 else max(1e-9 * abs(middle), 1e-300)
+        spread = centre_and_spread(past[f, start : start + there])[1]
+        units[f] = spread if spread > 0.0 else 1.0
     furthest = 0.0
     # The later half of the past: each has as much again before it.
     room = max((there - apart - LENGTH) // 2, 1)

@@ -31,7 +31,8 @@ Array = NDArray[Any]
 _inner = inner()
 _exact = compiled(
     with_files=(
-        "conformal/kernels.py", "detection/alarm_rate.py", "detection/holding.py", "detection/views/view.py",
+        "conformal/kernels.py", "detection/alarm_rate.py", "detection/holding.py", "detection/spread.py",
+        "detection/views/view.py",
     )
 )  # fmt: skip
 

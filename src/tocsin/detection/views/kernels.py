@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
+from tocsin.detection.spread import centre_and_spread
 
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled()
+_exact = compiled(with_files=("detection/spread.py",))
 _reduction = compiled(fastmath={"reassoc", "nsz", "nnan"})
 
 # Which side of its forecast is strange: the codes of the names in `nonconformity.py`.
@@ -196,16 +197,9 @@ def units_of(past: Array, unit: Array) -> bool:
     """Take offset and unit `[2, F]` from the known values `[F, kept]`; false if the ones that are there still do."""
     changed = False
     for f in range(past.shape[0]):
-        known = past[f][~np.isnan(past[f])]
-        if known.size == 0:
+        middle, spread = centre_and_spread(past[f])
+        if spread == 0.0:
             continue
-        middle = np.median(known)
-        away = np.abs(known - middle)
-        spread = np.median(away)
-        if spread == 0.0:
-            spread = np.mean(away)
-        if spread == 0.0:
-            spread = max(1e-9 * abs(middle), 1e-300)
         held = unit[1, f] * STEPS
         if held == 0.0 or not 0.5 * held < spread < 2.0 * held or abs(middle - unit[0, f]) > 64.0 * held:
             unit[0, f], unit[1, f] = middle, max(spread / STEPS, 1e-300)
