@@ -13,7 +13,6 @@ from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.history import thread_pool
 from tocsin.conformal.scorer import Floats
 from tocsin.detection.alarm_rate import LEAST_BLOCKS, LEAST_LEARNED
-from tocsin.detection.holding import LENGTH
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.views import View
 from tocsin.detection.views.view import Past
@@ -91,7 +90,7 @@ class Ranking:
         nothing = np.empty(0, dtype=np.int64)
         kept = Past(np.empty((0, self.features, 0)), nothing, nothing, 0)
         # Where incidents may come as often as it takes to tell whether one is over, none is held open.
-        if past is not None and settings.rate * LENGTH <= 1:
+        if past is not None and settings.rate * kernels.LENGTH <= 1:
             kept = past
         self._recall = kernels.Recall(*kept, units=np.ones((signals, self.features)))
         self._weights = kernels.Weights(
