@@ -87,6 +87,10 @@ def watch(
                 _save(watched, state)
         if state is not None:
             _save(watched, state)
+    for name, detector in watched.detectors.items():
+        told = f"{detector.observations:,} observations, {len(detector.incidents):,} incidents"
+        told += f"; {detector.audit.in_words()}"
+        say(told if name is None else f"{name}: {told}")
     raise typer.Exit(Exit.DAMAGED if damaged else Exit.DONE)
 
 
