@@ -5,8 +5,8 @@
 Signals of independent values keep the promise P(p < alpha) = alpha; on those whose volatility comes and goes p is too
 small too often, in bursts. Detectors alarm by p (promise="observations"), since a closed loop would keep their number
 down. Each audit is read after every 50 observations, and what counts is whether it ever objected. In the last line:
-"too many" on volatile signals, and any objection to independent ones, by the worse of the detectors whose alarms are
-independent if all is well, those without views of stretches.
+"too many" on volatile signals, and any objection to independent ones, by the worse of the detectors without views of
+stretches: with such views alarms come in long clusters even if all is well.
 """
 
 import argparse

@@ -13,9 +13,9 @@ from tests.detection.material import LAST, hard_values
 from tocsin.detection import Audit, Detector, Fleet
 from tocsin.detection.audit import (
     BLOCK,
-    CLUSTERING,
     LEAST_BLOCKS,
     LOG_RATIOS,
+    OF_STRETCHES,
     AuditTrail,
     audit_together,
     rate_bounds,
@@ -177,24 +177,24 @@ def bets_by_hand(alarms, promised, clustering):
     return wealth, since, right / (promised * (len(alarms) - since)) if since < len(alarms) else 0.0
 
 
-def trail_of(alarms, promised=0.01, *, clustered=False):
-    trail = AuditTrail(1, promised, clustered=clustered)
+def trail_of(alarms, promised=0.01, *, clustering=1.0):
+    trail = AuditTrail(1, promised, clustering=clustering)
     column = np.asarray(alarms, dtype=bool)[:, np.newaxis]
     trail.add(column, np.ones_like(column), np.arange(len(column))[:, np.newaxis], np.array([0]))
     return trail
 
 
-def audit_of(alarms, promised=0.01, *, clustered=False):
-    return trail_of(alarms, promised, clustered=clustered).audit(0)
+def audit_of(alarms, promised=0.01, *, clustering=1.0):
+    return trail_of(alarms, promised, clustering=clustering).audit(0)
 
 
-@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("clustering", [1.0, OF_STRETCHES])
 @pytest.mark.parametrize("seed", range(4))
-def test_bets_on_bursts_are_those_of_the_oracle(seed, clustered):
+def test_bets_on_bursts_are_those_of_the_oracle(seed, clustering):
     rng = np.random.default_rng(seed)
     alarms = rng.random(3000) < rng.choice([0.002, 0.02, 0.2], p=[0.6, 0.3, 0.1], size=30).repeat(100)
-    audit = audit_of(alarms, 0.02, clustered=clustered)
-    wealth, since, ratio = bets_by_hand(alarms, 0.02, CLUSTERING if clustered else 1)
+    audit = audit_of(alarms, 0.02, clustering=clustering)
+    wealth, since, ratio = bets_by_hand(alarms, 0.02, clustering)
     assert audit.bursts == pytest.approx(wealth)
     assert (audit.bursts_since, audit.bursts_ratio) == (since, pytest.approx(ratio))
 

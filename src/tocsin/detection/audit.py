@@ -17,9 +17,11 @@ CLOSE = 1.5
 # over blocks of this many observations vary than independent alarms would.
 BLOCK = 100
 LEAST_BLOCKS = 10
-# Views of long stretches see one surprise in many observations in a row. Even on independent signals, the counts of
-# alarms by p vary five times as much as those of independent alarms, and twice that on some: `benchmarks/audit.py`.
-CLUSTERING = 8.0
+# Alarms by p come in clusters of about so many even if all is well. Scores from outside are independent then, but
+# neighbouring errors share the values that they were forecast from, and views of stretches see one surprise in many
+# observations in a row. On independent signals the counts of alarms vary 1.25 and 5 times as much as those of
+# independent alarms, and twice that on some: `benchmarks/audit.py`.
+OF_SCORES, OF_ERRORS, OF_STRETCHES = 1.0, 1.5, 8.0
 # The rates that are bet on for the band: promised times and over e to the power of these, by a normal law.
 LOG_RATIOS = np.linspace(-4, 4, 161)
 _SHARES = np.exp(-0.5 * LOG_RATIOS**2) / np.exp(-0.5 * LOG_RATIOS**2).sum()
@@ -102,10 +104,12 @@ class Audit:
 class AuditTrail:
     """Counts observations and alarms of `signals` signals, of which the share `promised` may alarm.
 
-    `unit` is what is promised. `clustered` says that alarms come in clusters even if all is well.
+    `unit` is what is promised. Alarms come in clusters of about `clustering` even if all is well.
     """
 
-    def __init__(self, signals: int, promised: float, *, unit: str = "incidents", clustered: bool = False) -> None:
+    def __init__(
+        self, signals: int, promised: float, *, unit: str = "incidents", clustering: float = OF_SCORES
+    ) -> None:
         from tocsin.detection import bets, kernels
 
         self._kernels, self._bets = kernels, bets
@@ -113,8 +117,8 @@ class AuditTrail:
         self.counts = np.zeros((signals, kernels.SQUARES + 1), dtype=np.int64)
         self.faults = np.zeros(signals, dtype=np.int64)
         self.money, self.notes = bets.new_money(signals), bets.new_notes(signals)
-        self.clustering = CLUSTERING if clustered else 1.0
-        self._wins, self._losses = bets.odds(promised, self.clustering)
+        self.clustering = clustering
+        self._wins, self._losses = bets.odds(promised, clustering)
 
     def add(self, exceeds: Mask, counted: Mask, numbers: NDArray[np.int64], rows: NDArray[np.intp]) -> None:
         """Add `exceeds[T, N]`, whether it alarmed, where `counted[T, N]`; `numbers[T, N]` counts observations."""

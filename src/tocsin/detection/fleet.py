@@ -12,7 +12,7 @@ from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import parse_time
 from tocsin.detection.alarm_rate import most_beyond
-from tocsin.detection.audit import Audit, AuditTrail, audit_together
+from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
 from tocsin.detection.pipeline import Pipeline
@@ -55,11 +55,14 @@ class Fleet:
         self.interval = settings.interval_seconds
         self.pipeline = Pipeline(len(self.names), settings)
         self.log = self._new_log(self.names)
-        # An incident counts once; alarms by p come in clusters where a view looks at more than the newest observation.
+        self.trail = self._new_trail()
+
+    def _new_trail(self) -> AuditTrail:
+        if self.settings.promise == "incidents":  # which end before another begins: no clusters
+            return AuditTrail(len(self.names), self.alarm_rate)
         stretches = any(stream.length > 1 for view in self.views for stream in view.streams)
-        by_p = settings.promise == "observations"
-        unit = "alarms" if by_p else "incidents"
-        self.trail = AuditTrail(len(self.names), self.alarm_rate, unit=unit, clustered=by_p and stretches)
+        clustering = OF_STRETCHES if stretches else OF_SCORES if self.forecaster is None else OF_ERRORS
+        return AuditTrail(len(self.names), self.alarm_rate, unit="alarms", clustering=clustering)
 
     @property
     def forecaster(self) -> Forecaster | None:
