@@ -74,6 +74,7 @@ benchmark: venv
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/audit.py
 	$(if $(wildcard $(SPARK)/bin/python),$(SPARK)/bin/python benchmarks/spark.py)
 
 clean:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 
 import numpy as np
 import pyarrow.parquet
@@ -96,7 +97,8 @@ def test_features_or_separate_signals(tmp_path):
     path.write_text("pressure;flow\n" + "".join(f"{a};{b}\n" for a, b in zip(one, other, strict=True)))
     together = invoke("detect", path)
     assert together.exit_code == 0
-    assert "pressure, flow" in together.stdout
+    assert "feature" in together.stdout
+    assert "pressure" in together.stdout
     apart = invoke("detect", path, "--separate")
     assert "of 2 signals" in apart.stdout
 
@@ -320,7 +322,10 @@ def test_demo_finds_the_faults(tmp_path):
     ]  # fmt: skip
     table = result.stdout.split("incidents")[0]
     assert table.count("at once") + table.count("observations ") + table.count("when it was over") >= 5
-    assert "as promised" in result.stdout
+    assert re.search(
+        r"(as promised|cannot tell yet): [0-9.]+ times the promised incidents since observation", result.stdout
+    )
+    assert "returned" in result.stdout
     again = invoke("demo", "--out", tmp_path / "again")
     assert again.stdout.replace("again", "demo") == result.stdout
     assert (tmp_path / "again" / "verdicts.csv").read_bytes() == (tmp_path / "demo" / "verdicts.csv").read_bytes()

@@ -50,6 +50,16 @@ def test_a_verdict_for_every_line():
     assert records[800]["incident"]["explanation"] == records[800]["explanation"]
     assert records[800]["incident"]["return_period"] > 50
     assert records[800]["incident"]["start"] == 800
+    told = f"900 observations, {len(detector.incidents)} incidents; {detector.audit.in_words()}"
+    assert told in result.stderr
+
+
+def test_the_summary_is_of_all_signals_together():
+    lines = "".join(f'{{"id": "{name}", "value": {value}}}\n' for value in noisy_values(700) for name in "ab")
+    result = run_process("watch", *SETTINGS, stdin=lines)
+    assert result.returncode == 0, result.stderr
+    assert "1,400 observations of 2 signals" in result.stderr
+    assert "times the promised incidents since warm-up" in result.stderr
 
 
 @pytest.mark.parametrize("cut", [1, 333, 899])

@@ -218,7 +218,10 @@ def test_damaged_states_leave_the_fleet_as_it_was(busy):
     damaged = [{**good, "header": np.array(json.dumps(changed))} for changed in headers]
     damaged += [{other: good[other] for other in good if other != name} for name in good]
     damaged += [{**good, name: array[:-1]} for name, array in good.items() if array.ndim]
-    damaged += [{**good, "pipeline/seen": good["pipeline/seen"] - 10**6}, {**good, "audit": good["audit"] - 10**6}]
+    damaged += [
+        {**good, "pipeline/seen": good["pipeline/seen"] - 10**6},
+        {**good, "audit/counts": good["audit/counts"] - 10**6},
+    ]
     damaged += [{**good, "pipeline/ranking/scorer/weights": good["pipeline/ranking/scorer/weights"] + 1}, {}]
     for state in damaged:
         with pytest.raises(ValueError, match=r"not the state of a detector, or it is damaged|must have format 3"):

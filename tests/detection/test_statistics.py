@@ -37,7 +37,8 @@ def test_p_values_of_independent_scores_are_calibrated():
     for alpha in (ALPHA, 0.1, 0.5):
         lies_around(rates_of(verdicts, alpha), alpha)
     np.testing.assert_array_equal(verdicts.alarm, (verdicts.p < ALPHA) & verdicts.warm)
-    assert sum(fleet.audit(signal).finding != "as promised" for signal in range(24)) <= 2
+    assert sum(fleet.audit(signal).finding in ("too many", "too few") for signal in range(24)) <= 1
+    assert fleet.audit().finding == "as promised"
 
 
 @pytest.mark.parametrize("features", [1, 3])

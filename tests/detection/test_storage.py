@@ -363,8 +363,10 @@ def test_headers_that_are_none_are_refused(good, text):
 
 
 def test_impossible_counts_are_refused(good):
-    refused({**good, "audit": good["audit"] - 10**6}, "audit must hold counts")
-    refused({**good, "audit": good["audit"].astype(float)}, "audit must hold counts")
+    for name in ("counts", "faults", "money", "notes"):
+        refused({**good, f"audit/{name}": good[f"audit/{name}"] - 10**6}, "audit must hold counts")
+    refused({**good, "audit/counts": good["audit/counts"].astype(float)}, "audit must hold counts")
+    refused({**good, "audit/money": good["audit/money"] * np.nan}, "audit must hold counts")
     for name in ("seen", "gaps", "rests", "ranking/counters", "ranking/pending count", "ranking/waiting count"):
         last = name.split("/")[-1]
         refused({**good, f"pipeline/{name}": good[f"pipeline/{name}"] - 10**6}, f"{last} must hold counts")

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tocsin.data import Signal
-from tocsin.detection import Incident, detect_signal
+from tocsin.detection import Audit, Incident, SignalResult, detect_signal
 from tocsin.evaluation import detection_picture, detection_report
 from tocsin.evaluation.detection_picture import MOST_POINTS
 
@@ -20,7 +20,7 @@ def an_incident(number=0, severity=3.0, **more):
         "end": np.datetime64("2026-01-01T01:00:00", "ns"), "peak": np.datetime64("2026-01-01T00:30:00", "ns"),
         "first": 10, "last": 22, "alarms": 5, "p": 0.001, "severity": severity, "return_period": 3456.0,
         "view": "level", "explanation": "pressure: level 3.25 above what was forecast", "direction": "above",
-        "deviation": 3.25, "contributions": {"flow": 1.0, "pressure": 4.0}, "open": False, **more,
+        "deviation": 3.25, "contributions": {"flow": 1.0, "pressure": 4.0}, "ended": "returned", **more,
     }  # fmt: skip
     return Incident(**fields)
 
@@ -39,31 +39,61 @@ def test_the_most_severe_come_first_and_the_rest_is_counted():
         text.index(f"signal {k} ") for k in (29, 28, 27)
     )
     assert "signal 26 " not in text
-    assert "pressure, flow" in text
-    assert "pressure: level 3.25 above" in text.replace("\n", " ")
+    assert "pressure   level 3.25 above" in " ".join(text.split("\n"))
 
 
 def test_lengths_are_told_in_time_where_the_interval_is_known():
-    text = printed(detection_report.incident_table([an_incident()], top=3, many=False))
+    every = {"signal 0": 300.0}
+    text = printed(detection_report.incident_table([an_incident()], top=3, many=False, intervals=every))
     assert "65 min" in text  # 13 observations, one every 5 minutes
-    assert "12 days" in text
+    assert "about once in 12 days" in text
     numbered = [an_incident(start=10, end=22, peak=15)]
-    text = printed(detection_report.incident_table(numbered, top=3, many=False))
-    assert "13 observations" in text
-    assert "3,456 observations" in text
-    # One observation tells no interval by itself, but with another incident of the signal it does.
-    moment = np.datetime64("2026-01-01T10:00:00", "ns")
-    single = an_incident(start=moment, end=moment, peak=moment, first=130, last=130)
-    text = printed(detection_report.incident_table([single], top=3, many=False))
-    assert "1 observation " in text
-    text = printed(detection_report.incident_table([single, an_incident()], top=3, many=False))
-    assert "observation " not in text
+    for incidents, intervals in ((numbered, every), ([an_incident()], {"signal 0": None}), ([an_incident()], None)):
+        text = printed(detection_report.incident_table(incidents, top=3, many=False, intervals=intervals))
+        assert "13 observations" in text
+        assert "about once in 3,456 observations" in text
 
 
-def test_an_open_incident_is_said_to_be_open():
-    text = printed(detection_report.incident_table([an_incident(open=True)], top=3, many=False))
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [("returned", "returned"), ("accepted", "accepted"), ("silent", "no more values"), ("labelled", "labelled"),
+     (None, "still open")],
+)  # fmt: skip
+def test_how_an_incident_ended_is_told(ended, words):
+    text = printed(detection_report.incident_table([an_incident(ended=ended)], top=3, many=False))
     assert "1 incident" in text
-    assert "still open" in text
+    assert words in text
+    columns = detection_report.incident_columns([an_incident(ended=ended)])
+    assert (columns["ended"].tolist(), columns["open"].tolist()) == ([ended or ""], [ended is None])
+
+
+def test_units_stand_beside_what_was_seen_and_not_in_names():
+    incident = an_incident(
+        contributions={"flow [l/s]": 1.0, "pressure [bar]": 4.0}, explanation="flow: 3.2 l/s above the forecast"
+    )
+    text = printed(detection_report.incident_table([incident], top=3, many=False))
+    assert "flow      3.2 l/s above the forecast" in text
+    assert "[bar]" not in text
+
+
+def test_the_summary_tells_the_finding_with_its_ratio_and_since_when():
+    audit = Audit(0.01, 4000, 120, 1.0, 0.99, 0.021, 0.042, first=551)
+    one = SignalResult("a", 4551, [], 0.01, audit)
+    assert detection_report.summary([one]) == (
+        "4,551 observations; after warm-up 120 incidents, 40 tolerated (true faults count too)\n"
+        "too many: 3.0 times the promised incidents since observation 551 (99% sure: 2.1 to 4.2 times)"
+    )
+    several = detection_report.summary([one, one])
+    assert several.startswith("9,102 observations of 2 signals; after warm-up 240 incidents, 80 tolerated")
+    assert "too many: 3.0 times the promised incidents since warm-up" in several
+    nothing = SignalResult("a", 40, [], 0.01, Audit(0.01, 0, 0, 1.0, 0.99, 0.0, 1.0))
+    assert detection_report.summary([nothing]) == "40 observations, all of them warm-up"
+
+
+def test_the_signal_with_the_most_severe_incident_is_the_worst():
+    calm, bad = (SignalResult("a", 1, [an_incident(severity=severity)]) for severity in (1.0, 4.0))
+    none = SignalResult("a", 1, [])
+    assert sorted([calm, none, bad], key=detection_report.worst_severity) == [none, calm, bad]
 
 
 @pytest.mark.parametrize("times", ["moments", "numbers", "floats"])

@@ -10,6 +10,7 @@ from rich.table import Table
 from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, say, whole_number
 from tocsin.data import open_writer, read_signals
 from tocsin.detection import SignalResult, detect_signals
+from tocsin.detection.explaining import name_and_unit
 from tocsin.evaluation import detection_report
 from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
 
@@ -52,10 +53,12 @@ def demo(
     known = [(machine.times[one.first], machine.times[one.last], one.feature, one.name) for one in machine.faults]
     detection_report.draw_detection([result], out / "machine.png", faults=known)
     screen = console()
-    screen.print(f"{len(machine.times)} observations of {', '.join(FEATURES)}, every 5 minutes: {recorded}")
+    names = ", ".join(map(_plain, FEATURES))
+    screen.print(f"{len(machine.times)} observations of {names}, every 5 minutes: {recorded}")
     screen.print(f"alarm rate: {RATE}, that is one false incident in {1 / (result.alarm_rate or 1):.0f} observations\n")
     screen.print(_fault_table(machine, result))
-    screen.print(detection_report.incident_table(result.incidents, top=20, many=False))
+    intervals = detection_report.intervals_of([result])
+    screen.print(detection_report.incident_table(result.incidents, top=20, many=False, intervals=intervals))
     screen.print(detection_report.summary([result]))
     screen.print(f"\nthe same by hand: tocsin detect {recorded} --alarm-rate {RATE} --plot {out / 'machine.png'}")
     for name, file in (("verdicts", "verdicts.csv"), ("incidents", "incidents.csv"), ("picture", "machine.png")):
@@ -77,6 +80,10 @@ def _fault_table(machine: Machine, result: SignalResult) -> Table:
         if first is not None and first > fault.last - fault.first:
             after = "when it was over"
         start, end = (detection_report.time_text(machine.times[at]) for at in (fault.first, fault.last))
-        blamed, view = (found[0].features[0], found[0].view or "") if found else ("", "")
-        table.add_row(fault.name, fault.feature, start, end, after, blamed, view)
+        blamed, view = (_plain(detection_report.blamed_feature(found[0])), found[0].view or "") if found else ("", "")
+        table.add_row(fault.name, _plain(fault.feature), start, end, after, blamed, view)
     return table
+
+
+def _plain(feature: str) -> str:
+    return name_and_unit(feature)[0]

@@ -18,7 +18,7 @@ from tocsin.evaluation import detection_report
 
 # Fewer observations than this are done sooner here than another process is started.
 WORTH_A_PROCESS = 200_000
-# So many signals are kept to be drawn, those with the smallest p.
+# So many signals are kept to be drawn, those with the most severe incidents.
 MOST_KEPT = 50
 
 
@@ -193,7 +193,7 @@ class _Run:
         if self.drawing:
             self.drawn.append(result)
             if len(self.drawn) > MOST_KEPT:
-                self.drawn.sort(key=lambda one: min((incident.p for incident in one.incidents), default=2.0))
+                self.drawn.sort(key=detection_report.worst_severity, reverse=True)
                 self.drawn.pop()
         self.results.append(replace(result, columns=None, weights=None))
 
@@ -212,7 +212,10 @@ class _Run:
         if len(short) > 3:
             say(f"note: {len(short) - 3} more signals are too short, too")
         if found:
-            screen.print(detection_report.incident_table(found, top=top, many=len(self.results) > 1))
+            intervals = detection_report.intervals_of(self.results)
+            screen.print(
+                detection_report.incident_table(found, top=top, many=len(self.results) > 1, intervals=intervals)
+            )
         else:
             screen.print("no incidents")
         screen.print(detection_report.summary(self.results))

@@ -17,6 +17,7 @@ from tocsin.cli.application import Exit, app, say, whole_number
 from tocsin.cli.options import check_settings, takes_detector_settings
 from tocsin.data import LineError, LineParser, Observation, format_times, read_signals
 from tocsin.detection import Detector, Verdict, Watch
+from tocsin.detection.audit import audit_together
 
 #: What is said of an open incident beside its start.
 OF_INCIDENTS = ("alarms", "p", "severity", "return_period", "view", "explanation")
@@ -87,7 +88,18 @@ def watch(
                 _save(watched, state)
         if state is not None:
             _save(watched, state)
+    if watched.detectors:
+        say(_summary(watched))
     raise typer.Exit(Exit.DAMAGED if damaged else Exit.DONE)
+
+
+def _summary(watched: Watch) -> str:
+    """How much was watched, and what the audit finds, of all signals together."""
+    detectors = watched.detectors.values()
+    signals = f" of {len(detectors)} signals" if len(detectors) > 1 else ""
+    incidents = sum(len(detector.incidents) for detector in detectors)
+    found = audit_together([detector.audit for detector in detectors]).in_words()
+    return f"{watched.observations:,} observations{signals}, {incidents:,} incidents; {found}"
 
 
 def _save(watched: Watch, state: Path) -> None:

@@ -30,7 +30,8 @@ class SignalResult:
     """What was found in the history of one signal.
 
     `columns` are those of `verdict_columns`, None if nobody wanted them; `weights` the learned weights by lag, the mean
-    over features and horizons. `error` says why there is nothing, `warning` what to keep in mind.
+    over features and horizons; `interval` the seconds between two observations, where they are known. `error` says why
+    there is nothing, `warning` what to keep in mind.
     """
 
     signal: str
@@ -42,6 +43,7 @@ class SignalResult:
     weights: NDArray[Any] | None = None
     error: str | None = None
     warning: str | None = None
+    interval: float | None = None
 
 
 def detect_signal(
@@ -91,6 +93,7 @@ def detect_signal(
             columns=kept,
             weights=detector.weights.mean(axis=(0, 1)) if keep else None,
             warning=str(caught[0].message) if caught else None,
+            interval=detector.fleet.interval,
         )
     except (ValueError, TypeError, MemoryError) as error:
         return SignalResult(signal.name, len(signal), [], error=str(error))

@@ -1,5 +1,6 @@
 """Verdicts in words that a person understands."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,18 +21,28 @@ class Explanation:
     text: str
 
 
+def name_and_unit(feature: str) -> tuple[str, str]:
+    """A feature's name and its unit, which may stand behind it in brackets; "" where none does.
+
+    >>> name_and_unit("pressure [bar]"), name_and_unit("flow")
+    (('pressure', 'bar'), ('flow', ''))
+    """
+    found = re.fullmatch(r"(.*\S)\s*\[([^\[\]]+)\]\s*", feature)
+    return (found[1], found[2]) if found else (feature, "")
+
+
 def explain(
-    verdicts: Verdicts, step: int, signal: int, views: Sequence[View], features: Sequence[str], unit: str = ""
+    verdicts: Verdicts, step: int, signal: int, views: Sequence[View], features: Sequence[str]
 ) -> Explanation | None:
     """Why an observation is strange; None where nothing can be said."""
     number, stream, feature = (int(one) for one in verdicts.cause[step, signal])
     if number < 0:
         return None
     view = views[number]
-    text = view.words(stream, float(verdicts.score[step, signal]), unit)
-    of_several = feature >= 0 and len(features) > 1
     name = features[feature] if feature >= 0 else None
-    return Explanation(view.name, name, f"{name}: {text}" if of_several else text)
+    plain, unit = ("", "") if name is None else name_and_unit(name)
+    text = view.words(stream, float(verdicts.score[step, signal]), unit)
+    return Explanation(view.name, name, f"{plain}: {text}" if plain and len(features) > 1 else text)
 
 
 def verdict_on(

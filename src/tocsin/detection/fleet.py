@@ -12,7 +12,7 @@ from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import parse_time
 from tocsin.detection.alarm_rate import LEAST_BLOCKS, most_beyond
-from tocsin.detection.audit import Audit, AuditTrail
+from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
 from tocsin.detection.pipeline import Pipeline
@@ -55,7 +55,14 @@ class Fleet:
         self.interval = settings.interval_seconds
         self.pipeline = Pipeline(len(self.names), settings)
         self.log = self._new_log(self.names)
-        self.trail = AuditTrail(len(self.names))
+        self.trail = self._new_trail()
+
+    def _new_trail(self) -> AuditTrail:
+        if self.settings.promise == "incidents":  # which end before another begins: no clusters
+            return AuditTrail(len(self.names), self.alarm_rate)
+        stretches = any(stream.length > 1 for view in self.views for stream in view.streams)
+        clustering = OF_STRETCHES if stretches else OF_SCORES if self.forecaster is None else OF_ERRORS
+        return AuditTrail(len(self.names), self.alarm_rate, unit="alarms", clustering=clustering)
 
     @property
     def forecaster(self) -> Forecaster | None:
@@ -141,7 +148,7 @@ class Fleet:
         verdicts = self.pipeline.run(table, chosen)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
         self._guard(verdicts)
-        self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), chosen)
+        self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), numbers, chosen)
         if table.shape[0]:
             self.log.add(verdicts, numbers, chosen, times)
         return verdicts
@@ -230,9 +237,22 @@ class Fleet:
         """How much memory the scoring of one signal takes."""
         return self.pipeline.nbytes // len(self.names)
 
-    def audit(self, signal: int, level: float = 0.99) -> Audit:
-        """Whether the promised alarm rate is kept on one signal, so far."""
-        return self.trail.audit(signal, self.alarm_rate, checks.number("level", level, above=0, below=1))
+    def audit(self, signal: int | None = None, level: float = 0.99) -> Audit:
+        """Whether the promised alarm rate is kept so far: on one signal, or on all together."""
+        level = checks.number("level", level, above=0, below=1)
+        if signal is not None:
+            return self.trail.audit(self._row(signal), level)
+        return audit_together([self.trail.audit(row, level) for row in range(len(self.names))])
+
+    def label_fault(self, row: int, alarms: int = 1, *, taken_back: bool = False) -> None:
+        """Tell the audit that an incident was a true fault: it does not count against the promise.
+
+        `alarms` is how many alarms it had, which matters with promise="observations" only. An incident that was a
+        false alarm needs no label, since it counts anyhow; where it was called a fault before, `taken_back` says so.
+        """
+        alarms = checks.integer("alarms", alarms, least=1)
+        counted = alarms if self.settings.promise == "observations" else 1
+        self.trail.label_fault(self._row(row), -counted if taken_back else counted)
 
     def weights(self, signal: int) -> NDArray[Any]:
         """The learned weights of past errors, `(features, streams of a feature, window)`, the newest lag first."""
@@ -261,7 +281,7 @@ class Fleet:
         # All that can go wrong goes wrong before anything is changed.
         single, last_time = (Fleet.of(1, self.settings), None) if state is None else self._alike(state)
         self.pipeline.adopt(np.array([row]), single.pipeline)
-        self.trail.counts[row] = single.trail.counts[0]
+        self.trail.adopt(row, single.trail, 0)
         self.log.adopt(row, single.log, 0, name)
         self.names[row] = self.log.names[row]
         return last_time
@@ -294,7 +314,8 @@ class Fleet:
     def _state(self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """The state of a fleet of only these rows; `log` has their incidents, and their names."""
         header = {"signals": log.names, **made_of(self.settings), "incidents": log.state(), "extra": extra}
-        return packed(header, {"audit": self.trail.counts[rows], "pipeline": self.pipeline.state(rows)})
+        audit = {name: array[rows] for name, array in self.trail.state().items()}
+        return packed(header, {"audit": audit, "pipeline": self.pipeline.state(rows)})
 
     @classmethod
     def from_state(
@@ -311,10 +332,7 @@ class Fleet:
 
     def _restore(self, state: Mapping[str, NDArray[Any]], incidents: dict[str, Any]) -> None:
         self.pipeline.restore(tree_of("pipeline", state))
-        counts, audit = self.trail.counts, state["audit"]
-        if audit.shape != counts.shape or audit.dtype != counts.dtype or np.any(audit < 0):
-            raise ValueError("audit must hold counts for each signal")
-        counts[...] = audit
+        self.trail.restore(tree_of("audit", state))
         self.log.restore(incidents)
 
     def save(self, file: File) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection import Incident, SignalResult
+from tocsin.detection.explaining import name_and_unit
 from tocsin.detection.views import available_views, make_view
 
 # A picture has room for so many signals, for so many features of one, and for so many incidents close up.
@@ -26,6 +27,8 @@ LAGS = 2000
 VALUE, FORECAST, ALARM, NEAREST, FAULT = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333"
 COLOURS = {"error": "#d62728", "level": "#e67e00", "shape": "#9467bd", "quiet": "#1f9eb5"}
 OTHER_VIEW = "#8c564b"
+# What each view saw, for who does not know the views.
+SEEN = {"error": "off its forecast", "level": "shifted level", "shape": "unknown shape", "quiet": "too still"}
 
 Fault = tuple[Any, Any, str, str]
 """A fault that is known of: its start, end, feature and name."""
@@ -42,7 +45,7 @@ def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Seque
     if len(shown) == 1:
         figure = _draw_one(shown[0], faults)
     else:
-        shown = sorted(shown, key=lambda result: -max((one.severity for one in result.incidents), default=-1.0))
+        shown = sorted(shown, key=worst_severity, reverse=True)
         shown = shown[:MOST_SIGNALS]
         figure = Figure(figsize=(12, 2.4 * len(shown)), layout="constrained")
         for axes, result in zip(figure.subplots(len(shown), squeeze=False)[:, 0], shown, strict=True):
@@ -51,6 +54,11 @@ def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Seque
             _shade(axes, result, feature)
             axes.set_title(result.signal if feature is None else f"{result.signal}: {feature}", loc="left", fontsize=10)
     figure.savefig(path, dpi=110)
+
+
+def worst_severity(result: SignalResult) -> float:
+    """How severe a signal's worst incident is; -1 where it has none."""
+    return max((incident.severity for incident in result.incidents), default=-1.0)
 
 
 def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
@@ -73,7 +81,8 @@ def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
             _explain_colours(axes, result, named=bool(faults))
     _draw_severity(figure.add_subplot(grid[len(features), :], sharex=first), result)
     for column, incident in enumerate(sorted(close, key=lambda incident: incident.first)):
-        _draw_close_up(figure.add_subplot(grid[-1, column]), result, incident)
+        during = [name for start, end, _, name in faults if start <= incident.end and end >= incident.start]
+        _draw_close_up(figure.add_subplot(grid[-1, column]), result, incident, ", ".join(during))
     return figure
 
 
@@ -106,7 +115,7 @@ def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: sli
     bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
     if bounded.any():
         at, (low, high) = _averaged(time, [np.clip(low, bottom, top), np.clip(high, bottom, top)], bounded)
-        axes.fill_between(at, low, high, color=FORECAST, alpha=0.2, linewidth=0, label="no alarm by its error")
+        axes.fill_between(at, low, high, color=FORECAST, alpha=0.2, linewidth=0, label="expected range")
     if np.isfinite(forecast).any():
         axes.plot(*_thinned(time, forecast), color=FORECAST, linewidth=0.6, alpha=0.8, label="forecast")
     axes.plot(*_thinned(time, value), color=VALUE, linewidth=0.8, label="value")
@@ -150,11 +159,11 @@ def _shade(axes: Any, result: SignalResult, feature: str | None) -> None:
 
 
 def _label(axes: Any, result: SignalResult, incidents: Sequence[Incident]) -> None:
-    """Write the view over each incident: the most severe first, and none over another."""
+    """Write over each incident what was seen: over the most severe first, and nothing over anything else."""
     count = max(len(_columns(result)["time"]), 1)
     taken: list[tuple[float, float]] = []
     for incident in sorted(incidents, key=lambda incident: -incident.severity):
-        name = _view(incident)
+        name = _seen(incident)
         centre, half = (incident.first + incident.last) / 2 / count, 0.0032 * len(name) + 0.003
         centre = min(max(centre, half), 1 - half)
         if all(centre + half < left or centre - half > right for left, right in taken):
@@ -186,13 +195,13 @@ def _explain_colours(axes: Any, result: SignalResult, *, named: bool) -> None:
     from matplotlib.patches import Patch
 
     handles, labels = axes.get_legend_handles_labels()
-    views = {_view(incident): _colour(incident) for incident in result.incidents}
+    views = {_seen(incident): _colour(incident) for incident in result.incidents}
     for view in sorted(views):
         handles.append(Patch(facecolor=views[view], alpha=0.35))
         labels.append(f"incident: {view}")
     if named:
         handles.append(Line2D([], [], color=FAULT, linewidth=5))
-        labels.append("fault")
+        labels.append("fault put in")
     axes.legend(
         handles, labels, loc="lower right", bbox_to_anchor=(1, 1), fontsize=8, ncols=len(labels), frameon=False,
         borderaxespad=0.1, columnspacing=1.2, handlelength=1.4,
@@ -213,11 +222,14 @@ def _draw_severity(axes: Any, result: SignalResult) -> None:
         axes.text(0.005, 0.93, "warm-up", transform=axes.transAxes, va="top", fontsize=8, color="0.4")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.2)
-    axes.set_title("severity: how strange in all views together, -log10 of the mean rank", loc="left", fontsize=10)
+    axes.set_title("severity: how strange all of it is together (usual: below 1)", loc="left", fontsize=10)
 
 
-def _draw_close_up(axes: Any, result: SignalResult, incident: Incident) -> None:
-    """An incident with what came before it; for a strange shape the stretch of the past that resembles it most."""
+def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: str) -> None:
+    """An incident with what came before it; for a strange shape the stretch of the past that resembles it most.
+
+    `fault` is what was wrong at that time, where it is known.
+    """
     columns = _columns(result)
     time = columns["time"]
     peak = int(np.flatnonzero(time == incident.peak)[0])
@@ -226,7 +238,7 @@ def _draw_close_up(axes: Any, result: SignalResult, incident: Incident) -> None:
         first, last = max(first, peak - LONGEST_CLOSE_UP // 2), min(last, peak + LONGEST_CLOSE_UP // 2)
     part = slice(max(first - AROUND, 0), min(last + AROUND, time.size - 1) + 1)
     features = [*incident.contributions]
-    feature = None if len(features) < 2 else _blamed(incident)
+    feature = None if len(features) < 2 else blamed_feature(incident)
     _draw_values(axes, result, feature, part)
     axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.2, linewidth=1, zorder=0.5)
     length = _stretch(incident)
@@ -239,25 +251,31 @@ def _draw_close_up(axes: Any, result: SignalResult, incident: Incident) -> None:
             past = slice(here.start - lag, here.stop - lag)
             axes.plot(
                 time[here], _column(result, "value", feature)[past], color=NEAREST, linewidth=1.6,
-                label=f"nearest earlier stretch, {lag} before",
+                label=f"most similar earlier stretch, {lag} before",
             )  # fmt: skip
             axes.legend(handles=[axes.get_lines()[-1]], loc="best", fontsize=7, framealpha=0.7)
     if time.dtype.kind == "M":
         _plain_times(axes)
     if feature is not None:
         axes.set_ylabel(feature, fontsize=8)
-    told = "\n".join(textwrap.wrap(f"{_view(incident)}: {incident.explanation or ''}", 58))
+    told = "\n".join(textwrap.wrap(incident.explanation or _seen(incident), 58))
+    told = f"fault: {fault}\n{told}" if fault else told
     axes.set_title(told, loc="left", fontsize=8, color=_colour(incident))
 
 
-def _blamed(incident: Incident) -> str:
+def blamed_feature(incident: Incident) -> str:
     """The feature that the explanation names, or the one that contributed most."""
-    named = [name for name in incident.contributions if (incident.explanation or "").startswith(f"{name}: ")]
+    told = incident.explanation or ""
+    named = [name for name in incident.contributions if told.startswith(f"{name_and_unit(name)[0]}: ")]
     return named[0] if named else incident.features[0]
 
 
 def _is_blamed(incident: Incident, feature: str | None) -> bool:
-    return feature is None or len(incident.contributions) < 2 or feature in (incident.features[0], _blamed(incident))
+    return (
+        feature is None
+        or len(incident.contributions) < 2
+        or feature in (incident.features[0], blamed_feature(incident))
+    )
 
 
 def _plain_times(axes: Any) -> None:
@@ -272,6 +290,10 @@ def _plain_times(axes: Any) -> None:
 def _view(incident: Incident) -> str:
     """The view that saw an incident, by a name that fits in a picture."""
     return (incident.view or "").removesuffix("-light") or "incident"
+
+
+def _seen(incident: Incident) -> str:
+    return SEEN.get(_view(incident), _view(incident))
 
 
 def _colour(incident: Incident) -> str:

@@ -10,13 +10,30 @@ from rich.table import Table
 
 from tocsin.data import format_times
 from tocsin.detection import Incident, SignalResult
+from tocsin.detection.audit import audit_together
+from tocsin.detection.explaining import name_and_unit
+from tocsin.evaluation.detection_picture import blamed_feature as blamed_feature
 from tocsin.evaluation.detection_picture import draw_detection as draw_detection
+from tocsin.evaluation.detection_picture import worst_severity as worst_severity
 
+ENDED = {
+    "returned": "returned",
+    "accepted": "accepted",
+    "silent": "no more values",
+    "labelled": "labelled",
+    None: "still open",
+}
+"""How an incident ended, in a word or two."""
 _UNITS = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
-def incident_table(incidents: Sequence[Incident], *, top: int, many: bool) -> Table:
-    """The most severe incidents, the most severe first: when, how long, how rare, how severe, what was seen."""
+def incident_table(
+    incidents: Sequence[Incident], *, top: int, many: bool, intervals: Mapping[str, float | None] | None = None
+) -> Table:
+    """The most severe incidents, the most severe first: when, how long, how it ended, how rare, what was seen.
+
+    `intervals` are the seconds between two observations of each signal, where they are known.
+    """
     ranked = sorted(incidents, key=lambda incident: (-incident.severity, incident.p))[:top]
     title = f"{len(incidents)} incidents" if len(incidents) != 1 else "1 incident"
     if len(incidents) > top:
@@ -25,38 +42,25 @@ def incident_table(incidents: Sequence[Incident], *, top: int, many: bool) -> Ta
     several = any(len(incident.contributions) > 1 for incident in incidents)
     if many:
         table.add_column("signal", overflow="fold")
-    for heading in ("start", "lasts"):
+    for heading in ("start", "lasts", "ended", "how rare"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("once in", "severity", "alarms"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("severity", justify="right", no_wrap=True)
     if several:
-        table.add_column("features", overflow="fold")
+        table.add_column("feature", overflow="fold")
     table.add_column("what was seen", overflow="fold")
-    intervals = _intervals(incidents)
     for incident in ranked:
-        seconds = intervals.get(incident.signal)
-        lasts = length_text(incident.duration, seconds) + (", still open" if incident.open else "")
+        seconds = (intervals or {}).get(incident.signal) if isinstance(incident.start, np.datetime64) else None
+        rare = length_text(incident.return_period, seconds)
         row = [incident.signal] if many else []
-        row += [time_text(incident.start), lasts, length_text(incident.return_period, seconds)]
-        row += [f"{incident.severity:.1f}", str(incident.alarms)]
+        row += [time_text(incident.start), length_text(incident.duration, seconds)]
+        row += [ENDED[incident.ended], f"about once in {rare}" if rare else "", f"{incident.severity:.1f}"]
+        seen = incident.explanation or ""
         if several:
-            row.append(", ".join(incident.features[:2]))
-        table.add_row(*row, incident.explanation or "")
+            feature = name_and_unit(blamed_feature(incident))[0]
+            row.append(feature)
+            seen = seen.removeprefix(f"{feature}: ")
+        table.add_row(*row, seen)
     return table
-
-
-def _intervals(incidents: Sequence[Incident]) -> Mapping[str, float]:
-    """The seconds between two observations of each signal, from the times of its incidents; none where they tell none.
-
-    An incident that is a single observation tells no interval, and neither do numbers in place of times.
-    """
-    found: dict[str, float] = {}
-    for signal in {incident.signal for incident in incidents}:
-        own = [incident for incident in incidents if incident.signal == signal]
-        first, last = min(own, key=lambda incident: incident.first), max(own, key=lambda incident: incident.last)
-        if last.last > first.first and isinstance(first.start, np.datetime64) and isinstance(last.end, np.datetime64):
-            found[signal] = float((last.end - first.start) / np.timedelta64(1, "s")) / (last.last - first.first)
-    return found
 
 
 def length_text(observations: float, seconds: float | None) -> str:
@@ -94,6 +98,7 @@ def incident_columns(incidents: Sequence[Incident]) -> dict[str, NDArray[Any]]:
         "deviation": np.array([incident.deviation for incident in incidents], dtype=np.float64),
         "features": np.array([", ".join(incident.features) for incident in incidents], dtype=object),
         "open": np.array([incident.open for incident in incidents], dtype=np.bool_),
+        "ended": np.array([incident.ended or "" for incident in incidents], dtype=object),
     }
 
 
@@ -110,20 +115,21 @@ def time_text(time: Any) -> str:
     return f"{time:g}" if isinstance(time, float) else str(time)
 
 
+def intervals_of(results: Sequence[SignalResult]) -> dict[str, float | None]:
+    """The seconds between two observations of each signal."""
+    return {result.signal: result.interval for result in results}
+
+
 def summary(results: Sequence[SignalResult]) -> str:
-    """In one line: how much was watched, and whether the alarm rate was kept."""
+    """How much was watched, what was promised and what was seen, and what the audit finds, of all signals together."""
     observations = sum(result.observations for result in results)
     audits = [result.audit for result in results if result.audit is not None]
-    watched = sum(audit.observations for audit in audits)
-    counted = sum(audit.alarms for audit in audits)
     signals = f" of {len(results)} signals" if len(results) > 1 else ""
-    line = f"{observations} observations{signals}"
-    if not watched:
+    line = f"{observations:,} observations{signals}"
+    if not any(audit.observations for audit in audits):
         return f"{line}, all of them warm-up"
-    promised = sum(audit.promised * audit.observations for audit in audits) / watched
-    line += f"; after warm-up the alarm rate was reached {counted} times in {watched}: {counted / watched:.4f}"
-    line += f", tolerated {promised:.4f} (true faults included)"
-    if len(audits) == 1:
-        audit = audits[0]
-        line += f"; band {audit.low:.4f} to {audit.high:.4f}: {audit.finding}"
-    return line
+    audit = audit_together(audits)
+    expected = audit.promised * audit.observations
+    line += f"; after warm-up {audit.alarms:,} {audit.unit}, {expected:,.3g} tolerated (true faults count too)"
+    low, high = audit.low / audit.promised, audit.high / audit.promised
+    return f"{line}\n{audit.in_words()} ({audit.level:.0%} sure: {low:.2g} to {high:.2g} times)"

@@ -10,7 +10,8 @@ from tocsin.evaluation.calibration import Floats
 INTERVAL = np.timedelta64(5, "m")
 DAY = 288
 DAYS = 28
-FEATURES = ("vibration", "temperature", "pressure")
+FEATURES = ("vibration [mm/s]", "temperature [°C]", "pressure [bar]")
+VIBRATION, TEMPERATURE, PRESSURE = FEATURES
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,10 @@ def _inject_faults(values: Floats, rng: np.random.Generator) -> tuple[InjectedFa
     wear = slice(26 * DAY + 90, 26 * DAY + 240)
     vibration[wear] += np.linspace(0, 3.5, 150)
     return (
-        InjectedFault("sensor glitch", "vibration", glitch, glitch),
-        InjectedFault("leak", "pressure", leak.start, leak.stop - 1),
-        InjectedFault("stuck sensor", "temperature", stuck.start, stuck.stop - 1),
-        InjectedFault("cavitation", "pressure", cavitation.start, cavitation.stop - 1),
-        InjectedFault("heating at night", "temperature", night.start, night.stop - 1),
-        InjectedFault("bearing wear", "vibration", wear.start, wear.stop - 1),
+        InjectedFault("sensor glitch", VIBRATION, glitch, glitch),
+        InjectedFault("leak", PRESSURE, leak.start, leak.stop - 1),
+        InjectedFault("stuck sensor", TEMPERATURE, stuck.start, stuck.stop - 1),
+        InjectedFault("cavitation", PRESSURE, cavitation.start, cavitation.stop - 1),
+        InjectedFault("heating at night", TEMPERATURE, night.start, night.stop - 1),
+        InjectedFault("bearing wear", VIBRATION, wear.start, wear.stop - 1),
     )

@@ -130,7 +130,7 @@ class AuditOut(BaseModel):
     low: Number = Field(description="The true rate lies between low and high with probability level.")
     high: Number
     level: float
-    finding: str = Field(description="as promised, too many, or too few.")
+    finding: str = Field(description="as promised, too many, too few, or cannot tell yet.")
 
 
 class Details(BaseModel):
