@@ -416,8 +416,7 @@ class OracleDetector:
         rests, self.rest = self.rest > 0, max(self.rest - 1, 0)
         p, surprises, sudden = [], [], False
         for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
-            silent = math.isnan(size) or (rests and length > STRETCH)
-            one, strange = (math.nan, math.nan) if silent else past.compare(size, length)
+            one, strange = (math.nan, math.nan) if math.isnan(size) else past.compare(size, length)
             sudden = sudden or (length == 1 and strange > 7)
             heard = past.learned >= LEAST_LEARNED + MORE_FOR_LONGER * (length - 1)
             p.append(one)
@@ -473,7 +472,9 @@ class OracleDetector:
         channels = [
             (one, alone[view])
             for one, view in zip(by_view, self.views, strict=True)
-            if not math.isnan(one) and alone[view] > 0
+            if not math.isnan(one)
+            and alone[view] > 0
+            and not (rests and min(length for length, _ in VIEWS[view][3]) > STRETCH)
         ]
         if len(self.views) > 1 and not rests and (self.together.learned >= LEAST_LEARNED or not channels):
             channels.append((self.together.compare(mean, self.longest)[1], TOGETHER_ALONE))

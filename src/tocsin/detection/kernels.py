@@ -49,7 +49,7 @@ IN_BLOCK = 5  # observations in the one that is not
 CERTAIN = 6  # whether the incident is far beyond all that came before
 FROZEN = 7  # whether a reference was learned, and nothing else is to be
 UNLIKE = 8  # whether the signal was ever unlike its past in the incident
-RESTS = 9  # for how many observations longer stretches are not heard: they reach back into an incident that is over
+RESTS = 9  # for how many observations longer stretches are no evidence: they reach back into what is over
 STILL = 10  # observations since a single one was strange by itself
 COUNTERS = 11
 
@@ -105,11 +105,12 @@ class Columns(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Of each view: how its streams are merged, and what it counts with all others and by itself."""
+    """Of each view: how its streams are merged, what it counts with others and by itself, and its shortest stretch."""
 
     merge: Array
     together: Array
     alone: Array
+    shortest: Array
 
 
 class Learned(NamedTuple):
@@ -466,7 +467,7 @@ def judge(
             for c in range(width):
                 score = _size(scores[t, n, c], columns.folded[c])
                 p[c], surprises[c] = np.nan, np.nan
-                if np.isnan(score) or (rests and columns.length[c] > LENGTH):
+                if np.isnan(score):
                     continue
                 if columns.length[c] == 1:
                     k = signal * learned_width + columns.place[c]
@@ -515,7 +516,8 @@ def judge(
             if settled:
                 count = 0
                 for v in range(views):
-                    if not np.isnan(by_view[v]) and weights.alone[v] > 0.0:
+                    heard_of = not rests or weights.shortest[v] <= LENGTH
+                    if not np.isnan(by_view[v]) and weights.alone[v] > 0.0 and heard_of:
                         channel[count], share[count] = by_view[v], weights.alone[v]
                         count += 1
                 if rules.together_alone > 0.0 and not rests:

@@ -98,6 +98,7 @@ class Ranking:
             np.array([view.together for view in self.views], dtype=np.float64),
             # One view alone is all the evidence there is, whatever it would count beside others.
             np.array([view.alone for view in self.views] if len(self.views) > 1 else [1.0], dtype=np.float64),
+            np.array([min(stream.length for stream in view.streams) for view in self.views], dtype=np.int64),
         )
         self._rules = kernels.Rules(
             settled=sizes.settled,
