@@ -48,8 +48,8 @@ def test_own_past_takes_over():
 
 
 def test_estimated_incidents_are_not_many_more_than_promised():
-    """Of independent noise: 3,000 signals over what is estimated, at most 1.5 times the promise with a band of 99%."""
-    signals, rate = 3000, 1 / 2000
+    """Of independent noise: 1,500 signals over what is estimated, at most 1.5 times the promise with a band of 99%."""
+    signals, rate = 1500, 1 / 2000
     fleet = Fleet(signals, forecaster=None, alarm_rate=rate, window=250)
     verdicts = fleet.run(np.abs(np.random.default_rng(3).normal(size=(fleet.own_past_after, signals))))
     counted = verdicts.warm & verdicts.estimated

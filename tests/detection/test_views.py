@@ -236,7 +236,7 @@ def test_each_kind_of_fault_is_explained_by_its_view(view):
     strike, words = FAULTS[view]
     strike(values[:, 1])
     detector = Detector(
-        ["flow", "heat"], alarm_rate=0.01, window=1000, forecaster="exponential-smoothing",
+        ["flow", "heat [mm]"], alarm_rate=0.01, window=1000, forecaster="exponential-smoothing",
         forecaster_options={"rate": 0.02}, views="error,level,shape,quiet",
     )  # fmt: skip
     verdicts = detector.run(values)
@@ -244,9 +244,10 @@ def test_each_kind_of_fault_is_explained_by_its_view(view):
     chosen = np.flatnonzero(verdicts.cause[1500:1600, 0, 0] == number)
     assert chosen.size
     at = 1500 + chosen[np.argmax(verdicts.views[1500 + chosen, 0, number])]
-    why = explain(verdicts, int(at), 0, detector.fleet.views, detector.features, "mm")
+    why = explain(verdicts, int(at), 0, detector.fleet.views, detector.features)
     assert why.view == view
-    assert why.feature == (None if view == "shape" else "heat")
+    assert why.feature == (None if view == "shape" else "heat [mm]")
     assert words in why.text
-    assert why.text.startswith("heat: ") == (view != "shape")
+    assert why.text.startswith("heat") == (view != "shape")
+    assert (" mm " in why.text) == (view in ("error", "level"))
     assert explain(verdicts, 0, 0, detector.fleet.views, detector.features) is None
