@@ -7,7 +7,7 @@ from tocsin.spark.rows import INCIDENT, OF_INCIDENTS, OF_PROBLEMS, PROBLEM, VERD
 
 _INCIDENT = (
     "signal", "start", "end", "peak", "duration", "alarms", "p", "severity", "return_period", "view", "explanation",
-    "direction", "deviation", "features", "open",
+    "direction", "deviation", "features", "open", "ended",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ VERDICT, INCIDENT, PROBLEM = "verdict", "incident", "problem"
 OF_INCIDENTS = {
     "start": "time", "end": "time", "peak": "time", "duration": "bigint", "alarms": "bigint", "view": "string",
     "explanation": "string", "direction": "string", "deviation": "double", "features": "string", "open": "boolean",
+    "ended": "string",
 }  # fmt: skip
 OF_PROBLEMS = {"problem": "string", "level": "string", "count": "bigint", "text": "string"}
 
