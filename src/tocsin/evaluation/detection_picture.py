@@ -203,8 +203,8 @@ def _explain_colours(axes: Any, result: SignalResult, *, named: bool) -> None:
         handles.append(Line2D([], [], color=FAULT, linewidth=5))
         labels.append("fault put in")
     axes.legend(
-        handles, labels, loc="lower right", bbox_to_anchor=(1, 1), fontsize=8, ncols=len(labels), frameon=False,
-        borderaxespad=0.1, columnspacing=1.2, handlelength=1.4,
+        handles, labels, loc="lower right", bbox_to_anchor=(1, 1), fontsize=7, ncols=len(labels), frameon=False,
+        borderaxespad=0.1, columnspacing=1.0, handlelength=1.2,
     )  # fmt: skip
 
 
