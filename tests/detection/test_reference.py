@@ -7,6 +7,7 @@ import pytest
 
 from tests.detection.material import same_verdicts
 from tocsin.detection import Detector, Fleet
+from tocsin.detection.deciding import BEYOND
 
 SETTINGS = {"alarm_rate": 0.002, "forecaster": "exponential-smoothing", "views": "error,shape,quiet"}
 GOOD = 700
@@ -54,8 +55,7 @@ def test_how_far_is_too_far_is_as_an_oracle_has_it():
         )
         for start, one in enumerate(stretches)
     ]  # fmt: skip
-    kernels = fleet.pipeline.ranking._kernels
-    found = fleet.pipeline.ranking._memory.levels[0, kernels.BEYOND]
+    found = fleet.pipeline.ranking._memory.levels[0, BEYOND]
     assert found == pytest.approx(1.2 * max(nearest), rel=1e-3)
 
 

@@ -110,11 +110,11 @@ class AuditTrail:
     def __init__(
         self, signals: int, promised: float, *, unit: str = "incidents", clustering: float = OF_SCORES
     ) -> None:
-        from tocsin.detection import bets, kernels
+        from tocsin.detection import bets, counts
 
-        self._kernels, self._bets = kernels, bets
+        self._counts, self._bets = counts, bets
         self.promised, self.unit = promised, unit
-        self.counts = np.zeros((signals, kernels.SQUARES + 1), dtype=np.int64)
+        self.counts = np.zeros((signals, counts.SQUARES + 1), dtype=np.int64)
         self.faults = np.zeros(signals, dtype=np.int64)
         self.money, self.notes = bets.new_money(signals), bets.new_notes(signals)
         self.clustering = clustering
@@ -122,18 +122,18 @@ class AuditTrail:
 
     def add(self, exceeds: Mask, counted: Mask, numbers: NDArray[np.int64], rows: NDArray[np.intp]) -> None:
         """Add `exceeds[T, N]`, whether it alarmed, where `counted[T, N]`; `numbers[T, N]` counts observations."""
-        seen = self.counts[rows, self._kernels.OBSERVATIONS]
+        seen = self.counts[rows, self._counts.OBSERVATIONS]
         self._bets.bet(
             exceeds, counted, numbers, rows, seen, self.promised, self._wins, self._losses, self.money, self.notes
         )
-        self._kernels.count_alarms(exceeds, counted, rows, BLOCK, self.counts)
+        self._counts.count_alarms(exceeds, counted, rows, BLOCK, self.counts)
 
     def label_fault(self, signal: int, alarms: int = 1) -> None:
         """Take so many of a signal's alarms for a fault; a negative number takes that back.
 
         They do not count against the promise any more. Bets that were won by then are off.
         """
-        most = int(self.counts[signal, self._kernels.ALARMS])
+        most = int(self.counts[signal, self._counts.ALARMS])
         self.faults[signal] = min(max(int(self.faults[signal]) + alarms, 0), most)
         if alarms > 0:
             self._bets.settle(self.money[signal], self.notes[signal])

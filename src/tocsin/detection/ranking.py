@@ -61,7 +61,7 @@ class Ranking:
     ) -> None:
         self.signals, self.views, self.settings = signals, tuple(views), settings
         self.features = len(settings.feature_names)
-        self._kernels = kernels = _load_kernels()
+        self._kernels, self._deciding = kernels, deciding = _load_kernels()
         sizes = settings.sizes
         self._columns = self._layout()
         self.width = self._columns.of_view.size
@@ -82,8 +82,8 @@ class Ranking:
         longest = int(self._columns.length.max())
         self._pending = kernels.Pending(*_empty_pending(self.window.streams, longest))
         self._waiting = kernels.Pending(*_empty_pending(signals, longest))
-        self._memory = kernels.Memory(
-            np.zeros((signals, kernels.COUNTERS), dtype=np.int64),
+        self._memory = deciding.Memory(
+            np.zeros((signals, deciding.COUNTERS), dtype=np.int64),
             np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0], (signals, 1)),
             np.zeros((signals, sizes.blocks)),
         )
@@ -100,7 +100,7 @@ class Ranking:
             np.array([view.alone for view in self.views] if len(self.views) > 1 else [1.0], dtype=np.float64),
             np.array([min(stream.length for stream in view.streams) for view in self.views], dtype=np.int64),
         )
-        self._rules = kernels.Rules(
+        self._rules = deciding.Rules(
             settled=sizes.settled,
             believed=sizes.believed,
             by_p=settings.promise == "observations",
@@ -232,36 +232,36 @@ class Ranking:
             if self.final.learned[signal] < rules.believed:
                 return np.inf
             return float(self.final.quantile(rules.rate, [signal])[0])
-        blocks = min(int(counters[self._kernels.BLOCKS]), self._memory.blocks.shape[1])
+        blocks = min(int(counters[self._deciding.BLOCKS]), self._memory.blocks.shape[1])
         early = rules.early and blocks >= LEAST_BLOCKS
         if not early and blocks * rules.block * rules.rate < 1:
             return np.inf
         maxima = self._memory.blocks[signal, :blocks]
-        tightened = self._memory.levels[signal, self._kernels.TIGHTENED]
-        tolerated = self._kernels.tolerated(rules.rate, tightened, rules.block)
+        tightened = self._memory.levels[signal, self._deciding.TIGHTENED]
+        tolerated = self._deciding.tolerated(rules.rate, tightened, rules.block)
         allowed = math.ceil(-math.expm1(-tolerated * rules.block) * (1 + blocks)) - 1  # so many blocks may reach it
         if allowed >= 1:
             return float(np.sort(maxima)[::-1][min(allowed, blocks) - 1])
         if not early:
             return np.inf
-        begins, often, decay = self._kernels.tail(maxima, rules.block)
+        begins, often, decay = self._deciding.tail(maxima, rules.block)
         return float(max(begins + decay * math.log(often / tolerated), maxima.max()))
 
     def freeze(self, rows: Rows) -> None:
         """Compare these signals with what they have learned so far, from now on."""
-        self._memory.counters[rows, self._kernels.FROZEN] = 1
+        self._memory.counters[rows, self._deciding.FROZEN] = 1
 
     def compare_with_reference(self, rows: Rows, column: int, furthest: Floats) -> None:
         """Take these signals for strange where a score is beyond all that a reference had, and clearly so."""
-        levels, kernels = self._memory.levels, self._kernels
-        levels[rows, kernels.COMPARED] = column
-        levels[rows, kernels.BEYOND] = kernels.BEYOND_REFERENCE * furthest
+        levels, deciding = self._memory.levels, self._deciding
+        levels[rows, deciding.COMPARED] = column
+        levels[rows, deciding.BEYOND] = deciding.BEYOND_REFERENCE * furthest
 
     def accept(self, signal: int) -> None:
         """Learn from the signal's incident as from anything else."""
-        counters, kernels = self._memory.counters[signal], self._kernels
-        if counters[kernels.OPEN]:
-            counters[kernels.LASTED] = max(counters[kernels.LASTED], self.settings.accept_after + 1)
+        counters, deciding = self._memory.counters[signal], self._deciding
+        if counters[deciding.OPEN]:
+            counters[deciding.LASTED] = max(counters[deciding.LASTED], self.settings.accept_after + 1)
 
     @property
     def nbytes(self) -> int:
@@ -272,7 +272,7 @@ class Ranking:
 
     def open(self, signal: int) -> bool:
         """Whether an incident of the signal is open."""
-        return bool(self._memory.counters[signal, self._kernels.OPEN])
+        return bool(self._memory.counters[signal, self._deciding.OPEN])
 
     def state(self, rows: Rows) -> dict[str, Any]:
         """Everything that later verdicts on these signals depend on."""
@@ -334,8 +334,8 @@ def _empty_pending(streams: int, longest: int) -> tuple[NDArray[np.float32], NDA
     return np.zeros((streams, longest), dtype=np.float32), np.zeros(streams, dtype=np.int64)
 
 
-def _load_kernels() -> ModuleType:
+def _load_kernels() -> tuple[ModuleType, ModuleType]:
     # numba takes a good part of a second to import: only who detects waits for it.
-    from tocsin.detection import kernels
+    from tocsin.detection import deciding, kernels
 
-    return kernels
+    return kernels, deciding

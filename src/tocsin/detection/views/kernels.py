@@ -336,6 +336,19 @@ def shapes(
                 scores[t, n, m] = np.sqrt(least) / STEPS if least < np.inf else np.nan
 
 
+@_inner
+def _mean_square(one: Array, at: int, other: Array, start: int, length: int, units: Array) -> float:
+    """The mean squared difference of two stretches where both are known; infinite where too little is."""
+    total, pairs = 0.0, 0
+    for f in range(one.shape[0]):
+        for i in range(length):
+            step = (one[f, at + i] - other[f, start + i]) / units[f]
+            if not np.isnan(step):
+                total += step * step
+                pairs += 1
+    return total / pairs if pairs >= LEAST_KNOWN * length * one.shape[0] else np.inf
+
+
 @_exact
 def shapes_beside(
     past: Array, head: int, count: int, lengths: Array, reference: Array, units: Array, scores: Array
@@ -358,15 +371,7 @@ def shapes_beside(
                 continue
             least = np.inf
             for start in range(longest - length + 1):
-                total, pairs = 0.0, 0
-                for f in range(features):
-                    for i in range(length):
-                        step = (past[f, at + i] - reference[f, start + i]) / units[f]
-                        if not np.isnan(step):
-                            total += step * step
-                            pairs += 1
-                if pairs >= LEAST_KNOWN * length * features:
-                    least = min(least, total / pairs)
+                least = min(least, _mean_square(past, at, reference, start, length, units))
             scores[t, m] = np.sqrt(least) if least < np.inf else np.nan
 
 
@@ -376,23 +381,13 @@ def furthest_within(reference: Array, units: Array, length: int) -> float:
 
     So many of them are compared that all of a short reference are. Infinite where there is no other one.
     """
-    features, longest = reference.shape
-    starts = longest - length + 1
+    starts = reference.shape[1] - length + 1
     furthest = 0.0 if starts > length else np.inf
     for start in range(0, starts, max(starts // REFERENCE_SAMPLES, 1)):
         least = np.inf
         for other in range(starts):
-            if abs(other - start) < length:
-                continue
-            total, pairs = 0.0, 0
-            for f in range(features):
-                for i in range(length):
-                    step = (reference[f, start + i] - reference[f, other + i]) / units[f]
-                    if not np.isnan(step):
-                        total += step * step
-                        pairs += 1
-            if pairs >= LEAST_KNOWN * length * features:
-                least = min(least, total / pairs)
+            if abs(other - start) >= length:
+                least = min(least, _mean_square(reference, start, reference, other, length, units))
         if least < np.inf:
             furthest = max(furthest, least)
     return float(np.sqrt(furthest))
