@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
-from tocsin.detection.alarm_rate import EXTRAPOLATED, LEAST_BLOCKS, TIGHTENING
+from tocsin.detection.alarm_rate import LEAST_BLOCKS, TIGHTENING
 from tocsin.detection.holding import LENGTH, Recall, learn_furthest, unlike
 from tocsin.detection.verdict import ACCEPTED, FADES, LASTS, NORMAL, RETURNED, SILENT
 
@@ -71,6 +71,7 @@ class Rules(NamedTuple):
     gap: int
     accept_after: int
     early: bool
+    extrapolation: float
     merge_features: int
     together_alone: float
     longest: int
@@ -116,7 +117,7 @@ def _rarity(evidence: float, reached: int, maxima: Array, rules: Rules) -> float
     if reached > 0 or not rules.early or maxima.shape[0] < LEAST_BLOCKS:
         return rate
     begins, often, decay = tail(maxima, rules.block)
-    return float(min(max(often * np.exp(-(evidence - begins) / decay), rate / EXTRAPOLATED), rate))
+    return float(min(max(often * np.exp(-(evidence - begins) / decay), rate / rules.extrapolation), rate))
 
 
 @_inner

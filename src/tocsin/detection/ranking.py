@@ -107,8 +107,9 @@ class Ranking:
             rate=settings.rate,
             block=sizes.block,
             gap=settings.gap,
-            accept_after=settings.accept_after,
+            accept_after=settings.accepted_after,
             early=settings.early,
+            extrapolation=settings.extrapolation,
             merge_features=kernels.MERGE_HARMONIC if settings.merge_features == "harmonic" else kernels.MERGE_MEAN,
             together_alone=TOGETHER_ALONE if len(self.views) > 1 else 0.0,
             longest=longest,
@@ -261,7 +262,7 @@ class Ranking:
         """Learn from the signal's incident as from anything else."""
         counters, deciding = self._memory.counters[signal], self._deciding
         if counters[deciding.OPEN]:
-            counters[deciding.LASTED] = max(counters[deciding.LASTED], self.settings.accept_after + 1)
+            counters[deciding.LASTED] = max(counters[deciding.LASTED], self.settings.accepted_after + 1)
 
     @property
     def nbytes(self) -> int:
