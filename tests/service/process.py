@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -15,8 +16,8 @@ from tests.service.parts import free_port
 class MonitorProcess:
     """`tocsin serve` with a configuration file, at an address that stays the same."""
 
-    def __init__(self, folder: Path, config: str = "") -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, config: str = "", environment: Mapping[str, str] | None = None) -> None:
+        self.folder, self._environment = folder, dict(environment or {})
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self.config = folder / "tocsin.toml"
@@ -35,8 +36,9 @@ class MonitorProcess:
         command = [sys.executable, "-m", "tocsin", "serve", "--config", self.config, "--port", str(self.port)]
         # By a variable, above which the file may name a database.
         environment = {"NUMBA_NUM_THREADS": "1", "TOCSIN_STORAGE__FOLDER": str(self.folder / "data")}
+        environment = {**os.environ, **environment, **self._environment}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environment})
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         if wait:
             self.wait_until_ready()
 
