@@ -32,15 +32,28 @@ class MonitorProcess:
             raise RuntimeError("the monitor does not run")
         return self._process.pid
 
+    @property
+    def _surroundings(self) -> dict[str, str]:
+        # The folder by a variable, above which the file may name a database.
+        own = {"NUMBA_NUM_THREADS": "1", "TOCSIN_STORAGE__FOLDER": str(self.folder / "data")}
+        return {**os.environ, **own, **self._environment}
+
     def start(self, *, wait: bool = True) -> None:
         command = [sys.executable, "-m", "tocsin", "serve", "--config", self.config, "--port", str(self.port)]
-        # By a variable, above which the file may name a database.
-        environment = {"NUMBA_NUM_THREADS": "1", "TOCSIN_STORAGE__FOLDER": str(self.folder / "data")}
-        environment = {**os.environ, **environment, **self._environment}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._surroundings)
         if wait:
             self.wait_until_ready()
+
+    def make_token(self, role: str = "admin", *options: str, name: str | None = None) -> str:
+        """A token of the monitor, whether it runs or not."""
+        command = [sys.executable, "-m", "tocsin", "token", "create", name or role, "--role", role, *options]
+        made = [*command, "--config", str(self.config)]
+        return subprocess.run(made, env=self._surroundings, check=True, capture_output=True, text=True).stdout.strip()
+
+    def revoke_token(self, name: str) -> None:
+        command = [sys.executable, "-m", "tocsin", "token", "revoke", name, "--config", str(self.config)]
+        subprocess.run(command, env=self._surroundings, check=True, capture_output=True)
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds

@@ -70,7 +70,7 @@ def list_tokens(config: Config = None, data: Data = None) -> None:
         if rows:
             console().print(table)
         else:
-            say("there are no tokens: on loopback, whoever is on this machine may do everything")
+            say("there are no tokens: until the first one is made, a browser on this machine may do everything")
 
 
 @token.command()

@@ -29,7 +29,7 @@ class Sender(threading.Thread):
         self.acknowledged = 0
 
     def run(self) -> None:
-        with httpx.Client(timeout=70, headers=self._headers) as client:
+        with httpx.Client(timeout=70) as client:
             while not self._stopping.is_set():
                 if self._going.is_set():
                     self._resting.clear()
@@ -42,7 +42,8 @@ class Sender(threading.Thread):
         observation = {"signal": "well-behaved", "time": time.time_ns(), "value": float(self.acknowledged % 7)}
         while not self._stopping.is_set():
             try:
-                if client.post(f"{self._address}/api/v1/observations", json=observation).status_code == 200:
+                address = f"{self._address}/api/v1/observations"
+                if client.post(address, json=observation, headers=self._headers).status_code == 200:
                     self.acknowledged += 1
                     self.longest = max(self.longest, time.monotonic() - began)
                     return
@@ -70,17 +71,21 @@ class Sender(threading.Thread):
 class Ground:
     """A monitor of its own for one attack, what can be done to it, and what it costs."""
 
-    def __init__(self, folder: Path, config: str = "", database: Postgres | None = None) -> None:
-        self.database = database
+    def __init__(
+        self, folder: Path, config: str = "", database: Postgres | None = None, *, tokens: bool = False
+    ) -> None:
+        self.database, self._tokens = database, tokens
         self.url = database.new_database() if database else f"sqlite:///{folder}/data/tocsin.db"
         self.monitor = MonitorProcess(folder, config, {"TOCSIN_STORAGE__URL": self.url} if database else {})
-        #: Sent with every request; an attack that needs tokens puts its own here before it is begun.
+        #: Sent with every request, those of the well-behaved sender too.
         self.headers: dict[str, str] = {}
         self.sender = Sender(self.monitor.address, self.headers)
         #: The most memory that the monitor took, in bytes.
         self.memory = 0
 
     def __enter__(self) -> "Ground":
+        if self._tokens:
+            self.headers["Authorization"] = f"Bearer {self.monitor.make_token()}"
         self.monitor.start()
         self.sender.start()
         self.until(lambda: self.sender.acknowledged > 0)

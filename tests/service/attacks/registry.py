@@ -21,17 +21,19 @@ class Attack:
     short: bool
     #: Whether the monitor's store is a real PostgreSQL.
     postgresql: bool
+    #: Whether the monitor has an administrator's token, which the ground sends with every request.
+    tokens: bool
 
 
 ATTACKS: dict[str, Attack] = {}
 
 
-def attack(*, config: str = "", short: bool = True, postgresql: bool = False) -> Callable[[F], F]:
+def attack(*, config: str = "", short: bool = True, postgresql: bool = False, tokens: bool = False) -> Callable[[F], F]:
     """Register a function as an attack, by its name."""
 
     def register(function: F) -> F:
         name = function.__name__.replace("_", " ")
-        ATTACKS[name] = Attack(name, function, config, short, postgresql)
+        ATTACKS[name] = Attack(name, function, config, short, postgresql, tokens)
         return function
 
     return register

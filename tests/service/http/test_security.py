@@ -37,8 +37,40 @@ def test_tokens_are_long_random_and_kept_as_hashes() -> None:
         role_of("root")
 
 
-def test_on_loopback_without_tokens_everyone_is_admin(client: Client) -> None:
+def test_a_browser_on_this_machine_may_do_everything_until_there_is_a_token(client: Client) -> None:
     assert client.get(f"{URL}/me").json() == {"name": "local", "role": "admin"}
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-IP"],
+)
+def test_who_comes_through_a_proxy_needs_a_token(client: Client, monitor: FakeMonitor, header: str) -> None:
+    assert client.get(f"{URL}/me", headers={header: "127.0.0.1"}).status_code == 401
+    assert client.put(f"{URL}/signals/a", json={}, headers={header: ""}).status_code == 401
+    client.headers = {"Authorization": f"Bearer {give_token(monitor)}"}
+    client.app.state.keys.forget()
+    assert client.get(f"{URL}/me", headers={header: "127.0.0.1"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "server", [{"external_url": "https://monitor.example"}, {"allowed_hosts": ("monitor.example",)}]
+)
+def test_where_a_proxy_is_meant_to_be_a_token_is_needed(make: Make, server: dict[str, Any]) -> None:
+    monitor = make(**server)
+    assert Client(monitor).get(f"{URL}/signals").status_code == 401
+    assert Client(monitor).get("/healthz").status_code == 200
+    assert Client(monitor, give_token(monitor, "read")).get(f"{URL}/signals").status_code == 200
+
+
+def test_to_revoke_the_last_token_opens_nothing(monitor: FakeMonitor) -> None:
+    give_token(monitor)
+    with monitor.store.transaction() as writer:
+        (token,) = writer.tokens()
+        writer.remove_token(token.name)
+    response = Client(monitor).get(f"{URL}/signals")
+    assert response.status_code == 401
+    assert "tocsin token create" in error_of(response)["message"]
 
 
 def test_beyond_loopback_nobody_comes_in_without_a_token(make: Make) -> None:
@@ -116,8 +148,9 @@ def test_tokens_are_made_and_removed(client: Client) -> None:
     assert "removed last" in error_of(client.delete(f"{URL}/tokens/boss"))["message"]
     assert client.delete(f"{URL}/tokens/gateway").status_code == 204
     assert client.get(f"{URL}/me", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+    assert client.delete(f"{URL}/tokens/nobody").status_code == 404
     assert client.delete(f"{URL}/tokens/boss").status_code == 204
-    assert client.delete(f"{URL}/tokens/boss").status_code == 404
+    assert client.delete(f"{URL}/tokens/boss").status_code == 401
 
 
 def test_tokens_of_another_process_count_soon(monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ class Server(Part):
     """The HTTP server."""
 
     host: str = Field(
-        default="127.0.0.1", min_length=1, description="The address to listen on; beyond loopback a token is needed."
+        default="127.0.0.1", min_length=1, description="The address to listen on; beyond loopback, tokens come first."
     )
     port: int = Field(default=8710, ge=0, le=65535, description="The port; 0 for a free one.")
     tls_certificate: Path | None = Field(
@@ -27,12 +27,12 @@ class Server(Part):
     )
     allowed_hosts: tuple[str, ...] = Field(
         default=(),
-        description="More names under which the page may be asked for.",
+        description="More names under which the page may be asked for; with any, a token is needed.",
         examples=[["monitor.example.com"]],
     )
     external_url: Url | None = Field(
         default=None,
-        description="How people reach the page: links in alerts begin with it.",
+        description="How people reach the page: links in alerts begin with it. With it, a token is needed.",
         examples=["https://monitor.example.com"],
     )
     max_body_bytes: int = Field(default=8 * 2**20, ge=1024, le=2**30, description="The largest request that is read.")
@@ -55,8 +55,13 @@ class Server(Part):
         return self
 
     @property
+    def private(self) -> bool:
+        """Whether nobody but a browser on this machine is meant to reach it: no other name, and no proxy before it."""
+        return self.loopback and self.external_url is None and not self.allowed_hosts
+
+    @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether it listens to this machine only; a proxy on this machine may let in others."""
         if self.host == "localhost":
             return True
         try:

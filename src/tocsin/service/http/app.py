@@ -28,7 +28,7 @@ def create_app(monitor: Parts) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    keys = Keys(monitor.store, loopback=monitor.settings.server.loopback)
+    keys = Keys(monitor.store, monitor.settings.server)
     app.state.monitor, app.state.keys = monitor, keys
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)

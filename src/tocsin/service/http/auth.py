@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import Scope
 
+from tocsin.service.config import Server
 from tocsin.service.errors import MonitorError
 from tocsin.service.http.errors import HttpError
 from tocsin.service.tokens import Role, hash_token, looks_like_token, role_of
 
 if TYPE_CHECKING:
     from tocsin.service.store import Store, TokenRow
+
+    # The tokens by their hashes, and whether there ever was one.
+    _Known = tuple[dict[str, TokenRow], bool]
 
 # Tokens made by another process count after so many seconds.
 REFRESH = 5.0
@@ -40,12 +46,33 @@ class Caller:
 LOCAL = Caller("local", Role.ADMIN)
 
 
-class Keys:
-    """The tokens of the store, by their hashes."""
+#: What proxies add to a request that they hand on, apart from all that begins with X-Forwarded.
+_RELAYS = frozenset(("forwarded", "via", "x-real-ip", "x-client-ip", "x-original-host", "true-client-ip"))
 
-    def __init__(self, store: "Store", *, loopback: bool) -> None:
-        self._store, self._loopback = store, loopback
-        self._known: dict[str, TokenRow] | None = None
+
+def is_relayed(scope: Scope) -> bool:
+    """Whether a request shows that it came through a proxy, and hence perhaps from somebody on another machine.
+
+    HTTP/1.0 is what proxies speak that are not told otherwise: no browser does.
+    """
+    names = {name for name, _ in Headers(scope=scope).items()}
+    return (
+        scope.get("http_version") == "1.0"
+        or not names.isdisjoint(_RELAYS)
+        or any(name.startswith("x-forwarded") for name in names)
+    )
+
+
+class Keys:
+    """The tokens of the store, by their hashes.
+
+    Without a token only a browser on this machine comes in, and only until the first one is made: once there was one,
+    to revoke the last must not open the door to all.
+    """
+
+    def __init__(self, store: "Store", server: Server) -> None:
+        self._store, self._private = store, server.private
+        self._known: _Known | None = None
         self._stale = True
         self._read_at = 0.0
         self._reading = asyncio.Lock()
@@ -54,10 +81,10 @@ class Keys:
         """Read the tokens anew at the next request: they have been changed."""
         self._stale = True
 
-    async def caller(self, authorization: str | None) -> Caller | None:
-        """Who sends this Authorization header; None if nobody known."""
-        known = await self._tokens()
-        if not known and self._loopback:
+    async def caller(self, authorization: str | None, *, relayed: bool) -> Caller | None:
+        """Who sends this Authorization header, through a proxy or not; None if nobody known."""
+        known, guarded = await self._tokens()
+        if self._private and not guarded and not relayed:
             return LOCAL
         scheme, _, text = (authorization or "").partition(" ")
         text = text.strip()
@@ -68,14 +95,14 @@ class Keys:
             return None
         return Caller(row.name, role_of(row.role), row.hash)
 
-    async def _tokens(self) -> "dict[str, TokenRow]":
+    async def _tokens(self) -> "_Known":
         if self._known is not None and not self._due():
             return self._known
         async with self._reading:
             if self._known is None or self._due():
                 self._stale = False
                 try:
-                    self._known = {row.hash: row for row in await run_in_threadpool(self._read)}
+                    self._known = await run_in_threadpool(self._read)
                 except MonitorError:
                     # While the store is away, the tokens known so far go on to count.
                     if self._known is None:
@@ -86,14 +113,14 @@ class Keys:
     def _due(self) -> bool:
         return self._stale or time.monotonic() - self._read_at > REFRESH
 
-    def _read(self) -> "list[TokenRow]":
+    def _read(self) -> "_Known":
         with self._store.reading() as reader:
-            return list(reader.tokens())
+            return {row.hash: row for row in reader.tokens()}, reader.guarded_since() is not None
 
 
 def unauthorised(authorization: str | None = None) -> HttpError:
     """The refusal of who sends no token, or one that does not count; which of the reasons it is nobody is told."""
-    message = "a token is needed: send the header 'Authorization: Bearer tocsin_...'"
+    message = "a token is needed, which `tocsin token create` makes: send the header 'Authorization: Bearer tocsin_...'"
     if authorization is not None:
         message = f"this token does not count: it is malformed, unknown, revoked or expired; {message}"
     return HttpError(401, message, headers={"WWW-Authenticate": 'Bearer realm="tocsin"'})

@@ -1,13 +1,13 @@
 """What happens, as it happens: server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
-from tocsin.service.http.auth import READER, Caller, Keys
+from tocsin.service.http.auth import READER, Keys, is_relayed
 from tocsin.service.http.documented import COMMON
 from tocsin.service.http.errors import HttpError
 from tocsin.service.http.parts import Monitor
@@ -45,19 +45,21 @@ async def events(
     except FullHubError as error:
         raise HttpError(503, str(error), headers={"Retry-After": "30"}) from None
     keys: Keys = request.app.state.keys
-    stream = _stream(subscription, keys, caller, request.headers.get("authorization"))
+
+    async def still_counts() -> bool:
+        return await keys.caller(request.headers.get("authorization"), relayed=is_relayed(request.scope)) == caller
+
+    stream = _stream(subscription, still_counts)
     return EventSourceResponse(stream, ping=HEARTBEAT, send_timeout=SLOWEST, sep="\n")
 
 
-async def _stream(
-    subscription: Subscription, keys: Keys, caller: Caller, authorization: str | None
-) -> AsyncIterator[bytes]:
+async def _stream(subscription: Subscription, still_counts: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
     """The events, as long as the token counts."""
     with subscription:
         # With the id at which it begins, who is cut off before the first event can go on from here too.
         known = "" if subscription.start is None else f"id: {subscription.start}\n"
         yield f"retry: 2000\n{known}\n".encode()
-        while await keys.caller(authorization) == caller:
+        while await still_counts():
             try:
                 async with asyncio.timeout(HEARTBEAT):
                     event = await anext(subscription)

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tocsin.service.errors import MonitorError
-from tocsin.service.http.auth import Caller, Keys, unauthorised
+from tocsin.service.http.auth import Caller, Keys, is_relayed, unauthorised
 from tocsin.service.http.errors import HttpError, reply_to
 from tocsin.service.http.limits import Buckets, LimitedBody, too_large, too_many
 from tocsin.service.http.parts import Parts
@@ -64,7 +64,7 @@ class Gate:
             self._take(address)
             return None
         authorization = headers.get("authorization")
-        caller = await self._keys.caller(authorization)
+        caller = await self._keys.caller(authorization, relayed=is_relayed(scope))
         self._take(address if caller is None or caller.token is None else caller.token)
         if caller is None:
             self._reject("unauthorised")

@@ -3,6 +3,7 @@
 from tocsin.service.errors import StoreError
 from tocsin.service.store.reader import Reader
 from tocsin.service.store.rows import (
+    AuditRow,
     Ended,
     IncidentFacts,
     IncidentRow,
@@ -22,6 +23,7 @@ from tocsin.service.store.store import Store
 from tocsin.service.store.writer import Writer
 
 __all__ = [
+    "AuditRow",
     "Ended",
     "IncidentFacts",
     "IncidentRow",

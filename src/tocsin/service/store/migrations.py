@@ -62,9 +62,25 @@ def _ends(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN ended TEXT")
 
 
+def _who_did_what(connection: Connection) -> None:
+    """Tokens may be limited to patterns of names, that there were any is remembered, and who did what is kept."""
+    number = (
+        "BIGSERIAL NOT NULL PRIMARY KEY"
+        if connection.dialect.name == "postgresql"
+        else "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT"
+    )
+    connection.exec_driver_sql("ALTER TABLE tokens ADD COLUMN patterns TEXT")
+    connection.exec_driver_sql("CREATE TABLE guarded (since BIGINT NOT NULL PRIMARY KEY)")
+    connection.exec_driver_sql("INSERT INTO guarded SELECT min(created) FROM tokens HAVING min(created) IS NOT NULL")
+    connection.exec_driver_sql(
+        f"CREATE TABLE audit (id {number}, time BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, "
+        "target TEXT NOT NULL, details TEXT NOT NULL)"
+    )
+
+
 # The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
 # `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
-STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends)
+STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends, _who_did_what)
 
 # Held while the tables are made or changed, so that two that open a new store at once do not both make them.
 _CHANGING = 0x746F6373696E

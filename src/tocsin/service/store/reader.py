@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, and_, func, not_, or_, select
 from tocsin.service.observations import Status
 from tocsin.service.store import codec, schema
 from tocsin.service.store.rows import (
+    AuditRow,
     IncidentRow,
     Kind,
     MaintenanceRow,
@@ -196,11 +197,25 @@ class Reader:
 
     def tokens(self) -> list[TokenRow]:
         """All tokens, by name; those that are no longer valid too."""
-        return self._rows(TokenRow, select(schema.tokens).order_by(schema.tokens.c.name))
+        return [_token(row) for row in self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))]
 
     def token_by_hash(self, hash: str) -> TokenRow | None:  # noqa: A002
-        wanted = select(schema.tokens).where(schema.tokens.c.hash == hash)
-        return next(iter(self._rows(TokenRow, wanted)), None)
+        row = self.connection.execute(select(schema.tokens).where(schema.tokens.c.hash == hash)).one_or_none()
+        return None if row is None else _token(row)
+
+    def guarded_since(self) -> int | None:
+        """When the first token was made, be it revoked since or not; None if there never was one."""
+        return self.connection.execute(select(schema.guarded.c.since)).scalar()
+
+    def audit(self, *, before_id: int | None = None, who: str | None = None, limit: int) -> list[AuditRow]:
+        """Who did what, the newest first."""
+        columns = schema.audit.c
+        wanted = select(schema.audit)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        if who is not None:
+            wanted = wanted.where(columns.who == who)
+        return self._rows(AuditRow, wanted.order_by(columns.id.desc()).limit(limit))
 
     def cursor(self, source: str) -> str | None:
         """How far the source has read."""
@@ -223,6 +238,12 @@ def _signal(row: Row[Any]) -> SignalRow:
     fields["features"] = codec.names_from_text(fields["features"])
     fields["settings"] = json.loads(fields["settings"])
     return SignalRow(**fields)
+
+
+def _token(row: Row[Any]) -> TokenRow:
+    fields = dict(row._mapping)
+    fields["patterns"] = () if fields["patterns"] is None else codec.names_from_text(fields["patterns"])
+    return TokenRow(**fields)
 
 
 def _incident(row: Row[Any]) -> IncidentRow:

@@ -185,6 +185,22 @@ tokens = Table(
     Column("hash", Text, nullable=False, unique=True),
     Column("created", BigInteger, nullable=False),
     Column("expires", BigInteger),
+    Column("patterns", Text),
+    sqlite_autoincrement=True,
+)
+
+# At most one row: since when there have been tokens. It stays when the last of them is revoked.
+guarded = Table("guarded", metadata, Column("since", BigInteger, primary_key=True, autoincrement=False))
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("time", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("details", Text, nullable=False),
     sqlite_autoincrement=True,
 )
 

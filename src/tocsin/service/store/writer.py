@@ -145,8 +145,17 @@ class Writer(Reader):
         if not self._delete(schema.maintenance, id=maintenance_id):
             raise UnknownError(f"there is no maintenance window with number {maintenance_id}")
 
-    def add_token(self, name: str, role: Role, hash: str, created: int, expires: int | None = None) -> None:  # noqa: A002
-        token = {"name": name, "role": role, "hash": hash, "created": created, "expires": expires}
+    def add_token(
+        self, name: str, role: Role, hash: str, created: int, expires: int | None = None,  # noqa: A002
+        patterns: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Add a token, limited to the signals whose names fit one of the patterns, if there are any."""
+        limits = codec.names_to_text(patterns) if patterns else None
+        token = {
+            "name": name, "role": role, "hash": hash, "created": created, "expires": expires, "patterns": limits,
+        }  # fmt: skip
+        if self.guarded_since() is None:
+            self.connection.execute(insert(schema.guarded).values(since=created))
         try:
             with self.connection.begin_nested():
                 self._insert(schema.tokens, token)
