@@ -36,7 +36,13 @@ def carry_out(attack: Attack, database: Postgres | None = None) -> Outcome:
     """Try one attack on a fresh monitor."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tocsin-attack-") as folder:
-        ground = Ground(Path(folder), attack.config, database if attack.postgresql else None, tokens=attack.tokens)
+        ground = Ground(
+            Path(folder),
+            attack.config,
+            database if attack.postgresql else None,
+            tokens=attack.tokens,
+            files=attack.files,
+        )
         error = None
         try:
             with ground:

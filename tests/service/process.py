@@ -2,6 +2,7 @@
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -16,10 +17,18 @@ from tests.service.parts import free_port
 class MonitorProcess:
     """`tocsin serve` with a configuration file, at an address that stays the same."""
 
-    def __init__(self, folder: Path, config: str = "", environment: Mapping[str, str] | None = None) -> None:
-        self.folder, self._environment = folder, dict(environment or {})
+    def __init__(
+        self,
+        folder: Path,
+        config: str = "",
+        environment: Mapping[str, str] | None = None,
+        files: int | None = None,
+        certificate: Path | None = None,
+    ) -> None:
+        self.folder, self._environment, self._files = folder, dict(environment or {}), files
         self.port = free_port()
-        self.address = f"http://127.0.0.1:{self.port}"
+        self.address = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
+        self._verify = ssl.create_default_context(cafile=certificate)
         self.config = folder / "tocsin.toml"
         self.config.write_text(config)
         self.log = folder / "monitor.log"
@@ -39,7 +48,9 @@ class MonitorProcess:
         return {**os.environ, **own, **self._environment}
 
     def start(self, *, wait: bool = True) -> None:
-        command = [sys.executable, "-m", "tocsin", "serve", "--config", self.config, "--port", str(self.port)]
+        command = [sys.executable, "-m", "tocsin", "serve", "--config", str(self.config), "--port", str(self.port)]
+        if self._files is not None:
+            command = ["sh", "-c", f'ulimit -n {self._files} && exec "$@"', "sh", *command]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._surroundings)
         if wait:
@@ -61,7 +72,7 @@ class MonitorProcess:
             if self._process is None or self._process.poll() is not None:
                 raise RuntimeError(f"the monitor ended: {self.log.read_text()[-2000:]}")
             try:
-                if httpx.get(f"{self.address}/readyz", timeout=5).status_code == 200:
+                if httpx.get(f"{self.address}/readyz", timeout=5, verify=self._verify).status_code == 200:
                     return
             except httpx.HTTPError:
                 pass

@@ -72,11 +72,17 @@ class Ground:
     """A monitor of its own for one attack, what can be done to it, and what it costs."""
 
     def __init__(
-        self, folder: Path, config: str = "", database: Postgres | None = None, *, tokens: bool = False
+        self,
+        folder: Path,
+        config: str = "",
+        database: Postgres | None = None,
+        *,
+        tokens: bool = False,
+        files: int | None = None,
     ) -> None:
         self.database, self._tokens = database, tokens
         self.url = database.new_database() if database else f"sqlite:///{folder}/data/tocsin.db"
-        self.monitor = MonitorProcess(folder, config, {"TOCSIN_STORAGE__URL": self.url} if database else {})
+        self.monitor = MonitorProcess(folder, config, {"TOCSIN_STORAGE__URL": self.url} if database else {}, files)
         #: Sent with every request, those of the well-behaved sender too.
         self.headers: dict[str, str] = {}
         self.sender = Sender(self.monitor.address, self.headers)

@@ -23,17 +23,21 @@ class Attack:
     postgresql: bool
     #: Whether the monitor has an administrator's token, which the ground sends with every request.
     tokens: bool
+    #: How many files the monitor may have open; None for as many as it likes.
+    files: int | None
 
 
 ATTACKS: dict[str, Attack] = {}
 
 
-def attack(*, config: str = "", short: bool = True, postgresql: bool = False, tokens: bool = False) -> Callable[[F], F]:
+def attack(
+    *, config: str = "", short: bool = True, postgresql: bool = False, tokens: bool = False, files: int | None = None
+) -> Callable[[F], F]:
     """Register a function as an attack, by its name."""
 
     def register(function: F) -> F:
         name = function.__name__.replace("_", " ")
-        ATTACKS[name] = Attack(name, function, config, short, postgresql, tokens)
+        ATTACKS[name] = Attack(name, function, config, short, postgresql, tokens, files)
         return function
 
     return register

@@ -2,6 +2,7 @@ import asyncio
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from tocsin.service.config import Server
@@ -11,7 +12,7 @@ from tocsin.service.http.limits import Buckets
 from tocsin.service.http.security import Doorkeeper
 from tocsin.service.tokens import Role, hash_token, looks_like_token, make_token, role_of
 
-from .conftest import Client, Make, error_of
+from .conftest import HERE, Client, Make, error_of
 from .fake import FakeMonitor
 
 URL = "/api/v1"
@@ -258,11 +259,22 @@ def test_every_reply_has_the_headers(client: Client, monitor: FakeMonitor) -> No
 def test_requests_are_limited(make: Make) -> None:
     monitor = make(requests_per_second=0.5, burst=3)
     client = Client(monitor)
-    assert [client.get("/healthz").status_code for _ in range(4)] == [200, 200, 200, 429]
-    response = client.get("/healthz")
+    assert [client.get("/").status_code for _ in range(4)] == [200, 200, 200, 429]
+    response = client.get("/")
     assert 1 <= int(response.headers["retry-after"]) <= 2
     assert "too many requests" in error_of(response)["message"]
     assert b'tocsin_rejected_total{reason="rate"} 2.0' in monitor.metrics.text()
+
+
+def test_probes_are_answered_whatever_else_comes_from_the_same_address(make: Make) -> None:
+    monitor = make(requests_per_second=0.001, burst=5)
+    give_token(monitor)
+    client = Client(monitor, make_token())
+    assert {client.get(f"{URL}/me").status_code for _ in range(20)} == {401, 429}
+    assert client.get("/").status_code == 200  # others behind the same proxy
+    client.headers = {}
+    assert {client.get(f"{URL}/me").status_code for _ in range(20)} == {401, 429}
+    assert {client.get(path).status_code for path in ("/healthz", "/readyz") for _ in range(20)} == {200}
 
 
 def test_guessing_tokens_is_limited_and_does_not_harm_others(make: Make) -> None:
@@ -318,6 +330,49 @@ def test_a_body_that_does_not_come_on_is_given_up(client: Client, monkeypatch: p
         await asyncio.sleep(5)
         yield b"]"
 
-    response = client.post(f"{URL}/observations", content=never(), headers={"Content-Type": "application/json"})
-    assert response.status_code == 408
-    error_of(response)
+    async def drop_by_drop() -> Any:
+        for _ in range(1000):
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    for content in (never(), drop_by_drop()):
+        response = client.post(f"{URL}/observations", content=content, headers={"Content-Type": "application/json"})
+        assert response.status_code == 408
+        error_of(response)
+
+
+def test_all_bodies_together_are_limited(make: Make) -> None:
+    client = Client(make(max_body_bytes=1024, max_bodies_bytes=2000))
+    kind = {"Content-Type": "application/json"}
+    seen: list[int] = []
+
+    async def asking() -> None:
+        transport = httpx.ASGITransport(client.app)
+        async with httpx.AsyncClient(transport=transport, base_url=HERE, headers=kind) as many:
+            ready, go = asyncio.Event(), asyncio.Event()
+
+            async def slow() -> Any:
+                yield b" " * 1000
+                ready.set()
+                await go.wait()
+                yield b"[]"
+
+            first = asyncio.create_task(many.post(f"{URL}/observations", content=slow()))
+            await ready.wait()
+            second = await many.post(f"{URL}/observations", content=b" " * 1020 + b"[]")
+            seen.append(second.status_code)
+            assert second.headers["retry-after"] == "1"
+            go.set()
+            seen.append((await first).status_code)
+            seen.append((await many.post(f"{URL}/observations", content=b" " * 1020 + b"[]")).status_code)
+
+    asyncio.run(asking())
+    assert seen == [503, 200, 200]
+
+
+def test_only_observations_and_states_are_large(client: Client) -> None:
+    large = b'{"unit": "bar"}' + b" " * 70_000
+    kind = {"Content-Type": "application/json"}
+    response = client.put(f"{URL}/signals/a", content=large, headers=kind)
+    assert (response.status_code, error_of(response)["field"]) == (413, "body")
+    assert client.post(f"{URL}/observations", content=b" " * 70_000 + b"[]", headers=kind).status_code == 200

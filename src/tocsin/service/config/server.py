@@ -36,6 +36,18 @@ class Server(Part):
         examples=["https://monitor.example.com"],
     )
     max_body_bytes: int = Field(default=8 * 2**20, ge=1024, le=2**30, description="The largest request that is read.")
+    max_bodies_bytes: int = Field(
+        default=64 * 2**20, ge=1024, description="The most of all requests together that is held at once; more get 503."
+    )
+    max_connections: int = Field(
+        default=1000,
+        ge=10,
+        le=100_000,
+        description="The most connections. When there are as many, the one that waits longest makes room.",
+    )
+    max_connections_per_address: int = Field(
+        default=500, ge=1, description="The same for one address; behind a proxy all clients have its address."
+    )
     requests_per_second: float = Field(default=200.0, gt=0, description="Requests of one client; more get 429.")
     burst: int = Field(default=400, ge=1, description="How many requests of one client may come at once.")
 
@@ -52,6 +64,10 @@ class Server(Part):
     def _complete(self) -> Self:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together: give both or none")
+        if self.max_bodies_bytes < self.max_body_bytes:
+            raise ValueError(
+                f"max_bodies_bytes must be at least max_body_bytes ({self.max_body_bytes}), got {self.max_bodies_bytes}"
+            )
         return self
 
     @property
