@@ -1,7 +1,7 @@
 """Prometheus' Alertmanager."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from httpx import AsyncClient
@@ -47,11 +47,10 @@ class AlertmanagerSink(HttpSink):
         self._levels.pop(incident.id, None)
 
     async def repeat(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
-        # Those that are not among them are over, or removed.
-        going_on = {incident.id for incident, _ in incidents}
-        self._levels = {number: level for number, level in self._levels.items() if number in going_on}
-        if incidents:
-            await self._tell(incidents)
+        await self._tell(incidents)
+
+    def keep_only(self, numbers: Set[int]) -> None:
+        self._levels = {number: level for number, level in self._levels.items() if number in numbers}
 
     async def _tell(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
         alerts: list[dict[str, Any]] = []

@@ -155,8 +155,16 @@ class Reader:
         return [_incident(row) for row in self.connection.execute(wanted)]
 
     def outbox_due(self, sink: str, now: int, limit: int) -> list[OutboxRow]:
-        """What the sink is to get now, in order. That an incident is over comes only after that it began."""
-        outbox, firing = schema.outbox, schema.outbox.alias("firing")
+        """What the sink is to get now, in order, what was never tried first.
+
+        That an incident is over comes only after that it began, and that one began not while it is snoozed.
+        """
+        outbox, firing, incidents = schema.outbox, schema.outbox.alias("firing"), schema.incidents.c
+        snoozed = select(incidents.id).where(
+            incidents.id == outbox.c.incident,
+            incidents.open,
+            incidents.snoozed_until > now,
+        )
         not_told_yet = select(firing.c.id).where(
             firing.c.sink == outbox.c.sink,
             firing.c.incident == outbox.c.incident,
@@ -167,9 +175,12 @@ class Reader:
             outbox.c.sink == sink,
             outbox.c.delivered.is_(None),
             outbox.c.next_attempt <= now,
-            or_(outbox.c.status == "firing", not_(not_told_yet.exists())),
+            or_(
+                and_(outbox.c.status == "firing", not_(snoozed.exists())),
+                and_(outbox.c.status == "resolved", not_(not_told_yet.exists())),
+            ),
         )
-        return self._rows(OutboxRow, wanted.order_by(outbox.c.id).limit(limit))
+        return self._rows(OutboxRow, wanted.order_by(outbox.c.attempts, outbox.c.id).limit(limit))
 
     def outbox_waiting(self) -> dict[str, int]:
         """How many messages wait for each sink, of those for which some do."""

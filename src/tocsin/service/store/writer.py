@@ -130,6 +130,12 @@ class Writer(Reader):
         delivered = {"delivered": now, "attempts": columns.attempts + 1, "error": None}
         self.connection.execute(update(schema.outbox).where(columns.id.in_(ids)).values(delivered))
 
+    def settle(self, sink: str, incident: int, now: int) -> None:
+        """Nothing more is to be told to a sink of an incident."""
+        columns = schema.outbox.c
+        which = columns.sink == sink, columns.incident == incident, columns.delivered.is_(None)
+        self.connection.execute(update(schema.outbox).where(*which).values(delivered=now))
+
     def mark_failed(self, outbox_id: int, error: str, next_attempt: int) -> None:
         """A sink could not be told: try again at `next_attempt`."""
         attempts = schema.outbox.c.attempts + 1
