@@ -10,7 +10,7 @@ def entered(places: Places, address: str, dropped: list[str], name: str) -> Plac
 
 def test_who_waits_longest_makes_room() -> None:
     places, dropped = Places(3, 3), []
-    first, second, third = (entered(places, f"10.0.0.{i}", dropped, str(i)) for i in range(3))
+    first, *_ = [entered(places, f"10.0.0.{i}", dropped, str(i)) for i in range(3)]
     assert first is not None
     first.work()
     assert entered(places, "10.0.0.9", dropped, "9") is not None

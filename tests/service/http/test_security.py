@@ -10,7 +10,7 @@ from tocsin.service.errors import StoreError
 from tocsin.service.http import auth, limits
 from tocsin.service.http.limits import Buckets
 from tocsin.service.http.security import Doorkeeper
-from tocsin.service.tokens import Role, hash_token, looks_like_token, make_token, role_of
+from tocsin.service.tokens import ROLES, Role, hash_token, looks_like_token, make_token, role_of
 
 from .conftest import HERE, Client, Make, error_of
 from .fake import FakeMonitor
@@ -18,10 +18,12 @@ from .fake import FakeMonitor
 URL = "/api/v1"
 
 
-def give_token(monitor: FakeMonitor, role: str = "admin", expires: int | None = None) -> str:
+def give_token(
+    monitor: FakeMonitor, role: str = "admin", expires: int | None = None, patterns: tuple[str, ...] = ()
+) -> str:
     token = make_token()
     with monitor.store.transaction() as writer:
-        writer.add_token(f"{role}-{token[-4:]}", role, hash_token(token), time.time_ns(), expires)  # type: ignore[arg-type]
+        writer.add_token(f"{role}-{token[-4:]}", role, hash_token(token), time.time_ns(), expires, patterns)  # type: ignore[arg-type]
     return token
 
 
@@ -34,12 +36,17 @@ def test_tokens_are_long_random_and_kept_as_hashes() -> None:
     )
     assert hash_token("tocsin_a") != "tocsin_a"
     assert role_of("write") is Role.WRITE
-    with pytest.raises(ValueError, match="read, write, admin, got 'root'"):
+    with pytest.raises(ValueError, match="read, ingest, operate, write, admin, got 'root'"):
         role_of("root")
 
 
 def test_a_browser_on_this_machine_may_do_everything_until_there_is_a_token(client: Client) -> None:
-    assert client.get(f"{URL}/me").json() == {"name": "local", "role": "admin"}
+    assert client.get(f"{URL}/me").json() == {
+        "name": "local",
+        "role": "admin",
+        "may": ["admin", "ingest", "operate", "read", "write"],
+        "match": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -86,18 +93,27 @@ def test_beyond_loopback_nobody_comes_in_without_a_token(make: Make) -> None:
 
 
 def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
-    clients = {role: Client(monitor, give_token(monitor, role)) for role in ("read", "write", "admin")}
+    clients = {role: Client(monitor, give_token(monitor, role)) for role in ROLES}
     admin = clients["admin"]
     admin.put(f"{URL}/signals/a", json={})
+    monitor.engine.open_incident("a")
     asked: list[tuple[str, str, dict[str, Any], str]] = [
         ("GET", "/signals", {}, "read"),
         ("GET", "/signals/a/-/history", {}, "read"),
-        ("POST", "/observations", {"json": {"signal": "a", "value": 1}}, "write"),
+        ("POST", "/observations", {"json": {"signal": "a", "value": 1}}, "ingest"),
+        ("POST", "/incidents/1/acknowledge", {}, "operate"),
+        ("DELETE", "/incidents/1/acknowledge", {}, "operate"),
+        ("POST", "/incidents/1/snooze", {"json": {"seconds": 60}}, "operate"),
+        ("DELETE", "/incidents/1/snooze", {}, "operate"),
+        ("POST", "/incidents/1/label", {"json": {"label": "fault"}}, "operate"),
+        ("GET", "/audit", {}, "admin"),
+        ("GET", "/incidents", {}, "read"),
+        ("GET", "/status", {}, "read"),
         ("PUT", "/signals/a", {"json": {}}, "write"),
         ("POST", "/signals/a/-/reset", {}, "write"),
         ("PUT", "/signals/a/-/reference", {"json": {"start": 1767225600, "end": 1767225601}}, "write"),
         ("GET", "/signals/a/-/reference", {}, "read"),
-        ("POST", "/maintenance", {"json": {"pattern": "*", "start": 1767225600, "end": 1767225601}}, "write"),
+        ("POST", "/maintenance", {"json": {"pattern": "*", "start": 1767225600, "end": 1767225601}}, "operate"),
         ("GET", "/signals/a/-/state", {}, "admin"),
         ("GET", "/tokens", {}, "admin"),
         ("POST", "/tokens", {"json": {"name": "x", "role": "read"}}, "admin"),
@@ -107,12 +123,16 @@ def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
     for method, path, given, least in asked:
         for role, client in clients.items():
             response = client.ask(method, f"{URL}{path}", **given)
-            if role_of(role) >= role_of(least):
+            if role_of(least) in role_of(role).includes:
                 assert response.status_code < 300, (method, path, role, response.text)
             else:
                 assert response.status_code == 403
-                assert f"the role {least}" in error_of(response)["message"]
-    assert clients["read"].get(f"{URL}/me").json()["role"] == "read"
+                assert least in error_of(response)["message"]
+    assert {role: client.get(f"{URL}/me").json()["role"] for role, client in clients.items()} == {
+        role: role for role in ROLES
+    }
+    assert clients["operate"].get(f"{URL}/me").json()["may"] == ["operate", "read"]
+    assert clients["ingest"].get(f"{URL}/signals").status_code == 403
 
 
 @pytest.mark.parametrize(

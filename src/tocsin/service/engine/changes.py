@@ -24,6 +24,8 @@ from tocsin.service.store import IncidentRow, MaintenanceRow, Writer
 FALSE_ALARM = "false alarm"
 LABELS = ("fault", FALSE_ALARM, "expected")
 LONGEST_NOTE = 2000
+#: Each observation is compared with those that are not over.
+MOST_WINDOWS = 1000
 
 
 def create(
@@ -186,9 +188,15 @@ def add_maintenance(core: Core, pattern: str, start: int, end: int, reason: str,
         raise RefusedError("a pattern must not be empty")
     check_text("a pattern", pattern, LONGEST_NAME)
     check_text("a reason", reason, LONGEST_NOTE)
+    forgotten = time.time_ns() - round(core.settings.storage.keep_observations * 1e9)
     with core.store.transaction() as writer:
+        for window in writer.maintenance():
+            if window.end < forgotten:  # no observation is that old
+                writer.remove_maintenance(window.id)
         number = writer.add_maintenance(pattern, start, end, reason, by)
         windows = writer.maintenance()
+        if len(windows) > MOST_WINDOWS:
+            raise RefusedError(f"there may be at most {MOST_WINDOWS} maintenance windows: remove some that are over")
     core.windows = windows
     return next(window for window in windows if window.id == number)
 

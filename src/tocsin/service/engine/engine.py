@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tocsin.service.audit import carried
 from tocsin.service.config import Settings
 from tocsin.service.engine import changes, reference
 from tocsin.service.engine.core import Core
@@ -164,7 +165,7 @@ class Engine:
         return self._do(call)
 
     def _do(self, call: Callable[[], T]) -> "Future[T]":
-        return self._inbox.ask(call)
+        return self._inbox.ask(carried(call))
 
     def _run(self) -> None:
         try:

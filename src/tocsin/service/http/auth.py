@@ -15,7 +15,7 @@ from starlette.types import Scope
 from tocsin.service.config import Server
 from tocsin.service.errors import MonitorError
 from tocsin.service.http.errors import HttpError
-from tocsin.service.tokens import Role, hash_token, looks_like_token, role_of
+from tocsin.service.tokens import Role, fits_any, hash_token, is_within, looks_like_token, role_of
 
 if TYPE_CHECKING:
     from tocsin.service.store import Store, TokenRow
@@ -28,8 +28,8 @@ REFRESH = 5.0
 
 BEARER = HTTPBearer(
     bearerFormat="tocsin_ and 43 characters",
-    description="A token, as `tocsin token create` makes it. Roles: read < write < admin. A monitor on loopback that "
-    "has no tokens asks for none.",
+    description="A token, as `tocsin token create` makes it. Roles: read; ingest; operate; write; admin. A browser on "
+    "the same machine needs none before the first one is made.",
     auto_error=False,
 )
 
@@ -41,6 +41,22 @@ class Caller:
     name: str
     role: Role
     token: str | None = None
+    #: The patterns of names that it is limited to; none for all.
+    patterns: tuple[str, ...] = ()
+
+    def may_see(self, signal: str) -> bool:
+        """Whether a signal of this name concerns it."""
+        return not self.patterns or fits_any(signal, self.patterns)
+
+    def check_signal(self, signal: str) -> str:
+        """The name of a signal that concerns it; all others are refused, be they there or not."""
+        if not self.may_see(signal):
+            raise HttpError(403, f"this token is for {', '.join(self.patterns)} only, got {signal!r:.210}")
+        return signal
+
+    def may_plan(self, pattern: str) -> bool:
+        """Whether all signals that fit a pattern concern it."""
+        return not self.patterns or is_within(pattern, self.patterns)
 
 
 LOCAL = Caller("local", Role.ADMIN)
@@ -93,7 +109,7 @@ class Keys:
         row = known.get(hash_token(text))
         if row is None or (row.expires is not None and row.expires <= time.time_ns()):
             return None
-        return Caller(row.name, role_of(row.role), row.hash)
+        return Caller(row.name, role_of(row.role), row.hash, row.patterns)
 
     async def _tokens(self) -> "_Known":
         if self._known is not None and not self._due():
@@ -126,20 +142,24 @@ def unauthorised(authorization: str | None = None) -> HttpError:
     return HttpError(401, message, headers={"WWW-Authenticate": 'Bearer realm="tocsin"'})
 
 
-def needs(role: Role) -> Callable[..., Caller]:
-    """A dependency that lets in who has this role, or a higher one."""
+def needs(role: Role | None) -> Callable[..., Caller]:
+    """A dependency that lets in who has this role, or one that includes it; None lets in whoever has a token."""
 
     def allowed(request: Request, _: Annotated[Any, Depends(BEARER)]) -> Caller:
         caller: Caller | None = request.scope["caller"]
         if caller is None:
             raise unauthorised()
-        if caller.role < role:
-            raise HttpError(403, f"this needs a token with the role {role.text}; this one has {caller.role.text}")
+        if role is not None and role not in caller.role.includes:
+            accepted = " or ".join(one for one in Role if role in one.includes)
+            raise HttpError(403, f"this needs a token with the role {accepted}; this one has {caller.role}")
         return caller
 
     return allowed
 
 
+ANYBODY = Annotated[Caller, Depends(needs(None))]
 READER = Annotated[Caller, Depends(needs(Role.READ))]
+SENDER = Annotated[Caller, Depends(needs(Role.INGEST))]
+OPERATOR = Annotated[Caller, Depends(needs(Role.OPERATE))]
 WRITER = Annotated[Caller, Depends(needs(Role.WRITE))]
 ADMIN = Annotated[Caller, Depends(needs(Role.ADMIN))]

@@ -5,8 +5,10 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tocsin.service.audit import Deed, doing
 from tocsin.service.errors import MonitorError
 from tocsin.service.http.auth import Caller, Keys, is_relayed, unauthorised
+from tocsin.service.http.content import media_type
 from tocsin.service.http.errors import HttpError, reply_to
 from tocsin.service.http.limits import Bodies, Buckets, LimitedBody, too_large, too_many
 from tocsin.service.http.parts import Parts
@@ -21,6 +23,9 @@ _FAILURE_COST = 20.0
 # Only observations and states are large.
 _LARGE = ("/observations", "/-/state")
 _SMALL = 64 * 1024
+_API = "/api/v1"
+_SENDING = f"{_API}/observations"
+_LONGEST_TARGET = 300
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 
 
@@ -54,9 +59,12 @@ class Gate:
             except (HttpError, MonitorError) as error:
                 await reply_to(error)(scope, receive, sending)
             else:
-                body = LimitedBody(receive, self._limit_of(scope["path"]), self._bodies)
+                deed = _deed_of(scope)
+                told = deed if media_type(Headers(scope=scope)) == "application/json" else None
+                body = LimitedBody(receive, self._limit_of(scope["path"]), self._bodies, told)
                 try:
-                    await self._app(scope, body, sending)
+                    with doing(deed):
+                        await self._app(scope, body, sending)
                 finally:
                     body.close()
         finally:
@@ -112,6 +120,13 @@ class Gate:
 
     def _reject(self, reason: str) -> None:
         self._metrics.rejected.labels(reason).inc()
+
+
+def _deed_of(scope: Scope) -> Deed | None:
+    """What a request that changes something is called in the audit trail: as it was made. To send is no such change."""
+    if scope["method"] in SAFE_METHODS or scope["caller"] is None or scope["path"] == _SENDING:
+        return None
+    return Deed(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
 
 
 def _is_garbled(scope: Scope) -> bool:

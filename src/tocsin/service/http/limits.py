@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
+from tocsin.service.audit import LONGEST_DETAILS, Deed
 from tocsin.service.http.errors import HttpError
 
 MOST_CLIENTS = 10_000
@@ -76,8 +77,8 @@ class Bodies:
 class LimitedBody:
     """Hands on a request's body as long as it is small enough, there is room for it, and it comes in time."""
 
-    def __init__(self, receive: Receive, limit: int, bodies: Bodies) -> None:
-        self._receive, self._limit, self._bodies = receive, limit, bodies
+    def __init__(self, receive: Receive, limit: int, bodies: Bodies, deed: Deed | None = None) -> None:
+        self._receive, self._limit, self._bodies, self._deed = receive, limit, bodies, deed
         self._read = self._held = 0
         self._until: float | None = None
         self._complete = False
@@ -101,8 +102,15 @@ class LimitedBody:
         if not self._bodies.take(count):
             raise HttpError(503, "there are too many large requests at once: try again", headers={"Retry-After": "1"})
         self._held += count
+        self._note(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         return message
+
+    def _note(self, body: bytes) -> None:
+        """Let the audit trail have the beginning of what was asked for; no database takes a zero character."""
+        if self._deed is not None and len(self._deed.details) < LONGEST_DETAILS:
+            text = self._deed.details + body[:LONGEST_DETAILS].decode(errors="replace").replace("\0", "\ufffd")
+            self._deed.details = text[:LONGEST_DETAILS]
 
     def close(self) -> None:
         """Nobody needs it any more."""

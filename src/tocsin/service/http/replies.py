@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from tocsin.service.store import Ended
+from tocsin.service.store import Ended, Role
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
 Number = float | None
@@ -210,9 +210,10 @@ class TokenOut(BaseModel):
     """A token, of which only the hash is kept."""
 
     name: str
-    role: Literal["read", "write", "admin"]
+    role: Role
     created: Moment
     expires: Moment | None
+    match: list[str] = Field(description="Patterns of the names of signals that it is limited to; none for all.")
 
 
 class NewToken(TokenOut):
@@ -274,7 +275,26 @@ class Me(BaseModel):
     """Who asks."""
 
     name: str
-    role: Literal["read", "write", "admin"]
+    role: Role
+    may: list[Role] = Field(description="The roles whose work it may do.")
+    match: list[str] = Field(description="Patterns of the names of signals that it is limited to; none for all.")
+
+
+class DeedOut(BaseModel):
+    """What somebody did."""
+
+    id: int
+    time: Moment
+    who: str = Field(description="The name of the token, or who used the command line.")
+    action: str = Field(description="The method of the request.")
+    target: str = Field(description="The address of the request.")
+    details: str = Field(description="The beginning of the request's body.")
+
+
+class AuditTrail(BaseModel):
+    """Who did what, the newest first."""
+
+    audit: list[DeedOut]
 
 
 class Health(BaseModel):

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from tocsin.service.engine import SignalDetails, SignalStatus
 from tocsin.service.errors import UnknownError
-from tocsin.service.http.auth import ADMIN, READER, WRITER
+from tocsin.service.http.auth import ADMIN, READER, WRITER, Caller
 from tocsin.service.http.content import TAKES_JSON, check_type
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.models import Given, SignalIn
@@ -24,6 +24,7 @@ router = APIRouter(tags=["signals"])
 
 
 def signal_name(
+    request: Request,
     name: Annotated[
         str,
         Path(
@@ -34,11 +35,13 @@ def signal_name(
         ),
     ],
 ) -> str:
-    """The name in an address. What no signal can be called is not there."""
+    """The name in an address. What no signal can be called is not there; what is not the caller's is refused."""
     try:
-        return check_name(name)
+        check_name(name)
     except ValueError:
         raise UnknownError(f"there is no signal {name!r:.100}") from None
+    caller: Caller | None = request.scope["caller"]
+    return name if caller is None else caller.check_signal(name)
 
 
 Name = Annotated[str, Depends(signal_name)]
@@ -60,7 +63,8 @@ async def list_signals(
             "signals": [
                 _status_json(status, recent)
                 for status in sorted(_overview(monitor), key=lambda status: status.name)
-                if wanted in status.name.casefold()
+                if caller.may_see(status.name)
+                and wanted in status.name.casefold()
                 and silent in (None, status.silent)
                 and open in (None, status.incident is not None)
             ]

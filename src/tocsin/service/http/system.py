@@ -15,6 +15,7 @@ from tocsin.service.http.documented import COMMON, errors
 from tocsin.service.http.parts import Monitor, Neighbour, from_store, reply
 from tocsin.service.http.replies import Health, StatusOut, Templates
 from tocsin.service.shapes import time_or_none, time_text
+from tocsin.service.store import Reader
 
 router = APIRouter(tags=["system"])
 probes = APIRouter(tags=["system"])
@@ -46,8 +47,9 @@ for path, probe in (("/healthz", healthz), ("/readyz", readyz)):
 )  # fmt: skip
 async def metrics(monitor: Monitor, caller: READER) -> Response:
     """What the monitor counts about itself."""
-    for sink, waiting in (await from_store(monitor, lambda reader: reader.outbox_waiting())).items():
-        monitor.metrics.outbox_waiting.labels(sink).set(waiting)
+    waiting = await from_store(monitor, lambda reader: reader.outbox_waiting())
+    for sink in monitor.sinks:  # those that were removed from the settings have no place here
+        monitor.metrics.outbox_waiting.labels(sink.name).set(waiting.get(sink.name, 0))
     monitor.metrics.store_bytes.set(await run_in_threadpool(monitor.store.size_bytes))
     monitor.metrics.event_subscribers.set(monitor.hub.subscribers)
     return Response(monitor.metrics.text(), media_type=CONTENT_TYPE_LATEST)
@@ -57,9 +59,15 @@ async def metrics(monitor: Monitor, caller: READER) -> Response:
 async def status(monitor: Monitor, caller: READER) -> Response:
     """Whether it is ready, how much it has, and how its sources and sinks are."""
     engine = monitor.engine
-    signals = engine.overview()
-    counted = await from_store(monitor, lambda reader: (reader.outbox_waiting(), len(reader.open_incidents())))
-    outbox, open_incidents = counted
+    signals = [signal for signal in engine.overview() if caller.may_see(signal.name)]
+    numbers = {signal.id for signal in signals}
+
+    def read(reader: Reader) -> tuple[dict[str, int], int]:
+        return reader.outbox_waiting(), sum(one.signal in numbers for one in reader.open_incidents())
+
+    waiting, open_incidents = await from_store(monitor, read)
+    # What a source or a sink says may name any signal.
+    sources, sinks = ((), ()) if caller.patterns else (monitor.sources, monitor.sinks)
     return reply(
         {
             "version": __version__,
@@ -72,9 +80,9 @@ async def status(monitor: Monitor, caller: READER) -> Response:
             "open_incidents": open_incidents,
             "waiting": engine.waiting,
             "store_bytes": await run_in_threadpool(monitor.store.size_bytes),
-            "outbox": outbox,
-            "sources": [_neighbour(source) for source in monitor.sources],
-            "sinks": [_neighbour(sink) for sink in monitor.sinks],
+            "outbox": {sink.name: waiting.get(sink.name, 0) for sink in sinks},
+            "sources": [_neighbour(source) for source in sources],
+            "sinks": [_neighbour(sink) for sink in sinks],
         }
     )
 

@@ -121,6 +121,7 @@ class Reader:
         self,
         *,
         signal_id: int | None = None,
+        signal_ids: Collection[int] | None = None,
         open: bool | None = None,  # noqa: A002
         kind: Kind | None = None,
         since: int | None = None,
@@ -132,6 +133,8 @@ class Reader:
         wanted = select(schema.incidents)
         if signal_id is not None:
             wanted = wanted.where(columns.signal == signal_id)
+        if signal_ids is not None:
+            wanted = wanted.where(columns.signal.in_(signal_ids))
         if open is not None:
             wanted = wanted.where(columns.open == open)
         if kind is not None:

@@ -1,12 +1,14 @@
 """Everything that the monitor keeps, in SQLite or PostgreSQL."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
 from sqlalchemy import Connection, Engine
 
+from tocsin.service.audit import deed_now
 from tocsin.service.store import schema
 from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
 from tocsin.service.store.migrations import migrate
@@ -71,13 +73,15 @@ class Store:
         """
         with self._lock, store_errors(self._engine):
             if not self._owned or self._engine.dialect.name == "sqlite":
-                with self._writing.begin() as connection:
-                    yield Writer(connection)
+                with _noting(), self._writing.begin() as connection:
+                    yield (writer := Writer(connection))
+                    _note(writer)
                 return
             connection = self._keep()
             try:
-                with connection.begin():
-                    yield Writer(connection)
+                with _noting(), connection.begin():
+                    yield (writer := Writer(connection))
+                    _note(writer)
             except BaseException:
                 if connection.invalidated:
                     self._drop()
@@ -118,3 +122,19 @@ class Store:
             self._kept.invalidate()
             self._kept.close()
             self._kept = None
+
+
+def _note(writer: Writer) -> None:
+    """Store what is being done, with all that it changes."""
+    deed = deed_now()
+    if deed is not None:
+        writer.add_audit(deed, time.time_ns())
+
+
+@contextmanager
+def _noting() -> Iterator[None]:
+    """Once the transaction in here is committed, what was being done is stored."""
+    deed = deed_now()
+    yield
+    if deed is not None:
+        deed.stored = True

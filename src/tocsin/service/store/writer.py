@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from tocsin.service.audit import Deed
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import codec, pruning, schema
 from tocsin.service.store.bulk import insert_observations
@@ -27,6 +28,9 @@ from tocsin.service.store.rows import (
 _IDENTITY = frozenset({"signal", "kind", "start"})
 _FIRST = _IDENTITY | {"opened"}
 _CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
+# Entries of the audit trail that are kept, and after how many new ones the oldest are removed.
+MOST_AUDITED = 200_000
+_AUDIT_PIECE = 1000
 _OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template"})
 
 
@@ -167,6 +171,13 @@ class Writer(Reader):
                 self._insert(schema.tokens, token)
         except IntegrityError as error:
             raise RefusedError(f"there is a token called {name!r} already") from error
+
+    def add_audit(self, deed: Deed, now: int) -> None:
+        """Keep who did what. Only so much is kept, the newest."""
+        values = {"time": now, "who": deed.who, "action": deed.action, "target": deed.target, "details": deed.details}
+        number = self._insert(schema.audit, values)
+        if number % _AUDIT_PIECE == 0:
+            self.connection.execute(delete(schema.audit).where(schema.audit.c.id <= number - MOST_AUDITED))
 
     def remove_token(self, name: str) -> None:
         if not self._delete(schema.tokens, name=name):
