@@ -152,7 +152,7 @@ def test_only_an_empty_store_takes_a_backup(backup_file: Path, target_url: str) 
     with store.transaction() as writer:
         writer.add_token("mine", "read", "my hash", 3)
     before = contents(store)
-    with pytest.raises(StoreError, match="only be put into an empty store, and there are .*tokens"):
+    with pytest.raises(StoreError, match=r"only be put into an empty store, and there are .*tokens"):
         restore(backup_file, target_url)
     assert contents(store) == before
     store.close()
@@ -215,7 +215,7 @@ def test_a_backup_of_another_version(
     monkeypatch.setattr(migrations, "STEPS", steps)
     with pytest.raises(StoreError, match="newer has tables of version 6; a backup of versions 1 to 5 can be restored"):
         restore(tmp_path / "newer", f"sqlite:///{tmp_path / 'other.db'}")
-    with pytest.raises(StoreError, match="version 5, and this program works with version 4"):
+    with pytest.raises(StoreError, match="version 6, and this program works with version 5"):
         backup(target_url, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
