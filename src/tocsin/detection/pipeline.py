@@ -46,8 +46,8 @@ class Pipeline:
             series = signals * self.features
             steps = self._steps
             self._session = self.forecaster.open(series, steps + settings.refresh - 1)
-            self._forecasts = _Issued(series, steps, settings)
-            self._spreads = _Issued(series, steps, settings) if settings.scaled else None
+            self._forecasts = Issued(series, steps, settings)
+            self._spreads = Issued(series, steps, settings) if settings.scaled else None
         self.seen = np.zeros(signals, dtype=np.int64)
         self._gaps = np.zeros((signals, self.features), dtype=np.int64)
         self._rests = np.zeros((signals, self.features), dtype=np.int64)
@@ -232,7 +232,7 @@ class Pipeline:
         return parts if self._spreads is None else {**parts, **self._spreads.parts("spreads")}
 
 
-class _Issued:
+class Issued:
     """Forecasts, or their spreads, that go on until the next is issued and are lined up with what they were for."""
 
     def __init__(self, series: int, steps: int, settings: DetectorSettings) -> None:
@@ -243,6 +243,11 @@ class _Issued:
         """What had been forecast for each observation, and what was forecast after it."""
         continued = self._continued.push(issued, age, series)
         return self._aligned.push(continued, series), continued
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all series together."""
+        return self._continued.nbytes + self._aligned.nbytes
 
     def parts(self, name: str) -> dict[str, Any]:
         """What keeps a state, by name."""

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.detection import Fleet, Incident, Verdicts
-from tocsin.forecasting import Forecaster
+from tocsin.detection import DetectorSettings, Fleet, Incident, Verdicts
 from tocsin.service.observations import Judged
 
 # So many signals share one call of forecaster and scorer. More would gain little, and take memory that may not be used.
@@ -32,12 +31,9 @@ class Stretch:
 class Block:
     """A fleet with rows that signals of the same settings can have and give back."""
 
-    def __init__(
-        self, features: tuple[str, ...], settings: Mapping[str, Any], forecaster: Forecaster | None, rows: int = ROWS
-    ) -> None:
+    def __init__(self, settings: DetectorSettings, rows: int = ROWS) -> None:
         # The fleet calls its rows by their numbers: signals may have any names, and come and go.
-        names = [str(row) for row in range(rows)]
-        self.fleet = Fleet(names, list(features), **{**settings, "forecaster": forecaster, "forecaster_options": None})
+        self.fleet = Fleet.of([str(row) for row in range(rows)], settings)
         self._free = list(reversed(range(rows)))
         self._used: set[int] = set()
 
@@ -128,7 +124,7 @@ def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[in
     }  # fmt: skip
 
 
-def load_kernels(forecaster: Forecaster | None, settings: Mapping[str, Any]) -> None:
-    """Have everything compiled and loaded that the first observation would wait for."""
+def load_kernels(settings: DetectorSettings) -> None:
+    """Have everything compiled and loaded that the first observation of a signal with one feature would wait for."""
     moments = np.arange(2).view("datetime64[ns]")
-    Block(("value",), settings, forecaster, rows=1).run({0: Stretch(np.zeros((2, 1)), moments, ())})
+    Block(settings, rows=1).run({0: Stretch(np.zeros((2, 1)), moments, ())})

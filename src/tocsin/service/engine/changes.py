@@ -33,7 +33,9 @@ def create(
     """Make a signal before its first observation."""
     if name in core.signals:
         raise RefusedError(f"there is a signal {name!r} already")
-    core.add([new_row(core.settings, name, features, detector, silent_after, unit)])
+    refused = core.add([new_row(core.settings, name, features, detector, silent_after, unit)])
+    if refused:
+        raise RefusedError(refused[name])
     return core.signal(name).status()
 
 

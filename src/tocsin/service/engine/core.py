@@ -3,14 +3,15 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 
 from tocsin.service.config import Settings, Sink
-from tocsin.service.engine.block import load_kernels
+from tocsin.service.engine.block import Block, load_kernels
 from tocsin.service.engine.incidents import close_incident, put_incident, silence_facts
 from tocsin.service.engine.making import row_of_first
-from tocsin.service.engine.places import Places
+from tocsin.service.engine.places import Arrays, Places
 from tocsin.service.engine.recovery import recover, save_states
 from tocsin.service.engine.rules import Arrival, in_maintenance
 from tocsin.service.engine.status import SignalStatus
@@ -42,20 +43,23 @@ class Core:
         sinks = settings.sinks
         self.sinks: list[Sink] = [*sinks.alertmanager, *sinks.webhook, *sinks.mqtt]
         self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
-        self.places = Places()
+        self.places = self._new_places()
         self.signals: dict[str, Watched] = {}
         self.windows: list[MaintenanceRow] = []
         self.lock = threading.Lock()
         self._due: set[Watched] = set()
 
+    def _new_places(self) -> Places:
+        return Places(self.settings.engine.max_signal_bytes, self.settings.most_detector_bytes)
+
     def recover(self, progress: Callable[[int, int], None]) -> None:
         """Forget everything and build it anew from the store."""
         with self.lock:
-            self.signals, self.places, self._due = {}, Places(), set()
-        places = Places()
+            self.signals, self.places, self._due = {}, self._new_places(), set()
+        places = self._new_places()
         found = recover(self.store, places, self.pool, progress)
         if not found.replayed:
-            load_kernels(places.forecaster(self.settings.detector), self.settings.detector)
+            load_kernels(places.settings(("value",), self.settings.detector))
         if found.renewed:
             self._renew(list(found.renewed))
         now = time.time_ns()
@@ -105,33 +109,53 @@ class Core:
                 rows.append(row_of_first(self.settings, first))
             except RefusedError as error:
                 refused[first.signal] = str(error)
-        self.add(rows)
-        return refused
+        return refused | self.add(rows)
 
     def _check_room(self, more: int) -> None:
         if len(self.signals) + more > self.settings.engine.max_signals:
             raise RefusedError(f"there are {self.settings.engine.max_signals} signals already, as max_signals allows")
 
-    def add(self, rows: Sequence[SignalRow]) -> None:
-        """Store new signals, and give them places."""
+    def add(self, rows: Sequence[SignalRow]) -> dict[str, str]:
+        """Give new signals places, and store them; returns why, for those that cannot be."""
+        refused: dict[str, str] = {}
         if not rows:
-            return
+            return refused
         self._check_room(len(rows))
-        with self.store.transaction() as writer:
-            stored = [
-                writer.add_signal(
-                    name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
-                    unit=row.unit, template=row.template, created=row.created,
-                )
-                for row in rows
-            ]  # fmt: skip
+        stored = []
+        with ExitStack() as stack:
+            # What is stored has its place already: one for which there is no room must not be asked for at each start.
+            placed = {}
+            for row in rows:
+                try:
+                    placed[row.name] = stack.enter_context(self.placed(row))
+                except RefusedError as error:
+                    refused[row.name] = str(error)
+            with self.store.transaction() as writer:
+                stored = [
+                    writer.add_signal(
+                        name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
+                        unit=row.unit, template=row.template, created=row.created,
+                    )
+                    for row in rows
+                    if row.name in placed
+                ]  # fmt: skip
         now = time.time_ns()
         for row in stored:
-            signal = Watched(row, *self.places.take(row.features, row.settings), last_arrival=now)
             with self.lock:
-                self.signals[row.name] = signal
+                self.signals[row.name] = Watched(row, *placed[row.name], last_arrival=now)
             self.hub.publish("signal", {"name": row.name, "change": "created"})
         self.count()
+        return refused
+
+    @contextmanager
+    def placed(self, row: SignalRow, state: Arrays | None = None) -> Iterator[tuple[Block, int]]:
+        """A place for a signal, which is given back where what is done meanwhile fails."""
+        place = self.places.take(row.features, row.settings, state)
+        try:
+            yield place
+        except BaseException:
+            self.places.release(*place)
+            raise
 
     def note(
         self,

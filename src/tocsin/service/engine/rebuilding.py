@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping
 
 from tocsin.detection.storage import arrays_from_bytes
-from tocsin.service.engine.block import Block
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.incidents import close_incident
 from tocsin.service.engine.recovery import Observed, latest, learn_anew, state_of
@@ -16,7 +15,7 @@ Change = Callable[[Writer], None]
 
 def alone(core: Core, row: SignalRow, reference: ReferenceRow | None = None) -> Watched:
     """A signal with a fresh detector that is in no block with others yet, and has not learned its reference."""
-    block = Block(row.features, row.settings, core.places.forecaster(row.settings), rows=1)
+    block = core.places.alone(row.features, row.settings)
     return Watched(row, block, block.take(None), reference)
 
 
@@ -41,7 +40,8 @@ def go_on(core: Core, signal: Watched, new: Watched, ended: Ended, change: Chang
     new.block.forget_incidents(new.place)
     state = state_of(new)
     number, closed = signal.alarm_incident, None
-    with core.store.transaction() as writer:
+    # Its place is there before anything is stored: one for which there is no room must not be asked for at each start.
+    with core.placed(new.row, arrays_from_bytes(state)) as place, core.store.transaction() as writer:
         store_settings(writer, new.row)
         writer.put_state(new.row.id, new.last_time, now, state)
         if change is not None:
@@ -51,7 +51,7 @@ def go_on(core: Core, signal: Watched, new: Watched, ended: Ended, change: Chang
             closed = writer.incident(number)
     with core.lock:
         core.places.release(signal.block, signal.place)
-        signal.block, signal.place = core.places.take(new.row.features, new.row.settings, arrays_from_bytes(state))
+        signal.block, signal.place = place
         signal.row, signal.reference = new.row, new.reference
         signal.last_time, signal.unsaved = new.last_time, 0
         signal.count()
