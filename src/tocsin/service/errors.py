@@ -39,3 +39,7 @@ class RefusedError(MonitorError):
 
 class StoreError(MonitorError):
     """The store cannot be opened, or failed; what it was asked to write is not in it as far as one can tell."""
+
+
+class DamagedError(StoreError):
+    """What the store has can be read in part only."""

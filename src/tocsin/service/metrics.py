@@ -25,6 +25,9 @@ class Metrics:
         self.incidents_open = Gauge("tocsin_incidents_open", "Incidents that go on.", ["kind"], registry=registry)
         self.signals = Gauge("tocsin_signals", "Signals.", registry=registry)
         self.signals_silent = Gauge("tocsin_signals_silent", "Signals without observations.", registry=registry)
+        self.signals_aside = Gauge(
+            "tocsin_signals_aside", "Signals set aside, since they cannot be rebuilt.", registry=registry
+        )
         self.tick_seconds = Histogram(
             "tocsin_tick_seconds", "Time of one turn of the engine.", buckets=_SECONDS, registry=registry
         )

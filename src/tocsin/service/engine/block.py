@@ -34,6 +34,7 @@ class Block:
     def __init__(self, settings: DetectorSettings, rows: int = ROWS) -> None:
         # The fleet calls its rows by their numbers: signals may have any names, and come and go.
         self.fleet = Fleet.of([str(row) for row in range(rows)], settings)
+        self.rows = rows
         self._free = list(reversed(range(rows)))
         self._used: set[int] = set()
 
@@ -45,7 +46,7 @@ class Block:
     @property
     def empty(self) -> bool:
         """Whether no row is taken."""
-        return len(self._free) == len(self.fleet.names)
+        return len(self._free) == self.rows
 
     def take(self, state: Mapping[str, NDArray[Any]] | None) -> int:
         """A row with a detector of this state (None: a fresh one); ValueError for a state of other settings."""
@@ -86,7 +87,7 @@ class Block:
             end = min(at + MOST_STEPS, *(len(stretches[row].times) for row in left))
             values = np.stack([stretches[row].values[at:end] for row in left], axis=1)
             times = np.stack([stretches[row].times[at:end] for row in left], axis=1)
-            rows = None if len(left) == len(self.fleet.names) else np.array(left)
+            rows = None if len(left) == self.rows else np.array(left)
             verdicts = self.fleet.run(values, rows=rows, times=times)
             wanted = {}
             for column, row in enumerate(left):

@@ -10,7 +10,8 @@ from tocsin.service.config import Settings
 from tocsin.service.engine import changes, reference
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
-from tocsin.service.engine.recovery import state_of
+from tocsin.service.engine.recovery import StoppedError
+from tocsin.service.engine.states import state_of
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.engine.tick import tick, timed
 from tocsin.service.errors import MonitorError
@@ -29,10 +30,6 @@ CHORES_EVERY = 1.0
 PRUNE_EVERY = 600.0
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0
 TIME_TO_SAVE = 20.0
-
-
-class _StoppedError(Exception):
-    """There is no need to go on reading the store."""
 
 
 class Engine:
@@ -85,8 +82,7 @@ class Engine:
 
     def status(self, name: str) -> SignalStatus:
         """How one is doing."""
-        with self._core.lock:
-            return self._core.signal(name).status()
+        return self._core.status(name)
 
     def create(
         self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
@@ -182,7 +178,7 @@ class Engine:
                     self._core.save_all_states(time.monotonic() + TIME_TO_SAVE)
                     return
                 wait = 0.0
-            except _StoppedError:
+            except StoppedError:
                 return
             except StoreError as error:
                 log.error("the store fails, everything is read anew when it is back: %s", error)
@@ -201,8 +197,8 @@ class Engine:
 
     def _report(self, done: int, total: int) -> None:
         if self._inbox.stopping:
-            raise _StoppedError
-        self._inbox.progress = f"reading what is stored: {100 * done // total} %"
+            raise StoppedError
+        self._inbox.progress = f"rebuilding signals: {done} of {total}"
 
     def _falter(self, progress: str) -> None:
         self._inbox.lock(progress)

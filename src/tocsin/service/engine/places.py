@@ -1,6 +1,7 @@
 """Which signal is scored in which block, and how much memory that takes."""
 
 import json
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -34,6 +35,8 @@ class Places:
     def __init__(self, most_of_signal: int, most: int) -> None:
         self._most_of_signal, self._most = most_of_signal, most
         self._groups: dict[str, list[Block]] = {}
+        self._keys: dict[Block, str] = {}
+        self._lock = threading.RLock()
         self._forecasters: WeakValueDictionary[str, Forecaster] = WeakValueDictionary()
         self._sizes = lru_cache(maxsize=1000)(self._find_sizes)
         #: What all blocks take together.
@@ -56,51 +59,81 @@ class Places:
         block = next((block for block in reversed(self._groups.get(key, ())) if not block.full), None)
         if block is not None:
             return block, block.take(state)
-        block = self._make(key)
-        place = block.take(state)
-        self._groups.setdefault(key, []).append(block)
-        self.bytes += self._bytes_of(key, block)
+        there = sum(block.rows for block in self._groups.get(key, ()))
+        block = self.make(features, settings, there)
+        try:
+            place = block.take(state)
+        except BaseException:
+            self.drop(block)
+            raise
+        self.enter(block)
         return block, place
 
+    def make(self, features: tuple[str, ...], settings: Mapping[str, Any], signals: int) -> Block:
+        """A block with room for so many signals, or for fewer where they are large; from any thread.
+
+        Nobody is given a place in it before it is entered.
+        """
+        key = _key(features, settings)
+        with self._lock:
+            kept, working = self._sizes(key)
+            rows = max(1, min(max(signals, FEWEST_ROWS), ROWS, BLOCK_BYTES // (kept + working)))
+            self._check(kept, working, rows)
+            self.bytes += rows * kept
+        try:
+            block = Block(self.settings(features, settings), rows)
+        except BaseException as error:
+            with self._lock:
+                self.bytes -= rows * kept
+            if isinstance(error, MemoryError):
+                raise RefusedError(f"this machine has no {_told(rows * kept)} of memory for a detector") from error
+            raise
+        self._keys[block] = key
+        return block
+
     def alone(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> Block:
-        """A block for one signal that is only tried, or learns anew, and then gets a place."""
-        return self._make(_key(features, settings), rows=1)
+        """A block for one signal that learns anew, and gets a place afterwards."""
+        with self._lock:
+            self._check(*self._sizes(_key(features, settings)), rows=1)
+        return Block(self.settings(features, settings), rows=1)
+
+    def enter(self, block: Block) -> None:
+        """Let signals have places in a block that was made."""
+        self._groups.setdefault(self._keys[block], []).append(block)
+
+    def drop(self, block: Block) -> None:
+        """Let go of a block."""
+        with self._lock:
+            key = self._keys.pop(block)
+            self.bytes -= block.rows * self._sizes(key)[0]
 
     def release(self, block: Block, place: int) -> None:
         """Give a place back; a block that nobody is in goes."""
         block.release(place)
         if block.empty:
-            key = next(key for key, group in self._groups.items() if block in group)
-            self.bytes -= self._bytes_of(key, block)
+            key = self._keys[block]
             self._groups[key].remove(block)
             if not self._groups[key]:
                 del self._groups[key]
+            self.drop(block)
 
     def settings(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> DetectorSettings:
         """The settings of a detector, with a forecaster that it shares with others."""
         shared = {"forecaster": self._forecaster(settings), "forecaster_options": None}
         return DetectorSettings(list(features), **{**settings, **shared})
 
-    def _make(self, key: str, rows: int | None = None) -> Block:
-        kept, working = self._sizes(key)
+    def _check(self, kept: int, working: int, rows: int) -> None:
+        """Refuse a block for which there is no room."""
         if kept + working > self._most_of_signal:
             raise RefusedError(
                 f"a detector with these settings takes {_told(kept + working)} of memory, and engine.max_signal_bytes "
                 f"allows {_told(self._most_of_signal)}"
             )
-        if rows is None:
-            there = sum(len(block.fleet.names) for block in self._groups.get(key, ()))
-            rows = max(1, min(max(there, FEWEST_ROWS), ROWS, BLOCK_BYTES // (kept + working)))
         if self.bytes + rows * kept > self._most:
             raise RefusedError(
                 f"a detector with these settings takes {_told(rows * kept)} more memory, all others take "
                 f"{_told(self.bytes)} already, and engine.max_detector_bytes allows {_told(self._most)}"
             )
-        features, settings = json.loads(key)
-        try:
-            return Block(self.settings(tuple(features), settings), rows)
-        except MemoryError as error:
-            raise RefusedError(f"this machine has no {_told(rows * kept)} of memory for a detector") from error
 
     def _find_sizes(self, key: str) -> tuple[int, int]:
         """What one signal with these features and settings takes: all the time, and while it is judged."""
@@ -108,19 +141,17 @@ class Places:
         made = self.settings(tuple(features), settings)
         return memory_bytes(made), working_bytes(made)
 
-    def _bytes_of(self, key: str, block: Block) -> int:
-        return len(block.fleet.names) * self._sizes(key)[0]
-
     def _forecaster(self, settings: Mapping[str, Any]) -> Forecaster | None:
         """The forecaster of these settings: one for all signals that ask for the same, since a model is large."""
         named = named_forecaster(settings)
         if named is None:
             return None
         key = json.dumps(named, sort_keys=True)
-        forecaster = self._forecasters.get(key)
-        if forecaster is None:
-            forecaster = self._forecasters[key] = make_forecaster(*named)
-        return forecaster
+        with self._lock:
+            forecaster = self._forecasters.get(key)
+            if forecaster is None:
+                forecaster = self._forecasters[key] = make_forecaster(*named)
+            return forecaster
 
 
 def _key(features: tuple[str, ...], settings: Mapping[str, Any]) -> str:

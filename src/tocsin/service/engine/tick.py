@@ -61,7 +61,8 @@ def _admit(core: Core, batches: Sequence[Batch], now: int) -> list[list[Answer]]
     firsts: dict[str, Observation] = {}
     for batch in batches:
         for one in batch.observations:
-            if one.signal not in core.signals and one.time is not None and EARLIEST <= one.time <= latest:
+            known = one.signal in core.signals or one.signal in core.aside
+            if not known and one.time is not None and EARLIEST <= one.time <= latest:
                 firsts.setdefault(one.signal, one)
     refused = core.appear(firsts.values()) if firsts else {}
     return [[_admit_one(core, one, refused, now, latest) for one in batch.observations] for batch in batches]
@@ -78,7 +79,7 @@ def _admit_one(core: Core, observation: Observation, refused: dict[str, str], no
         return Outcome(name, time, Status.FUTURE, message=message)
     if name in refused:
         return Outcome(name, time, Status.REFUSED, message=refused[name])
-    signal = core.signals[name]
+    signal = core.aside[name] if name in core.aside else core.signals[name]
     try:
         return Arrival(signal, time, values_of(observation, signal.row.features))
     except RefusedError as error:

@@ -199,6 +199,7 @@ def _status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
             for point in (status.recent[-recent:] if recent else ())
         ],
         "reference": None if status.reference is None else reference_shape(status.reference),
+        "aside": status.aside,
     }
 
 

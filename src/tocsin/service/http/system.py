@@ -69,6 +69,7 @@ async def status(monitor: Monitor, caller: READER) -> Response:
             "uptime": (time.time_ns() - monitor.started) / 1e9,
             "signals": len(signals),
             "silent": sum(signal.silent for signal in signals),
+            "aside": [{"name": one.name, "reason": one.aside} for one in signals if one.aside is not None],
             "open_incidents": open_incidents,
             "waiting": engine.waiting,
             "store_bytes": await run_in_threadpool(monitor.store.size_bytes),

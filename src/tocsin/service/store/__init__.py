@@ -1,6 +1,6 @@
 """Everything durable: signals, observations and verdicts, detectors' states, incidents and what is to be told."""
 
-from tocsin.service.errors import StoreError
+from tocsin.service.errors import DamagedError, StoreError
 from tocsin.service.store.reader import Reader
 from tocsin.service.store.rows import (
     Ended,
@@ -22,6 +22,7 @@ from tocsin.service.store.store import Store
 from tocsin.service.store.writer import Writer
 
 __all__ = [
+    "DamagedError",
     "Ended",
     "IncidentFacts",
     "IncidentRow",

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from tocsin.service.errors import StoreError
+from tocsin.service.errors import DamagedError, StoreError
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql+psycopg"
 # An option of a connection: whether its transactions write.
@@ -26,6 +26,9 @@ _PRAGMAS = {
     "wal_autocheckpoint": 16_000,
 }
 _PATIENCE = 5.0
+# How the databases call pages that cannot be read.
+_DAMAGED_SQLITE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_DAMAGED_POSTGRESQL = ("XX001", "XX002")
 # A server that is gone without a word is noticed within a minute, not after the hours that are usual.
 _POSTGRESQL = {
     "application_name": "tocsin",
@@ -77,11 +80,19 @@ def store_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise StoreError(f"the store failed: {_first_line(error.orig)}{_where(engine)}") from error
+        raise _told(engine, error.orig) from error
     except SQLAlchemyError as error:
-        raise StoreError(f"the store failed: {_first_line(error)}{_where(engine)}") from error
+        raise _told(engine, error) from error
     except engine.dialect.loaded_dbapi.Error as error:  # from below SQLAlchemy
-        raise StoreError(f"the store failed: {_first_line(error)}{_where(engine)}") from error
+        raise _told(engine, error) from error
+
+
+def _told(engine: Engine, error: BaseException | None) -> StoreError:
+    damaged = getattr(error, "sqlite_errorname", "").startswith(_DAMAGED_SQLITE) or (
+        (getattr(error, "sqlstate", None) or "").startswith(_DAMAGED_POSTGRESQL)
+    )
+    kind = DamagedError if damaged else StoreError
+    return kind(f"the store {'is damaged' if damaged else 'failed'}: {_first_line(error)}{_where(engine)}")
 
 
 def _where(engine: Engine) -> str:

@@ -87,6 +87,11 @@ class Reader:
         rows = [codec.observation_from_tuple(row) for row in self.connection.execute(wanted)]
         return rows[::-1] if newest else rows
 
+    def newest_time(self, signal_id: int) -> int | None:
+        """The time of the newest observation of a signal."""
+        columns = schema.observations.c
+        return self.connection.execute(select(func.max(columns.time)).where(columns.signal == signal_id)).scalar()
+
     def time_before_newest(self, signal_id: int, count: int, statuses: Collection[Status]) -> int | None:
         """The time of the observation before the newest `count` of a signal; None if there are not more of them."""
         columns = schema.observations.c
