@@ -18,6 +18,9 @@ Rows = NDArray[np.intp]
 
 # How often the band is drawn anew, in observations. It moves slowly, and takes longer than a p-value.
 BAND_EVERY = MOST_AT_ONCE
+# Within a gap nothing is forecast after so many missing observations: no view compares such a forecast with anything,
+# and a gap of a thousand would take as long as a thousand observations.
+FORECAST_GAP = 64
 
 
 class Pipeline:
@@ -133,9 +136,10 @@ class Pipeline:
         if self.forecaster is None:
             nothing = np.full((*values.shape, 1), np.nan)
             return Seen(values, nothing, NO_SPREAD, nothing, NO_SPREAD, ready)
+        asked = np.ones(values.shape, dtype=np.bool_)
         self._kernels.mark_ready(
-            values, rows, self.seen, self.settles, self._recovers, self._horizons, self._gaps, self._rests,
-            ready,
+            values, rows, self.seen, self.settles, self._recovers, self._horizons, FORECAST_GAP, self._gaps,
+            self._rests, ready, asked,
         )  # fmt: skip
         age = np.zeros((steps, count * features), dtype=np.int64)
         if self.settings.refresh > 1:
@@ -143,7 +147,8 @@ class Pipeline:
             age = np.repeat(ages, features, axis=1)
         series = self._series(rows)
         chosen = None if rows is self.everything else series  # all need not be checked again
-        forecast = self._session.run(values.reshape(steps, count * features), chosen, age == 0)
+        wanted = (age == 0) & asked.reshape(steps, count * features)
+        forecast = self._session.run(values.reshape(steps, count * features), chosen, wanted)
 
         def by_feature(array: Floats) -> Floats:
             return array.reshape(steps, count, features, array.shape[-1])

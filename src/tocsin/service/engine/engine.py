@@ -246,8 +246,12 @@ class Engine:
         self._inbox.drop(batches)
         ended = time.monotonic()
         for waiting, results in zip(batches, outcomes, strict=True):
-            self._metrics.ingest_seconds.observe(ended - waiting.since)
-            complete(waiting.done, results)
+            everything = waiting.note(results)
+            if everything is None:
+                self._inbox.put_back(waiting)
+            else:
+                self._metrics.ingest_seconds.observe(ended - waiting.since)
+                complete(waiting.done, everything)
 
     def _do_chores(self) -> None:
         now = time.monotonic()

@@ -23,6 +23,8 @@ class Arrival:
     #: For a duplicate within what arrived: the one that stands.
     first: "Arrival | None" = None
     outcome: Outcome | None = None
+    #: Whether it has to wait for another turn.
+    deferred: bool = False
 
 
 @dataclass
@@ -34,6 +36,25 @@ class Sorted:
     #: Not newer than what its signal has, or of one that is set aside: kept, unless the store has it already.
     old: list[Arrival] = field(default_factory=list)
     repeated: list[Arrival] = field(default_factory=list)
+
+    def defer(self, most: int) -> None:
+        """Leave for later what comes after so many missing observations, which its detectors have to take too.
+
+        At least one gap is taken, however long it is, so that everything has its turn.
+        """
+        filled = 0
+        for signal, arrivals in self.fresh.items():
+            # To look at each would cost much for nothing: few signals have gaps, and those without an interval none.
+            for at, steps in enumerate(signal.steps_before([arrival.time for arrival in arrivals])):
+                if steps and filled and filled + steps > most:
+                    for arrival in arrivals[at:]:
+                        arrival.deferred = True
+                    del arrivals[at:]
+                    break
+                filled += steps
+        self.fresh = {signal: arrivals for signal, arrivals in self.fresh.items() if arrivals}
+        for arrival in self.repeated:
+            arrival.deferred = arrival.first is not None and arrival.first.deferred
 
 
 def with_times(batches: Sequence[Batch], signals: Mapping[str, Watched], now: int, latest: int) -> list[Batch]:

@@ -51,6 +51,11 @@ class Watched:
         """Its name."""
         return self.row.name
 
+    def steps_before(self, times: Sequence[int]) -> list[int]:
+        """How many observations are missing before each of these."""
+        missing = self._missing_before(np.array(times, dtype=np.int64).view("datetime64[ns]"))
+        return [len(missing.get(number, ())) for number in range(len(times))]
+
     def stretch(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> Stretch:
         """What the detector is to take: these observations, with the missing ones before each."""
         moments = np.array(times, dtype=np.int64).view("datetime64[ns]")
