@@ -41,5 +41,9 @@ class StoreError(MonitorError):
     """The store cannot be opened, or failed; what it was asked to write is not in it as far as one can tell."""
 
 
+class UnfitError(StoreError):
+    """The store refuses what it was given, and always will: it is no use to try again."""
+
+
 class DamagedError(StoreError):
     """What the store has can be read in part only."""

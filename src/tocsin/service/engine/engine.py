@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin.service.config import Settings
 from tocsin.service.engine import changes, reference
+from tocsin.service.engine.clock import SystemClock, notice_jump, set_clock
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
 from tocsin.service.engine.recovery import StoppedError
 from tocsin.service.engine.states import state_of
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.engine.tick import tick, timed
-from tocsin.service.errors import MonitorError
+from tocsin.service.errors import MonitorError, RefusedError, UnfitError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Outcome
-from tocsin.service.store import MaintenanceRow, ReferenceRow, Store, StoreError, Writer
+from tocsin.service.observations import Batch, Outcome, Status
+from tocsin.service.store import MaintenanceRow, ReferenceRow, Refused, Store, StoreError, Writer, codec
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -45,6 +46,7 @@ class Engine:
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="tocsin-engine", daemon=True)
         self._next_chores = self._next_prune = 0.0
+        self.clock = SystemClock()
 
     @property
     def ready(self) -> bool:
@@ -122,6 +124,10 @@ class Engine:
         """See `reference.remove_reference`."""
         return self._do(lambda: reference.remove_reference(self._core, name))
 
+    def set_clock(self, name: str, to: int) -> "Future[SignalStatus]":
+        """See `clock.set_clock`."""
+        return self._do(lambda: set_clock(self._core, name, to))
+
     def details(self, name: str) -> "Future[SignalDetails]":
         """What a signal's detector has learned."""
         return self._do(lambda: self._core.signal(name).details())
@@ -154,8 +160,11 @@ class Engine:
         """Any other change of the store, in a transaction of its own."""
 
         def call() -> T:
-            with self._core.store.transaction() as writer:
-                return change(writer)
+            try:
+                with self._core.store.transaction() as writer:
+                    return change(writer)
+            except UnfitError as error:
+                raise RefusedError(str(error)) from error  # nothing but the store was to change, and it has not
 
         return self._do(call)
 
@@ -180,6 +189,10 @@ class Engine:
                 wait = 0.0
             except StoppedError:
                 return
+            except UnfitError as error:
+                log.warning("everything is read anew after what the store refuses: %s", error)
+                wait = 0.0
+                self._falter("reading anew what is stored")
             except StoreError as error:
                 log.error("the store fails, everything is read anew when it is back: %s", error)
                 wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, 2 * wait))
@@ -233,7 +246,10 @@ class Engine:
                 now = time.time_ns()
                 for waiting, batch in zip(batches, timed(self._core, [one.batch for one in batches], now), strict=True):
                     waiting.batch = batch
-                outcomes = tick(self._core, [waiting.batch for waiting in batches], now)
+                outcomes = tick(self._core, [waiting.piece for waiting in batches], now)
+        except UnfitError as error:
+            self._narrow_down(batches, error)
+            raise
         except StoreError:
             raise  # they stay where they are, and are taken again when the store is back
         except Exception as error:
@@ -243,10 +259,38 @@ class Engine:
             for waiting in batches:
                 waiting.alone = True
             raise
+        self._settle(batches, outcomes)
+
+    def _narrow_down(self, batches: list[Waiting], error: UnfitError) -> None:
+        """Find out, with fewer observations at each turn, which one the store refuses for good; then go on without it.
+
+        What could not be stored is listed, so that somebody can see it.
+        """
+        for waiting in batches:
+            waiting.alone = True
+        if len(batches) > 1:
+            return
+        (waiting,) = batches
+        taken = len(waiting.piece.observations)
+        if taken > 1:
+            waiting.most = taken // 2
+            return
+        ((one,), source, now) = (waiting.piece.observations, waiting.batch.source, time.time_ns())
+        log.error("an observation of %r is refused for good: %s", one.signal, error)
+        moment = now if one.time is None else one.time
+        row = Refused(one.signal, moment, codec.values_to_text(one.values), source, str(error), now)
+        with self._core.store.transaction() as writer:
+            writer.refuse([row])
+        self._metrics.refused_observations.inc()
+        self._settle(batches, [[Outcome(one.signal, moment, Status.REFUSED, message=str(error))]])
+
+    def _settle(self, batches: list[Waiting], outcomes: Sequence[Sequence[Outcome | None]]) -> None:
+        """Let those know who wait, and have the rest wait for another turn."""
         self._inbox.drop(batches)
         ended = time.monotonic()
         for waiting, results in zip(batches, outcomes, strict=True):
             everything = waiting.note(results)
+            waiting.most = None if waiting.most is None else 2 * waiting.most
             if everything is None:
                 self._inbox.put_back(waiting)
             else:
@@ -258,6 +302,7 @@ class Engine:
         if now < self._next_chores:
             return
         self._next_chores = now + CHORES_EVERY
+        notice_jump(self._core, self.clock)
         self._core.notice_silence()
         if now >= self._next_prune:
             self._next_prune = now + (CHORES_EVERY if self._core.prune() else PRUNE_EVERY)

@@ -28,13 +28,23 @@ class Waiting:
     outcomes: list[Outcome | None] = field(default_factory=list)
     #: It was among batches of which one could not be scored: it is taken by itself, to find out which one that was.
     alone: bool = False
+    #: So many of its observations are taken at once: fewer and fewer, to find out which one the store refuses.
+    most: int | None = None
     done: "Future[list[Outcome]]" = field(default_factory=Future)
 
+    @property
+    def piece(self) -> Batch:
+        """What is to be taken of it now. How far its source has read is stored with the last of it."""
+        if self.most is None or len(self.batch.observations) <= self.most:
+            return self.batch
+        return replace(self.batch, observations=self.batch.observations[: self.most], cursor=None)
+
     def note(self, results: Sequence[Outcome | None]) -> list[Outcome] | None:
-        """Keep what became of the observations in `batch`, of which only those without an outcome stay in it.
+        """Keep what became of the observations in `piece`, of which only those without an outcome go on waiting.
 
         Returns the outcomes of all, once they are there.
         """
+        results = [*results, *[None] * (len(self.batch.observations) - len(results))]
         places = [place for place, outcome in enumerate(self.outcomes) if outcome is None]
         for place, result in zip(places, results, strict=True):
             self.outcomes[place] = result

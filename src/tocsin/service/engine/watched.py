@@ -103,6 +103,18 @@ class Watched:
             return None
         return max(LEAST_SILENCE, SILENT_PACES * statistics.median(self.paces) / 1e9)
 
+    def is_ahead(self, now: int) -> bool:
+        """Whether its newest observation is ahead of the clock."""
+        return self.last_time is not None and self.last_time > now
+
+    def forget_newest(self, after: int) -> None:
+        """Know nothing of observations after a time."""
+        kept = [point for point in self.recent if point.time <= after]
+        self.recent.clear()
+        self.recent.extend(kept)
+        self.paces.clear()
+        self.last_time = self.newest = None
+
     def is_overdue(self, now: int) -> bool:
         """Whether it has become silent and nobody knows yet."""
         after = self.silent_after

@@ -122,6 +122,24 @@ class History(BaseModel):
     status: list[Literal["scored", "late", "maintenance", "aside"]]
 
 
+class RefusedOut(BaseModel):
+    """An observation that is not among those of its signal."""
+
+    id: int
+    signal: str
+    time: Moment
+    value: str = Field(description="Its values, one for each feature, as JSON.")
+    source: str
+    reason: str
+    noted: Moment
+
+
+class RefusedObservations(BaseModel):
+    """Observations that the store refuses, or whose time was ahead of the clock."""
+
+    refused: list[RefusedOut]
+
+
 class AuditOut(BaseModel):
     """The alarm rate that was promised, and the one that was seen; alarms are counted as the promise counts them."""
 
@@ -272,6 +290,9 @@ class StatusOut(BaseModel):
     signals: int
     silent: int
     aside: list[AsideOut] = Field(description="Signals that are set aside: configure, reset or remove them.")
+    ahead: list[str] = Field(description="Signals whose newest observation is ahead of the clock, at most 100.")
+    clock_jumped: Moment | None = Field(description="When the system's clock last jumped.")
+    clock_jump: float | None = Field(description="By how many seconds it jumped then.")
     open_incidents: int
     waiting: int = Field(description="Observations that wait for the engine.")
     store_bytes: int

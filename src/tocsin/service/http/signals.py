@@ -58,7 +58,7 @@ async def list_signals(
     return reply(
         {
             "signals": [
-                _status_json(status, recent)
+                status_json(status, recent)
                 for status in sorted(_overview(monitor), key=lambda status: status.name)
                 if wanted in status.name.casefold()
                 and silent in (None, status.silent)
@@ -111,7 +111,7 @@ async def details(name: Name, monitor: Monitor, caller: READER) -> Response:
 async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     """The detector begins anew, with its reference if it has one; stored observations stay."""
     await done(monitor.engine.reset(name))
-    return reply(_status_json(monitor.engine.status(name)))
+    return reply(status_json(monitor.engine.status(name)))
 
 
 @router.get(
@@ -131,14 +131,14 @@ async def restore(name: Name, request: Request, monitor: Monitor, caller: ADMIN)
     """The detector goes on from a state that was taken of one with the same settings."""
     check_type(request.headers, _BYTES)
     await done(monitor.engine.restore(name, await request.body()))
-    return reply(_status_json(monitor.engine.status(name)))
+    return reply(status_json(monitor.engine.status(name)))
 
 
 @router.get("/signals/{name:path}", summary="One signal", response_model=SignalOut, responses=COMMON | UNKNOWN)
 async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
     """How a signal is doing."""
     check_ready(monitor)
-    return reply(_status_json(monitor.engine.status(name)))
+    return reply(status_json(monitor.engine.status(name)))
 
 
 @router.put(
@@ -157,7 +157,7 @@ async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRIT
     await done(
         change(name, features=given.features, detector=given.detector, silent_after=given.silent_after, unit=given.unit)
     )
-    return reply(_status_json(monitor.engine.status(name)), code)
+    return reply(status_json(monitor.engine.status(name)), code)
 
 
 @router.delete(
@@ -175,7 +175,8 @@ def _overview(monitor: Parts) -> list[SignalStatus]:
     return monitor.engine.overview()
 
 
-def _status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
+def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
+    """A signal as it is told."""
     return {
         "name": status.name,
         "features": status.features,

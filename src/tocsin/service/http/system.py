@@ -57,7 +57,7 @@ async def metrics(monitor: Monitor, caller: READER) -> Response:
 async def status(monitor: Monitor, caller: READER) -> Response:
     """Whether it is ready, how much it has, and how its sources and sinks are."""
     engine = monitor.engine
-    signals = engine.overview()
+    signals, now, jumped = engine.overview(), time.time_ns(), engine.clock.jumped
     counted = await from_store(monitor, lambda reader: (reader.outbox_waiting(), len(reader.open_incidents())))
     outbox, open_incidents = counted
     return reply(
@@ -70,6 +70,9 @@ async def status(monitor: Monitor, caller: READER) -> Response:
             "signals": len(signals),
             "silent": sum(signal.silent for signal in signals),
             "aside": [{"name": one.name, "reason": one.aside} for one in signals if one.aside is not None],
+            "ahead": [one.name for one in signals if one.last_time is not None and one.last_time > now][:100],
+            "clock_jumped": None if jumped is None else time_text(jumped[0]),
+            "clock_jump": None if jumped is None else jumped[1],
             "open_incidents": open_incidents,
             "waiting": engine.waiting,
             "store_bytes": await run_in_threadpool(monitor.store.size_bytes),

@@ -1,6 +1,6 @@
 """Everything durable: signals, observations and verdicts, detectors' states, incidents and what is to be told."""
 
-from tocsin.service.errors import DamagedError, StoreError
+from tocsin.service.errors import DamagedError, StoreError, UnfitError
 from tocsin.service.store.reader import Reader
 from tocsin.service.store.rows import (
     Ended,
@@ -13,6 +13,8 @@ from tocsin.service.store.rows import (
     OutboxRow,
     Pruned,
     ReferenceRow,
+    Refused,
+    RefusedRow,
     Role,
     SignalRow,
     StateRow,
@@ -34,11 +36,14 @@ __all__ = [
     "Pruned",
     "Reader",
     "ReferenceRow",
+    "Refused",
+    "RefusedRow",
     "Role",
     "SignalRow",
     "StateRow",
     "Store",
     "StoreError",
     "TokenRow",
+    "UnfitError",
     "Writer",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from tocsin.service.errors import DamagedError, StoreError
+from tocsin.service.errors import DamagedError, StoreError, UnfitError
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql+psycopg"
 # An option of a connection: whether its transactions write.
@@ -32,6 +32,7 @@ _DAMAGED_POSTGRESQL = ("XX001", "XX002")
 # A server that is gone without a word is noticed within a minute, not after the hours that are usual.
 _POSTGRESQL = {
     "application_name": "tocsin",
+    "client_encoding": "UTF8",
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -91,8 +92,12 @@ def _told(engine: Engine, error: BaseException | None) -> StoreError:
     damaged = getattr(error, "sqlite_errorname", "").startswith(_DAMAGED_SQLITE) or (
         (getattr(error, "sqlstate", None) or "").startswith(_DAMAGED_POSTGRESQL)
     )
-    kind = DamagedError if damaged else StoreError
-    return kind(f"the store {'is damaged' if damaged else 'failed'}: {_first_line(error)}{_where(engine)}")
+    if damaged:
+        return DamagedError(f"the store is damaged: {_first_line(error)}{_where(engine)}")
+    # Not where the connection broke meanwhile, which says nothing of what was to be stored.
+    if isinstance(error, (engine.dialect.loaded_dbapi.DataError, engine.dialect.loaded_dbapi.IntegrityError)):
+        return UnfitError(f"the store refuses this: {_first_line(error)}")
+    return StoreError(f"the store failed: {_first_line(error)}{_where(engine)}")
 
 
 def _where(engine: Engine) -> str:

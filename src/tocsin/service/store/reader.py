@@ -16,6 +16,7 @@ from tocsin.service.store.rows import (
     ObservationRow,
     OutboxRow,
     ReferenceRow,
+    RefusedRow,
     SignalRow,
     StateRow,
     TokenRow,
@@ -211,6 +212,14 @@ class Reader:
         """How far the source has read."""
         wanted = select(schema.cursors.c.position).where(schema.cursors.c.source == source)
         return self.connection.execute(wanted).scalar_one_or_none()
+
+    def refused(self, *, limit: int, before_id: int | None = None) -> list[RefusedRow]:
+        """Observations that are listed as refused, the newest first."""
+        columns = schema.refused.c
+        wanted = select(schema.refused)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        return self._rows(RefusedRow, wanted.order_by(columns.id.desc()).limit(limit))
 
     def counts(self) -> dict[str, int]:
         """How many rows the tables have, but for observations, of which there may be too many to count."""
