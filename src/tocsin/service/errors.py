@@ -21,7 +21,7 @@ class OverloadedError(MonitorError):
     """The queue is full: try again after `retry_after` seconds."""
 
     def __init__(self, retry_after: float) -> None:
-        super().__init__(f"the monitor has as many observations waiting as it takes: try again in {retry_after:.0f} s")
+        super().__init__(f"the monitor has as much waiting as it takes: try again in {retry_after:.0f} s")
         self.retry_after = retry_after
 
 

@@ -30,7 +30,10 @@ T = TypeVar("T")
 CHORES_EVERY = 1.0
 PRUNE_EVERY = 600.0
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0
-TIME_TO_SAVE = 20.0
+# In seconds: the unit that stops the monitor waits for a minute.
+TIME_TO_SAVE, TIME_TO_STOP, TIME_TO_CUT = 20.0, 35.0, 5.0
+# A turn that takes longer is waiting for the store, or learns very much.
+STALLED = 10.0
 
 
 class Engine:
@@ -46,6 +49,7 @@ class Engine:
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="tocsin-engine", daemon=True)
         self._next_chores = self._next_prune = 0.0
+        self._turn_began: float | None = None
         self.clock = SystemClock()
 
     @property
@@ -54,9 +58,15 @@ class Engine:
         return self._inbox.open
 
     @property
+    def stalled(self) -> bool:
+        """Whether a turn takes so long that the store seems to hang: nothing is taken until it is over."""
+        began = self._turn_began
+        return began is not None and time.monotonic() - began > STALLED
+
+    @property
     def progress(self) -> str:
         """What it does when it is not ready."""
-        return self._inbox.progress
+        return "waiting for the store" if self.stalled else self._inbox.progress
 
     @property
     def waiting(self) -> int:
@@ -68,11 +78,15 @@ class Engine:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take what is waiting, store what was learned, and end."""
+        """Take what is waiting, store what was learned, and end; without that if the store does not answer in time."""
         self._inbox.stop()
         if self._thread.ident is not None:
-            self._thread.join()
-        self._core.pool.shutdown()
+            self._thread.join(TIME_TO_STOP)
+            if self._thread.is_alive():
+                log.error("the store does not answer: what was not stored by now is left")
+                self._core.store.cut()
+                self._thread.join(TIME_TO_CUT)
+        self._core.pool.shutdown(wait=not self._thread.is_alive(), cancel_futures=True)
 
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
         """Have a batch taken; the outcomes come in the order of its observations, when they are durable."""
@@ -196,7 +210,7 @@ class Engine:
             except StoreError as error:
                 log.error("the store fails, everything is read anew when it is back: %s", error)
                 wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, 2 * wait))
-                self._falter(f"waiting for the store: {error}")
+                self._falter("waiting for the store")
             except Exception as error:
                 log.exception("the engine failed, everything is read anew")
                 wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, 2 * wait))
@@ -221,6 +235,14 @@ class Engine:
         """Do what waits, and the chores; false when it is time to stop."""
         if not self._inbox.wait(CHORES_EVERY):
             return False
+        self._turn_began = time.monotonic()
+        try:
+            self._work_once()
+        finally:
+            self._turn_began = None
+        return True
+
+    def _work_once(self) -> None:
         for command in self._inbox.take_commands():
             self._obey(command)
         batches = self._inbox.next_batches()
@@ -228,7 +250,6 @@ class Engine:
             self._take(batches)
         self._core.save_due_states()
         self._do_chores()
-        return True
 
     def _obey(self, command: Command[Any]) -> None:
         if not self._inbox.start(command):

@@ -82,17 +82,16 @@ async def history(
 ) -> Response:
     """Observations with their verdicts, by time: the first ones since `from`, or the newest ones without it."""
 
-    def read(reader: Reader) -> tuple[int, list[ObservationRow]]:
+    def read(reader: Reader) -> Response:
         row = reader.signal(name)
         if row is None:
             raise UnknownError(f"there is no signal {name!r}")
         # Both ends count, but the store gives what comes after a time.
         after = None if start is None else start - 1
         found = reader.observations(row.id, after=after, until=end, limit=limit, newest=start is None)
-        return len(row.features), found
+        return reply(_history_json(found, len(row.features)))
 
-    count, rows = await from_store(monitor, read)
-    return reply(_history_json(rows, count))
+    return await from_store(monitor, read)
 
 
 @router.get(

@@ -12,6 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from tocsin.service.errors import DamagedError, StoreError, UnfitError
+from tocsin.service.store.watchdog import limited
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql+psycopg"
 # An option of a connection: whether its transactions write.
@@ -26,6 +27,10 @@ _PRAGMAS = {
     "wal_autocheckpoint": 16_000,
 }
 _PATIENCE = 5.0
+# In seconds. A statement that waits for a lock gives up earlier than one that works.
+_TIMEOUTS = {"lock_timeout": 10, "statement_timeout": 20}
+# A server that does not answer for longer than that hangs.
+_HANGS = 25.0
 # How the databases call pages that cannot be read.
 _DAMAGED_SQLITE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _DAMAGED_POSTGRESQL = ("XX001", "XX002")
@@ -41,8 +46,11 @@ _POSTGRESQL = {
 }
 
 
-def connect(url: str, *, make: bool = True) -> Engine:
-    """An engine for the store at the URL; SQLite's file and its folder are made if asked for, for nobody but us."""
+def connect(url: str, *, make: bool = True, patient: bool = False) -> Engine:
+    """An engine for the store at the URL; SQLite's file and its folder are made if asked for, for nobody but us.
+
+    Only who is patient waits for a server for longer than a statement may take.
+    """
     address = _address(url)
     if address.drivername == SQLITE:
         file = sqlite_file(address)
@@ -53,9 +61,10 @@ def connect(url: str, *, make: bool = True) -> Engine:
         return _sqlite(address)
     given = {name: value for name, value in _POSTGRESQL.items() if name not in address.query}
     try:
-        return create_engine(address, pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args=given)
+        engine = create_engine(address, pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args=given)
     except ImportError as error:
         raise StoreError("a store in PostgreSQL needs psycopg: pip install 'tocsin[postgres]'") from error
+    return engine if patient else _impatient(engine)
 
 
 def sqlite_file(address: URL) -> Path:
@@ -144,6 +153,23 @@ def _set(connection: Any, pragma: str, value: object) -> None:
             if "locked" not in str(error) or time.monotonic() > until:
                 raise
             time.sleep(0.01)
+
+
+def _impatient(engine: Engine) -> Engine:
+    """Have the server give up what takes too long, and us a server that does not answer at all."""
+
+    kind = limited(engine.dialect.loaded_dbapi.Connection, _HANGS)
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_: Any, __: Any, arguments: Any, given: Any) -> Any:
+        connection = kind.connect(*arguments, **given)
+        connection.autocommit = True
+        for name, seconds in _TIMEOUTS.items():
+            connection.execute(f"SET {name} = '{seconds}s'")
+        connection.autocommit = False
+        return connection
+
+    return engine
 
 
 def _sqlite(address: URL) -> Engine:
