@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -28,7 +29,8 @@ def clients(monitor: FakeMonitor) -> dict[str, Client]:
     for name in ("pump/1", "pump/2", "tank", "door"):
         assert made["admin"].put(f"{URL}/signals/{name}", json={}).status_code == 201
     for name in ("pump/1", "door"):
-        monitor.engine.open_incident(name)
+        number = monitor.engine.open_incident(name)
+        monitor.engine.signals[name] = replace(monitor.engine.signals[name], incident=number)
     return made
 
 

@@ -112,6 +112,12 @@ class Engine(Part):
     max_signals: int = Field(
         default=2000, ge=1, le=10**6, description="The most signals; each takes about half a megabyte of memory."
     )
+    max_signal_bytes: int = Field(
+        default=64 * 2**20, ge=2**20, description="The most memory of one signal's detector; more is refused."
+    )
+    max_detector_bytes: int = Field(
+        default=0, ge=0, description="The most memory of all detectors together; 0 for half of what the machine has."
+    )
     max_waiting: int = Field(default=50_000, ge=1, description="The most observations waiting; more get 429.")
     snapshot_every: int = Field(
         default=1000, ge=1, description="A signal's state is stored after so many observations."

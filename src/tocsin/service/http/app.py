@@ -3,7 +3,18 @@
 from fastapi import FastAPI
 
 from tocsin import __version__
-from tocsin.service.http import audit, events, incidents, maintenance, observations, reference, signals, system, tokens
+from tocsin.service.http import (
+    audit,
+    clock,
+    events,
+    incidents,
+    maintenance,
+    observations,
+    reference,
+    signals,
+    system,
+    tokens,
+)
 from tocsin.service.http.auth import Keys
 from tocsin.service.http.errors import handle_errors
 from tocsin.service.http.gate import Gate
@@ -34,7 +45,7 @@ def create_app(monitor: Parts) -> FastAPI:
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
     # The address of a signal takes all that others do not: those that begin like it come first.
-    for theme in (observations, reference, signals, incidents, maintenance, tokens, events, audit, system):
+    for theme in (observations, reference, clock, signals, incidents, maintenance, tokens, events, audit, system):
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(system.probes)
     app.include_router(page_router())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 # Tokens made by another process count after so many seconds.
 REFRESH = 5.0
+# So many seconds at most they are waited for, where some are known.
+PATIENCE = 1.0
 
 BEARER = HTTPBearer(
     bearerFormat="tocsin_ and 43 characters",
@@ -118,8 +119,10 @@ class Keys:
             if self._known is None or self._due():
                 self._stale = False
                 try:
-                    self._known = await run_in_threadpool(self._read)
-                except MonitorError:
+                    # Who asks how the monitor is must not wait for a store that hangs.
+                    async with asyncio.timeout(None if self._known is None else PATIENCE):
+                        self._known = await asyncio.to_thread(self._read)
+                except (MonitorError, TimeoutError):
                     # While the store is away, the tokens known so far go on to count.
                     if self._known is None:
                         raise

@@ -88,6 +88,12 @@ class ReferenceIn(Model):
     end: Given
 
 
+class ClockIn(Model):
+    """The time up to which a signal's observations are right."""
+
+    to: Given | None = Field(None, description="Now if it is not given.")
+
+
 class Acknowledgement(Model):
     """Somebody has seen it."""
 

@@ -1,6 +1,6 @@
 """Everything durable: signals, observations and verdicts, detectors' states, incidents and what is to be told."""
 
-from tocsin.service.errors import StoreError
+from tocsin.service.errors import DamagedError, StoreError, UnfitError
 from tocsin.service.store.reader import Reader
 from tocsin.service.store.rows import (
     AuditRow,
@@ -14,6 +14,8 @@ from tocsin.service.store.rows import (
     OutboxRow,
     Pruned,
     ReferenceRow,
+    Refused,
+    RefusedRow,
     Role,
     SignalRow,
     StateRow,
@@ -24,6 +26,7 @@ from tocsin.service.store.writer import Writer
 
 __all__ = [
     "AuditRow",
+    "DamagedError",
     "Ended",
     "IncidentFacts",
     "IncidentRow",
@@ -35,11 +38,14 @@ __all__ = [
     "Pruned",
     "Reader",
     "ReferenceRow",
+    "Refused",
+    "RefusedRow",
     "Role",
     "SignalRow",
     "StateRow",
     "Store",
     "StoreError",
     "TokenRow",
+    "UnfitError",
     "Writer",
 ]

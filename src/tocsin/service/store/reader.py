@@ -17,6 +17,7 @@ from tocsin.service.store.rows import (
     ObservationRow,
     OutboxRow,
     ReferenceRow,
+    RefusedRow,
     SignalRow,
     StateRow,
     TokenRow,
@@ -87,6 +88,11 @@ class Reader:
         wanted = wanted.order_by(columns.time.desc() if newest else columns.time).limit(limit)
         rows = [codec.observation_from_tuple(row) for row in self.connection.execute(wanted)]
         return rows[::-1] if newest else rows
+
+    def newest_time(self, signal_id: int) -> int | None:
+        """The time of the newest observation of a signal."""
+        columns = schema.observations.c
+        return self.connection.execute(select(func.max(columns.time)).where(columns.signal == signal_id)).scalar()
 
     def time_before_newest(self, signal_id: int, count: int, statuses: Collection[Status]) -> int | None:
         """The time of the observation before the newest `count` of a signal; None if there are not more of them."""
@@ -235,6 +241,14 @@ class Reader:
         """How far the source has read."""
         wanted = select(schema.cursors.c.position).where(schema.cursors.c.source == source)
         return self.connection.execute(wanted).scalar_one_or_none()
+
+    def refused(self, *, limit: int, before_id: int | None = None) -> list[RefusedRow]:
+        """Observations that are listed as refused, the newest first."""
+        columns = schema.refused.c
+        wanted = select(schema.refused)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        return self._rows(RefusedRow, wanted.order_by(columns.id.desc()).limit(limit))
 
     def counts(self) -> dict[str, int]:
         """How many rows the tables have, but for observations, of which there may be too many to count."""

@@ -152,6 +152,25 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """An observation that is not among those of its signal, and why. `value` is a JSON text of its values."""
+
+    signal: str
+    time: int
+    value: str
+    source: str
+    reason: str
+    noted: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow(Refused):
+    """One that is listed."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pruned:
     """How much one piece of pruning removed. `more` says that there is more to remove: prune again."""
 

@@ -14,6 +14,7 @@ from tocsin.service.store.connections import connect, for_reading, for_writing, 
 from tocsin.service.store.migrations import migrate
 from tocsin.service.store.ownership import LockFile, take_in_postgresql
 from tocsin.service.store.reader import Reader
+from tocsin.service.store.watchdog import WATCHDOG
 from tocsin.service.store.writer import Writer
 
 
@@ -92,6 +93,11 @@ class Store:
         """Look at the store as it is at the first look, whatever is written meanwhile."""
         with store_errors(self._engine), self._reading.begin() as connection:
             yield Reader(connection)
+
+    def cut(self) -> None:
+        """Let nobody wait any more for a server that does not answer: it is time to end."""
+        if self._engine.dialect.name != "sqlite":
+            WATCHDOG.cut_all()
 
     def size_bytes(self) -> int:
         """How much room it takes on disk."""

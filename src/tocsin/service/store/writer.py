@@ -20,6 +20,7 @@ from tocsin.service.store.rows import (
     ObservationRow,
     Pruned,
     ReferenceRow,
+    Refused,
     Role,
     SignalRow,
 )
@@ -68,6 +69,27 @@ class Writer(Reader):
     def add_observations(self, rows: Iterable[ObservationRow]) -> None:
         """Add observations, none of which may be there yet."""
         insert_observations(self.connection, [codec.observation_to_tuple(row) for row in rows])
+
+    def refuse(self, rows: Sequence[Refused]) -> None:
+        """List observations that are not among those of their signals."""
+        if rows:
+            self.connection.execute(insert(schema.refused), [asdict(row) for row in rows])
+
+    def take_out(self, signal: SignalRow, after: int, reason: str, now: int) -> int:
+        """List all observations of a signal after a time as refused, and remove them; returns how many."""
+        taken, last = 0, after
+        while rows := self.observations(signal.id, after=last, limit=pruning.PIECE):
+            last = rows[-1].time
+            self.refuse(
+                [
+                    Refused(signal.name, row.time, codec.values_to_text(row.judged.value), "", reason, now)
+                    for row in rows
+                ]
+            )
+            taken += len(rows)
+        columns = schema.observations.c
+        self.connection.execute(delete(schema.observations).where(columns.signal == signal.id, columns.time > after))
+        return taken
 
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
         """Store the state of a signal's detector in the place of the one before."""
