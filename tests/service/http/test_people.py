@@ -130,6 +130,16 @@ def test_metrics_are_for_prometheus(client: Client, monitor: FakeMonitor) -> Non
     assert abs(float(up.split()[1]) - time.time()) < 60
 
 
+def test_sinks_that_were_removed_leave_the_metrics(client: Client, monitor: FakeMonitor, incident: str) -> None:
+    with monitor.store.transaction() as writer:
+        for sink in ("pager", "gone"):
+            writer.add_outbox(sink, 1, "firing", time.time_ns())
+    text = client.get("/metrics").text
+    assert 'tocsin_outbox_waiting{sink="pager"} 1.0' in text
+    assert "gone" not in text
+    assert client.get(f"{URL}/status").json()["outbox"] == {"pager": 1}
+
+
 def test_the_page_and_its_files(client: Client) -> None:
     page = client.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"

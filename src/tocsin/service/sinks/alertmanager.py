@@ -4,11 +4,9 @@ import time
 from collections.abc import Sequence, Set
 from typing import Any
 
-from httpx import AsyncClient
-
 from tocsin.service.config import AlertmanagerSink as AlertmanagerSinkSettings
 from tocsin.service.config import Settings
-from tocsin.service.outgoing import open_client
+from tocsin.service.outgoing import Client, open_client
 from tocsin.service.sinks.alerts import alert_of, check_labels, level_of, link_to, plain
 from tocsin.service.sinks.posting import HttpSink
 from tocsin.service.store import IncidentRow, Message, SignalRow
@@ -34,7 +32,7 @@ class AlertmanagerSink(HttpSink):
         self._settings, self._monitor = settings, monitor
         self._levels: dict[int, str] = {}  # as which severity an incident was told
 
-    def _connect(self) -> AsyncClient:
+    def _connect(self) -> Client:
         settings = self._settings
         return open_client(settings.url, timeout=settings.timeout, bearer_token=settings.bearer_token)
 

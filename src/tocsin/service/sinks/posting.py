@@ -3,9 +3,7 @@
 from abc import abstractmethod
 from typing import Any
 
-import httpx
-
-from tocsin.service.outgoing import AnswerError, ask
+from tocsin.service.outgoing import AnswerError, Client, ask
 from tocsin.service.sinks.base import DeliveryError, Sink
 
 # A receiver, or a proxy before it, that says no to one message may well take others; but for these, which are about who
@@ -16,10 +14,10 @@ _ABOUT_US = (401, 407, 408, 425, 429)
 class HttpSink(Sink):
     """A sink that posts JSON."""
 
-    _client: httpx.AsyncClient | None = None
+    _client: Client | None = None
 
     @abstractmethod
-    def _connect(self) -> httpx.AsyncClient:
+    def _connect(self) -> Client:
         """A client for the receiver."""
 
     async def open(self) -> None:

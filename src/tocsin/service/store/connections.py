@@ -12,6 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from tocsin.service.errors import DamagedError, StoreError, UnfitError
+from tocsin.service.secrecy import MASK
 from tocsin.service.store.watchdog import limited
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql+psycopg"
@@ -102,11 +103,11 @@ def _told(engine: Engine, error: BaseException | None) -> StoreError:
         (getattr(error, "sqlstate", None) or "").startswith(_DAMAGED_POSTGRESQL)
     )
     if damaged:
-        return DamagedError(f"the store is damaged: {_first_line(error)}{_where(engine)}")
+        return DamagedError(f"the store is damaged: {_said(engine, error)}{_where(engine)}")
     # Not where the connection broke meanwhile, which says nothing of what was to be stored.
     if isinstance(error, (engine.dialect.loaded_dbapi.DataError, engine.dialect.loaded_dbapi.IntegrityError)):
-        return UnfitError(f"the store refuses this: {_first_line(error)}")
-    return StoreError(f"the store failed: {_first_line(error)}{_where(engine)}")
+        return UnfitError(f"the store refuses this: {_said(engine, error)}")
+    return StoreError(f"the store failed: {_said(engine, error)}{_where(engine)}")
 
 
 def _where(engine: Engine) -> str:
@@ -114,17 +115,20 @@ def _where(engine: Engine) -> str:
     return f" ({sqlite_file(engine.url)})" if engine.dialect.name == "sqlite" else ""
 
 
-def _first_line(error: object) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+def _said(engine: Engine, error: object) -> str:
+    """The first line, without the password: a server, or the way to it, may repeat what it was sent."""
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    password = engine.url.password
+    return line.replace(str(password), MASK) if password else line
 
 
 def _address(url: str) -> URL:
     wanted = "sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
     try:
         address = make_url(url)
-    except ArgumentError as error:
-        # The text itself may hold a password.
-        raise StoreError(f"a store's URL must be {wanted}, which the one given is not") from error
+    except (ArgumentError, ValueError):
+        # The text itself may hold a password, and so may what is said of it.
+        raise StoreError(f"a store's URL must be {wanted}, which the one given is not") from None
     in_memory = address.drivername == SQLITE and (not address.database or address.database.startswith((":", "file:")))
     if address.drivername not in (SQLITE, POSTGRESQL) or in_memory:
         raise StoreError(f"a store's URL must be {wanted}, got {address.render_as_string(hide_password=True)}")
