@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,10 @@ def test_tokens_are_made_listed_and_revoked(data):
     assert row.expires - row.created == 90 * 86400 * 10**9
 
     invoke("token", "create", "people", "--role", "admin", "--expires", "2200-01-01", "--data", data)
+    limited = ("--match", "pump/*", "--match", "tank")
+    assert invoke("token", "create", "pumps", "--role", "ingest", *limited, "--data", data).exit_code == 0
+    assert "pump/*, tank" in invoke("token", "list", "--data", data).stdout
+    assert invoke("token", "revoke", "pumps", "--data", data).exit_code == 0
     listed = invoke("token", "list", "--data", data)
     assert listed.exit_code == 0
     assert re.search(r"gateway\s+write\s+20\d\d-", listed.stdout)
@@ -139,12 +144,23 @@ def test_tokens_are_made_listed_and_revoked(data):
 
     assert invoke("token", "revoke", "gateway", "--data", data).exit_code == 0
     assert [row.name for row in tokens_in(data)] == ["people"]
+    with closing(Store.open(f"sqlite:///{data}/tocsin.db")) as store, store.reading() as reader:
+        trail = [(deed.action, deed.target, deed.details) for deed in reader.audit(limit=9)]
+    assert trail == [
+        ("token revoke", "gateway", ""),
+        ("token revoke", "pumps", ""),
+        ("token create", "pumps", "ingest pump/* tank"),
+        ("token create", "people", "admin"),
+        ("token create", "gateway", "write"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["create", "a", "--role", "king"], 2, "'king' is not one of read, write, admin"),
+        (["create", "a", "--role", "king"], 2, "'king' is not one of read, ingest, operate, write, admin"),
+        (["create", "a", "--role", "admin", "--match", "a*"], 2, "role admin cannot be limited"),
+        (["create", "a", "--role", "read", "--match", ""], 2, "none of them empty"),
         (["create", "a b", "--role", "read"], 2, "'a b' is not 1 to 64 letters"),
         (["create", "a", "--role", "read", "--expires", "soon"], 2, "'soon' is no length of time"),
         (["create", "a", "--role", "read", "--expires", "2001-01-01"], 2, "is over already"),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.detection.material import ARRAYS, LAST, MovingMean, hard_values, same_verdicts
+from tocsin.data import LONGEST_GAP
 from tocsin.detection import Detector, Fleet
 from tocsin.detection.gaps import missing_times
 from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
@@ -352,7 +353,7 @@ def test_missing_times(last_time, time, interval, expected):
 
 
 def test_a_very_long_gap_is_cut_and_times_must_increase():
-    assert missing_times(0.0, 1e12, 1.0).size == 10_000
+    assert missing_times(0.0, 1e12, 1.0).size == LONGEST_GAP
     with pytest.raises(ValueError, match=r"time must be later than the last one, 5.0, got 5.0"):
         missing_times(5.0, 5.0, None)
     with pytest.raises(TypeError, match=r"time must be of the kind of the last one"):

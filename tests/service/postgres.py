@@ -2,9 +2,12 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +74,21 @@ class Postgres:
     def kill(self) -> None:
         """Stop as a crash does: no more is written, and `start` has to recover."""
         self._run("pg_ctl", "-w", "-D", self._data, "-m", "immediate", "stop")
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """None of its processes does anything meanwhile, but their connections stay open."""
+        first = int((self._data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        every = [first, *map(int, children)]
+        for process in every:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in every:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
     def remove(self) -> None:
         """Stop where it runs, and remove its files."""

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -15,10 +17,18 @@ from tests.service.parts import free_port
 class MonitorProcess:
     """`tocsin serve` with a configuration file, at an address that stays the same."""
 
-    def __init__(self, folder: Path, config: str = "") -> None:
-        self.folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        config: str = "",
+        environment: Mapping[str, str] | None = None,
+        files: int | None = None,
+        certificate: Path | None = None,
+    ) -> None:
+        self.folder, self._environment, self._files = folder, dict(environment or {}), files
         self.port = free_port()
-        self.address = f"http://127.0.0.1:{self.port}"
+        self.address = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
+        self._verify = ssl.create_default_context(cafile=certificate)
         self.config = folder / "tocsin.toml"
         self.config.write_text(config)
         self.log = folder / "monitor.log"
@@ -31,14 +41,30 @@ class MonitorProcess:
             raise RuntimeError("the monitor does not run")
         return self._process.pid
 
+    @property
+    def _surroundings(self) -> dict[str, str]:
+        # The folder by a variable, above which the file may name a database.
+        own = {"NUMBA_NUM_THREADS": "1", "TOCSIN_STORAGE__FOLDER": str(self.folder / "data")}
+        return {**os.environ, **own, **self._environment}
+
     def start(self, *, wait: bool = True) -> None:
-        command = [sys.executable, "-m", "tocsin", "serve", "--config", self.config, "--port", str(self.port)]
-        # By a variable, above which the file may name a database.
-        environment = {"NUMBA_NUM_THREADS": "1", "TOCSIN_STORAGE__FOLDER": str(self.folder / "data")}
+        command = [sys.executable, "-m", "tocsin", "serve", "--config", str(self.config), "--port", str(self.port)]
+        if self._files is not None:
+            command = ["sh", "-c", f'ulimit -n {self._files} && exec "$@"', "sh", *command]
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environment})
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, env=self._surroundings)
         if wait:
             self.wait_until_ready()
+
+    def make_token(self, role: str = "admin", *options: str, name: str | None = None) -> str:
+        """A token of the monitor, whether it runs or not."""
+        command = [sys.executable, "-m", "tocsin", "token", "create", name or role, "--role", role, *options]
+        made = [*command, "--config", str(self.config)]
+        return subprocess.run(made, env=self._surroundings, check=True, capture_output=True, text=True).stdout.strip()
+
+    def revoke_token(self, name: str) -> None:
+        command = [sys.executable, "-m", "tocsin", "token", "revoke", name, "--config", str(self.config)]
+        subprocess.run(command, env=self._surroundings, check=True, capture_output=True)
 
     def wait_until_ready(self, seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds
@@ -46,7 +72,7 @@ class MonitorProcess:
             if self._process is None or self._process.poll() is not None:
                 raise RuntimeError(f"the monitor ended: {self.log.read_text()[-2000:]}")
             try:
-                if httpx.get(f"{self.address}/readyz", timeout=5).status_code == 200:
+                if httpx.get(f"{self.address}/readyz", timeout=5, verify=self._verify).status_code == 200:
                     return
             except httpx.HTTPError:
                 pass

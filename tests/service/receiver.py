@@ -8,19 +8,27 @@ from typing import Any
 
 
 class Receiver:
-    """Answers with the statuses given, one after the other, then with 200; None is no answer in time."""
+    """Answers with the statuses given, one after the other, then with 200; None is no answer in time.
 
-    def __init__(self) -> None:
+    As a proxy may do, it refuses bodies that are larger than `largest`, and those that hold one of the texts `hated`.
+    """
+
+    def __init__(self, largest: int | None = None, hated: tuple[str, ...] = ()) -> None:
         self.answers: list[int | None] = []
         self.asked: list[tuple[str, dict[str, str]]] = []
-        self.taken: list[dict[str, Any]] = []
+        self.taken: list[Any] = []
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                body = json.loads(text)
                 receiver.asked.append((self.path, dict(self.headers)))
                 status = receiver.answers.pop(0) if receiver.answers else 200
+                if largest is not None and len(text) > largest:
+                    status = 413
+                elif any(word in text for word in hated):
+                    status = 403
                 if status is None:
                     time.sleep(0.5)
                     status = 200

@@ -282,10 +282,25 @@ def test_secrets_are_never_shown(write):
     ]
 
 
+def test_secrets_in_addresses_are_never_shown(write):
+    text = f"[server]\nexternal_url = 'https://me:{SECRET}@monitor.example'\n"
+    text += f"[[sources.prometheus]]\nname = 'p'\nurl = 'http://me:{SECRET}@prometheus'\nqueries = [{{query = 'up'}}]\n"
+    text += f"[[sinks.alertmanager]]\nname = 'a'\nurl = 'http://manager/path?token={SECRET}'\n"
+    loaded = read(write(text))
+    shown = {path: value for path, value, _ in effective(loaded.settings, loaded.layers)}
+    assert SECRET not in str(shown)
+    assert SECRET not in repr(loaded.settings.sinks)
+    assert SECRET not in repr(loaded.settings.sources)
+    assert shown["sources.prometheus[0].url"] == f'"http://{MASK}@prometheus"'
+    assert shown["sinks.alertmanager[0].url"] == f'"http://manager/path?{MASK}"'
+
+
 @pytest.mark.parametrize(
     "text",
     [
         f"[storage]\nurl = 'x:{SECRET}'",
+        f"[[sources.prometheus]]\nname = 'p'\nurl = 'htp://me:{SECRET}@prometheus'\nqueries = [{{query = 'up'}}]",
+        f"[server]\nexternal_url = 'ftp://me:{SECRET}@monitor.example'",
         f"[storage]\npasword = '{SECRET}'",
         f"[[sources.mqtt]]\nname = 'm'\npassword = '{SECRET}'",
         f"[[sources.mqtt]]\nname = 'm'\ntopics = ['t']\npassword = ['{SECRET}']",

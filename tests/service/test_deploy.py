@@ -5,14 +5,21 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
-from tocsin.service.config import read_settings
+from tests.service.process import MonitorProcess
+from tests.service.test_tls import make_certificate
+from tocsin.data import parse_duration
+from tocsin.service.config import Server, read_settings
+from tocsin.service.engine.engine import TIME_TO_CUT, TIME_TO_STOP
 from tocsin.service.metrics import Metrics
+from tocsin.service.monitor import PATIENCE
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "tocsin.rules.yml"
@@ -197,8 +204,58 @@ def test_the_image_runs_as_nobody_in_particular_and_has_no_build_tools():
     assert re.search(r"^USER tocsin$", final, re.MULTILINE)
     assert re.search(r"^VOLUME /data$", final, re.MULTILINE)
     assert "HEALTHCHECK" in final
+    assert "STOPSIGNAL SIGTERM" in final
+    bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
+    assert set(bases) == {"${PYTHON}"}
+    assert re.search(r"^ARG PYTHON=\S+@sha256:[0-9a-f]{64}$", text, re.MULTILINE)
     assert "pip install" not in final
     assert "apt-get" not in text
     for source in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
         for name in source.split():
             assert (DEPLOY.parent / name).exists(), name
+
+
+def container():
+    parser = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#",))
+    parser.optionxform = str
+    parser.read_string((DEPLOY / "podman" / "tocsin.container").read_text())
+    return parser
+
+
+def seconds(text):
+    return int(parse_duration(text) / np.timedelta64(1, "s"))
+
+
+def test_who_stops_it_gives_it_the_time_it_needs():
+    needed = PATIENCE + TIME_TO_STOP + TIME_TO_CUT
+    assert seconds(unit()["TimeoutStopSec"]) > needed
+    assert int(container()["Container"]["StopTimeout"]) > needed
+    assert seconds(container()["Service"]["TimeoutStopSec"]) > int(container()["Container"]["StopTimeout"])
+    assert f"--stop-timeout {container()['Container']['StopTimeout']}" in (DEPLOY / "Containerfile").read_text()
+    for limit in (unit()["LimitNOFILE"], container()["Container"]["Ulimit"].split(":")[1]):
+        assert int(limit) > Server().max_connections
+
+
+def test_the_health_check_is_the_same_everywhere():
+    text = (DEPLOY / "Containerfile").read_text()
+    assert "COPY deploy/healthcheck.py /opt/tocsin/healthcheck.py" in text
+    assert container()["Container"]["HealthCmd"] == "python /opt/tocsin/healthcheck.py"
+    assert '["python", "/opt/tocsin/healthcheck.py"]' in text
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_health_check_finds_the_monitor(tmp_path, tls):
+    def healthy():
+        environment = {"TOCSIN_CONFIG": str(monitor.config), "TOCSIN_SERVER__PORT": str(monitor.port)}
+        return subprocess.run([sys.executable, str(DEPLOY / "healthcheck.py")], env=environment).returncode == 0
+
+    config, certificate = "", None
+    if tls:
+        certificate, key = make_certificate(tmp_path)
+        config = f'[server]\ntls_certificate = "{certificate}"\ntls_key = "{key}"\n'
+    with MonitorProcess(tmp_path, config, certificate=certificate) as monitor:
+        assert not healthy()
+        monitor.start()
+        assert healthy()
+        monitor.stop()
+        assert not healthy()

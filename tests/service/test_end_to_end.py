@@ -87,13 +87,16 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
     ):
         config = CONFIG.format(mosquitto=broker.port, alertmanager=manager.url, webhook=f"http://{hook.place}")
         with MonitorProcess(tmp_path, config) as monitor:
+            token = monitor.make_token()
+            page.add_init_script(f"localStorage.setItem('tocsin-token', '{token}')")
+            people = httpx.Client(base_url=f"{monitor.address}/api/v1", headers={"Authorization": f"Bearer {token}"})
             monitor.start()
             machine = Machine(broker.port)
             page.goto(monitor.address)
             machine.work(600)
 
             def stored() -> int:
-                answer = httpx.get(f"{monitor.address}/api/v1/signals/{TOPIC}").json()
+                answer = people.get(f"/signals/{TOPIC}").json()
                 return int(answer.get("observations", 0))
 
             until(lambda: stored() == 600)
@@ -103,7 +106,7 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
             machine.work(8, fault=4.0)
             row = page.locator("a", has_text=TOPIC).first
             expect(page.locator("body")).to_contain_text("incident", ignore_case=True)
-            fault = until(lambda: incident_since(monitor, broke))
+            fault = until(lambda: incident_since(people, broke))
             assert fault["open"]
             number = str(fault["id"])
             alert = until(lambda: alerts_of(manager, number))[0]
@@ -124,7 +127,7 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
             expect(page.locator("canvas").first).to_be_visible()
             page.screenshot(path=tmp_path / "signal.png")
             machine.stop()
-            fault = httpx.get(f"{monitor.address}/api/v1/incidents/{number}").json()
+            fault = people.get(f"/incidents/{number}").json()
             assert (fault["open"], fault["ended"]) == (False, "returned")
             assert fault["direction"] == "above"
             assert "above the forecast" in fault["explanation"]
@@ -135,9 +138,9 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
     behind.close()
 
 
-def incident_since(monitor: MonitorProcess, start: int) -> dict[str, Any] | None:
+def incident_since(people: httpx.Client, start: int) -> dict[str, Any] | None:
     """The first incident that began after this moment."""
-    found = httpx.get(f"{monitor.address}/api/v1/incidents", params={"signal": TOPIC}).json()["incidents"]
+    found = people.get("/incidents", params={"signal": TOPIC}).json()["incidents"]
     began = [one for one in found if np.datetime64(one["start"].removesuffix("Z")) > np.datetime64(start, "ns")]
     return began[-1] if began else None
 

@@ -138,7 +138,8 @@ def test_other_names_get_nothing(monitor: MonitorProcess, host: str) -> None:
 def test_deep_bodies_are_refused(monitor: MonitorProcess, body: str) -> None:
     headers = {"Content-Type": "application/json"}
     for path in ("observations", "maintenance", "tokens"):
-        assert httpx.post(f"{monitor.address}/api/v1/{path}", content=body, headers=headers).status_code == 422
+        reply = httpx.post(f"{monitor.address}/api/v1/{path}", content=body, headers=headers)
+        assert reply.status_code in (413, 422)
 
 
 def test_the_largest_numbers_do_not_spoil_a_signal(monitor: MonitorProcess) -> None:

@@ -18,13 +18,20 @@ from tocsin.service.config import Settings, read_settings
 from tocsin.service.config.fields import every_setting
 from tocsin.service.config.writing import default_of
 from tocsin.service.http import create_app
-from tocsin.service.http.auth import ADMIN, READER, WRITER
+from tocsin.service.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, WRITER
 from tocsin.service.http.models import Label
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
 
 DOCS = Path(__file__).parents[2] / "docs"
-ROLES = ((READER, "read"), (WRITER, "write"), (ADMIN, "admin"))
+ROLES = (
+    (ANYBODY, "any"),
+    (READER, "read"),
+    (SENDER, "ingest"),
+    (OPERATOR, "operate"),
+    (WRITER, "write"),
+    (ADMIN, "admin"),
+)
 
 
 def page(name):

@@ -12,6 +12,7 @@ from tocsin.cli.monitoring import Config, Data, again, explained, opened, place_
 if TYPE_CHECKING:
     from tocsin.service.config import Settings
     from tocsin.service.monitor import Monitor
+    from tocsin.service.store import Reader, TokenRow
 
 
 @app.command()
@@ -37,16 +38,21 @@ def serve(
         _refuse_strangers(loaded.settings, config, data)
         from tocsin.service.monitor import run
 
-        run(loaded.settings, _announce)
+        run(loaded.settings, lambda monitor: _announce(monitor, again(config, data)))
 
 
-def _announce(monitor: "Monitor") -> None:
-    """Say where it is, once it listens."""
+def _announce(monitor: "Monitor", options: str) -> None:
+    """Say where it is, once it listens, and how to come in."""
     typer.echo(f"listening: {monitor.address}")
     typer.echo(f"data: {place_of(monitor.settings)}")
     typer.echo(f"resumed: {monitor.resumed} signals")
     if not monitor.resumed:
         say(f"signals appear with their first observation: POST {monitor.address}/api/v1/observations")
+    with monitor.store.reading() as reader:
+        guarded, known = reader.guarded_since() is not None, _that_count(reader)
+    if not known and (guarded or not monitor.settings.server.private):
+        why = "there were tokens before" if guarded else "server.external_url or server.allowed_hosts is set"
+        say(f"warning: nobody can come in, since {why} and there is no token that counts. {_how(options)}")
 
 
 def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | None) -> None:
@@ -54,12 +60,11 @@ def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | No
     if settings.server.loopback:
         return
     with opened(settings, make=True) as store, store.reading() as reader:
-        now = time.time_ns()
-        known = [token for token in reader.tokens() if token.expires is None or token.expires > now]
+        known = _that_count(reader)
     if not known:
         say(
             f"server.host: {settings.server.host} can be reached by others, and there is no token that counts. "
-            f"Make one first: tocsin token create admin --role admin{again(config, data)}"
+            f"{_how(again(config, data))}"
         )
         raise typer.Exit(Exit.USAGE)
     if settings.server.tls_certificate is None:
@@ -67,3 +72,12 @@ def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | No
             "warning: others can reach this over plain HTTP, and tokens can be read on the way: give "
             "server.tls_certificate and server.tls_key, or put a proxy with TLS before it"
         )
+
+
+def _that_count(reader: "Reader") -> "list[TokenRow]":
+    now = time.time_ns()
+    return [token for token in reader.tokens() if token.expires is None or token.expires > now]
+
+
+def _how(options: str) -> str:
+    return f"Make one: tocsin token create admin --role admin{options}"

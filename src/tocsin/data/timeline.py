@@ -16,7 +16,7 @@ from tocsin.data.durations import parse_duration
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.signal import Interval
 
-LONGEST_GAP = 10_000
+LONGEST_GAP = 1000
 MOST_INSERTED = 20_000_000  # observations put into one signal for its gaps, before the interval must be wrong
 TOLERANCE = 0.1  # of an interval: a step off by more is irregular
 
@@ -63,7 +63,7 @@ def missing_steps(previous: Any, now: Any, interval: Any, longest_gap: int = LON
     Examples
     --------
     >>> missing_steps(10.0, 14.1, 1.0), missing_steps(10.0, 11.4, 1.0), missing_steps(10.0, 1e12, 1.0)
-    (3, 0, 10000)
+    (3, 0, 1000)
     """
     if not previous < now:
         return 0

@@ -36,6 +36,11 @@ class Continuation:
             full[t] = np.take_along_axis(self._newest[rows], ahead, axis=1)
         return full
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all series together."""
+        return self._newest.nbytes
+
     def state(self, rows: Rows | None = None) -> dict[str, Floats]:
         """Copies of all arrays that later forecasts of these series (all of them if None) depend on."""
         return {"newest": self._newest[self._everything if rows is None else rows]}
@@ -66,6 +71,11 @@ class Alignment:
         predicted = np.empty((*issued.shape[:2], self.horizons))
         self._kernels.align(self._carried, rows, issued, predicted)
         return predicted
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all series together."""
+        return self._carried.nbytes
 
     def state(self, rows: Rows | None = None) -> dict[str, Floats]:
         """Copies of all arrays that later alignments of these series (all of them if None) depend on."""

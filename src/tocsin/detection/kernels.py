@@ -150,12 +150,13 @@ def align(carried: Array, rows: Array, issued: Array, predicted: Array) -> None:
 
 @_exact
 def mark_ready(
-    values: Array, rows: Array, seen: Array, settles: int, recovers: int, longest: int, gaps: Array, rests: Array,
-    ready: Array,
+    values: Array, rows: Array, seen: Array, settles: int, recovers: int, longest: int, forecast: int, gaps: Array,
+    rests: Array, ready: Array, asked: Array,
 ) -> None:  # fmt: skip
     """Where the forecaster can be judged, `[T, N, F]`: once it has settled, and `recovers` observations after a gap.
 
-    `gaps[S, F]` counts what is missing in a row, `rests[S, F]` what is left to rest after more than `longest`.
+    It is asked for forecasts where no more than `forecast` observations in a row are missing. `gaps[S, F]` counts what
+    is missing in a row, `rests[S, F]` what is left to rest after more than `longest`.
     """
     for n in range(rows.shape[0]):
         signal = rows[n]
@@ -170,6 +171,7 @@ def mark_ready(
                     gaps[signal, f] = 0
                     rests[signal, f] -= 1 if resting else 0
                 ready[t, n, f] = seen[signal] + t >= settles and not resting
+                asked[t, n, f] = gaps[signal, f] <= forecast
 
 
 @_inner

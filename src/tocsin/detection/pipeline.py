@@ -18,6 +18,9 @@ Rows = NDArray[np.intp]
 
 # How often the band is drawn anew, in observations. It moves slowly, and takes longer than a p-value.
 BAND_EVERY = MOST_AT_ONCE
+# Within a gap nothing is forecast after so many missing observations: no view compares such a forecast with anything,
+# and a gap of a thousand would take as long as a thousand observations.
+FORECAST_GAP = 64
 
 
 class Pipeline:
@@ -46,8 +49,8 @@ class Pipeline:
             series = signals * self.features
             steps = self._steps
             self._session = self.forecaster.open(series, steps + settings.refresh - 1)
-            self._forecasts = _Issued(series, steps, settings)
-            self._spreads = _Issued(series, steps, settings) if settings.scaled else None
+            self._forecasts = Issued(series, steps, settings)
+            self._spreads = Issued(series, steps, settings) if settings.scaled else None
         self.seen = np.zeros(signals, dtype=np.int64)
         self._gaps = np.zeros((signals, self.features), dtype=np.int64)
         self._rests = np.zeros((signals, self.features), dtype=np.int64)
@@ -137,9 +140,10 @@ class Pipeline:
         if self.forecaster is None:
             nothing = np.full((*values.shape, 1), np.nan)
             return Seen(values, nothing, NO_SPREAD, nothing, NO_SPREAD, ready)
+        asked = np.ones(values.shape, dtype=np.bool_)
         self._kernels.mark_ready(
-            values, rows, self.seen, self.settles, self._recovers, self._horizons, self._gaps, self._rests,
-            ready,
+            values, rows, self.seen, self.settles, self._recovers, self._horizons, FORECAST_GAP, self._gaps,
+            self._rests, ready, asked,
         )  # fmt: skip
         age = np.zeros((steps, count * features), dtype=np.int64)
         if self.settings.refresh > 1:
@@ -147,7 +151,8 @@ class Pipeline:
             age = np.repeat(ages, features, axis=1)
         series = self._series(rows)
         chosen = None if rows is self.everything else series  # all need not be checked again
-        forecast = self._session.run(values.reshape(steps, count * features), chosen, age == 0)
+        wanted = (age == 0) & asked.reshape(steps, count * features)
+        forecast = self._session.run(values.reshape(steps, count * features), chosen, wanted)
 
         def by_feature(array: Floats) -> Floats:
             return array.reshape(steps, count, features, array.shape[-1])
@@ -236,7 +241,7 @@ class Pipeline:
         return parts if self._spreads is None else {**parts, **self._spreads.parts("spreads")}
 
 
-class _Issued:
+class Issued:
     """Forecasts, or their spreads, that go on until the next is issued and are lined up with what they were for."""
 
     def __init__(self, series: int, steps: int, settings: DetectorSettings) -> None:
@@ -247,6 +252,11 @@ class _Issued:
         """What had been forecast for each observation, and what was forecast after it."""
         continued = self._continued.push(issued, age, series)
         return self._aligned.push(continued, series), continued
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all series together."""
+        return self._continued.nbytes + self._aligned.nbytes
 
     def parts(self, name: str) -> dict[str, Any]:
         """What keeps a state, by name."""

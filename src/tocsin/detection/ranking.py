@@ -65,20 +65,10 @@ class Ranking:
         sizes = settings.sizes
         self._columns = self._layout()
         self.width = self._columns.of_view.size
-        single = int(np.count_nonzero(self._columns.length == 1))
-        self.scorer = W1ACAS(
-            signals * max(single, 1),
-            alpha_c=sizes.alpha_c,
-            window=sizes.window,
-            # Plain steps learn as well as Adam's here and need no moments, half of what a signal would take. Gradients
-            # are of the order of 1/window.
-            optimizer="sgd",
-            learning_rate=settings.learning_rate * sizes.window,
-            prior="extend",
+        learned, alike = count_streams(self.views, self.features)
+        self.scorer, self.window, self.together, self.final = make_scorers(
+            settings, signals * learned, signals * alike, signals
         )
-        self.window = SlidingWindow(signals * max(self.width - single, 1), window=sizes.window)
-        self.together = SlidingWindow(signals, window=sizes.window)
-        self.final = SlidingWindow(signals, window=sizes.final)
         longest = int(self._columns.length.max())
         self._pending = kernels.Pending(*_empty_pending(self.window.streams, longest))
         self._waiting = kernels.Pending(*_empty_pending(signals, longest))
@@ -334,6 +324,32 @@ class Ranking:
             ("blocks", self._memory.blocks, rows),
             ("units", self._recall.units, rows),
         ]
+
+
+def count_streams(views: Sequence[View], features: int) -> tuple[int, int]:
+    """How many streams of a signal are ranked by learned weights, and how many by weights that are all the same."""
+    lengths = [stream.length for view in views for stream in view.streams for _ in range(1 if view.joint else features)]
+    single = lengths.count(1)
+    return max(single, 1), max(len(lengths) - single, 1)
+
+
+def make_scorers(
+    settings: DetectorSettings, learned: int, alike: int, signals: int
+) -> tuple[W1ACAS, SlidingWindow, SlidingWindow, SlidingWindow]:
+    """What ranks so many streams of single observations, and of longer stretches, all views together, and evidence."""
+    sizes = settings.sizes
+    scorer = W1ACAS(
+        learned,
+        alpha_c=sizes.alpha_c,
+        window=sizes.window,
+        # Plain steps learn as well as Adam's here and need no moments, half of what a signal would take. Gradients
+        # are of the order of 1/window.
+        optimizer="sgd",
+        learning_rate=settings.learning_rate * sizes.window,
+        prior="extend",
+    )
+    window, together = (SlidingWindow(streams, window=sizes.window) for streams in (alike, signals))
+    return scorer, window, together, SlidingWindow(signals, window=sizes.final)
 
 
 def _empty_pending(streams: int, longest: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

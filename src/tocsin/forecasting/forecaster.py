@@ -87,6 +87,11 @@ class Session(ABC):
     def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
         """`run`, with everything checked."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all series together, at most over the life of the session."""
+        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+
     def state(self, rows: Rows | None = None) -> State:
         """Copies of all arrays that later forecasts of these series (all of them if None) depend on.
 

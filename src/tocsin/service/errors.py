@@ -21,7 +21,7 @@ class OverloadedError(MonitorError):
     """The queue is full: try again after `retry_after` seconds."""
 
     def __init__(self, retry_after: float) -> None:
-        super().__init__(f"the monitor has as many observations waiting as it takes: try again in {retry_after:.0f} s")
+        super().__init__(f"the monitor has as much waiting as it takes: try again in {retry_after:.0f} s")
         self.retry_after = retry_after
 
 
@@ -39,3 +39,11 @@ class RefusedError(MonitorError):
 
 class StoreError(MonitorError):
     """The store cannot be opened, or failed; what it was asked to write is not in it as far as one can tell."""
+
+
+class UnfitError(StoreError):
+    """The store refuses what it was given, and always will: it is no use to try again."""
+
+
+class DamagedError(StoreError):
+    """What the store has can be read in part only."""

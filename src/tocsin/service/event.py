@@ -1,5 +1,6 @@
 """One event, as it is kept and sent."""
 
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import to_json
@@ -13,6 +14,14 @@ class Event:
     def __init__(self, number: int, identity: str, kind: str, data: dict[str, Any]) -> None:
         self.number, self.id, self.kind, self.data = number, identity, kind, data
         self._written: bytes | None = None
+
+    def limited_to(self, may_see: Callable[[str], bool]) -> "Event | None":
+        """The event for who may see only some signals; None if it is about others."""
+        if self.kind == "verdicts":
+            seen = {name: latest for name, latest in self.data["signals"].items() if may_see(name)}
+            return Event(self.number, self.id, self.kind, {"signals": seen}) if seen else None
+        name = self.data.get("signal", self.data.get("name"))
+        return self if name is None or may_see(name) else None
 
     def written(self) -> bytes:
         """As a server-sent event; written once, for all subscribers."""

@@ -25,6 +25,18 @@ class Metrics:
         self.incidents_open = Gauge("tocsin_incidents_open", "Incidents that go on.", ["kind"], registry=registry)
         self.signals = Gauge("tocsin_signals", "Signals.", registry=registry)
         self.signals_silent = Gauge("tocsin_signals_silent", "Signals without observations.", registry=registry)
+        self.signals_aside = Gauge(
+            "tocsin_signals_aside", "Signals set aside, since they cannot be rebuilt.", registry=registry
+        )
+        self.refused_observations = Counter(
+            "tocsin_refused_observations_total", "Observations that the store refuses for good.", registry=registry
+        )
+        self.signals_ahead = Gauge(
+            "tocsin_signals_ahead", "Signals whose newest observation is ahead of the clock.", registry=registry
+        )
+        self.clock_jumps = Counter(
+            "tocsin_clock_jumps_total", "Times that the system's clock jumped.", registry=registry
+        )
         self.tick_seconds = Histogram(
             "tocsin_tick_seconds", "Time of one turn of the engine.", buckets=_SECONDS, registry=registry
         )

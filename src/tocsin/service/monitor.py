@@ -15,8 +15,11 @@ import uvicorn
 from tocsin.service.config import Server, Settings
 from tocsin.service.engine import Engine
 from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError
-from tocsin.service.http import create_app
+from tocsin.service.figures import Figures
+from tocsin.service.http import HttpServer, create_app
+from tocsin.service.http.parts import Reading
 from tocsin.service.hub import Hub
+from tocsin.service.logs import start_logging
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Outcome
 from tocsin.service.sinks import make_sinks
@@ -43,6 +46,7 @@ class Monitor:
             self.sinks = make_sinks(settings, store, self.engine.write, self.metrics)
         except ValueError as error:
             raise RefusedError(str(error)) from error
+        self.figures, self.reading = Figures(store), Reading()
         self.app = create_app(self)
         #: Where it listens, once it does.
         self.address = ""
@@ -58,7 +62,7 @@ class Monitor:
         listening = _listen(self.settings.server)
         scheme = "https" if self.settings.server.tls_certificate else "http"
         self.address = f"{scheme}://{_written(listening)}"
-        server = _Server(_http_config(self))
+        server = HttpServer(_http_config(self), self.settings.server, self.metrics)
         log.info("starting at %s; the first start after an installation compiles for up to a minute", self.address)
         self.engine.start()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -107,10 +111,7 @@ class Monitor:
 
 def run(settings: Settings, announce: Announce | None = None) -> None:
     """Open the store, and run a monitor on it until the process is told to stop."""
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if settings.log_level == "info":
-        # What the server says of its own start and end is no news beside what the monitor says.
-        logging.getLogger("uvicorn").setLevel("WARNING")
+    start_logging(settings.log_level)
     with ExitStack() as stack:
         store = Store.open(settings.store_url)
         stack.callback(store.close)
@@ -118,18 +119,12 @@ def run(settings: Settings, announce: Announce | None = None) -> None:
         asyncio.run(Monitor(settings, store).run(announce))
 
 
-class _Server(uvicorn.Server):
-    """uvicorn, but for signals: the monitor has more to do than to end the server when one comes."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def _http_config(monitor: Monitor) -> uvicorn.Config:
     server = monitor.settings.server
     config = uvicorn.Config(
         monitor.app,
+        http="h11",
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

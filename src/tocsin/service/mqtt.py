@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -23,6 +24,9 @@ LONGEST_WAIT = 60  # seconds between two tries to connect
 KEEPALIVE = 30  # seconds
 # Messages that promise nothing (QoS 0) and could not be sent yet: more are thrown away.
 MOST_UNSENT = 10_000
+# Bytes of messages that wait to be worked on: of those that promise nothing (QoS 0), more are thrown away.
+MOST_HELD = 32 * 2**20
+_OVERHEAD = 300
 _TAKEN_OVER = 142
 
 _log = logging.getLogger(__name__)
@@ -44,13 +48,20 @@ class Message:
     connection: int
     arrival: int
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return len(self.payload) + len(self.topic) + _OVERHEAD
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What the broker keeps for us: for how long (s), and how many messages it sends before we acknowledge."""
+    """What the broker keeps for us: for how long (s), how many messages it sends before we acknowledge, and how large
+    each may be."""
 
     expiry: int
     receive_maximum: int
+    largest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,8 @@ class Connection:
     """Keeps up a connection (MQTT 5), from `async with` on; lost, it is tried again, ever more rarely.
 
     paho runs in a thread of its own; the callbacks given here run on the event loop: `on_message`, `on_connect` with
-    whether the broker kept our session, and `on_trouble` with what is wrong.
+    whether the broker kept our session, `on_trouble` with what is wrong, and `on_dropped` with how many messages were
+    thrown away. Every message must be let go in the end: until then its bytes count.
     """
 
     def __init__(
@@ -82,8 +94,11 @@ class Connection:
         on_message: Callable[[Message], None] = _nothing,
         on_connect: Callable[[bool], None] = _nothing,
         on_trouble: Callable[[str], None] = _nothing,
+        on_dropped: Callable[[int], None] = _nothing,
     ) -> None:
-        self._broker = broker
+        self._broker, self._on_dropped = broker, on_dropped
+        self._lock = threading.Lock()
+        self._held = self._dropped = 0
         self._subscriptions, self._session, self._presence = list(subscriptions), session, presence
         self._on_message, self._on_connect, self._on_trouble = on_message, on_connect, on_trouble
         self._number = 0  # of the connection
@@ -123,6 +138,7 @@ class Connection:
         if self._session is not None:
             properties.SessionExpiryInterval = self._session.expiry
             properties.ReceiveMaximum = self._session.receive_maximum
+            properties.MaximumPacketSize = self._session.largest
         self._client.connect_async(
             self._broker.host,
             self._broker.port,
@@ -176,8 +192,19 @@ class Connection:
 
     def acknowledge(self, message: Message) -> None:
         """Tell the broker that a message is ours now. After a new connection it sends the message again itself."""
+        self.let_go(message)
         if message.qos > 0 and message.connection == self._number:
             self._client.ack(message.number, message.qos)
+
+    def let_go(self, message: Message) -> None:
+        """A message is not held any more."""
+        with self._lock:
+            self._held -= message.size
+
+    @property
+    def held(self) -> int:
+        """The bytes of the messages that are not let go yet."""
+        return self._held
 
     @property
     def _place(self) -> str:
@@ -230,18 +257,23 @@ class Connection:
             topic = message.topic
         except UnicodeDecodeError:
             topic = ""  # which no topic is
-        self._tell(
-            self._on_message,
-            Message(
-                topic,
-                bytes(message.payload),
-                message.qos,
-                message.retain,
-                message.mid,
-                self._number,
-                self._stamps.next(),
-            ),
+        received = Message(
+            topic,
+            bytes(message.payload),
+            message.qos,
+            message.retain,
+            message.mid,
+            self._number,
+            self._stamps.next(),
         )
+        with self._lock:
+            if received.qos == 0 and self._held + received.size > MOST_HELD:
+                self._dropped += 1
+                if self._dropped == 1:  # else the event loop is about to tell already
+                    self._tell(self._tell_dropped)
+                return
+            self._held += received.size
+        self._tell(self._on_message, received)
 
     def _published(
         self, client: Client, data: Any, number: int, reason: ReasonCode, properties: Properties | None
@@ -249,6 +281,11 @@ class Connection:
         self._tell(self._confirmed, number, reason)
 
     # On the event loop again.
+
+    def _tell_dropped(self) -> None:
+        with self._lock:
+            dropped, self._dropped = self._dropped, 0
+        self._on_dropped(dropped)
 
     def _confirmed(self, number: int, reason: ReasonCode) -> None:
         confirmed = self._unconfirmed.get(number)

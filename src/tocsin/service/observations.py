@@ -26,11 +26,13 @@ class Status(IntEnum):
     FUTURE = 4
     #: It cannot be taken: the message says why. It is not kept.
     REFUSED = 5
+    #: Its signal is set aside: it is kept, and learned once the signal is mended.
+    ASIDE = 6
 
     @property
     def kept(self) -> bool:
         """Whether it is in the store now, once."""
-        return self <= Status.DUPLICATE
+        return self <= Status.DUPLICATE or self is Status.ASIDE
 
 
 @dataclass(frozen=True, slots=True)

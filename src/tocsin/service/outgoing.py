@@ -1,15 +1,23 @@
-"""Requests that the monitor makes, without its secrets in any text."""
+"""Requests that the monitor makes: bounded in bytes and in time, and without its secrets in any text."""
 
+import asyncio
+import json
 import logging
+import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from pydantic import SecretStr
 
 from tocsin.service.errors import MonitorError
+from tocsin.service.secrecy import hide, hide_in_url, parts_of_url
 
 _MOST_SHOWN = 300  # characters of an answer in an error
+#: So many bytes of an answer are read where nobody needs it.
+SHORT = 64 * 1024
+_CODINGS = ("gzip", "x-gzip", "deflate")
 
 
 class AnswerError(MonitorError):
@@ -20,9 +28,31 @@ class AnswerError(MonitorError):
         self.status = status
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, decompressed; `whole` says that there was no more of it than was wanted."""
+
+    content: bytes
+    whole: bool
+
+    def json(self) -> Any:
+        """What it says; ValueError if that is no JSON."""
+        return json.loads(self.content)
+
+
+class Client(httpx.AsyncClient):
+    """A client for one server. Each answer must be there within `within` seconds, and no text shows its `secrets`."""
+
+    def __init__(self, within: float, secrets: tuple[str, ...], **given: Any) -> None:
+        # What is not compressed cannot turn out to be a thousand times as large.
+        super().__init__(timeout=within, **given)
+        self.headers["Accept-Encoding"] = "identity"
+        self.within, self.secrets = within, secrets
+
+
 def open_client(
     url: str, *, timeout: float, bearer_token: SecretStr | None = None, headers: Mapping[str, SecretStr] | None = None
-) -> httpx.AsyncClient:
+) -> Client:
     """A client for one server. A user and password in its address go into a header, where no message shows them."""
     for name in ("httpx", "httpcore"):
         # They write whole addresses, and the address of a webhook is often its password.
@@ -30,9 +60,11 @@ def open_client(
     address = httpx.URL(url)
     auth = httpx.BasicAuth(address.username, address.password) if address.userinfo else None
     sent = {name: secret.get_secret_value() for name, secret in (headers or {}).items()}
+    secrets = (*sent.values(), *parts_of_url(url))
     if bearer_token is not None:
         sent["Authorization"] = f"Bearer {bearer_token.get_secret_value()}"
-    return httpx.AsyncClient(base_url=without_user(url), timeout=timeout, headers=sent, auth=auth)
+        secrets = (bearer_token.get_secret_value(), *secrets)
+    return Client(timeout, secrets, base_url=without_user(url), headers=sent, auth=auth)
 
 
 def without_user(url: str) -> str:
@@ -40,19 +72,36 @@ def without_user(url: str) -> str:
     return str(httpx.URL(url).copy_with(username=None, password=None))
 
 
-async def ask(client: httpx.AsyncClient, method: str, path: str, **body: Any) -> httpx.Response:
-    """The answer to a request, or AnswerError."""
+async def ask(client: Client, method: str, path: str, *, most: int = SHORT, **body: Any) -> Answer:
+    """The answer to a request, of which at most so many bytes are read, or AnswerError."""
     try:
-        answer = await client.request(method, path, **body)
-    except httpx.TimeoutException as error:
-        raise AnswerError(f"no answer in time ({type(error).__name__})") from None
+        async with asyncio.timeout(client.within), client.stream(method, path, **body) as answer:
+            read = await _read(answer, most if answer.is_success else SHORT)
+    except (TimeoutError, httpx.TimeoutException):
+        raise AnswerError(f"no answer within {client.within:g} s") from None
     except httpx.HTTPError as error:
-        raise AnswerError(f"{type(error).__name__}: {error}") from None
+        raise AnswerError(hide_in_url(hide(f"{type(error).__name__}: {error}", client.secrets))) from None
     if not answer.is_success:
-        raise AnswerError(f"HTTP {answer.status_code}: {_shown(answer)}", answer.status_code)
-    return answer
+        raise AnswerError(f"HTTP {answer.status_code}: {_shown(read, client.secrets)}", answer.status_code)
+    return read
 
 
-def _shown(answer: httpx.Response) -> str:
-    text = " ".join(answer.text[: 2 * _MOST_SHOWN].split())
+async def _read(answer: httpx.Response, most: int) -> Answer:
+    coding = answer.headers.get("Content-Encoding", "identity").lower()
+    unpacking = zlib.decompressobj(wbits=47) if coding in _CODINGS else None  # 47: gzip or zlib, whichever it is
+    content = bytearray()
+    async for piece in answer.aiter_raw(SHORT):
+        room = most + 1 - len(content)
+        try:
+            content += piece if unpacking is None else unpacking.decompress(piece, room)
+        except zlib.error as error:
+            raise AnswerError(f"the answer is said to be {coding}, and is not: {error}") from None
+        if len(content) > most:
+            return Answer(bytes(content[:most]), whole=False)
+    return Answer(bytes(content), whole=True)
+
+
+def _shown(answer: Answer, secrets: tuple[str, ...]) -> str:
+    # First hidden, then cut: a secret must not stay because its end is missing.
+    text = " ".join(hide(answer.content.decode(errors="replace"), secrets).split())
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."

@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.service.servers import postgres, store_url
 from tocsin.detection import alarm_rate
+
+__all__ = ["postgres", "store_url"]
 
 
 @pytest.fixture(autouse=True, scope="package")

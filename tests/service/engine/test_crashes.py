@@ -26,10 +26,7 @@ from tests.service.engine.material import (
     verdicts,
 )
 from tocsin.detection.storage import arrays_to_bytes
-from tocsin.service.engine import Engine
-from tocsin.service.hub import Hub
-from tocsin.service.metrics import Metrics
-from tocsin.service.store import IncidentRow, Store
+from tocsin.service.store import IncidentRow
 
 NAMES = ("a", "b", "c")
 STEPS = 220
@@ -205,18 +202,3 @@ def test_a_state_that_cannot_be_used_is_learned_anew(tmp_path: Path, damage: byt
             assert same(found, expected_all(oracle(), values + rest))
     finally:
         made.close()
-
-
-def test_settings_that_no_longer_work_say_so(tmp_path: Path) -> None:
-    made = Rig(tmp_path)
-    made.feed("a", [1.0])
-    bad = {"forecaster": "no such thing"}
-    made.engine.write(lambda writer: writer.change_signal(1, settings=bad)).result(9)
-    made.close()
-    store = Store.open(made.url)
-    engine = Engine(made.settings, store, Hub(), Metrics())
-    engine.start()
-    until(lambda: "no such thing" in engine.progress)
-    assert not engine.ready
-    engine.stop()
-    store.close()

@@ -21,7 +21,7 @@ from tests.service.engine.material import (
 )
 from tocsin.detection import Detector
 from tocsin.service.engine import accepting
-from tocsin.service.engine.recovery import state_of
+from tocsin.service.engine.states import state_of
 from tocsin.service.engine.watched import Watched
 from tocsin.service.errors import RefusedError, StoreError
 from tocsin.service.store import IncidentRow

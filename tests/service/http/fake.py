@@ -11,7 +11,10 @@ from typing import Any
 from tocsin.detection import Audit
 from tocsin.service.config import Server, Settings
 from tocsin.service.engine import Point, SignalDetails, SignalStatus
+from tocsin.service.engine.clock import SystemClock
 from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.figures import Figures
+from tocsin.service.http.parts import Reading
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
@@ -41,7 +44,8 @@ def judged(values: tuple[float, ...], alarm: bool = False) -> Judged:
 class FakeEngine:
     def __init__(self, store: Store, hub: Hub) -> None:
         self.store, self.hub = store, hub
-        self.ready, self.progress, self.waiting = True, "ready", 0
+        self.ready, self.stalled, self.progress, self.waiting = True, False, "ready", 0
+        self.clock = SystemClock()
         self.signals: dict[str, SignalStatus] = {}
         self.submitted: list[Batch] = []
         self.refusal: Exception | None = None
@@ -245,6 +249,7 @@ class FakeMonitor:
         self.store = Store.open(f"sqlite:///{folder / 'tocsin.db'}")
         self.hub, self.metrics = Hub(pace=0.05), Metrics()
         self.engine = FakeEngine(self.store, self.hub)
+        self.figures, self.reading = Figures(self.store), Reading()
         self.sources = [FakeNeighbour("broker", FakeHealth(time.time_ns(), "it went away", time.time_ns()))]
         self.sinks = [FakeNeighbour("pager")]
         self.started = time.time_ns()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.service.errors import NotReadyError, OverloadedError, StoreError
-from tocsin.service.http import observations
+from tocsin.service.http import bodies, observations
 from tocsin.service.http.bodies import observation_of, read_body
 from tocsin.service.http.errors import HttpError
 
@@ -223,3 +223,13 @@ def test_any_item_is_an_observation_or_a_refusal(item: Any) -> None:
 def test_any_body_is_read_or_refused(body: bytes, lines: bool) -> None:
     with suppress(HttpError):
         assert len(read_body(body, lines=lines, most=10)) <= 10
+
+
+def test_lines_are_counted_while_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    original = bodies._parse
+    monkeypatch.setattr(bodies, "_parse", lambda line, what: parsed.append(line) or original(line, what))
+    with pytest.raises(HttpError, match="at most 3 observations") as refused:
+        read_body(b"\n\n" + b'{"signal": "a", "value": 1}\n' * 1000 + b"no JSON", lines=True, most=3)
+    assert refused.value.status_code == 413
+    assert len(parsed) == 3

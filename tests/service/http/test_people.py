@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tocsin import __version__
+from tocsin.service.shapes import time_text
 
 from .conftest import Client, error_of
 from .fake import FakeMonitor
@@ -45,9 +46,8 @@ def test_people_acknowledge_snooze_and_label(client: Client, incident: str) -> N
     assert (seen["acknowledged_by"], seen["note"]) == ("local", "on it")
     assert client.post(f"{incident}/acknowledge").json()["note"] == "on it"
     assert client.delete(f"{incident}/acknowledge").json()["acknowledged"] is None
-    assert client.post(f"{incident}/snooze", json={"until": "2100-01-01"}).json()["snoozed_until"] == (
-        "2100-01-01T00:00:00.000Z"
-    )
+    until = time_text((time.time_ns() // 10**9 + 86400) * 10**9)
+    assert client.post(f"{incident}/snooze", json={"until": until}).json()["snoozed_until"] == until
     assert client.post(f"{incident}/snooze", json={"seconds": 60}).json()["snoozed_until"] < "2100"
     assert client.delete(f"{incident}/snooze").json()["snoozed_until"] is None
     labelled = client.post(f"{incident}/label", json={"label": "false alarm", "exclude": True}).json()
@@ -82,7 +82,7 @@ def test_incidents_that_are_not_there(client: Client, number: str) -> None:
 
 
 def test_maintenance_windows_come_and_go(client: Client) -> None:
-    window = {"pattern": "a/*", "start": "2026-01-01T00:00:00+01:00", "end": 1800000000, "reason": "new pump"}
+    window = {"pattern": "a/*", "start": "2026-01-01T00:00:00+01:00", "end": 1767312000, "reason": "new pump"}
     added = client.post(f"{URL}/maintenance", json=window)
     assert added.status_code == 201
     assert added.json()["start"] == "2025-12-31T23:00:00.000Z"
@@ -128,6 +128,16 @@ def test_metrics_are_for_prometheus(client: Client, monitor: FakeMonitor) -> Non
     assert "secret name" not in text.text
     up = next(line for line in text.text.splitlines() if line.startswith("tocsin_up_since_seconds "))
     assert abs(float(up.split()[1]) - time.time()) < 60
+
+
+def test_sinks_that_were_removed_leave_the_metrics(client: Client, monitor: FakeMonitor, incident: str) -> None:
+    with monitor.store.transaction() as writer:
+        for sink in ("pager", "gone"):
+            writer.add_outbox(sink, 1, "firing", time.time_ns())
+    text = client.get("/metrics").text
+    assert 'tocsin_outbox_waiting{sink="pager"} 1.0' in text
+    assert "gone" not in text
+    assert client.get(f"{URL}/status").json()["outbox"] == {"pager": 1}
 
 
 def test_the_page_and_its_files(client: Client) -> None:

@@ -2,6 +2,7 @@ import asyncio
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from tocsin.service.config import Server
@@ -9,18 +10,20 @@ from tocsin.service.errors import StoreError
 from tocsin.service.http import auth, limits
 from tocsin.service.http.limits import Buckets
 from tocsin.service.http.security import Doorkeeper
-from tocsin.service.tokens import Role, hash_token, looks_like_token, make_token, role_of
+from tocsin.service.tokens import ROLES, Role, hash_token, looks_like_token, make_token, role_of
 
-from .conftest import Client, Make, error_of
+from .conftest import HERE, Client, Make, error_of
 from .fake import FakeMonitor
 
 URL = "/api/v1"
 
 
-def give_token(monitor: FakeMonitor, role: str = "admin", expires: int | None = None) -> str:
+def give_token(
+    monitor: FakeMonitor, role: str = "admin", expires: int | None = None, patterns: tuple[str, ...] = ()
+) -> str:
     token = make_token()
     with monitor.store.transaction() as writer:
-        writer.add_token(f"{role}-{token[-4:]}", role, hash_token(token), time.time_ns(), expires)  # type: ignore[arg-type]
+        writer.add_token(f"{role}-{token[-4:]}", role, hash_token(token), time.time_ns(), expires, patterns)  # type: ignore[arg-type]
     return token
 
 
@@ -33,12 +36,49 @@ def test_tokens_are_long_random_and_kept_as_hashes() -> None:
     )
     assert hash_token("tocsin_a") != "tocsin_a"
     assert role_of("write") is Role.WRITE
-    with pytest.raises(ValueError, match="read, write, admin, got 'root'"):
+    with pytest.raises(ValueError, match="read, ingest, operate, write, admin, got 'root'"):
         role_of("root")
 
 
-def test_on_loopback_without_tokens_everyone_is_admin(client: Client) -> None:
-    assert client.get(f"{URL}/me").json() == {"name": "local", "role": "admin"}
+def test_a_browser_on_this_machine_may_do_everything_until_there_is_a_token(client: Client) -> None:
+    assert client.get(f"{URL}/me").json() == {
+        "name": "local",
+        "role": "admin",
+        "may": ["admin", "ingest", "operate", "read", "write"],
+        "match": [],
+    }
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-IP"],
+)
+def test_who_comes_through_a_proxy_needs_a_token(client: Client, monitor: FakeMonitor, header: str) -> None:
+    assert client.get(f"{URL}/me", headers={header: "127.0.0.1"}).status_code == 401
+    assert client.put(f"{URL}/signals/a", json={}, headers={header: ""}).status_code == 401
+    client.headers = {"Authorization": f"Bearer {give_token(monitor)}"}
+    client.app.state.keys.forget()
+    assert client.get(f"{URL}/me", headers={header: "127.0.0.1"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "server", [{"external_url": "https://monitor.example"}, {"allowed_hosts": ("monitor.example",)}]
+)
+def test_where_a_proxy_is_meant_to_be_a_token_is_needed(make: Make, server: dict[str, Any]) -> None:
+    monitor = make(**server)
+    assert Client(monitor).get(f"{URL}/signals").status_code == 401
+    assert Client(monitor).get("/healthz").status_code == 200
+    assert Client(monitor, give_token(monitor, "read")).get(f"{URL}/signals").status_code == 200
+
+
+def test_to_revoke_the_last_token_opens_nothing(monitor: FakeMonitor) -> None:
+    give_token(monitor)
+    with monitor.store.transaction() as writer:
+        (token,) = writer.tokens()
+        writer.remove_token(token.name)
+    response = Client(monitor).get(f"{URL}/signals")
+    assert response.status_code == 401
+    assert "tocsin token create" in error_of(response)["message"]
 
 
 def test_beyond_loopback_nobody_comes_in_without_a_token(make: Make) -> None:
@@ -53,18 +93,27 @@ def test_beyond_loopback_nobody_comes_in_without_a_token(make: Make) -> None:
 
 
 def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
-    clients = {role: Client(monitor, give_token(monitor, role)) for role in ("read", "write", "admin")}
+    clients = {role: Client(monitor, give_token(monitor, role)) for role in ROLES}
     admin = clients["admin"]
     admin.put(f"{URL}/signals/a", json={})
+    monitor.engine.open_incident("a")
     asked: list[tuple[str, str, dict[str, Any], str]] = [
         ("GET", "/signals", {}, "read"),
         ("GET", "/signals/a/-/history", {}, "read"),
-        ("POST", "/observations", {"json": {"signal": "a", "value": 1}}, "write"),
+        ("POST", "/observations", {"json": {"signal": "a", "value": 1}}, "ingest"),
+        ("POST", "/incidents/1/acknowledge", {}, "operate"),
+        ("DELETE", "/incidents/1/acknowledge", {}, "operate"),
+        ("POST", "/incidents/1/snooze", {"json": {"seconds": 60}}, "operate"),
+        ("DELETE", "/incidents/1/snooze", {}, "operate"),
+        ("POST", "/incidents/1/label", {"json": {"label": "fault"}}, "operate"),
+        ("GET", "/audit", {}, "admin"),
+        ("GET", "/incidents", {}, "read"),
+        ("GET", "/status", {}, "read"),
         ("PUT", "/signals/a", {"json": {}}, "write"),
         ("POST", "/signals/a/-/reset", {}, "write"),
         ("PUT", "/signals/a/-/reference", {"json": {"start": 1767225600, "end": 1767225601}}, "write"),
         ("GET", "/signals/a/-/reference", {}, "read"),
-        ("POST", "/maintenance", {"json": {"pattern": "*", "start": 1767225600, "end": 1767225601}}, "write"),
+        ("POST", "/maintenance", {"json": {"pattern": "*", "start": 1767225600, "end": 1767225601}}, "operate"),
         ("GET", "/signals/a/-/state", {}, "admin"),
         ("GET", "/tokens", {}, "admin"),
         ("POST", "/tokens", {"json": {"name": "x", "role": "read"}}, "admin"),
@@ -74,12 +123,16 @@ def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
     for method, path, given, least in asked:
         for role, client in clients.items():
             response = client.ask(method, f"{URL}{path}", **given)
-            if role_of(role) >= role_of(least):
+            if role_of(least) in role_of(role).includes:
                 assert response.status_code < 300, (method, path, role, response.text)
             else:
                 assert response.status_code == 403
-                assert f"the role {least}" in error_of(response)["message"]
-    assert clients["read"].get(f"{URL}/me").json()["role"] == "read"
+                assert least in error_of(response)["message"]
+    assert {role: client.get(f"{URL}/me").json()["role"] for role, client in clients.items()} == {
+        role: role for role in ROLES
+    }
+    assert clients["operate"].get(f"{URL}/me").json()["may"] == ["operate", "read"]
+    assert clients["ingest"].get(f"{URL}/signals").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -116,8 +169,9 @@ def test_tokens_are_made_and_removed(client: Client) -> None:
     assert "removed last" in error_of(client.delete(f"{URL}/tokens/boss"))["message"]
     assert client.delete(f"{URL}/tokens/gateway").status_code == 204
     assert client.get(f"{URL}/me", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+    assert client.delete(f"{URL}/tokens/nobody").status_code == 404
     assert client.delete(f"{URL}/tokens/boss").status_code == 204
-    assert client.delete(f"{URL}/tokens/boss").status_code == 404
+    assert client.delete(f"{URL}/tokens/boss").status_code == 401
 
 
 def test_tokens_of_another_process_count_soon(monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,11 +279,22 @@ def test_every_reply_has_the_headers(client: Client, monitor: FakeMonitor) -> No
 def test_requests_are_limited(make: Make) -> None:
     monitor = make(requests_per_second=0.5, burst=3)
     client = Client(monitor)
-    assert [client.get("/healthz").status_code for _ in range(4)] == [200, 200, 200, 429]
-    response = client.get("/healthz")
+    assert [client.get("/").status_code for _ in range(4)] == [200, 200, 200, 429]
+    response = client.get("/")
     assert 1 <= int(response.headers["retry-after"]) <= 2
     assert "too many requests" in error_of(response)["message"]
     assert b'tocsin_rejected_total{reason="rate"} 2.0' in monitor.metrics.text()
+
+
+def test_probes_are_answered_whatever_else_comes_from_the_same_address(make: Make) -> None:
+    monitor = make(requests_per_second=0.001, burst=5)
+    give_token(monitor)
+    client = Client(monitor, make_token())
+    assert {client.get(f"{URL}/me").status_code for _ in range(20)} == {401, 429}
+    assert client.get("/").status_code == 200  # others behind the same proxy
+    client.headers = {}
+    assert {client.get(f"{URL}/me").status_code for _ in range(20)} == {401, 429}
+    assert {client.get(path).status_code for path in ("/healthz", "/readyz") for _ in range(20)} == {200}
 
 
 def test_guessing_tokens_is_limited_and_does_not_harm_others(make: Make) -> None:
@@ -285,6 +350,49 @@ def test_a_body_that_does_not_come_on_is_given_up(client: Client, monkeypatch: p
         await asyncio.sleep(5)
         yield b"]"
 
-    response = client.post(f"{URL}/observations", content=never(), headers={"Content-Type": "application/json"})
-    assert response.status_code == 408
-    error_of(response)
+    async def drop_by_drop() -> Any:
+        for _ in range(1000):
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    for content in (never(), drop_by_drop()):
+        response = client.post(f"{URL}/observations", content=content, headers={"Content-Type": "application/json"})
+        assert response.status_code == 408
+        error_of(response)
+
+
+def test_all_bodies_together_are_limited(make: Make) -> None:
+    client = Client(make(max_body_bytes=1024, max_bodies_bytes=2000))
+    kind = {"Content-Type": "application/json"}
+    seen: list[int] = []
+
+    async def asking() -> None:
+        transport = httpx.ASGITransport(client.app)
+        async with httpx.AsyncClient(transport=transport, base_url=HERE, headers=kind) as many:
+            ready, go = asyncio.Event(), asyncio.Event()
+
+            async def slow() -> Any:
+                yield b" " * 1000
+                ready.set()
+                await go.wait()
+                yield b"[]"
+
+            first = asyncio.create_task(many.post(f"{URL}/observations", content=slow()))
+            await ready.wait()
+            second = await many.post(f"{URL}/observations", content=b" " * 1020 + b"[]")
+            seen.append(second.status_code)
+            assert second.headers["retry-after"] == "1"
+            go.set()
+            seen.append((await first).status_code)
+            seen.append((await many.post(f"{URL}/observations", content=b" " * 1020 + b"[]")).status_code)
+
+    asyncio.run(asking())
+    assert seen == [503, 200, 200]
+
+
+def test_only_observations_and_states_are_large(client: Client) -> None:
+    large = b'{"unit": "bar"}' + b" " * 70_000
+    kind = {"Content-Type": "application/json"}
+    response = client.put(f"{URL}/signals/a", content=large, headers=kind)
+    assert (response.status_code, error_of(response)["field"]) == (413, "body")
+    assert client.post(f"{URL}/observations", content=b" " * 70_000 + b"[]", headers=kind).status_code == 200

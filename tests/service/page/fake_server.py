@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import tocsin.service
 from tests.service.page import fake_data as data
+from tocsin.service.tokens import Role
 
 PAGE = Path(tocsin.service.__file__).parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -27,6 +28,7 @@ class FakeMonitor:
         self.signals: dict[str, dict[str, Any]] = {}
         self.incidents: dict[int, dict[str, Any]] = {}
         self.windows: list[dict[str, Any]] = []
+        self.deeds: list[dict[str, Any]] = []
         self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
         self.refusal: str | None = None  # what is said of any reference
         self.role, self.token = "admin", None
@@ -162,7 +164,10 @@ class _Handler(BaseHTTPRequestHandler):
         fake, names = self.fake, unquote(path).removeprefix("/signals/")
         match path.split("/")[1:]:
             case ["me"]:
-                return {"name": "ana", "role": fake.role}
+                return {"name": "ana", "role": fake.role, "may": sorted(Role(fake.role).includes), "match": []}
+            case ["audit"]:
+                rest = [one for one in fake.deeds if one["id"] < int(query.get("before", [10**9])[0])]
+                return {"audit": rest[: int(query["limit"][0])]}
             case ["status"]:
                 return data.status(len(fake.signals), data.now())
             case ["signals"]:

@@ -449,6 +449,48 @@ def test_what_is_not_allowed_is_not_offered(opened, monitor):
     expect(page.locator(".reference")).to_have_text("Compared with its own past.")
 
 
+def test_operators_work_on_incidents_and_leave_signals_alone(opened, monitor):
+    monitor.role = "operate"
+    page = opened("#/incidents")
+    page.wait_for_selector(".card")
+    expect(page.get_by_role("button", name="Acknowledge").first).to_be_visible()
+    expect(page.get_by_role("link", name="Audit")).to_be_hidden()
+    page.goto(f"{monitor.url}/#/maintenance")
+    expect(page.get_by_role("button", name="Add a window")).to_be_visible()
+    page.goto(f"{monitor.url}/{of_signal(PUMP)}")
+    page.wait_for_selector(".charts canvas")
+    expect(page.get_by_role("button", name="Maintenance")).to_be_visible()
+    expect(page.get_by_role("button", name="Reset")).to_have_count(0)
+
+
+def test_administrators_see_who_did_what(opened, monitor):
+    def deed(number, action, target, details=""):
+        time = data.text(monitor.now)
+        return {"id": number, "time": time, "who": "ana", "action": action, "target": target, "details": details}
+
+    monitor.deeds = [
+        deed(203, "POST", "/incidents/7/label", '{"label": "fault"}'),
+        deed(202, "DELETE", f"/signals/{data.HOSTILE}"),
+        deed(201, "PATCH", "/unheard/of"),
+        *(deed(number, "POST", "/maintenance") for number in range(200, 0, -1)),
+    ]
+    page = opened("#/audit")
+    expect(page.locator(".card")).to_have_count(100)
+    titles = page.locator(".card .title").all_text_contents()
+    assert titles[:4] == [
+        "ana labelled incident 7",
+        f"ana removed {data.HOSTILE}",
+        "ana PATCH /unheard/of",
+        "ana added a maintenance window",
+    ]
+    expect(page.locator(".card code").first).to_have_text('{"label": "fault"}')
+    for shown in (200, 203):
+        page.get_by_role("button", name="Show older ones").click()
+        expect(page.locator(".card")).to_have_count(shown)
+    expect(page.get_by_role("button", name="Show older ones")).to_be_hidden()
+    assert page.locator("img").count() == 0
+
+
 def test_keyboard_alone(opened):
     page = opened()
     page.wait_for_selector(".windowed .row")

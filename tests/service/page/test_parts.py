@@ -49,7 +49,22 @@ def test_events_are_the_same_however_the_stream_is_cut(opened):
 def test_patterns_fit_as_they_do_in_the_monitor(opened):
     names = ["a", "ab", "a/b", "a*b", "a[b", "b]", "a.b", "A", "", "^", "a-b", "a\\b", "line 2/x"]
     patterns = ["*", "?", "a*", "a?b", "a[*]b", "a[[]b", "[ab]", "[!a]*", "[]b]*", "b]", "[", "a[", "a.b", "[a-c]b"]
-    patterns += ["[z-a]", "^", "[!]]", "a[-]b", "a\\b", "line 2/*", ""]
+    patterns += [
+        "[z-a]",
+        "^",
+        "[!]]",
+        "a[-]b",
+        "a\\b",
+        "line 2/*",
+        "",
+        "**",
+        "*b",
+        "*a*b*",
+        "a**b",
+        "*?*",
+        "*2*?",
+        "?*?",
+    ]
     pairs = list(itertools.product(patterns, names))
     page = opened()
     fits, escaped = page.evaluate(
@@ -134,3 +149,18 @@ def test_what_goes_on_lasts_up_to_now(opened):
     assert abs(alarm - now) < 5
     assert abs(silence - now) < 5
     assert over - 5 * 60 == 1767225600
+
+
+def test_no_pattern_takes_long(opened):
+    page = opened()
+    fits, milliseconds = page.evaluate(
+        """async () => {
+            const { fits } = await import('/static/js/pattern.js');
+            const began = performance.now();
+            const fitting = [];
+            for (let i = 0; i < 100; i++) fitting.push(fits('*a*a*a*a*a*a*a*a*b', 'a'.repeat(200)));
+            return [fitting.some(Boolean), performance.now() - began];
+        }"""
+    )
+    assert fits is False
+    assert milliseconds < 2000  # one name took seconds when the pattern was made a regular expression

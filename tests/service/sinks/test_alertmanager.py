@@ -4,11 +4,13 @@ import asyncio
 import json
 import time
 import urllib.request
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from tests.service.parts import Alertmanager, Running, run, until
+from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin.service.config import AlertmanagerSink as SinkSettings
 from tocsin.service.config import Settings
@@ -111,6 +113,36 @@ def test_an_alertmanager_that_is_down(alertmanager: Alertmanager, office: Office
             began = time.monotonic()
             await until(lambda: alerts(alertmanager))
             assert time.monotonic() - began < 5
+
+    run(test)
+
+
+def told_of(receiver: Receiver) -> Counter[str]:
+    """How often the receiver took an alert of each signal."""
+    return Counter(alert["labels"]["signal"] for body in list(receiver.taken) for alert in body)
+
+
+@pytest.mark.parametrize("largest", [20_000, 2_000])
+def test_one_refusal_holds_back_nothing_else_in_a_mass_outage(office: Office, metrics: Metrics, largest: int) -> None:
+    async def test() -> None:
+        receiver = Receiver(largest, hated=("hated",))
+        names = [f"pump/{number}" for number in range(120)]
+        for name in (*names[:60], "hated", *names[60:]):
+            office.begin(name)
+        with office.store.transaction() as writer:  # all of these were told before a restart
+            writer.mark_delivered([row.id for row in writer.outbox_due("sink", time.time_ns(), 1000)], time.time_ns())
+        settings = SinkSettings(name="sink", url=f"http://{receiver.place}", refresh=1.0)
+        made = Outbox(AlertmanagerSink(settings, MONITOR), office.store, office.write, metrics, poll=0.05)
+        async with Running(made):
+            await until(lambda: min(told_of(receiver)[name] for name in names) >= 2)
+            began = time.monotonic()
+            office.begin("new")
+            made.wake()
+            await until(lambda: told_of(receiver)["new"])
+            assert time.monotonic() - began < 5
+        assert max(len(body) for body in receiver.taken) <= 50
+        assert told_of(receiver)["hated"] == 0
+        receiver.close()
 
     run(test)
 

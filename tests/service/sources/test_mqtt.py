@@ -14,6 +14,7 @@ from tests.service.sources.device import Device
 from tests.service.sources.inbox import Inbox
 from tocsin.service.config import MqttSource as Settings
 from tocsin.service.metrics import Metrics
+from tocsin.service.mqtt import MOST_HELD
 from tocsin.service.observations import Status
 from tocsin.service.sources.mqtt import MqttSource, check_pattern
 
@@ -291,3 +292,39 @@ def test_wrong_patterns(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["#", "+", "a/+/b/#", "$share/group/a/+", "/a"])
 def test_right_patterns(pattern: str) -> None:
     check_pattern(pattern)
+
+
+def test_what_waits_is_bounded_in_bytes(broker: Mosquitto, metrics: Metrics) -> None:
+    async def test() -> None:
+        inbox = Inbox()
+        source = MqttSource(timed(broker), inbox.submit, metrics)
+        padding = "x" * 200_000
+        with Device(broker, "tocsin/status") as device:
+            async with Running(source):
+                await connected(device)
+                inbox.open.clear()
+                for number in range(400):  # 80 MB
+                    message = {"t": START + number, "v": number, "padding": padding}
+                    await asyncio.to_thread(device.publish, "plant/a", message, qos=0)
+                await until(lambda: source.health.skipped > 100)
+                assert 0 < source._connection.held <= MOST_HELD
+                inbox.open.set()
+                await until(lambda: source._connection.held == 0)
+                assert "messages of QoS 0" in (source.health.last_error or "")
+                device.publish("plant/b", {"t": START, "v": 1.0})
+                await until(lambda: inbox.values("plant/b") == [1.0])
+
+    run(test)
+
+
+def test_messages_that_are_too_large_are_left_out_by_the_broker(broker: Mosquitto, metrics: Metrics) -> None:
+    async def test() -> None:
+        inbox = Inbox()
+        with Device(broker, "tocsin/status") as device:
+            async with Running(MqttSource(timed(broker), inbox.submit, metrics)):
+                await connected(device)
+                device.publish("plant/a", {"t": START, "v": 1.0, "padding": "x" * 400_000})
+                device.publish("plant/a", {"t": START + 1, "v": 2.0})
+                await until(lambda: inbox.values("plant/a") == [2.0])
+
+    run(test)

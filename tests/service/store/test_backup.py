@@ -152,7 +152,7 @@ def test_only_an_empty_store_takes_a_backup(backup_file: Path, target_url: str) 
     with store.transaction() as writer:
         writer.add_token("mine", "read", "my hash", 3)
     before = contents(store)
-    with pytest.raises(StoreError, match="only be put into an empty store, and there are tokens"):
+    with pytest.raises(StoreError, match=r"only be put into an empty store, and there are .*tokens"):
         restore(backup_file, target_url)
     assert contents(store) == before
     store.close()
@@ -213,9 +213,9 @@ def test_a_backup_of_another_version(
     store.close()
     backup(target_url, tmp_path / "newer")
     monkeypatch.setattr(migrations, "STEPS", steps)
-    with pytest.raises(StoreError, match="newer has tables of version 5; a backup of versions 1 to 4 can be restored"):
+    with pytest.raises(StoreError, match="newer has tables of version 7; a backup of versions 1 to 6 can be restored"):
         restore(tmp_path / "newer", f"sqlite:///{tmp_path / 'other.db'}")
-    with pytest.raises(StoreError, match="version 5, and this program works with version 4"):
+    with pytest.raises(StoreError, match="version 7, and this program works with version 6"):
         backup(target_url, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 

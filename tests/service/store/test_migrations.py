@@ -44,7 +44,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 4
+    assert version(engine) == newest_version() == 6
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -88,13 +88,31 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 5, and this program knows those up to 4"):
+    with pytest.raises(StoreError, match="tables of version 7, and this program knows those up to 6"):
         Store.open(store_url)
-    assert version(engine) == 5
+    assert version(engine) == 7
+
+
+def as_version_5(engine: Engine) -> None:
+    """Make the tables those of version 5."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE tokens DROP COLUMN patterns")
+        connection.exec_driver_sql("DROP TABLE guarded")
+        connection.exec_driver_sql("DROP TABLE audit")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 5")
+
+
+def as_version_4(engine: Engine) -> None:
+    """Make the tables those of version 4."""
+    as_version_5(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE refused")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 4")
 
 
 def as_version_3(engine: Engine) -> None:
     """Make the tables those of version 3."""
+    as_version_4(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE incidents DROP COLUMN ended")
         connection.exec_driver_sql("UPDATE schema_version SET version = 3")
@@ -191,6 +209,23 @@ def test_incidents_of_version_3_do_not_know_why_they_ended(store_url: str, engin
         writer.put_incident(incident(1, 200, open=False, closed=230, ended="accepted"))
         writer.put_incident(incident(1, 300, open=False, closed=310, ended="returned"))
         assert [row.ended for row in writer.incidents(limit=9)] == ["returned", "accepted", None]
+    store.close()
+
+
+@pytest.mark.parametrize("tokens", [0, 2])
+def test_stores_of_version_5_remember_whether_there_are_tokens(store_url: str, engine: Engine, tokens: int) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        for number in range(tokens):
+            writer.add_token(f"token-{number}", "write", f"hash-{number}", created=7 + number)
+    store.close()
+    as_version_5(engine)
+    store = Store.open(store_url)
+    assert version(engine) == newest_version()
+    with store.transaction() as writer:
+        assert writer.guarded_since() == (7 if tokens else None)
+        assert [row.patterns for row in writer.tokens()] == [()] * tokens
+        assert writer.audit(limit=1) == []
     store.close()
 
 

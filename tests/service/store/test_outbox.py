@@ -40,7 +40,7 @@ def test_messages_wait_until_their_time_and_for_their_turn(store: Store, numbers
         assert first == OutboxRow(first.id, "mail", one, "firing", 10, 0, 10, None, None)
         writer.mark_failed(first.id, "refused", next_attempt=30)
         assert due(writer, "mail", 29) == [(two, "firing"), (three, "resolved")]
-        (again, *_) = writer.outbox_due("mail", 30, 9)
+        (*_, again) = writer.outbox_due("mail", 30, 9)  # after what was never tried
         assert again == OutboxRow(first.id, "mail", one, "firing", 10, 1, 30, None, "refused")
         assert writer.outbox_waiting() == {"mail": 4, "other": 1}
         assert writer.delivered_firing("mail") == []

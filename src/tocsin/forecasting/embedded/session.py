@@ -49,6 +49,12 @@ class EmbeddedSession(Session):
             memory = self._batches[number] = make_memory(count, capacity(self._context_length), self._weights)
         return memory
 
+    @property
+    def nbytes(self) -> int:
+        # Room that nobody writes to is not taken from the machine: this one is only looked at.
+        one = make_memory(1, capacity(self._context_length), self._weights)
+        return self.series * sum(array.nbytes for array in one)
+
     def _snapshot(self, rows: Rows) -> State:
         state = {
             "values": np.zeros((rows.size, capacity(self._context_length))),

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from tocsin.service.config.fields import Setting, path_text, setting_at, settings_of
 from tocsin.service.config.layers import Layer, origin_of
 from tocsin.service.config.settings import Settings
+from tocsin.service.secrecy import hide_in_url
 
 # What the library says in words of Python.
 _LIKE_OURS = {
@@ -51,7 +52,7 @@ def _message(kind: str, message: str, path: tuple[str | int, ...], given: Any) -
         text = f"must be a list of tables: in TOML, [[{path_text(path)}]]"
     if _may_be_shown(setting, given) and ", got " not in text:
         text += f", got {given!r}"
-    return text
+    return hide_in_url(text)
 
 
 def _in_our_words(message: str) -> str:

@@ -16,7 +16,7 @@ class Server(Part):
     """The HTTP server."""
 
     host: str = Field(
-        default="127.0.0.1", min_length=1, description="The address to listen on; beyond loopback a token is needed."
+        default="127.0.0.1", min_length=1, description="The address to listen on; beyond loopback, tokens come first."
     )
     port: int = Field(default=8710, ge=0, le=65535, description="The port; 0 for a free one.")
     tls_certificate: Path | None = Field(
@@ -27,15 +27,27 @@ class Server(Part):
     )
     allowed_hosts: tuple[str, ...] = Field(
         default=(),
-        description="More names under which the page may be asked for.",
+        description="More names under which the page may be asked for; with any, a token is needed.",
         examples=[["monitor.example.com"]],
     )
     external_url: Url | None = Field(
         default=None,
-        description="How people reach the page: links in alerts begin with it.",
+        description="How people reach the page: links in alerts begin with it. With it, a token is needed.",
         examples=["https://monitor.example.com"],
     )
     max_body_bytes: int = Field(default=8 * 2**20, ge=1024, le=2**30, description="The largest request that is read.")
+    max_bodies_bytes: int = Field(
+        default=64 * 2**20, ge=1024, description="The most of all requests together that is held at once; more get 503."
+    )
+    max_connections: int = Field(
+        default=1000,
+        ge=10,
+        le=100_000,
+        description="The most connections. When there are as many, the one that waits longest makes room.",
+    )
+    max_connections_per_address: int = Field(
+        default=500, ge=1, description="The same for one address; behind a proxy all clients have its address."
+    )
     requests_per_second: float = Field(default=200.0, gt=0, description="Requests of one client; more get 429.")
     burst: int = Field(default=400, ge=1, description="How many requests of one client may come at once.")
 
@@ -52,11 +64,20 @@ class Server(Part):
     def _complete(self) -> Self:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together: give both or none")
+        if self.max_bodies_bytes < self.max_body_bytes:
+            raise ValueError(
+                f"max_bodies_bytes must be at least max_body_bytes ({self.max_body_bytes}), got {self.max_bodies_bytes}"
+            )
         return self
 
     @property
+    def private(self) -> bool:
+        """Whether nobody but a browser on this machine is meant to reach it: no other name, and no proxy before it."""
+        return self.loopback and self.external_url is None and not self.allowed_hosts
+
+    @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether it listens to this machine only; a proxy on this machine may let in others."""
         if self.host == "localhost":
             return True
         try:
@@ -90,6 +111,12 @@ class Engine(Part):
 
     max_signals: int = Field(
         default=2000, ge=1, le=10**6, description="The most signals; each takes about half a megabyte of memory."
+    )
+    max_signal_bytes: int = Field(
+        default=64 * 2**20, ge=2**20, description="The most memory of one signal's detector; more is refused."
+    )
+    max_detector_bytes: int = Field(
+        default=0, ge=0, description="The most memory of all detectors together; 0 for half of what the machine has."
     )
     max_waiting: int = Field(default=50_000, ge=1, description="The most observations waiting; more get 429.")
     snapshot_every: int = Field(

@@ -1,6 +1,7 @@
 """All settings of the monitor together."""
 
 import os
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -61,6 +62,11 @@ class Settings(Part):
         """How many threads score."""
         return self.engine.threads or os.cpu_count() or 1
 
+    @property
+    def most_detector_bytes(self) -> int:
+        """How much memory all detectors may take together."""
+        return self.engine.max_detector_bytes or memory_of_machine() // 2
+
     def template_for(self, name: str) -> Template | None:
         """The first template whose pattern fits the name."""
         return next((template for template in self.templates if template.fits(name)), None)
@@ -69,6 +75,16 @@ class Settings(Part):
         """The settings of the detector of a signal that nobody configured by itself."""
         template = self.template_for(name)
         return {**self.detector, **(template.detector if template else {})}
+
+
+def memory_of_machine() -> int:
+    """How many bytes of memory there are for this process: those of the machine, or of its container."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return found
+    return min(found, int(limit)) if limit.isdigit() else found
 
 
 def _check_part(path: str, settings: dict[str, Any], features: tuple[str, ...] | None) -> None:

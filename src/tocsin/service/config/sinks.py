@@ -31,7 +31,7 @@ class AlertmanagerSink(Sink):
     """Prometheus' Alertmanager."""
 
     name: Name = _called("alertmanager")
-    url: Url = Field(default="http://127.0.0.1:9093", description="The Alertmanager.")
+    url: Url = Field(default="http://127.0.0.1:9093", description="The Alertmanager.", repr=False)
     bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
     labels: dict[str, str] = Field(
         default_factory=dict, description="More labels on every alert.", examples=[{"team": "plant"}]

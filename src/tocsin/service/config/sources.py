@@ -91,7 +91,7 @@ class PrometheusSource(Part):
     """Observations from a Prometheus server."""
 
     name: Name = Field(description="What it is called in metrics and logs.", examples=["prometheus"])
-    url: Url = Field(default="http://127.0.0.1:9090", description="The server.")
+    url: Url = Field(default="http://127.0.0.1:9090", description="The server.", repr=False)
     bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
     queries: tuple[PrometheusQuery, ...] = Field(min_length=1, description="What to ask.")
     lookback: Seconds = Field(default=6 * 3600.0, description="How far back the first question reaches.")

@@ -12,8 +12,8 @@ from tocsin.service.config.fields import Setting, path_text, settings_of
 from tocsin.service.config.layers import Layer, origin_of
 from tocsin.service.config.parts import Part
 from tocsin.service.config.settings import Settings
+from tocsin.service.secrecy import MASK, hide_in_url
 
-MASK = "**********"
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 HEAD = """\
@@ -108,7 +108,9 @@ def _toml(value: Any, setting: Setting) -> str:
         return json.dumps(str(value), ensure_ascii=False)
     if value is None:
         return "none"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (str, bool)) else repr(value)
+    if isinstance(value, str):
+        return json.dumps(hide_in_url(value), ensure_ascii=False)
+    return json.dumps(value) if isinstance(value, bool) else repr(value)
 
 
 def _key(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.incidents import alarm_facts, put_incident
-from tocsin.service.engine.recovery import state_of
+from tocsin.service.engine.states import state_of
 from tocsin.service.engine.watched import Watched
 from tocsin.service.store import IncidentRow
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.detection import Fleet, Incident, Verdicts
-from tocsin.forecasting import Forecaster
+from tocsin.detection import DetectorSettings, Fleet, Incident, Verdicts
 from tocsin.service.observations import Judged
 
 # So many signals share one call of forecaster and scorer. More would gain little, and take memory that may not be used.
@@ -32,12 +31,10 @@ class Stretch:
 class Block:
     """A fleet with rows that signals of the same settings can have and give back."""
 
-    def __init__(
-        self, features: tuple[str, ...], settings: Mapping[str, Any], forecaster: Forecaster | None, rows: int = ROWS
-    ) -> None:
+    def __init__(self, settings: DetectorSettings, rows: int = ROWS) -> None:
         # The fleet calls its rows by their numbers: signals may have any names, and come and go.
-        names = [str(row) for row in range(rows)]
-        self.fleet = Fleet(names, list(features), **{**settings, "forecaster": forecaster, "forecaster_options": None})
+        self.fleet = Fleet.of([str(row) for row in range(rows)], settings)
+        self.rows = rows
         self._free = list(reversed(range(rows)))
         self._used: set[int] = set()
 
@@ -49,7 +46,7 @@ class Block:
     @property
     def empty(self) -> bool:
         """Whether no row is taken."""
-        return len(self._free) == len(self.fleet.names)
+        return len(self._free) == self.rows
 
     def take(self, state: Mapping[str, NDArray[Any]] | None) -> int:
         """A row with a detector of this state (None: a fresh one); ValueError for a state of other settings."""
@@ -90,7 +87,7 @@ class Block:
             end = min(at + MOST_STEPS, *(len(stretches[row].times) for row in left))
             values = np.stack([stretches[row].values[at:end] for row in left], axis=1)
             times = np.stack([stretches[row].times[at:end] for row in left], axis=1)
-            rows = None if len(left) == len(self.fleet.names) else np.array(left)
+            rows = None if len(left) == self.rows else np.array(left)
             verdicts = self.fleet.run(values, rows=rows, times=times)
             wanted = {}
             for column, row in enumerate(left):
@@ -128,7 +125,7 @@ def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[in
     }  # fmt: skip
 
 
-def load_kernels(forecaster: Forecaster | None, settings: Mapping[str, Any]) -> None:
-    """Have everything compiled and loaded that the first observation would wait for."""
+def load_kernels(settings: DetectorSettings) -> None:
+    """Have everything compiled and loaded that the first observation of a signal with one feature would wait for."""
     moments = np.arange(2).view("datetime64[ns]")
-    Block(("value",), settings, forecaster, rows=1).run({0: Stretch(np.zeros((2, 1)), moments, ())})
+    Block(settings, rows=1).run({0: Stretch(np.zeros((2, 1)), moments, ())})

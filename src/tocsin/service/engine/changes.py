@@ -9,11 +9,12 @@ import numpy as np
 
 from tocsin.detection.storage import arrays_from_bytes
 from tocsin.service.engine.accepting import accept
+from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.incidents import nanoseconds
 from tocsin.service.engine.making import check_features, check_text, new_row
-from tocsin.service.engine.rebuilding import alone, go_on, rebuild, store_settings
-from tocsin.service.engine.recovery import latest, learn_reference
+from tocsin.service.engine.rebuilding import alone, go_on, mend, rebuild, store_settings
+from tocsin.service.engine.replaying import latest, learn_reference
 from tocsin.service.engine.status import SignalStatus
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError, UnknownError
@@ -24,6 +25,8 @@ from tocsin.service.store import IncidentRow, MaintenanceRow, Writer
 FALSE_ALARM = "false alarm"
 LABELS = ("fault", FALSE_ALARM, "expected")
 LONGEST_NOTE = 2000
+#: Each observation is compared with those that are not over.
+MOST_WINDOWS = 1000
 
 
 def create(
@@ -31,9 +34,11 @@ def create(
     silent_after: float | None, unit: str | None,
 ) -> SignalStatus:  # fmt: skip
     """Make a signal before its first observation."""
-    if name in core.signals:
+    if name in core.signals or name in core.aside:
         raise RefusedError(f"there is a signal {name!r} already")
-    core.add([new_row(core.settings, name, features, detector, silent_after, unit)])
+    refused = core.add([new_row(core.settings, name, features, detector, silent_after, unit)])
+    if refused:
+        raise RefusedError(refused[name])
     return core.signal(name).status()
 
 
@@ -41,8 +46,11 @@ def configure(
     core: Core, name: str, features: Sequence[str] | None, detector: dict[str, Any] | None,
     silent_after: float | None, unit: str | None,
 ) -> SignalStatus:  # fmt: skip
-    """Change a signal; None leaves a setting as it is. With other settings its detector learns anew from the store."""
-    signal = core.signal(name)
+    """Change a signal; None leaves a setting as it is. With other settings its detector learns anew from the store.
+
+    So does one that was set aside, with any settings.
+    """
+    signal = core.aside.get(name) or core.signal(name)
     if features is not None and check_features(features) != signal.row.features:
         raise RefusedError(f"the features of {name!r} stay {', '.join(signal.row.features)}: remove it to change them")
     given = new_row(core.settings, name, signal.row.features, detector, silent_after, unit)
@@ -52,7 +60,9 @@ def configure(
         silent_after=signal.row.silent_after if silent_after is None else silent_after,
         unit=signal.row.unit if unit is None else unit,
     )
-    if row.settings == signal.row.settings:
+    if isinstance(signal, Aside):
+        mend(core, signal, row, learn=True)
+    elif row.settings == signal.row.settings:
         with core.store.transaction() as writer:
             store_settings(writer, row)
         with core.lock:
@@ -60,23 +70,29 @@ def configure(
     else:
         rebuild(core, signal, alone(core, row, signal.reference))
     core.hub.publish("signal", {"name": name, "change": "configured"})
-    return signal.status()
+    return core.status(name)
 
 
 def reset(core: Core, name: str) -> SignalStatus:
     """Let the detector forget everything but its reference; stored observations stay."""
-    signal = core.signal(name)
+    if name in core.aside:
+        mend(core, core.aside[name], core.aside[name].row, learn=False)
+    else:
+        _begin_anew(core, core.signal(name))
+    core.hub.publish("signal", {"name": name, "change": "reset"})
+    return core.status(name)
+
+
+def _begin_anew(core: Core, signal: Watched) -> None:
     new = alone(core, signal.row, signal.reference)
     with core.store.reading() as reader:
         learn_reference(reader, new)
     go_on(core, signal, new, "reset")
-    core.hub.publish("signal", {"name": name, "change": "reset"})
-    return signal.status()
 
 
 def remove(core: Core, name: str) -> None:
     """Remove a signal with all that belongs to it."""
-    signal = core.signal(name)
+    signal = core.aside.get(name) or core.signal(name)
     with core.store.transaction() as writer:
         writer.remove_signal(signal.row.id)
     core.forget(signal)
@@ -139,9 +155,11 @@ def label(core: Core, number: int, text: str | None, exclude: bool | None, note:
     before = _incident(core, number)
     signal = core.by_id(before.signal)
     if exclude is None or exclude == before.excluded:
-        if text == FALSE_ALARM and number == signal.alarm_incident:
+        if text == FALSE_ALARM and isinstance(signal, Watched) and number == signal.alarm_incident:
             return incident_shape(accept(core, signal, fields), signal.name)
         return _change_incident(core, number, fields)
+    if isinstance(signal, Aside):
+        raise RefusedError(signal.told)
     if before.kind != "alarm":
         raise RefusedError("a silence has no observations that could be taken out of calibration")
 
@@ -171,7 +189,7 @@ def _change_incident(core: Core, number: int, fields: Mapping[str, Any]) -> dict
     return _told(core, number, signal)
 
 
-def _told(core: Core, number: int, signal: Watched) -> dict[str, Any]:
+def _told(core: Core, number: int, signal: Watched | Aside) -> dict[str, Any]:
     """An incident as it is now; who watches is told."""
     shape = incident_shape(_incident(core, number), signal.name)
     core.hub.publish("incident", shape)
@@ -186,9 +204,15 @@ def add_maintenance(core: Core, pattern: str, start: int, end: int, reason: str,
         raise RefusedError("a pattern must not be empty")
     check_text("a pattern", pattern, LONGEST_NAME)
     check_text("a reason", reason, LONGEST_NOTE)
+    forgotten = time.time_ns() - round(core.settings.storage.keep_observations * 1e9)
     with core.store.transaction() as writer:
+        for window in writer.maintenance():
+            if window.end < forgotten:  # no observation is that old
+                writer.remove_maintenance(window.id)
         number = writer.add_maintenance(pattern, start, end, reason, by)
         windows = writer.maintenance()
+        if len(windows) > MOST_WINDOWS:
+            raise RefusedError(f"there may be at most {MOST_WINDOWS} maintenance windows: remove some that are over")
     core.windows = windows
     return next(window for window in windows if window.id == number)
 

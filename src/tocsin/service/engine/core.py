@@ -3,16 +3,19 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 
 from tocsin.service.config import Settings, Sink
-from tocsin.service.engine.block import load_kernels
+from tocsin.service.engine.aside import Aside
+from tocsin.service.engine.block import Block, load_kernels
 from tocsin.service.engine.incidents import close_incident, put_incident, silence_facts
 from tocsin.service.engine.making import row_of_first
-from tocsin.service.engine.places import Places
-from tocsin.service.engine.recovery import recover, save_states
+from tocsin.service.engine.places import Arrays, Places
+from tocsin.service.engine.recovery import Known, Rebuilt, Recovery
 from tocsin.service.engine.rules import Arrival, in_maintenance
+from tocsin.service.engine.states import save_states
 from tocsin.service.engine.status import SignalStatus
 from tocsin.service.engine.watched import Watched
 from tocsin.service.errors import RefusedError, UnknownError
@@ -28,6 +31,8 @@ log = logging.getLogger("tocsin.engine")
 STATES_AT_ONCE = 8
 # When the monitor stops, states with fewer observations behind are left: to take those again is quicker.
 WORTH_SAVING = 100
+# How often a start says how far it is, in seconds.
+TELL_EVERY = 5.0
 
 
 class Core:
@@ -42,32 +47,54 @@ class Core:
         sinks = settings.sinks
         self.sinks: list[Sink] = [*sinks.alertmanager, *sinks.webhook, *sinks.mqtt]
         self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
-        self.places = Places()
+        self.places = self._new_places()
         self.signals: dict[str, Watched] = {}
+        self.aside: dict[str, Aside] = {}
         self.windows: list[MaintenanceRow] = []
         self.lock = threading.Lock()
         self._due: set[Watched] = set()
 
+    def _new_places(self) -> Places:
+        return Places(self.settings.engine.max_signal_bytes, self.settings.most_detector_bytes)
+
     def recover(self, progress: Callable[[int, int], None]) -> None:
         """Forget everything and build it anew from the store."""
         with self.lock:
-            self.signals, self.places, self._due = {}, Places(), set()
-        places = Places()
-        found = recover(self.store, places, self.pool, progress)
-        if not found.replayed:
-            load_kernels(places.forecaster(self.settings.detector), self.settings.detector)
-        if found.renewed:
-            self._renew(list(found.renewed))
+            self.signals, self.aside, self.places, self._due = {}, {}, self._new_places(), set()
+        with self.store.reading() as reader:
+            known = Known.read(reader)
+        self.windows = known.windows
+        total, replayed, told = len(known.signals), 0, time.monotonic()
+        with closing(Recovery(self.store, self.places, known).run(self.pool)) as rebuilding:
+            for rebuilt in rebuilding:
+                self._settle(rebuilt)
+                replayed += rebuilt.replayed
+                there = len(self.signals) + len(self.aside)
+                progress(there, total)
+                if time.monotonic() - told > TELL_EVERY:
+                    log.info("%d of %d signals rebuilt", there, total)
+                    told = time.monotonic()
+        if not replayed:
+            load_kernels(self.places.settings(("value",), self.settings.detector))
+        with self.lock:
+            self.signals = dict(sorted(self.signals.items(), key=lambda item: item[1].row.id))
+        log.info("%d signals, %d observations scored again", len(self.signals), replayed)
+
+    def _settle(self, rebuilt: Rebuilt) -> None:
+        """Take over signals that were rebuilt: from now on they can be seen."""
+        if rebuilt.renewed:
+            self._renew(list(rebuilt.renewed))
         now = time.time_ns()
-        for signal in found.signals:
+        for signal in rebuilt.signals:
             signal.last_arrival = now  # how long it was silent before nobody knows
             signal.count()
         with self.lock:
-            self.windows, self.places = found.windows, places
-            self.signals = {signal.name: signal for signal in found.signals}
-        self.metrics.replayed_observations.inc(found.replayed)
+            if rebuilt.block is not None:
+                self.places.enter(rebuilt.block)
+            self.signals.update((signal.name, signal) for signal in rebuilt.signals)
+            self.aside.update((aside.name, aside) for aside in rebuilt.aside)
+        self.metrics.replayed_observations.inc(rebuilt.replayed)
         self.count()
-        log.info("%d signals, %d observations scored again", len(found.signals), found.replayed)
 
     def _renew(self, renewed: Sequence[Watched]) -> None:
         """Make it last that these detectors learned anew: the incidents that those before had found are over."""
@@ -84,14 +111,22 @@ class Core:
 
     def signal(self, name: str) -> Watched:
         """The signal of this name."""
+        if name in self.aside:
+            raise RefusedError(self.aside[name].told)
         try:
             return self.signals[name]
         except KeyError:
             raise UnknownError(f"there is no signal {name!r}") from None
 
-    def by_id(self, number: int) -> Watched:
+    def by_id(self, number: int) -> Watched | Aside:
         """The signal with this number in the store. It looks through all: only what people do asks for it."""
-        return next(signal for signal in self.signals.values() if signal.row.id == number)
+        everything: tuple[Watched | Aside, ...] = (*self.signals.values(), *self.aside.values())
+        return next(signal for signal in everything if signal.row.id == number)
+
+    def status(self, name: str) -> SignalStatus:
+        """How one signal is doing; from any thread."""
+        with self.lock:
+            return self.aside[name].status() if name in self.aside else self.signal(name).status()
 
     def appear(self, firsts: Iterable[Observation]) -> dict[str, str]:
         """Make the signals of which these are the first observations; returns why, for those that cannot be."""
@@ -105,33 +140,53 @@ class Core:
                 rows.append(row_of_first(self.settings, first))
             except RefusedError as error:
                 refused[first.signal] = str(error)
-        self.add(rows)
-        return refused
+        return refused | self.add(rows)
 
     def _check_room(self, more: int) -> None:
-        if len(self.signals) + more > self.settings.engine.max_signals:
+        if len(self.signals) + len(self.aside) + more > self.settings.engine.max_signals:
             raise RefusedError(f"there are {self.settings.engine.max_signals} signals already, as max_signals allows")
 
-    def add(self, rows: Sequence[SignalRow]) -> None:
-        """Store new signals, and give them places."""
+    def add(self, rows: Sequence[SignalRow]) -> dict[str, str]:
+        """Give new signals places, and store them; returns why, for those that cannot be."""
+        refused: dict[str, str] = {}
         if not rows:
-            return
+            return refused
         self._check_room(len(rows))
-        with self.store.transaction() as writer:
-            stored = [
-                writer.add_signal(
-                    name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
-                    unit=row.unit, template=row.template, created=row.created,
-                )
-                for row in rows
-            ]  # fmt: skip
+        stored = []
+        with ExitStack() as stack:
+            # What is stored has its place already: one for which there is no room must not be asked for at each start.
+            placed = {}
+            for row in rows:
+                try:
+                    placed[row.name] = stack.enter_context(self.placed(row))
+                except RefusedError as error:
+                    refused[row.name] = str(error)
+            with self.store.transaction() as writer:
+                stored = [
+                    writer.add_signal(
+                        name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
+                        unit=row.unit, template=row.template, created=row.created,
+                    )
+                    for row in rows
+                    if row.name in placed
+                ]  # fmt: skip
         now = time.time_ns()
         for row in stored:
-            signal = Watched(row, *self.places.take(row.features, row.settings), last_arrival=now)
             with self.lock:
-                self.signals[row.name] = signal
+                self.signals[row.name] = Watched(row, *placed[row.name], last_arrival=now)
             self.hub.publish("signal", {"name": row.name, "change": "created"})
         self.count()
+        return refused
+
+    @contextmanager
+    def placed(self, row: SignalRow, state: Arrays | None = None) -> Iterator[tuple[Block, int]]:
+        """A place for a signal, which is given back where what is done meanwhile fails."""
+        place = self.places.take(row.features, row.settings, state)
+        try:
+            yield place
+        except BaseException:
+            self.places.release(*place)
+            raise
 
     def note(
         self,
@@ -164,18 +219,22 @@ class Core:
         if incidents:
             self.count()
 
-    def forget(self, signal: Watched) -> None:
+    def forget(self, signal: Watched | Aside) -> None:
         """A signal is gone, with its place."""
         with self.lock:
-            del self.signals[signal.name]
-        self._due.discard(signal)
-        self.places.release(signal.block, signal.place)
+            if isinstance(signal, Aside):
+                del self.aside[signal.name]
+            else:
+                del self.signals[signal.name]
+                self._due.discard(signal)
+                self.places.release(signal.block, signal.place)
         self.count()
 
     def overview(self) -> list[SignalStatus]:
         """How all signals are doing; from any thread."""
         with self.lock:
-            return [signal.status() for signal in self.signals.values()]
+            watched = [signal.status() for signal in self.signals.values()]
+            return [*watched, *(signal.status() for signal in self.aside.values())]
 
     def count(self) -> None:
         """Let the metrics know how many there are."""
@@ -183,6 +242,7 @@ class Core:
         silent = sum(signal.silence_incident is not None for signal in signals)
         self.metrics.signals.set(len(signals))
         self.metrics.signals_silent.set(silent)
+        self.metrics.signals_aside.set(len(self.aside))
         self.metrics.incidents_open.labels(kind="silence").set(silent)
         self.metrics.incidents_open.labels(kind="alarm").set(
             sum(signal.alarm_incident is not None for signal in signals)

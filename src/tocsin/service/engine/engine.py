@@ -6,18 +6,21 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tocsin.service.audit import carried
 from tocsin.service.config import Settings
 from tocsin.service.engine import changes, reference
+from tocsin.service.engine.clock import SystemClock, notice_jump, set_clock
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
-from tocsin.service.engine.recovery import state_of
+from tocsin.service.engine.recovery import StoppedError
+from tocsin.service.engine.states import state_of
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.engine.tick import tick, timed
-from tocsin.service.errors import MonitorError
+from tocsin.service.errors import MonitorError, RefusedError, UnfitError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Outcome
-from tocsin.service.store import MaintenanceRow, ReferenceRow, Store, StoreError, Writer
+from tocsin.service.observations import Batch, Outcome, Status
+from tocsin.service.store import MaintenanceRow, ReferenceRow, Refused, Store, StoreError, Writer, codec
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -28,11 +31,10 @@ T = TypeVar("T")
 CHORES_EVERY = 1.0
 PRUNE_EVERY = 600.0
 SHORTEST_WAIT, LONGEST_WAIT = 0.5, 30.0
-TIME_TO_SAVE = 20.0
-
-
-class _StoppedError(Exception):
-    """There is no need to go on reading the store."""
+# In seconds: the unit that stops the monitor waits for a minute.
+TIME_TO_SAVE, TIME_TO_STOP, TIME_TO_CUT = 20.0, 35.0, 5.0
+# A turn that takes longer is waiting for the store, or learns very much.
+STALLED = 10.0
 
 
 class Engine:
@@ -48,6 +50,8 @@ class Engine:
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="tocsin-engine", daemon=True)
         self._next_chores = self._next_prune = 0.0
+        self._turn_began: float | None = None
+        self.clock = SystemClock()
 
     @property
     def ready(self) -> bool:
@@ -55,9 +59,15 @@ class Engine:
         return self._inbox.open
 
     @property
+    def stalled(self) -> bool:
+        """Whether a turn takes so long that the store seems to hang: nothing is taken until it is over."""
+        began = self._turn_began
+        return began is not None and time.monotonic() - began > STALLED
+
+    @property
     def progress(self) -> str:
         """What it does when it is not ready."""
-        return self._inbox.progress
+        return "waiting for the store" if self.stalled else self._inbox.progress
 
     @property
     def waiting(self) -> int:
@@ -69,11 +79,15 @@ class Engine:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take what is waiting, store what was learned, and end."""
+        """Take what is waiting, store what was learned, and end; without that if the store does not answer in time."""
         self._inbox.stop()
         if self._thread.ident is not None:
-            self._thread.join()
-        self._core.pool.shutdown()
+            self._thread.join(TIME_TO_STOP)
+            if self._thread.is_alive():
+                log.error("the store does not answer: what was not stored by now is left")
+                self._core.store.cut()
+                self._thread.join(TIME_TO_CUT)
+        self._core.pool.shutdown(wait=not self._thread.is_alive(), cancel_futures=True)
 
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
         """Have a batch taken; the outcomes come in the order of its observations, when they are durable."""
@@ -85,8 +99,7 @@ class Engine:
 
     def status(self, name: str) -> SignalStatus:
         """How one is doing."""
-        with self._core.lock:
-            return self._core.signal(name).status()
+        return self._core.status(name)
 
     def create(
         self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
@@ -126,6 +139,10 @@ class Engine:
         """See `reference.remove_reference`."""
         return self._do(lambda: reference.remove_reference(self._core, name))
 
+    def set_clock(self, name: str, to: int) -> "Future[SignalStatus]":
+        """See `clock.set_clock`."""
+        return self._do(lambda: set_clock(self._core, name, to))
+
     def details(self, name: str) -> "Future[SignalDetails]":
         """What a signal's detector has learned."""
         return self._do(lambda: self._core.signal(name).details())
@@ -158,13 +175,16 @@ class Engine:
         """Any other change of the store, in a transaction of its own."""
 
         def call() -> T:
-            with self._core.store.transaction() as writer:
-                return change(writer)
+            try:
+                with self._core.store.transaction() as writer:
+                    return change(writer)
+            except UnfitError as error:
+                raise RefusedError(str(error)) from error  # nothing but the store was to change, and it has not
 
         return self._do(call)
 
     def _do(self, call: Callable[[], T]) -> "Future[T]":
-        return self._inbox.ask(call)
+        return self._inbox.ask(carried(call))
 
     def _run(self) -> None:
         try:
@@ -182,12 +202,16 @@ class Engine:
                     self._core.save_all_states(time.monotonic() + TIME_TO_SAVE)
                     return
                 wait = 0.0
-            except _StoppedError:
+            except StoppedError:
                 return
+            except UnfitError as error:
+                log.warning("everything is read anew after what the store refuses: %s", error)
+                wait = 0.0
+                self._falter("reading anew what is stored")
             except StoreError as error:
                 log.error("the store fails, everything is read anew when it is back: %s", error)
                 wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, 2 * wait))
-                self._falter(f"waiting for the store: {error}")
+                self._falter("waiting for the store")
             except Exception as error:
                 log.exception("the engine failed, everything is read anew")
                 wait = min(LONGEST_WAIT, max(SHORTEST_WAIT, 2 * wait))
@@ -201,8 +225,8 @@ class Engine:
 
     def _report(self, done: int, total: int) -> None:
         if self._inbox.stopping:
-            raise _StoppedError
-        self._inbox.progress = f"reading what is stored: {100 * done // total} %"
+            raise StoppedError
+        self._inbox.progress = f"rebuilding signals: {done} of {total}"
 
     def _falter(self, progress: str) -> None:
         self._inbox.lock(progress)
@@ -212,6 +236,14 @@ class Engine:
         """Do what waits, and the chores; false when it is time to stop."""
         if not self._inbox.wait(CHORES_EVERY):
             return False
+        self._turn_began = time.monotonic()
+        try:
+            self._work_once()
+        finally:
+            self._turn_began = None
+        return True
+
+    def _work_once(self) -> None:
         for command in self._inbox.take_commands():
             self._obey(command)
         batches = self._inbox.next_batches()
@@ -219,7 +251,6 @@ class Engine:
             self._take(batches)
         self._core.save_due_states()
         self._do_chores()
-        return True
 
     def _obey(self, command: Command[Any]) -> None:
         if not self._inbox.start(command):
@@ -237,7 +268,10 @@ class Engine:
                 now = time.time_ns()
                 for waiting, batch in zip(batches, timed(self._core, [one.batch for one in batches], now), strict=True):
                     waiting.batch = batch
-                outcomes = tick(self._core, [waiting.batch for waiting in batches], now)
+                outcomes = tick(self._core, [waiting.piece for waiting in batches], now)
+        except UnfitError as error:
+            self._narrow_down(batches, error)
+            raise
         except StoreError:
             raise  # they stay where they are, and are taken again when the store is back
         except Exception as error:
@@ -247,17 +281,50 @@ class Engine:
             for waiting in batches:
                 waiting.alone = True
             raise
+        self._settle(batches, outcomes)
+
+    def _narrow_down(self, batches: list[Waiting], error: UnfitError) -> None:
+        """Find out, with fewer observations at each turn, which one the store refuses for good; then go on without it.
+
+        What could not be stored is listed, so that somebody can see it.
+        """
+        for waiting in batches:
+            waiting.alone = True
+        if len(batches) > 1:
+            return
+        (waiting,) = batches
+        taken = len(waiting.piece.observations)
+        if taken > 1:
+            waiting.most = taken // 2
+            return
+        ((one,), source, now) = (waiting.piece.observations, waiting.batch.source, time.time_ns())
+        log.error("an observation of %r is refused for good: %s", one.signal, error)
+        moment = now if one.time is None else one.time
+        row = Refused(one.signal, moment, codec.values_to_text(one.values), source, str(error), now)
+        with self._core.store.transaction() as writer:
+            writer.refuse([row])
+        self._metrics.refused_observations.inc()
+        self._settle(batches, [[Outcome(one.signal, moment, Status.REFUSED, message=str(error))]])
+
+    def _settle(self, batches: list[Waiting], outcomes: Sequence[Sequence[Outcome | None]]) -> None:
+        """Let those know who wait, and have the rest wait for another turn."""
         self._inbox.drop(batches)
         ended = time.monotonic()
         for waiting, results in zip(batches, outcomes, strict=True):
-            self._metrics.ingest_seconds.observe(ended - waiting.since)
-            complete(waiting.done, results)
+            everything = waiting.note(results)
+            waiting.most = None if waiting.most is None else 2 * waiting.most
+            if everything is None:
+                self._inbox.put_back(waiting)
+            else:
+                self._metrics.ingest_seconds.observe(ended - waiting.since)
+                complete(waiting.done, everything)
 
     def _do_chores(self) -> None:
         now = time.monotonic()
         if now < self._next_chores:
             return
         self._next_chores = now + CHORES_EVERY
+        notice_jump(self._core, self.clock)
         self._core.notice_silence()
         if now >= self._next_prune:
             self._next_prune = now + (CHORES_EVERY if self._core.prune() else PRUNE_EVERY)

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from tocsin.service.errors import NotReadyError, OverloadedError
@@ -24,9 +24,34 @@ class Waiting:
 
     batch: Batch
     since: float
+    #: What became of its observations so far; None for one that still waits, which is in `batch`.
+    outcomes: list[Outcome | None] = field(default_factory=list)
     #: It was among batches of which one could not be scored: it is taken by itself, to find out which one that was.
     alone: bool = False
+    #: So many of its observations are taken at once: fewer and fewer, to find out which one the store refuses.
+    most: int | None = None
     done: "Future[list[Outcome]]" = field(default_factory=Future)
+
+    @property
+    def piece(self) -> Batch:
+        """What is to be taken of it now. How far its source has read is stored with the last of it."""
+        if self.most is None or len(self.batch.observations) <= self.most:
+            return self.batch
+        return replace(self.batch, observations=self.batch.observations[: self.most], cursor=None)
+
+    def note(self, results: Sequence[Outcome | None]) -> list[Outcome] | None:
+        """Keep what became of the observations in `piece`, of which only those without an outcome go on waiting.
+
+        Returns the outcomes of all, once they are there.
+        """
+        results = [*results, *[None] * (len(self.batch.observations) - len(results))]
+        places = [place for place, outcome in enumerate(self.outcomes) if outcome is None]
+        for place, result in zip(places, results, strict=True):
+            self.outcomes[place] = result
+        left = zip(self.batch.observations, results, strict=True)
+        self.batch = replace(self.batch, observations=tuple(one for one, result in left if result is None))
+        there = [outcome for outcome in self.outcomes if outcome is not None]
+        return there if len(there) == len(self.outcomes) else None
 
 
 @dataclass(eq=False)
@@ -58,7 +83,7 @@ class Inbox:
 
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
         """Have a batch wait its turn."""
-        waiting = Waiting(batch, time.monotonic())
+        waiting = Waiting(batch, time.monotonic(), [None] * len(batch.observations))
         with self._condition:
             self._check_open("takes no observations")
             if self.waiting and self.waiting + len(batch.observations) > self._most_waiting:
@@ -152,6 +177,12 @@ class Inbox:
             for waiting in batches:
                 self._batches.popleft()
                 self._count(-len(waiting.batch.observations))
+
+    def put_back(self, waiting: Waiting) -> None:
+        """What is left of a batch waits once more, behind all others."""
+        with self._condition:
+            self._batches.append(waiting)
+            self._count(len(waiting.batch.observations))
 
     def _count(self, more: int) -> None:
         self.waiting += more

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -9,6 +10,14 @@ from tocsin.detection import Incident
 from tocsin.service.config import Sink
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.store import Ended, IncidentFacts, IncidentRow, Writer
+
+
+class Named(Protocol):
+    """Whatever has an incident."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
 
 
 def nanoseconds(moment: np.datetime64) -> int:
@@ -66,7 +75,7 @@ def silence_facts(signal: Watched, start: int, now: int) -> IncidentFacts:
     )
 
 
-def put_incident(writer: Writer, sinks: Sequence[Sink], signal: Watched, facts: IncidentFacts, now: int) -> int:
+def put_incident(writer: Writer, sinks: Sequence[Sink], signal: Named, facts: IncidentFacts, now: int) -> int:
     """Store an incident as it now is, and what the sinks are to be told of it; returns its number."""
     number = writer.put_incident(facts)
     _tell_sinks(writer, sinks, signal, number, facts, now)
@@ -74,7 +83,7 @@ def put_incident(writer: Writer, sinks: Sequence[Sink], signal: Watched, facts: 
 
 
 def close_incident(
-    writer: Writer, sinks: Sequence[Sink], signal: Watched, row: IncidentRow, ended: Ended, now: int
+    writer: Writer, sinks: Sequence[Sink], signal: Named, row: IncidentRow, ended: Ended, now: int
 ) -> None:
     """An incident that its detector does not end is over: a silence, or what a detector that is gone had found."""
     end = now if row.kind == "silence" else row.end
@@ -83,7 +92,7 @@ def close_incident(
 
 
 def _tell_sinks(
-    writer: Writer, sinks: Sequence[Sink], signal: Watched, number: int, facts: IncidentFacts, now: int,
+    writer: Writer, sinks: Sequence[Sink], signal: Named, number: int, facts: IncidentFacts, now: int,
     over: bool = False,
 ) -> None:  # fmt: skip
     # A silence has no severity, and is always told.

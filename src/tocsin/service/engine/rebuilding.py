@@ -4,19 +4,22 @@ import time
 from collections.abc import Callable, Mapping
 
 from tocsin.detection.storage import arrays_from_bytes
+from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.block import Block
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.incidents import close_incident
-from tocsin.service.engine.recovery import Observed, latest, learn_anew, state_of
+from tocsin.service.engine.replaying import Observed, latest, learn_anew, learn_reference, learn_what_can_be
+from tocsin.service.engine.states import state_of
 from tocsin.service.engine.watched import Watched
-from tocsin.service.store import Ended, ReferenceRow, SignalRow, Writer
+from tocsin.service.errors import DamagedError, MonitorError, RefusedError
+from tocsin.service.store import Ended, IncidentRow, ReferenceRow, SignalRow, Writer
 
 Change = Callable[[Writer], None]
 
 
 def alone(core: Core, row: SignalRow, reference: ReferenceRow | None = None) -> Watched:
     """A signal with a fresh detector that is in no block with others yet, and has not learned its reference."""
-    block = Block(row.features, row.settings, core.places.forecaster(row.settings), rows=1)
+    block = core.places.alone(row.features, row.settings)
     return Watched(row, block, block.take(None), reference)
 
 
@@ -35,23 +38,12 @@ def go_on(core: Core, signal: Watched, new: Watched, ended: Ended, change: Chang
 
     The incident that the detector before had found is over, and `ended` says why; the next alarm begins another one.
     """
-    now = time.time_ns()
     # What was stored before must not be taken again at the next start.
     new.last_time = latest(signal.last_time, new.last_time)
-    new.block.forget_incidents(new.place)
-    state = state_of(new)
-    number, closed = signal.alarm_incident, None
-    with core.store.transaction() as writer:
-        store_settings(writer, new.row)
-        writer.put_state(new.row.id, new.last_time, now, state)
-        if change is not None:
-            change(writer)
-        if number is not None and (going_on := writer.incident(number)) is not None:
-            close_incident(writer, core.sinks, signal, going_on, ended, now)
-            closed = writer.incident(number)
+    place, closed = _store(core, signal, new, signal.alarm_incident, ended, change)
     with core.lock:
         core.places.release(signal.block, signal.place)
-        signal.block, signal.place = core.places.take(new.row.features, new.row.settings, arrays_from_bytes(state))
+        signal.block, signal.place = place
         signal.row, signal.reference = new.row, new.reference
         signal.last_time, signal.unsaved = new.last_time, 0
         signal.count()
@@ -59,6 +51,56 @@ def go_on(core: Core, signal: Watched, new: Watched, ended: Ended, change: Chang
             signal.remember(closed)
     if closed is not None:
         core.tell([(signal, closed)])
+
+
+def mend(core: Core, aside: Aside, row: SignalRow, *, learn: bool) -> None:
+    """Let a signal that was set aside go on with a fresh detector, which learns from what is stored or from nothing."""
+    try:
+        new = alone(core, row, aside.reference)
+        with core.store.reading() as reader:
+            if learn:
+                learn_what_can_be(reader, new)
+            else:
+                learn_reference(reader, new)
+            new.last_time = latest(new.last_time, reader.newest_time(row.id))
+    except Exception as error:
+        if isinstance(error, MonitorError) and not isinstance(error, DamagedError):
+            raise
+        raise RefusedError(f"signal {row.name!r} stays set aside, since it cannot be rebuilt: {error}") from error
+    open_alarm = next((one.id for one in aside.incidents if one.kind == "alarm"), None)
+    removed = aside.reference is not None and new.reference is None
+    change: Change | None = (lambda writer: writer.remove_reference(row.id)) if removed else None
+    (new.block, new.place), closed = _store(core, aside, new, open_alarm, "relearned" if learn else "reset", change)
+    new.last_arrival = time.time_ns()
+    for incident in aside.incidents:
+        if closed is None or incident.id != closed.id:
+            new.remember(incident)
+    new.count()
+    with core.lock:
+        del core.aside[aside.name]
+        core.signals[aside.name] = new
+    core.count()
+    if closed is not None:
+        core.tell([(new, closed)])
+
+
+def _store(
+    core: Core, signal: Watched | Aside, new: Watched, number: int | None, ended: Ended, change: Change | None
+) -> tuple[tuple[Block, int], IncidentRow | None]:
+    """Store a new detector of a signal; returns its place, and the incident with this number, which is over."""
+    now, closed = time.time_ns(), None
+    new.block.forget_incidents(new.place)
+    state = state_of(new)
+    # Its place is there before anything is stored: one for which there is no room must not be asked for at each start.
+    with core.placed(new.row, arrays_from_bytes(state)) as place, core.store.transaction() as writer:
+        store_settings(writer, new.row)
+        writer.put_state(new.row.id, new.last_time, now, state)
+        if change is not None:
+            change(writer)
+        if number is not None and (going_on := writer.incident(number)) is not None:
+            close_incident(writer, core.sinks, signal, going_on, ended, now)
+            closed = writer.incident(number)
+    return place, closed
 
 
 def store_settings(writer: Writer, row: SignalRow) -> None:

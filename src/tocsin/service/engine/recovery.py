@@ -1,268 +1,152 @@
-"""From the store back to detectors: after a start, a failure of the store, or a change of settings."""
+"""From the store back to detectors: after a start, or a failure of the store."""
 
+import json
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
-from functools import partial
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from dataclasses import dataclass, field
 
-import numpy as np
-
-from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
-from tocsin.service.engine.block import Block
+from tocsin.detection.storage import arrays_from_bytes
+from tocsin.service.engine.aside import Aside
+from tocsin.service.engine.block import ROWS, Block
 from tocsin.service.engine.places import Places
-from tocsin.service.engine.watched import NOTHING, RECENT, Watched
-from tocsin.service.errors import RefusedError
-from tocsin.service.observations import Status
-from tocsin.service.shapes import time_text
-from tocsin.service.store import MaintenanceRow, ObservationRow, Reader, SignalRow, Store
+from tocsin.service.engine.replaying import replay
+from tocsin.service.engine.watched import Watched
+from tocsin.service.errors import StoreError
+from tocsin.service.store import DamagedError, IncidentRow, MaintenanceRow, Reader, ReferenceRow, SignalRow, Store
 
 log = logging.getLogger("tocsin.engine")
 
-# The observations that a detector takes, in the order of their times.
-TAKEN = (Status.SCORED, Status.MAINTENANCE)
-# So many stored observations of a signal are read at once.
-PIECE = 2000
-# A detector that is built anew learns from so many of the newest observations, or from more if it remembers more, but
-# not from so many that a start would take hours.
-REBUILT_FROM = 5000
-MOST_REBUILT_FROM = 100_000
 
-Progress = Callable[[int, int], None]
-# Times and values of observations, by time.
-Observed = tuple[Sequence[int], Sequence[tuple[float, ...]]]
+class StoppedError(Exception):
+    """There is no need to go on reading the store."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What people said of a signal's incidents, which a detector that learns anew has to know."""
+@dataclass(frozen=True)
+class Known:
+    """What the store has, but for observations and states."""
 
-    #: From when to when, both included, what was observed counts as missing.
-    missing: Sequence[tuple[int, int]] = ()
-    #: The observations after which what an incident brought was taken for normal, by time.
-    accepted: Sequence[int] = ()
+    signals: Sequence[SignalRow]
+    windows: list[MaintenanceRow]
+    references: Mapping[int, ReferenceRow]
+    #: The incidents that go on, by signal.
+    incidents: Mapping[int, Sequence[IncidentRow]]
 
-    def is_missing(self, time: int) -> bool:
-        """Whether what was observed at this time counts as missing."""
-        return any(first <= time <= last for first, last in self.missing)
+    @classmethod
+    def read(cls, reader: Reader) -> "Known":
+        """Look it up."""
+        incidents: dict[int, list[IncidentRow]] = {}
+        for one in reader.open_incidents():
+            incidents.setdefault(one.signal, []).append(one)
+        references = {one.signal: one for one in reader.references()}
+        return cls(reader.signals(), reader.maintenance(), references, incidents)
 
-    def next_accepted(self, time: int | None) -> int | None:
-        """The first observation after this time after which something was taken for normal."""
-        return next((one for one in self.accepted if time is None or one > time), None)
-
-
-NOTHING_SAID = Said()
+    def set_aside(self, row: SignalRow, error: Exception) -> Aside:
+        """A signal that cannot be rebuilt."""
+        log.error("signal %r is set aside, since it cannot be rebuilt: %s", row.name, error)
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        return Aside(row, reason, self.references.get(row.id), tuple(self.incidents.get(row.id, ())))
 
 
 @dataclass
-class Recovered:
-    """What was in the store."""
+class Rebuilt:
+    """Signals that were rebuilt together, in their block; or one that cannot be."""
 
-    signals: list[Watched]
-    windows: list[MaintenanceRow]
+    block: Block | None = None
+    signals: list[Watched] = field(default_factory=list)
+    aside: list[Aside] = field(default_factory=list)
     #: How many observations were scored again.
     replayed: int = 0
     #: Signals whose state could not be used: their detectors have learned anew. Up to when that state had gone.
     renewed: dict[Watched, int | None] = field(default_factory=dict)
 
 
-def recover(store: Store, places: Places, pool: Executor, progress: Progress) -> Recovered:
-    """All signals of the store with their detectors as they were. The threads of the pool share the blocks."""
-    with store.reading() as reader:
-        rows = reader.signals()
-        found = Recovered([], reader.maintenance())
-        for row in rows:
-            progress(len(found.signals), 2 * len(rows))
-            _place(reader, places, row, found)
-        by_id = {signal.row.id: signal for signal in found.signals}
-        for reference in reader.references():
-            by_id[reference.signal].reference = reference
-        for incident in reader.open_incidents():
-            by_id[incident.signal].remember(incident)
-        by_block: dict[Block, list[Watched]] = {}
-        for signal in found.signals:
-            by_block.setdefault(signal.block, []).append(signal)
-    done = len(rows)
-    replay = partial(_replay, store, found.renewed)
-    for signals, replayed in zip(by_block.values(), pool.map(replay, by_block.keys(), by_block.values()), strict=True):
-        found.replayed += replayed
-        done += len(signals)
-        progress(done, 2 * len(rows))
-    return found
+class Recovery:
+    """Rebuilds all signals of a store, those of the same settings together, on all threads of a pool."""
 
+    def __init__(self, store: Store, places: Places, known: Known) -> None:
+        self._store, self._places, self._known = store, places, known
+        self._stopping = threading.Event()
 
-def _place(reader: Reader, places: Places, row: SignalRow, found: Recovered) -> None:
-    """Give a signal its place and state. One that cannot be read, or is of another release, is no reason to stop."""
-    stored = reader.state(row.id)
-    if stored is None:
-        found.signals.append(Watched(row, *places.take(row.features, row.settings)))
-        return
-    try:
-        place = places.take(row.features, row.settings, arrays_from_bytes(stored.state))
-        found.signals.append(Watched(row, *place, last_time=stored.time))
-    except ValueError as error:
-        log.warning("the stored state of %r cannot be used, and its detector learns anew: %s", row.name, error)
-        # It learns with all others of its block, since after an update it may be all signals.
-        signal = Watched(row, *places.take(row.features, row.settings))
-        found.signals.append(signal)
-        found.renewed[signal] = stored.time
+    def run(self, pool: Executor) -> Generator[Rebuilt, None, None]:
+        """What is rebuilt, as it is. Who stops asking for more ends it."""
+        futures = [pool.submit(self._rebuild, piece) for piece in self._pieces()]
+        try:
+            for future in as_completed(futures):
+                yield from future.result()
+        finally:
+            self._end(futures)
 
+    def _end(self, futures: Sequence["Future[list[Rebuilt]]"]) -> None:
+        self._stopping.set()
+        for future in futures:
+            if not future.cancel():
+                future.exception()  # it ends soon, and nobody may use the store after us
 
-def latest(*times: int | None) -> int | None:
-    """The latest of those times that there are."""
-    return max((time for time in times if time is not None), default=None)
+    def _pieces(self) -> Iterator[list[SignalRow]]:
+        """Signals that can share a block."""
+        groups: dict[str, list[SignalRow]] = {}
+        for row in self._known.signals:
+            groups.setdefault(json.dumps([row.features, row.settings], sort_keys=True), []).append(row)
+        for rows in groups.values():
+            yield from (rows[first : first + ROWS] for first in range(0, len(rows), ROWS))
 
+    def _rebuild(self, rows: Sequence[SignalRow]) -> list[Rebuilt]:
+        """Rebuild signals in one block. Where that fails, halves of them are tried, until it is known which ones fail.
 
-def _replay(store: Store, renewed: Mapping[Watched, int | None], block: Block, signals: Sequence[Watched]) -> int:
-    """Let the detectors of a block take what was stored after their states; returns how many observations.
+        A store that cannot be reached is no reason to set a signal aside.
+        """
+        try:
+            return self._rebuild_together(rows)
+        except StoppedError:
+            raise
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, DamagedError):
+                raise
+            if len(rows) == 1:
+                return [Rebuilt(aside=[self._known.set_aside(rows[0], error)])]
+        half = len(rows) // 2
+        return [*self._rebuild(rows[:half]), *self._rebuild(rows[half:])]
 
-    Those that are renewed have none, and take the newest observations.
-    """
-    with store.reading() as reader:
-        said = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
-        replayed = _take_stored(reader, block, signals, said)
-        for signal in said:
-            block.forget_incidents(signal.place)
-            signal.last_time = latest(signal.last_time, renewed[signal])
-        for signal in signals:
-            _remember_newest(reader, signal)
-    block.take_closed()  # they were stored together with the observations
-    return replayed
+    def _rebuild_together(self, rows: Sequence[SignalRow]) -> list[Rebuilt]:
+        self._check()
+        block = self._places.make(rows[0].features, rows[0].settings, len(rows))
+        try:
+            some = rows[: block.rows]
+            rebuilt = Rebuilt(block)
+            with self._store.reading() as reader:
+                for row in some:
+                    self._place(reader, row, rebuilt)
+                rebuilt.replayed = replay(reader, block, rebuilt.signals, rebuilt.renewed, self._check)
+        except BaseException:
+            self._places.drop(block)
+            raise
+        # Of signals that take much memory a block has room for some only.
+        return [rebuilt, *(self._rebuild(rows[len(some) :]) if len(some) < len(rows) else ())]
 
+    def _place(self, reader: Reader, row: SignalRow, rebuilt: Rebuilt) -> None:
+        """Give a signal its place and state. One of another release is no reason to set it aside."""
+        block = rebuilt.block
+        if block is None:
+            raise RuntimeError(f"no block for {row.name!r}")
+        stored = reader.state(row.id)
+        reference = self._known.references.get(row.id)
+        if stored is None:
+            signal = Watched(row, block, block.take(None), reference)
+        else:
+            try:
+                place = block.take(arrays_from_bytes(stored.state))
+                signal = Watched(row, block, place, reference, last_time=stored.time)
+            except ValueError as error:
+                log.warning("the stored state of %r cannot be used, and its detector learns anew: %s", row.name, error)
+                # It learns with all others of its block, since after an update it may be all signals.
+                signal = Watched(row, block, block.take(None), reference)
+                rebuilt.renewed[signal] = stored.time
+        for incident in self._known.incidents.get(row.id, ()):
+            signal.remember(incident)
+        rebuilt.signals.append(signal)
 
-def _take_stored(reader: Reader, block: Block, signals: Sequence[Watched], said: Mapping[Watched, Said]) -> int:
-    """Let the detectors of a block take what is stored after the last times of their signals, piece by piece.
-
-    A piece ends where something was taken for normal.
-    """
-    taken = 0
-    left = list(signals)
-    while left:
-        ends = {signal: said.get(signal, NOTHING_SAID).next_accepted(signal.last_time) for signal in left}
-        pieces = {
-            signal: reader.observations(
-                signal.row.id, after=signal.last_time, until=ends[signal], statuses=TAKEN, limit=PIECE
-            )
-            for signal in left
-        }
-        _learn(block, pieces, said)
-        for signal, end in ends.items():
-            if end is not None and len(pieces[signal]) < PIECE:
-                block.fleet.accept(signal.place)
-                signal.last_time = end
-        left = [signal for signal in left if len(pieces[signal]) == PIECE or ends[signal] is not None]
-        taken += sum(map(len, pieces.values()))
-    return taken
-
-
-def _learn(block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], said: Mapping[Watched, Said]) -> None:
-    """Let detectors take stored observations, some of them as missing."""
-    stretches = {}
-    for signal, rows in pieces.items():
-        if rows:
-            missing = (NOTHING,) * len(signal.row.features)
-            known = said.get(signal, NOTHING_SAID)
-            values = [
-                missing if row.status is not Status.SCORED or known.is_missing(row.time) else row.judged.value
-                for row in rows
-            ]
-            stretches[signal.place] = replace(signal.stretch([row.time for row in rows], values), wanted=())
-    block.run(stretches)
-    for signal, rows in pieces.items():
-        if rows:
-            signal.last_time = rows[-1].time
-            signal.unsaved += len(rows)
-
-
-def _remember_newest(reader: Reader, signal: Watched) -> None:
-    rows = reader.observations(signal.row.id, statuses=TAKEN, limit=RECENT, newest=True)
-    last, signal.last_time = signal.last_time, None
-    for row in rows:
-        signal.note(row.time, row.judged)
-    signal.last_time = last  # a state that was brought from elsewhere may be ahead of what is stored
-
-
-def learn_anew(
-    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
-) -> None:
-    """Let a fresh detector learn the reference of its signal, if it has one, and take the newest stored observations.
-
-    Those of incidents that are taken out of calibration count as missing; `marks` says so of some incidents, by their
-    numbers, whatever is stored of them. What was taken for normal is so again from the same observation on. `observed`
-    is what is in the reference, None for what is stored of it.
-    """
-    _take_stored(reader, signal.block, [signal], {signal: _begin_anew(reader, signal, marks, observed)})
-    signal.block.take_closed()
-
-
-def learn_reference(
-    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
-) -> None:
-    """Let a fresh detector learn the reference of its signal, if it has one, and nothing else; see `learn_anew`.
-
-    RefusedError if there is too little in it to learn from.
-    """
-    reference = signal.reference
-    if reference is None:
-        return
-    times, values = reader.reference_values(signal.row.id) if observed is None else observed
-    said = _said(reader, signal, reference.start, marks)
-    missing = (NOTHING,) * len(signal.row.features)
-    values = [missing if said.is_missing(time) else value for time, value in zip(times, values, strict=True)]
-    there = sum(any(number == number for number in value) for value in values)
-    needed = signal.block.fleet.least_reference
-    if there < needed:
-        raise RefusedError(
-            f"a reference of {signal.name!r} must have at least {needed} observations with a value, got {there} "
-            f"from start {time_text(reference.start)} to end {time_text(reference.end)}"
-        )
-    signal.block.learn_reference(signal.place, signal.stretch(times, values).values)
-    signal.last_time = times[-1]
-
-
-def _begin_renewed(reader: Reader, signal: Watched) -> Said:
-    """The same as `_begin_anew` where nobody is there to be told: a reference that cannot be learned is given up."""
-    try:
-        return _begin_anew(reader, signal)
-    except RefusedError as error:
-        log.warning("the reference of %r is removed, since this release cannot learn it: %s", signal.name, error)
-        signal.reference = None
-        return _begin_anew(reader, signal)
-
-
-def _begin_anew(
-    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
-) -> Said:
-    """Learn the reference, and go back to before the newest observations after it; returns what people said of them."""
-    learn_reference(reader, signal, marks, observed)
-    sizes = signal.block.fleet.settings.sizes
-    remembered = sizes.settled + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
-    most = max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
-    signal.last_time = latest(signal.last_time, reader.time_before_newest(signal.row.id, most, TAKEN))
-    return _said(reader, signal, signal.last_time, marks)
-
-
-def _said(reader: Reader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None) -> Said:
-    """What people said of the incidents since then: those out of calibration, and false alarms while they went on."""
-    incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
-    excluded = {one.id for one in incidents if (marks or {}).get(one.id, one.excluded)}
-    missing = [(one.start, one.end) for one in incidents if one.id in excluded]
-    accepted = [one.end for one in incidents if one.ended == "labelled" and one.id not in excluded]
-    return Said(missing, sorted(accepted))
-
-
-def state_of(signal: Watched) -> bytes:
-    """A signal's state, to be stored."""
-    last = None if signal.last_time is None else np.datetime64(signal.last_time, "ns")
-    return arrays_to_bytes(signal.block.fleet.signal_state(signal.place, last))
-
-
-def save_states(store: Store, signals: Sequence[Watched]) -> None:
-    """Store the states of these signals, in one transaction."""
-    states = [(signal, state_of(signal)) for signal in signals]
-    with store.transaction() as writer:
-        for signal, state in states:
-            writer.put_state(signal.row.id, signal.last_time, time.time_ns(), state)
-    for signal in signals:
-        signal.unsaved = 0
+    def _check(self) -> None:
+        if self._stopping.is_set():
+            raise StoppedError

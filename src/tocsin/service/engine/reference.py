@@ -4,10 +4,8 @@ import time
 
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.rebuilding import alone, rebuild
-from tocsin.service.engine.recovery import TAKEN
-from tocsin.service.engine.watched import NOTHING
+from tocsin.service.engine.replaying import TAKEN, value_of
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.observations import Status
 from tocsin.service.shapes import time_text
 from tocsin.service.store import ReferenceRow
 
@@ -33,9 +31,7 @@ def put_reference(core: Core, name: str, start: int, end: int, by: str) -> Refer
             f"a reference must have at most {MOST_OBSERVATIONS} observations, got more "
             f"from start {time_text(start)} to end {time_text(end)}"
         )
-    missing = (NOTHING,) * len(signal.row.features)
-    times = [row.time for row in rows]
-    values = [row.judged.value if row.status is Status.SCORED else missing for row in rows]
+    times, values = [row.time for row in rows], [value_of(row) for row in rows]
     reference = ReferenceRow(signal.row.id, start, end, len(rows), time.time_ns(), by)
     rebuild(
         core, signal, alone(core, signal.row, reference), observed=(times, values),

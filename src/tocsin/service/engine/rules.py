@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from operator import attrgetter
 
+from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Batch, Observation, Outcome, Status
@@ -15,13 +16,15 @@ from tocsin.service.store import MaintenanceRow, ObservationRow
 class Arrival:
     """An observation that arrived, and what became of it so far."""
 
-    signal: Watched
+    signal: Watched | Aside
     time: int
     values: tuple[float, ...]
     status: Status = Status.SCORED
     #: For a duplicate within what arrived: the one that stands.
     first: "Arrival | None" = None
     outcome: Outcome | None = None
+    #: Whether it has to wait for another turn.
+    deferred: bool = False
 
 
 @dataclass
@@ -30,9 +33,28 @@ class Sorted:
 
     fresh: dict[Watched, list[Arrival]] = field(default_factory=dict)
     late: list[Arrival] = field(default_factory=list)
-    #: Not newer than what its signal has: late, unless the store has it already.
+    #: Not newer than what its signal has, or of one that is set aside: kept, unless the store has it already.
     old: list[Arrival] = field(default_factory=list)
     repeated: list[Arrival] = field(default_factory=list)
+
+    def defer(self, most: int) -> None:
+        """Leave for later what comes after so many missing observations, which its detectors have to take too.
+
+        At least one gap is taken, however long it is, so that everything has its turn.
+        """
+        filled = 0
+        for signal, arrivals in self.fresh.items():
+            # To look at each would cost much for nothing: few signals have gaps, and those without an interval none.
+            for at, steps in enumerate(signal.steps_before([arrival.time for arrival in arrivals])):
+                if steps and filled and filled + steps > most:
+                    for arrival in arrivals[at:]:
+                        arrival.deferred = True
+                    del arrivals[at:]
+                    break
+                filled += steps
+        self.fresh = {signal: arrivals for signal, arrivals in self.fresh.items() if arrivals}
+        for arrival in self.repeated:
+            arrival.deferred = arrival.first is not None and arrival.first.deferred
 
 
 def with_times(batches: Sequence[Batch], signals: Mapping[str, Watched], now: int, latest: int) -> list[Batch]:
@@ -87,17 +109,17 @@ def values_of(observation: Observation, features: Sequence[str]) -> tuple[float,
 def sort_out(arrivals: Sequence[Arrival], windows: Sequence[MaintenanceRow]) -> Sorted:
     """Put what arrived into the order of time, and see what is new of it."""
     found = Sorted()
-    standing: dict[tuple[Watched, int], Arrival] = {}
+    standing: dict[tuple[str, int], Arrival] = {}
     in_order = sorted(arrivals, key=attrgetter("time"))
     if in_order:
         windows = [one for one in windows if one.start <= in_order[-1].time and in_order[0].time < one.end]
     for arrival in in_order:
         signal, time = arrival.signal, arrival.time
-        first = standing.setdefault((signal, time), arrival)
+        first = standing.setdefault((signal.name, time), arrival)
         if first is not arrival:
             arrival.first = first
             found.repeated.append(arrival)
-        elif signal.last_time is not None and time <= signal.last_time:
+        elif isinstance(signal, Aside) or (signal.last_time is not None and time <= signal.last_time):
             found.old.append(arrival)
         else:
             if windows and in_maintenance(windows, signal.name, time):
@@ -111,7 +133,7 @@ def settle_old(found: Sorted, stored: Mapping[tuple[int, int], ObservationRow]) 
     for arrival in found.old:
         row = stored.get((arrival.signal.row.id, arrival.time))
         if row is None:
-            arrival.status = Status.LATE
+            arrival.status = Status.ASIDE if isinstance(arrival.signal, Aside) else Status.LATE
             found.late.append(arrival)
         else:
             arrival.outcome = Outcome(arrival.signal.name, arrival.time, Status.DUPLICATE, row.judged)

@@ -42,6 +42,8 @@ class SignalStatus:
     incident: int | None
     recent: tuple[Point, ...]
     reference: ReferenceRow | None
+    #: Why it is set aside, since its detector cannot be rebuilt; None for one that is watched.
+    aside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

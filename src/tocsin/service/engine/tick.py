@@ -18,6 +18,9 @@ Answer = Arrival | Outcome
 Changed = list[tuple[Watched, IncidentRow]]
 # The first moment that 64 bits of nanoseconds can say; one before it means no time at all.
 EARLIEST = -(2**63) + 1
+# So many missing observations are filled in one turn: less than a second of work. Gaps beyond that wait for the next
+# turn, behind what others have sent meanwhile.
+MOST_FILLED = 5000
 
 
 def timed(core: Core, batches: Sequence[Batch], now: int) -> list[Batch]:
@@ -25,23 +28,34 @@ def timed(core: Core, batches: Sequence[Batch], now: int) -> list[Batch]:
     return with_times(batches, core.signals, now, _latest(core, now))
 
 
-def tick(core: Core, batches: Sequence[Batch], now: int) -> list[list[Outcome]]:
-    """Take the batches; returns, once everything is durable, what became of each observation."""
+def tick(core: Core, batches: Sequence[Batch], now: int) -> list[list[Outcome | None]]:
+    """Take the batches; returns, once everything is durable, what became of each observation.
+
+    None stands for one that has to wait for another turn, since too much is missing before it.
+    """
     answers = _admit(core, batches, now)
     found = sort_out([answer for batch in answers for answer in batch if isinstance(answer, Arrival)], core.windows)
     if found.old:
         with core.store.reading() as reader:
             settle_old(found, reader.observations_at([(one.signal.row.id, one.time) for one in found.old]))
+    found.defer(MOST_FILLED)
     _score(core, found)
-    incidents = _store(core, batches, found, now)
+    # How far a source has read is stored with the last of what it read.
+    whole = [batch for batch, some in zip(batches, answers, strict=True) if not any(map(_is_deferred, some))]
+    incidents = _store(core, whole, found, now)
     core.note(found.fresh, incidents, now)
     for arrival in found.repeated:
-        arrival.outcome = replace(_outcome(arrival.first), status=Status.DUPLICATE) if arrival.first else None
-    outcomes = [[_outcome(answer) for answer in batch] for batch in answers]
+        if arrival.first is not None and not arrival.deferred:
+            arrival.outcome = replace(_outcome(arrival.first), status=Status.DUPLICATE)
+    outcomes = [[None if _is_deferred(answer) else _outcome(answer) for answer in batch] for batch in answers]
     _count(core, batches, outcomes)
     core.tell(incidents)
     _tell_verdicts(core, found)
     return outcomes
+
+
+def _is_deferred(answer: Answer) -> bool:
+    return isinstance(answer, Arrival) and answer.deferred
 
 
 def _outcome(answer: Answer) -> Outcome:
@@ -61,7 +75,8 @@ def _admit(core: Core, batches: Sequence[Batch], now: int) -> list[list[Answer]]
     firsts: dict[str, Observation] = {}
     for batch in batches:
         for one in batch.observations:
-            if one.signal not in core.signals and one.time is not None and EARLIEST <= one.time <= latest:
+            known = one.signal in core.signals or one.signal in core.aside
+            if not known and one.time is not None and EARLIEST <= one.time <= latest:
                 firsts.setdefault(one.signal, one)
     refused = core.appear(firsts.values()) if firsts else {}
     return [[_admit_one(core, one, refused, now, latest) for one in batch.observations] for batch in batches]
@@ -78,7 +93,7 @@ def _admit_one(core: Core, observation: Observation, refused: dict[str, str], no
         return Outcome(name, time, Status.FUTURE, message=message)
     if name in refused:
         return Outcome(name, time, Status.REFUSED, message=refused[name])
-    signal = core.signals[name]
+    signal = core.aside[name] if name in core.aside else core.signals[name]
     try:
         return Arrival(signal, time, values_of(observation, signal.row.features))
     except RefusedError as error:
@@ -172,9 +187,10 @@ def _is_alarm(arrival: Arrival) -> bool:
     return judged is not None and judged.alarm
 
 
-def _count(core: Core, batches: Sequence[Batch], outcomes: Sequence[Sequence[Outcome]]) -> None:
+def _count(core: Core, batches: Sequence[Batch], outcomes: Sequence[Sequence[Outcome | None]]) -> None:
     metrics = core.metrics
-    for batch, results in zip(batches, outcomes, strict=True):
+    for batch, answers in zip(batches, outcomes, strict=True):
+        results = [one for one in answers if one is not None]
         for status, many in Counter(outcome.status for outcome in results).items():
             metrics.observations.labels(status=status.name.lower(), source=batch.source).inc(many)
         scored = [one.judged for one in results if one.status is Status.SCORED and one.judged]

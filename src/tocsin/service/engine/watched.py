@@ -51,6 +51,11 @@ class Watched:
         """Its name."""
         return self.row.name
 
+    def steps_before(self, times: Sequence[int]) -> list[int]:
+        """How many observations are missing before each of these."""
+        missing = self._missing_before(np.array(times, dtype=np.int64).view("datetime64[ns]"))
+        return [len(missing.get(number, ())) for number in range(len(times))]
+
     def stretch(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> Stretch:
         """What the detector is to take: these observations, with the missing ones before each."""
         moments = np.array(times, dtype=np.int64).view("datetime64[ns]")
@@ -97,6 +102,18 @@ class Watched:
         if len(self.paces) < LEAST_PACES:
             return None
         return max(LEAST_SILENCE, SILENT_PACES * statistics.median(self.paces) / 1e9)
+
+    def is_ahead(self, now: int) -> bool:
+        """Whether its newest observation is ahead of the clock."""
+        return self.last_time is not None and self.last_time > now
+
+    def forget_newest(self, after: int) -> None:
+        """Know nothing of observations after a time."""
+        kept = [point for point in self.recent if point.time <= after]
+        self.recent.clear()
+        self.recent.extend(kept)
+        self.paces.clear()
+        self.last_time = self.newest = None
 
     def is_overdue(self, now: int) -> bool:
         """Whether it has become silent and nobody knows yet."""

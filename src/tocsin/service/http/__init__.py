@@ -1,5 +1,6 @@
 """The monitor over HTTP: the API, the events, the page."""
 
 from tocsin.service.http.app import create_app
+from tocsin.service.http.serving import Server as HttpServer
 
-__all__ = ["create_app"]
+__all__ = ["HttpServer", "create_app"]

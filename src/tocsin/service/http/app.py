@@ -3,7 +3,18 @@
 from fastapi import FastAPI
 
 from tocsin import __version__
-from tocsin.service.http import events, incidents, maintenance, observations, reference, signals, system, tokens
+from tocsin.service.http import (
+    audit,
+    clock,
+    events,
+    incidents,
+    maintenance,
+    observations,
+    reference,
+    signals,
+    system,
+    tokens,
+)
 from tocsin.service.http.auth import Keys
 from tocsin.service.http.errors import handle_errors
 from tocsin.service.http.gate import Gate
@@ -14,7 +25,8 @@ PREFIX = "/api/v1"
 _ABOUT = """Alarms on signals whose threshold is the false-alarm rate.
 
 Times are ISO 8601 in UTC. Errors are `{"error": {"message": ..., "field": ...}}`. A token, where one is needed, goes
-into the header `Authorization: Bearer`; roles are read < write < admin."""
+into the header `Authorization: Bearer`. Roles: `read` sees, `ingest` sends, `operate` sees and works on incidents and
+maintenance, `write` does all that and changes signals, `admin` does everything."""
 
 
 def create_app(monitor: Parts) -> FastAPI:
@@ -28,12 +40,12 @@ def create_app(monitor: Parts) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    keys = Keys(monitor.store, loopback=monitor.settings.server.loopback)
+    keys = Keys(monitor.store, monitor.settings.server)
     app.state.monitor, app.state.keys = monitor, keys
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
     # The address of a signal takes all that others do not: those that begin like it come first.
-    for theme in (observations, reference, signals, incidents, maintenance, tokens, events, system):
+    for theme in (observations, reference, clock, signals, incidents, maintenance, tokens, events, audit, system):
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(system.probes)
     app.include_router(page_router())

@@ -1,7 +1,9 @@
 """Bodies of observations: bytes in, observations and refusals out."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 from pydantic_core import from_json
@@ -28,32 +30,45 @@ class Taken:
         return len(self.observations) + len(self.refusals)
 
 
-def read_body(body: bytes, *, lines: bool, most: int) -> Taken:
+def read_body(body: bytes, *, lines: bool, most: int, may_send: Callable[[str], bool] = lambda signal: True) -> Taken:
     """The observations of a body of JSON, or of one JSON object a line. Malformed bodies are refused altogether."""
-    items = _lines(body) if lines else _items(body)
-    if len(items) > most:
-        raise HttpError(413, f"a request may hold at most {most} observations, got {len(items)}", "body")
     taken = Taken()
-    for place, item in enumerate(items):
+    for place, item in enumerate(_lines(body, most) if lines else _items(body, most)):
         try:
-            taken.observations.append(observation_of(item))
+            observation = observation_of(item)
+            if not may_send(observation.signal):
+                raise ValueError("this token is not for signals of this name")
+            taken.observations.append(observation)
         except ValueError as error:
             signal = item.get("signal") if isinstance(item, dict) else None
             taken.refusals[place] = refusal_json(signal if isinstance(signal, str) else None, str(error))
     return taken
 
 
-def _items(body: bytes) -> list[Any]:
+def _items(body: bytes, most: int) -> list[Any]:
     data = _parse(body, "the body")
     if isinstance(data, dict):
         return [data]
     if isinstance(data, list):
+        if len(data) > most:
+            raise _too_many(most)
         return data
     raise HttpError(422, "the body must be an observation (a JSON object) or an array of observations", "body")
 
 
-def _lines(body: bytes) -> list[Any]:
-    return [_parse(line, f"line {place}") for place, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+def _lines(body: bytes, most: int) -> list[Any]:
+    """Counted while they are read: what comes after too many is never looked at."""
+    items: list[Any] = []
+    for place, line in enumerate(BytesIO(body), 1):
+        if line.strip():
+            if len(items) == most:
+                raise _too_many(most)
+            items.append(_parse(line, f"line {place}"))
+    return items
+
+
+def _too_many(most: int) -> HttpError:
+    return HttpError(413, f"a request may hold at most {most} observations, got more", "body")
 
 
 def _parse(text: bytes, what: str) -> Any:

@@ -1,13 +1,13 @@
 """What happens, as it happens: server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
-from tocsin.service.http.auth import READER, Caller, Keys
+from tocsin.service.http.auth import READER, Caller, Keys, is_relayed
 from tocsin.service.http.documented import COMMON
 from tocsin.service.http.errors import HttpError
 from tocsin.service.http.parts import Monitor
@@ -40,24 +40,30 @@ async def events(
     """Kinds: "verdicts" (the latest of each signal, at most once a second), "verdict" (each one of the `signals` asked
     for), "incident", "signal", "status"; and "reset" first if events after the last one seen are no longer known, so
     that everything must be loaded anew. A comment comes every 15 s."""
+    for name in signals:
+        caller.check_signal(name)
     try:
         subscription = monitor.hub.subscribe(last_event_id if last_event_id is not None else after, signals)
     except FullHubError as error:
         raise HttpError(503, str(error), headers={"Retry-After": "30"}) from None
     keys: Keys = request.app.state.keys
-    stream = _stream(subscription, keys, caller, request.headers.get("authorization"))
+
+    async def still_counts() -> bool:
+        return await keys.caller(request.headers.get("authorization"), relayed=is_relayed(request.scope)) == caller
+
+    stream = _stream(subscription, still_counts, caller)
     return EventSourceResponse(stream, ping=HEARTBEAT, send_timeout=SLOWEST, sep="\n")
 
 
 async def _stream(
-    subscription: Subscription, keys: Keys, caller: Caller, authorization: str | None
+    subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller
 ) -> AsyncIterator[bytes]:
     """The events, as long as the token counts."""
     with subscription:
         # With the id at which it begins, who is cut off before the first event can go on from here too.
         known = "" if subscription.start is None else f"id: {subscription.start}\n"
         yield f"retry: 2000\n{known}\n".encode()
-        while await keys.caller(authorization) == caller:
+        while await still_counts():
             try:
                 async with asyncio.timeout(HEARTBEAT):
                     event = await anext(subscription)
@@ -65,4 +71,6 @@ async def _stream(
                 continue  # to look at the token again
             except StopAsyncIteration:
                 return
-            yield event.written()
+            seen = event.limited_to(caller.may_see) if caller.patterns else event
+            if seen is not None:
+                yield seen.written()

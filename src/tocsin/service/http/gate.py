@@ -5,17 +5,27 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tocsin.service.audit import Deed, doing
 from tocsin.service.errors import MonitorError
-from tocsin.service.http.auth import Caller, Keys, unauthorised
+from tocsin.service.http.auth import Caller, Keys, is_relayed, unauthorised
+from tocsin.service.http.content import media_type
 from tocsin.service.http.errors import HttpError, reply_to
-from tocsin.service.http.limits import Buckets, LimitedBody, too_large, too_many
+from tocsin.service.http.limits import Bodies, Buckets, LimitedBody, too_large, too_many
 from tocsin.service.http.parts import Parts
 from tocsin.service.http.security import RAW_HEADERS, SAFE_METHODS, Doorkeeper
 
-_OPEN = ("/", "/healthz", "/readyz", "/favicon.ico")
+# Whoever watches the monitor must always learn how it is: these cost next to nothing, and are not limited.
+_PROBES = ("/healthz", "/readyz")
+_OPEN = ("/", "/favicon.ico")
 _OPEN_BELOW = "/static/"
 # What a failed authentication costs of a client's requests: guessing is hopeless, but it should not be cheap either.
 _FAILURE_COST = 20.0
+# Only observations and states are large.
+_LARGE = ("/observations", "/-/state")
+_SMALL = 64 * 1024
+_API = "/api/v1"
+_SENDING = f"{_API}/observations"
+_LONGEST_TARGET = 300
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 
 
@@ -27,7 +37,7 @@ class Gate:
         self._app, self._keys, self._metrics = app, keys, monitor.metrics
         self._door = Doorkeeper(server)
         self._buckets = Buckets(server.requests_per_second, server.burst)
-        self._limit = server.max_body_bytes
+        self._limit, self._bodies = server.max_body_bytes, Bodies(server.max_bodies_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,7 +59,14 @@ class Gate:
             except (HttpError, MonitorError) as error:
                 await reply_to(error)(scope, receive, sending)
             else:
-                await self._app(scope, LimitedBody(receive, self._limit), sending)
+                deed = _deed_of(scope)
+                told = deed if media_type(Headers(scope=scope)) == "application/json" else None
+                body = LimitedBody(receive, self._limit_of(scope["path"]), self._bodies, told)
+                try:
+                    with doing(deed):
+                        await self._app(scope, body, sending)
+                finally:
+                    body.close()
         finally:
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.http_requests.labels(method, str(status)).inc()
@@ -60,22 +77,28 @@ class Gate:
         self._check_door(headers, scope)
         if _is_garbled(scope):
             raise HttpError(404, "there is nothing at this address: it is not in UTF-8")
+        if scope["path"] in _PROBES:
+            return None
         if _is_open(scope["path"]):
             self._take(address)
             return None
         authorization = headers.get("authorization")
-        caller = await self._keys.caller(authorization)
-        self._take(address if caller is None or caller.token is None else caller.token)
+        caller = await self._keys.caller(authorization, relayed=is_relayed(scope))
         if caller is None:
             self._reject("unauthorised")
-            if authorization is not None:
-                self._buckets.drain(address, _FAILURE_COST)
+            # Wrong tokens have a bucket of their own: behind a proxy others have the same address.
+            self._take(address) if authorization is None else self._take(f"wrong:{address}", _FAILURE_COST)
             raise unauthorised(authorization)
+        self._take(address if caller.token is None else caller.token)
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length[:20]) > self._limit:
+        limit = self._limit_of(scope["path"])
+        if length.isdigit() and int(length[:20]) > limit:
             self._reject("too_large")
-            raise too_large(self._limit)
+            raise too_large(limit)
         return caller
+
+    def _limit_of(self, path: str) -> int:
+        return self._limit if path.endswith(_LARGE) else min(self._limit, _SMALL)
 
     def _check_door(self, headers: Headers, scope: Scope) -> None:
         hosts = headers.getlist("host")
@@ -89,14 +112,21 @@ class Gate:
             self._reject("origin")
             raise HttpError(403, "a page of another origin may not change anything here", "Origin")
 
-    def _take(self, client: str) -> None:
-        wait = self._buckets.take(client)
+    def _take(self, client: str, cost: float = 1.0) -> None:
+        wait = self._buckets.take(client, cost)
         if wait > 0:
             self._reject("rate")
             raise too_many(wait)
 
     def _reject(self, reason: str) -> None:
         self._metrics.rejected.labels(reason).inc()
+
+
+def _deed_of(scope: Scope) -> Deed | None:
+    """What a request that changes something is called in the audit trail: as it was made. To send is no such change."""
+    if scope["method"] in SAFE_METHODS or scope["caller"] is None or scope["path"] == _SENDING:
+        return None
+    return Deed(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
 
 
 def _is_garbled(scope: Scope) -> bool:

@@ -5,19 +5,22 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 
-from tocsin.service.errors import UnknownError
-from tocsin.service.http.auth import READER, WRITER
+from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.http.auth import OPERATOR, READER, Caller
 from tocsin.service.http.content import TAKES_JSON
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.models import Acknowledgement, Given, Label, Snooze
-from tocsin.service.http.parts import Monitor, done, from_store, reply
+from tocsin.service.http.parts import Monitor, Parts, done, from_store, reply
 from tocsin.service.http.replies import IncidentOut, Incidents
 from tocsin.service.observations import LONGEST_NAME
-from tocsin.service.shapes import incident_shape
+from tocsin.service.shapes import incident_shape, time_text
 from tocsin.service.store import Reader
 
 MOST_INCIDENTS = 1000
 LARGEST_ID = 2**63 - 1
+DAY = 86400 * 10**9
+#: How far ahead the end of a snooze, or of maintenance, may be.
+LONGEST_AHEAD = 30 * DAY
 router = APIRouter(prefix="/incidents", tags=["incidents"])
 
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The incident's number.")]
@@ -37,14 +40,14 @@ async def list_incidents(
     """The newest first. For the next ones, give the number of the last one as `before`."""
 
     def read(reader: Reader) -> list[dict[str, Any]]:
-        names = {row.id: row.name for row in reader.signals()}
-        chosen = None
+        names = {row.id: row.name for row in reader.signals() if caller.may_see(row.name)}
+        chosen = list(names) if caller.patterns else None
         if signal is not None:
-            chosen = next((number for number, name in names.items() if name == signal), None)
-            if chosen is None:
+            chosen = [number for number, name in names.items() if name == signal]
+            if not chosen:
                 raise UnknownError(f"there is no signal {signal!r}")
         found = reader.incidents(
-            signal_id=chosen, open=open, kind=kind, since=since, before_id=before,
+            signal_ids=chosen, open=open, kind=kind, since=since, before_id=before,
             limit=limit,
         )  # fmt: skip
         return [incident_shape(row, names[row.signal]) for row in found]
@@ -55,24 +58,39 @@ async def list_incidents(
 @router.get("/{number}", summary="One incident", response_model=IncidentOut, responses=COMMON | UNKNOWN)
 async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response:
     """An incident by its number."""
+    return reply(await from_store(monitor, lambda reader: _incident(reader, number, caller)))
 
-    def read(reader: Reader) -> dict[str, Any]:
-        row = reader.incident(number)
-        names = {signal.id: signal.name for signal in reader.signals()}
-        if row is None:
-            raise UnknownError(f"there is no incident {number}")
-        return incident_shape(row, names[row.signal])
 
-    return reply(await from_store(monitor, read))
+def _incident(reader: Reader, number: int, caller: Caller) -> dict[str, Any]:
+    """An incident of a signal that concerns the caller."""
+    row = reader.incident(number)
+    names = {signal.id: signal.name for signal in reader.signals()}
+    if row is None or not caller.may_see(names[row.signal]):
+        raise UnknownError(f"there is no incident {number}")
+    return incident_shape(row, names[row.signal])
+
+
+async def _check(monitor: Parts, number: int, caller: Caller) -> None:
+    """Refuse the incidents of signals that do not concern the caller."""
+    if caller.patterns:
+        await from_store(monitor, lambda reader: _incident(reader, number, caller))
+
+
+def check_end(end: int, what: str) -> int:
+    """When something is to be over: what is hidden for longer is forgotten."""
+    if end > time.time_ns() + LONGEST_AHEAD:
+        raise RefusedError(f"{what} must be at most {LONGEST_AHEAD // DAY} days ahead, got {time_text(end)}")
+    return end
 
 
 @router.post(
     "/{number}/acknowledge", summary="Acknowledge an incident", response_model=IncidentOut,
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
-async def acknowledge(number: Id, monitor: Monitor, caller: WRITER, given: Acknowledgement | None = None) -> Response:
+async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
     """Say that somebody has seen it: who asks."""
     note = None if given is None else given.note
+    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.acknowledge(number, caller.name, note)))
 
 
@@ -80,8 +98,9 @@ async def acknowledge(number: Id, monitor: Monitor, caller: WRITER, given: Ackno
     "/{number}/acknowledge", summary="Take back an acknowledgement", response_model=IncidentOut,
     responses=COMMON | UNKNOWN,
 )  # fmt: skip
-async def forget(number: Id, monitor: Monitor, caller: WRITER) -> Response:
+async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Nobody has seen it after all."""
+    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.acknowledge(number, None, None)))
 
 
@@ -89,16 +108,19 @@ async def forget(number: Id, monitor: Monitor, caller: WRITER) -> Response:
     "/{number}/snooze", summary="Snooze an incident", response_model=IncidentOut,
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
-async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: WRITER) -> Response:
-    """Tell nobody of it for a while."""
-    return reply(await done(monitor.engine.snooze(number, given.end(time.time_ns()))))
+async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Tell nobody of it for a while, at most 30 days."""
+    until = check_end(given.end(time.time_ns()), "until")
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.snooze(number, until)))
 
 
 @router.delete(
     "/{number}/snooze", summary="Wake an incident", response_model=IncidentOut, responses=COMMON | UNKNOWN,
 )  # fmt: skip
-async def wake(number: Id, monitor: Monitor, caller: WRITER) -> Response:
+async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Tell of it again."""
+    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.snooze(number, None)))
 
 
@@ -106,8 +128,9 @@ async def wake(number: Id, monitor: Monitor, caller: WRITER) -> Response:
     "/{number}/label", summary="Say what an incident was", response_model=IncidentOut,
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
-async def label(number: Id, given: Label, monitor: Monitor, caller: WRITER) -> Response:
+async def label(number: Id, given: Label, monitor: Monitor, caller: OPERATOR) -> Response:
     """A fault, a false alarm, or expected; its observations may be taken out of calibration.
 
     A false alarm ends an incident of alarms that goes on: what it brought is taken for normal, and learned."""
+    await _check(monitor, number, caller)
     return reply(await done(monitor.engine.label(number, given.label, given.exclude, given.note)))

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
+from tocsin.service.audit import LONGEST_DETAILS, Deed
 from tocsin.service.http.errors import HttpError
 
 MOST_CLIENTS = 10_000
-# A request whose body does not come on for so long is given up.
-BODY_SECONDS = 30.0
+# A request whose body is not there after so long is given up.
+BODY_SECONDS = 60.0
 
 
 class Buckets:
@@ -40,11 +41,6 @@ class Buckets:
             self._buckets.popitem(last=False)
         return 0.0 if enough else (cost - left) / self._rate
 
-    def drain(self, client: str, cost: float) -> None:
-        """Take from a client's bucket what is there, up to `cost`."""
-        if self.take(client, cost) > 0:
-            self._buckets[client] = (0.0, self._clock())
-
 
 def too_many(wait: float) -> HttpError:
     """The refusal of a client that asks too often."""
@@ -57,27 +53,66 @@ def too_many(wait: float) -> HttpError:
 
 def too_large(limit: int) -> HttpError:
     """The refusal of a body that is too large."""
-    return HttpError(413, f"the body may have at most {limit} bytes (server.max_body_bytes)", "body")
+    return HttpError(413, f"the body may have at most {limit} bytes here (see server.max_body_bytes)", "body")
+
+
+class Bodies:
+    """How much of all bodies together is held in memory."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self, count: int) -> bool:
+        """Whether there is room for so many bytes; if so, it is taken."""
+        if count > self._left:
+            return False
+        self._left -= count
+        return True
+
+    def give_back(self, count: int) -> None:
+        """So many bytes are held no more."""
+        self._left += count
 
 
 class LimitedBody:
-    """Hands on a request's body as long as it is small enough and keeps coming."""
+    """Hands on a request's body as long as it is small enough, there is room for it, and it comes in time."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
-        self._receive, self._limit = receive, limit
-        self._read = 0
+    def __init__(self, receive: Receive, limit: int, bodies: Bodies, deed: Deed | None = None) -> None:
+        self._receive, self._limit, self._bodies, self._deed = receive, limit, bodies, deed
+        self._read = self._held = 0
+        self._until: float | None = None
         self._complete = False
 
     async def __call__(self) -> Message:
         if self._complete:
             return await self._receive()
+        if self._until is None:
+            self._until = asyncio.get_running_loop().time() + BODY_SECONDS
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
-            raise HttpError(408, f"the body did not come on for {BODY_SECONDS:.0f} s", "body") from None
-        self._read += len(message.get("body", b""))
+            raise HttpError(408, f"the body must be there within {BODY_SECONDS:g} s", "body") from None
+        if message["type"] == "http.disconnect":
+            raise HttpError(408, "the client left before its body was there", "body")
+        count = len(message.get("body", b""))
+        self._read += count
         if self._read > self._limit:
             raise too_large(self._limit)
+        if not self._bodies.take(count):
+            raise HttpError(503, "there are too many large requests at once: try again", headers={"Retry-After": "1"})
+        self._held += count
+        self._note(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         return message
+
+    def _note(self, body: bytes) -> None:
+        """Let the audit trail have the beginning of what was asked for; no database takes a zero character."""
+        if self._deed is not None and len(self._deed.details) < LONGEST_DETAILS:
+            text = self._deed.details + body[:LONGEST_DETAILS].decode(errors="replace").replace("\0", "\ufffd")
+            self._deed.details = text[:LONGEST_DETAILS]
+
+    def close(self) -> None:
+        """Nobody needs it any more."""
+        self._bodies.give_back(self._held)
+        self._held = 0

@@ -4,10 +4,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from tocsin.service.http.auth import READER, WRITER
+from tocsin.service.errors import UnknownError
+from tocsin.service.http.auth import OPERATOR, READER
 from tocsin.service.http.content import TAKES_JSON
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.incidents import LARGEST_ID
+from tocsin.service.http.errors import HttpError
+from tocsin.service.http.incidents import LARGEST_ID, check_end
 from tocsin.service.http.models import MaintenanceIn
 from tocsin.service.http.parts import Monitor, done, from_store, reply
 from tocsin.service.http.replies import MaintenanceOut, MaintenanceWindows
@@ -21,15 +23,18 @@ router = APIRouter(prefix="/maintenance", tags=["maintenance"])
 async def list_windows(monitor: Monitor, caller: READER) -> Response:
     """Those that are over, too."""
     rows = await from_store(monitor, lambda reader: reader.maintenance())
-    return reply({"maintenance": [_json(row) for row in rows]})
+    return reply({"maintenance": [_json(row) for row in rows if caller.may_plan(row.pattern)]})
 
 
 @router.post(
     "", summary="Add a maintenance window", status_code=201, response_model=MaintenanceOut, responses=WITH_BODY,
     dependencies=[TAKES_JSON],
 )  # fmt: skip
-async def add(given: MaintenanceIn, monitor: Monitor, caller: WRITER) -> Response:
-    """Observations from `start` up to but not including `end` are kept, but not judged."""
+async def add(given: MaintenanceIn, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Observations from `start` up to but not including `end` are kept, but not judged. It ends within 30 days."""
+    check_end(given.end, "end")
+    if not caller.may_plan(given.pattern):
+        raise HttpError(403, f"this token is for {', '.join(caller.patterns)} only, got {given.pattern!r}", "pattern")
     row = await done(monitor.engine.add_maintenance(given.pattern, given.start, given.end, given.reason, caller.name))
     return reply(_json(row), 201)
 
@@ -41,9 +46,13 @@ async def add(given: MaintenanceIn, monitor: Monitor, caller: WRITER) -> Respons
 async def remove(
     number: Annotated[int, Path(ge=1, le=LARGEST_ID, description="The window's number.")],
     monitor: Monitor,
-    caller: WRITER,
+    caller: OPERATOR,
 ) -> Response:
     """End it, or call it off. What was not judged in it stays so."""
+    if caller.patterns:
+        windows = await from_store(monitor, lambda reader: reader.maintenance())
+        if not any(row.id == number and caller.may_plan(row.pattern) for row in windows):
+            raise UnknownError(f"there is no maintenance window {number}")
     await done(monitor.engine.remove_maintenance(number))
     return Response(status_code=204)
 

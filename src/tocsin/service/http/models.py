@@ -7,7 +7,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from tocsin.service.http.quick import time_of
 from tocsin.service.observations import LONGEST_NAME, MOST_FEATURES
-from tocsin.service.tokens import NAME_PATTERN
+from tocsin.service.store import Role
+from tocsin.service.tokens import MOST_PATTERNS, NAME_PATTERN
 
 # No database takes a text with a zero character in it.
 Text = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00]*$")]
@@ -87,6 +88,12 @@ class ReferenceIn(Model):
     end: Given
 
 
+class ClockIn(Model):
+    """The time up to which a signal's observations are right."""
+
+    to: Given | None = Field(None, description="Now if it is not given.")
+
+
 class Acknowledgement(Model):
     """Somebody has seen it."""
 
@@ -139,5 +146,11 @@ class TokenIn(Model):
     """A token to make."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["line-2-gateway"])]
-    role: Literal["read", "write", "admin"]
+    role: Role
     expires: Given | None = None
+    match: list[ShortText] = Field(
+        [],
+        max_length=MOST_PATTERNS,
+        description="Patterns, with * and ?, of the names of signals that it is limited to; none for all.",
+        examples=[["pump/*"]],
+    )

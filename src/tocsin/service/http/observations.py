@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
-from tocsin.service.http.auth import WRITER
+from tocsin.service.http.auth import SENDER
 from tocsin.service.http.bodies import JSON, NDJSON, Taken, read_body
 from tocsin.service.http.content import check_type
 from tocsin.service.http.documented import WITH_BODY
@@ -37,7 +37,7 @@ _LINES = {"schema": {"type": "string", "description": "One outcome a line, as JS
     responses={200: {"content": {NDJSON[0]: _LINES}, "description": "One outcome for each observation."}, **WITH_BODY},
     openapi_extra={"requestBody": _BODY},
 )
-async def take(request: Request, monitor: Monitor, caller: WRITER) -> Response:
+async def take(request: Request, monitor: Monitor, caller: SENDER) -> Response:
     """Observations of any signals: one, an array, or one a line. The reply comes when they are durable.
 
     An observation that cannot be taken is "refused" in its outcome, and the others go on; if the body is no JSON, none
@@ -45,7 +45,7 @@ async def take(request: Request, monitor: Monitor, caller: WRITER) -> Response:
     """
     lines = check_type(request.headers, JSON, *NDJSON) != JSON
     most = min(MOST_OBSERVATIONS, monitor.settings.engine.max_waiting)
-    taken = read_body(await request.body(), lines=lines, most=most)
+    taken = read_body(await request.body(), lines=lines, most=most, may_send=caller.may_see)
     outcomes: list[Outcome] = []
     if taken.observations:
         outcomes = await done(monitor.engine.submit(Batch(tuple(taken.observations))))

@@ -9,7 +9,8 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from tocsin.service.config import Settings
-from tocsin.service.errors import NotReadyError
+from tocsin.service.errors import NotReadyError, OverloadedError
+from tocsin.service.figures import Figures
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.store import Reader, Store
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # Longer than any turn of the engine takes; while the store is away, a client is better told to come back.
 PATIENCE = 60.0
+# So long a request waits for its turn to look into the store.
+READ_PATIENCE = 20.0
 
 
 class Neighbour(Protocol):
@@ -60,6 +63,14 @@ class Parts(Protocol):
         """What is counted."""
 
     @property
+    def reading(self) -> "Reading":
+        """How requests look into the store."""
+
+    @property
+    def figures(self) -> Figures:
+        """Numbers of the store."""
+
+    @property
     def sources(self) -> Sequence[Neighbour]:
         """Where observations come from."""
 
@@ -95,14 +106,33 @@ async def done(future: "Future[T]") -> T:
         raise NotReadyError("the monitor has not been able to store this yet: try again") from None
 
 
-async def from_store(monitor: Parts, read: Callable[[Reader], T]) -> T:
-    """What the store has, read without holding up other requests."""
+class Reading:
+    """Looks into the store for who asks, for a few at a time: all others together must not slow down what comes in."""
 
-    def reading() -> T:
-        with monitor.store.reading() as reader:
+    def __init__(self, at_once: int = 2) -> None:
+        self._turns = asyncio.Semaphore(at_once)
+
+    async def read(self, store: Store, read: Callable[[Reader], T]) -> T:
+        """What the store has; OverloadedError where too many ask."""
+        try:
+            async with asyncio.timeout(READ_PATIENCE):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise OverloadedError(retry_after=1.0) from None
+        try:
+            return await run_in_threadpool(self._reading, store, read)
+        finally:
+            self._turns.release()
+
+    @staticmethod
+    def _reading(store: Store, read: Callable[[Reader], T]) -> T:
+        with store.reading() as reader:
             return read(reader)
 
-    return await run_in_threadpool(reading)
+
+async def from_store(monitor: Parts, read: Callable[[Reader], T]) -> T:
+    """What the store has, read and made ready without holding up other requests."""
+    return await monitor.reading.read(monitor.store, read)
 
 
 def reply(data: Any, status: int = 200) -> Response:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from tocsin.service.store import Ended
+from tocsin.service.store import Ended, Role
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
 Number = float | None
@@ -42,10 +42,11 @@ class OutcomeOut(BaseModel):
 
     signal: str | None = Field(description="The signal's name.")
     time: Moment | None = Field(description="The observation's time.")
-    status: Literal["scored", "late", "maintenance", "duplicate", "future", "refused"] = Field(
+    status: Literal["scored", "late", "maintenance", "duplicate", "future", "refused", "aside"] = Field(
         description="scored: it got a verdict. late: it came after a later one, and is kept without verdict. "
         "maintenance: it is kept, and the detector took it as missing. duplicate: one of this time is there already, "
-        "and its verdict is given. future: its time is too far ahead, it is not kept. refused: see message."
+        "and its verdict is given. future: its time is too far ahead, it is not kept. refused: see message. "
+        "aside: its signal is set aside; it is kept, and learned once the signal is mended."
     )
     p: Number = Field(description="How often so strange an observation is to be expected.")
     severity: Number = Field(description="How strange it is in all views together: it orders observations.")
@@ -81,7 +82,7 @@ class SignalOut(BaseModel):
     features: list[str]
     unit: str | None
     template: str | None = Field(description="The pattern of the template that its settings came from.")
-    alarm_rate: float = Field(description="The tolerated rate of what `promise` names, per observation.")
+    alarm_rate: Number = Field(description="The tolerated rate of what `promise` names, per observation.")
     promise: Literal["incidents", "observations"] = Field(
         description="What the alarm rate counts: false incidents, or observations with a p under it."
     )
@@ -98,6 +99,7 @@ class SignalOut(BaseModel):
     incident: int | None = Field(description="The incident that goes on.")
     recent: list[Point] = Field(description="The newest observations: time, value of the first feature, p, alarm.")
     reference: ReferenceOut | None = Field(description="What it is compared with in place of its own past.")
+    aside: str | None = Field(description="Why it is set aside: its detector cannot be rebuilt, and others go on.")
 
 
 class Signals(BaseModel):
@@ -117,7 +119,25 @@ class History(BaseModel):
     p: list[Number]
     alarm: list[bool]
     warm: list[bool]
-    status: list[Literal["scored", "late", "maintenance"]]
+    status: list[Literal["scored", "late", "maintenance", "aside"]]
+
+
+class RefusedOut(BaseModel):
+    """An observation that is not among those of its signal."""
+
+    id: int
+    signal: str
+    time: Moment
+    value: str = Field(description="Its values, one for each feature, as JSON.")
+    source: str
+    reason: str
+    noted: Moment
+
+
+class RefusedObservations(BaseModel):
+    """Observations that the store refuses, or whose time was ahead of the clock."""
+
+    refused: list[RefusedOut]
 
 
 class AuditOut(BaseModel):
@@ -210,9 +230,10 @@ class TokenOut(BaseModel):
     """A token, of which only the hash is kept."""
 
     name: str
-    role: Literal["read", "write", "admin"]
+    role: Role
     created: Moment
     expires: Moment | None
+    match: list[str] = Field(description="Patterns of the names of signals that it is limited to; none for all.")
 
 
 class NewToken(TokenOut):
@@ -252,6 +273,13 @@ class NeighbourOut(BaseModel):
     last_error_time: Moment | None
 
 
+class AsideOut(BaseModel):
+    """A signal that is set aside, since its detector cannot be rebuilt."""
+
+    name: str
+    reason: str
+
+
 class StatusOut(BaseModel):
     """How the monitor is doing."""
 
@@ -262,6 +290,10 @@ class StatusOut(BaseModel):
     uptime: float = Field(description="Seconds since it was started.")
     signals: int
     silent: int
+    aside: list[AsideOut] = Field(description="Signals that are set aside: configure, reset or remove them.")
+    ahead: list[str] = Field(description="Signals whose newest observation is ahead of the clock, at most 100.")
+    clock_jumped: Moment | None = Field(description="When the system's clock last jumped.")
+    clock_jump: float | None = Field(description="By how many seconds it jumped then.")
     open_incidents: int
     waiting: int = Field(description="Observations that wait for the engine.")
     store_bytes: int
@@ -274,7 +306,26 @@ class Me(BaseModel):
     """Who asks."""
 
     name: str
-    role: Literal["read", "write", "admin"]
+    role: Role
+    may: list[Role] = Field(description="The roles whose work it may do.")
+    match: list[str] = Field(description="Patterns of the names of signals that it is limited to; none for all.")
+
+
+class DeedOut(BaseModel):
+    """What somebody did."""
+
+    id: int
+    time: Moment
+    who: str = Field(description="The name of the token, or who used the command line.")
+    action: str = Field(description="The method of the request.")
+    target: str = Field(description="The address of the request.")
+    details: str = Field(description="The beginning of the request's body.")
+
+
+class AuditTrail(BaseModel):
+    """Who did what, the newest first."""
+
+    audit: list[DeedOut]
 
 
 class Health(BaseModel):

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from tocsin.service.engine import SignalDetails, SignalStatus
 from tocsin.service.errors import UnknownError
-from tocsin.service.http.auth import ADMIN, READER, WRITER
+from tocsin.service.http.auth import ADMIN, READER, WRITER, Caller
 from tocsin.service.http.content import TAKES_JSON, check_type
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.models import Given, SignalIn
@@ -24,6 +24,7 @@ router = APIRouter(tags=["signals"])
 
 
 def signal_name(
+    request: Request,
     name: Annotated[
         str,
         Path(
@@ -34,11 +35,13 @@ def signal_name(
         ),
     ],
 ) -> str:
-    """The name in an address. What no signal can be called is not there."""
+    """The name in an address. What no signal can be called is not there; what is not the caller's is refused."""
     try:
-        return check_name(name)
+        check_name(name)
     except ValueError:
         raise UnknownError(f"there is no signal {name!r:.100}") from None
+    caller: Caller | None = request.scope["caller"]
+    return name if caller is None else caller.check_signal(name)
 
 
 Name = Annotated[str, Depends(signal_name)]
@@ -58,9 +61,10 @@ async def list_signals(
     return reply(
         {
             "signals": [
-                _status_json(status, recent)
+                status_json(status, recent)
                 for status in sorted(_overview(monitor), key=lambda status: status.name)
-                if wanted in status.name.casefold()
+                if caller.may_see(status.name)
+                and wanted in status.name.casefold()
                 and silent in (None, status.silent)
                 and open in (None, status.incident is not None)
             ]
@@ -82,17 +86,16 @@ async def history(
 ) -> Response:
     """Observations with their verdicts, by time: the first ones since `from`, or the newest ones without it."""
 
-    def read(reader: Reader) -> tuple[int, list[ObservationRow]]:
+    def read(reader: Reader) -> Response:
         row = reader.signal(name)
         if row is None:
             raise UnknownError(f"there is no signal {name!r}")
         # Both ends count, but the store gives what comes after a time.
         after = None if start is None else start - 1
         found = reader.observations(row.id, after=after, until=end, limit=limit, newest=start is None)
-        return len(row.features), found
+        return reply(_history_json(found, len(row.features)))
 
-    count, rows = await from_store(monitor, read)
-    return reply(_history_json(rows, count))
+    return await from_store(monitor, read)
 
 
 @router.get(
@@ -111,7 +114,7 @@ async def details(name: Name, monitor: Monitor, caller: READER) -> Response:
 async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     """The detector begins anew, with its reference if it has one; stored observations stay."""
     await done(monitor.engine.reset(name))
-    return reply(_status_json(monitor.engine.status(name)))
+    return reply(status_json(monitor.engine.status(name)))
 
 
 @router.get(
@@ -131,14 +134,14 @@ async def restore(name: Name, request: Request, monitor: Monitor, caller: ADMIN)
     """The detector goes on from a state that was taken of one with the same settings."""
     check_type(request.headers, _BYTES)
     await done(monitor.engine.restore(name, await request.body()))
-    return reply(_status_json(monitor.engine.status(name)))
+    return reply(status_json(monitor.engine.status(name)))
 
 
 @router.get("/signals/{name:path}", summary="One signal", response_model=SignalOut, responses=COMMON | UNKNOWN)
 async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
     """How a signal is doing."""
     check_ready(monitor)
-    return reply(_status_json(monitor.engine.status(name)))
+    return reply(status_json(monitor.engine.status(name)))
 
 
 @router.put(
@@ -157,7 +160,7 @@ async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRIT
     await done(
         change(name, features=given.features, detector=given.detector, silent_after=given.silent_after, unit=given.unit)
     )
-    return reply(_status_json(monitor.engine.status(name)), code)
+    return reply(status_json(monitor.engine.status(name)), code)
 
 
 @router.delete(
@@ -175,7 +178,8 @@ def _overview(monitor: Parts) -> list[SignalStatus]:
     return monitor.engine.overview()
 
 
-def _status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
+def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
+    """A signal as it is told."""
     return {
         "name": status.name,
         "features": status.features,
@@ -199,6 +203,7 @@ def _status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
             for point in (status.recent[-recent:] if recent else ())
         ],
         "reference": None if status.reference is None else reference_shape(status.reference),
+        "aside": status.aside,
     }
 
 

@@ -5,14 +5,13 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.concurrency import run_in_threadpool
 
 from tocsin import __version__
 from tocsin.service.config import Template
 from tocsin.service.errors import NotReadyError
 from tocsin.service.http.auth import READER
 from tocsin.service.http.documented import COMMON, errors
-from tocsin.service.http.parts import Monitor, Neighbour, from_store, reply
+from tocsin.service.http.parts import Monitor, Neighbour, reply
 from tocsin.service.http.replies import Health, StatusOut, Templates
 from tocsin.service.shapes import time_or_none, time_text
 
@@ -29,8 +28,9 @@ async def healthz() -> Response:
 
 async def readyz(monitor: Monitor) -> Response:
     """Whether observations are taken. No token is needed."""
-    if not monitor.engine.ready:
-        raise NotReadyError("the monitor is starting, or waits for its store")
+    engine = monitor.engine
+    if not engine.ready or engine.stalled:
+        raise NotReadyError(f"the monitor takes no observations now: {engine.progress}")
     return reply({"status": "ready"})
 
 
@@ -46,9 +46,10 @@ for path, probe in (("/healthz", healthz), ("/readyz", readyz)):
 )  # fmt: skip
 async def metrics(monitor: Monitor, caller: READER) -> Response:
     """What the monitor counts about itself."""
-    for sink, waiting in (await from_store(monitor, lambda reader: reader.outbox_waiting())).items():
-        monitor.metrics.outbox_waiting.labels(sink).set(waiting)
-    monitor.metrics.store_bytes.set(await run_in_threadpool(monitor.store.size_bytes))
+    numbers = await monitor.figures.newest()
+    for sink in monitor.sinks:  # those that were removed from the settings have no place here
+        monitor.metrics.outbox_waiting.labels(sink.name).set(numbers.outbox.get(sink.name, 0))
+    monitor.metrics.store_bytes.set(numbers.store_bytes)
     monitor.metrics.event_subscribers.set(monitor.hub.subscribers)
     return Response(monitor.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
@@ -57,24 +58,33 @@ async def metrics(monitor: Monitor, caller: READER) -> Response:
 async def status(monitor: Monitor, caller: READER) -> Response:
     """Whether it is ready, how much it has, and how its sources and sinks are."""
     engine = monitor.engine
-    signals = engine.overview()
-    counted = await from_store(monitor, lambda reader: (reader.outbox_waiting(), len(reader.open_incidents())))
-    outbox, open_incidents = counted
+    signals = [signal for signal in engine.overview() if caller.may_see(signal.name)]
+    now, jumped = time.time_ns(), engine.clock.jumped
+    numbers = await monitor.figures.newest()
+    open_incidents = numbers.open_incidents
+    sources, sinks = monitor.sources, monitor.sinks
+    if caller.patterns:
+        open_incidents = sum(signal.incident is not None for signal in signals)
+        sources, sinks = (), ()  # what they say may name any signal
     return reply(
         {
             "version": __version__,
-            "ready": engine.ready,
+            "ready": engine.ready and not engine.stalled,
             "progress": engine.progress,
             "started": time_text(monitor.started),
             "uptime": (time.time_ns() - monitor.started) / 1e9,
             "signals": len(signals),
             "silent": sum(signal.silent for signal in signals),
+            "aside": [{"name": one.name, "reason": one.aside} for one in signals if one.aside is not None],
+            "ahead": [one.name for one in signals if one.last_time is not None and one.last_time > now][:100],
+            "clock_jumped": None if jumped is None else time_text(jumped[0]),
+            "clock_jump": None if jumped is None else jumped[1],
             "open_incidents": open_incidents,
             "waiting": engine.waiting,
-            "store_bytes": await run_in_threadpool(monitor.store.size_bytes),
-            "outbox": outbox,
-            "sources": [_neighbour(source) for source in monitor.sources],
-            "sinks": [_neighbour(sink) for sink in monitor.sinks],
+            "store_bytes": numbers.store_bytes,
+            "outbox": {sink.name: numbers.outbox.get(sink.name, 0) for sink in sinks},
+            "sources": [_neighbour(source) for source in sources],
+            "sinks": [_neighbour(sink) for sink in sinks],
         }
     )
 

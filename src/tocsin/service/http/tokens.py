@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 
 from tocsin.service.errors import RefusedError
-from tocsin.service.http.auth import ADMIN, READER, Keys
+from tocsin.service.http.auth import ADMIN, ANYBODY, Keys
 from tocsin.service.http.content import TAKES_JSON
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.models import TokenIn
@@ -14,15 +14,16 @@ from tocsin.service.http.parts import Monitor, done, from_store, reply
 from tocsin.service.http.replies import Me, NewToken, Tokens
 from tocsin.service.shapes import time_or_none, time_text
 from tocsin.service.store import TokenRow, Writer
-from tocsin.service.tokens import NAME_PATTERN, hash_token, make_token
+from tocsin.service.tokens import NAME_PATTERN, check_patterns, hash_token, make_token
 
 router = APIRouter(tags=["tokens"])
 
 
 @router.get("/me", summary="Who asks", response_model=Me, responses=COMMON)
-async def me(caller: READER) -> Response:
-    """The name and the role of the token that was sent."""
-    return reply({"name": caller.name, "role": caller.role.text})
+async def me(caller: ANYBODY) -> Response:
+    """The name and the role of the token that was sent, the roles whose work it may do, and what it is limited to."""
+    may = sorted(caller.role.includes)
+    return reply({"name": caller.name, "role": caller.role, "may": may, "match": caller.patterns})
 
 
 @router.get("/tokens", summary="All tokens", response_model=Tokens, responses=COMMON)
@@ -41,12 +42,16 @@ async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN)
     now, token = time.time_ns(), make_token()
     if given.expires is not None and given.expires <= now:
         raise RefusedError("expires must be in the future")
-    row = TokenRow(0, given.name, given.role, hash_token(token), now, given.expires)
+    try:
+        check_patterns(given.role, given.match)
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
+    row = TokenRow(0, given.name, given.role, hash_token(token), now, given.expires, tuple(given.match))
 
     def write(writer: Writer) -> None:
         if not writer.tokens() and (row.role != "admin" or row.expires is not None):
             raise RefusedError("the first token must have the role admin and not expire: no other could be made")
-        writer.add_token(row.name, row.role, row.hash, row.created, row.expires)
+        writer.add_token(row.name, row.role, row.hash, row.created, row.expires, row.patterns)
 
     await done(monitor.engine.write(write))
     _keys(request).forget()
@@ -86,4 +91,5 @@ def _json(row: TokenRow) -> dict[str, Any]:
         "role": row.role,
         "created": time_text(row.created),
         "expires": time_or_none(row.expires),
+        "match": row.patterns,
     }

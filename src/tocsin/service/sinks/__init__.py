@@ -6,7 +6,8 @@ from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.alertmanager import AlertmanagerSink
 from tocsin.service.sinks.base import DeliveryError, Sink, SinkHealth
 from tocsin.service.sinks.mqtt import MqttSink
-from tocsin.service.sinks.outbox import Outbox, Readable, Write
+from tocsin.service.sinks.outbox import Outbox, Write
+from tocsin.service.sinks.repeats import Readable
 from tocsin.service.sinks.webhook import WebhookSink
 
 __all__ = ["DeliveryError", "Outbox", "Sink", "SinkHealth", "make_sinks"]

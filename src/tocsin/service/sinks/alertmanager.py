@@ -1,14 +1,12 @@
 """Prometheus' Alertmanager."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
-
-from httpx import AsyncClient
 
 from tocsin.service.config import AlertmanagerSink as AlertmanagerSinkSettings
 from tocsin.service.config import Settings
-from tocsin.service.outgoing import open_client
+from tocsin.service.outgoing import Client, open_client
 from tocsin.service.sinks.alerts import alert_of, check_labels, level_of, link_to, plain
 from tocsin.service.sinks.posting import HttpSink
 from tocsin.service.store import IncidentRow, Message, SignalRow
@@ -34,7 +32,7 @@ class AlertmanagerSink(HttpSink):
         self._settings, self._monitor = settings, monitor
         self._levels: dict[int, str] = {}  # as which severity an incident was told
 
-    def _connect(self) -> AsyncClient:
+    def _connect(self) -> Client:
         settings = self._settings
         return open_client(settings.url, timeout=settings.timeout, bearer_token=settings.bearer_token)
 
@@ -47,11 +45,10 @@ class AlertmanagerSink(HttpSink):
         self._levels.pop(incident.id, None)
 
     async def repeat(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
-        # Those that are not among them are over, or removed.
-        going_on = {incident.id for incident, _ in incidents}
-        self._levels = {number: level for number, level in self._levels.items() if number in going_on}
-        if incidents:
-            await self._tell(incidents)
+        await self._tell(incidents)
+
+    def keep_only(self, numbers: Set[int]) -> None:
+        self._levels = {number: level for number, level in self._levels.items() if number in numbers}
 
     async def _tell(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
         alerts: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
 """What sinks have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -51,4 +51,7 @@ class Sink(ABC):
         """
 
     async def repeat(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:  # noqa: B027 most need not
-        """Tell once more of all incidents that go on."""
+        """Tell once more of some incidents that go on."""
+
+    def keep_only(self, numbers: Set[int]) -> None:  # noqa: B027 most need not
+        """No other incidents go on of which it was told."""

@@ -3,22 +3,21 @@
 from abc import abstractmethod
 from typing import Any
 
-import httpx
-
-from tocsin.service.outgoing import AnswerError, ask
+from tocsin.service.outgoing import AnswerError, Client, ask
 from tocsin.service.sinks.base import DeliveryError, Sink
 
-# What a receiver answers when it does not like this one message.
-_REFUSED = (400, 413, 422)
+# A receiver, or a proxy before it, that says no to one message may well take others; but for these, which are about who
+# we are and how often we come.
+_ABOUT_US = (401, 407, 408, 425, 429)
 
 
 class HttpSink(Sink):
     """A sink that posts JSON."""
 
-    _client: httpx.AsyncClient | None = None
+    _client: Client | None = None
 
     @abstractmethod
-    def _connect(self) -> httpx.AsyncClient:
+    def _connect(self) -> Client:
         """A client for the receiver."""
 
     async def open(self) -> None:
@@ -35,4 +34,8 @@ class HttpSink(Sink):
         try:
             await ask(self._client, "POST", address, json=body)
         except AnswerError as error:
-            raise DeliveryError(str(error), refused=error.status in _REFUSED) from None
+            raise DeliveryError(str(error), refused=_refuses(error.status)) from None
+
+
+def _refuses(status: int | None) -> bool:
+    return status is not None and 400 <= status < 500 and status not in _ABOUT_US

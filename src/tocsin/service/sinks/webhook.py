@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from httpx import AsyncClient
-
 from tocsin.service.config import Settings
 from tocsin.service.config import WebhookSink as WebhookSinkSettings
-from tocsin.service.outgoing import open_client, without_user
+from tocsin.service.outgoing import Client, open_client, without_user
 from tocsin.service.shapes import time_text
 from tocsin.service.sinks.alerts import IDENTITY, Alert, alert_of, fingerprint, link_to
 from tocsin.service.sinks.posting import HttpSink
@@ -29,7 +27,7 @@ class WebhookSink(HttpSink):
         super().__init__(settings.name)
         self._settings, self._monitor = settings, monitor
 
-    def _connect(self) -> AsyncClient:
+    def _connect(self) -> Client:
         settings = self._settings
         return open_client(
             settings.url, timeout=settings.timeout, bearer_token=settings.bearer_token, headers=settings.headers

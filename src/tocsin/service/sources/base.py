@@ -82,10 +82,10 @@ class Source(ABC):
         self._note(text)
         _log.warning("source %s: %s", self.name, text)
 
-    def _skipped(self, why: str) -> None:
-        """Something that is no observation and never will be."""
-        self.health.skipped += 1
-        self._note(why)
+    def _skipped(self, why: str, count: int = 1) -> None:
+        """Something, or so many things, that is no observation and never will be."""
+        self.health.skipped += count
+        self._note(why, count)
         now = time.monotonic()
         if self._complained is not None and now - self._complained < COMPLAIN_EVERY:
             self._unsaid += 1
@@ -94,6 +94,6 @@ class Source(ABC):
         _log.warning("source %s: left out: %s%s", self.name, why, more)
         self._complained, self._unsaid = now, 0
 
-    def _note(self, text: str) -> None:
+    def _note(self, text: str, count: int = 1) -> None:
         self.health.last_error, self.health.last_error_time = text, time.time_ns()
-        self._errors.inc()
+        self._errors.inc(count)

@@ -15,12 +15,16 @@ from tocsin.service.observations import Observation, check_name
 from tocsin.service.shapes import verdict_shape
 from tocsin.service.sources.base import MOST_TOGETHER, Source, Submit
 from tocsin.service.sources.naming import Template, topic_signal
-from tocsin.service.sources.payloads import Payload
+from tocsin.service.sources.payloads import LARGEST, Payload
 
 # How long the broker keeps our session while we are away.
 SESSION_SECONDS = 7 * 86400
 # Messages of QoS 0 that wait for us: the broker cannot be held back, so more are thrown away.
 MOST_WAITING = 20_000
+# Messages of QoS 1 that the broker sends before it waits for us: so many of the largest are 64 MiB.
+MOST_UNACKNOWLEDGED = 250
+# What a message has beside its payload: a topic of at most 64 KiB.
+_HEADERS = 70_000
 
 
 class MqttSource(Source):
@@ -68,11 +72,12 @@ class MqttSource(Source):
                 (topic, SubscribeOptions(1, noLocal=not topic.startswith("$share/"), retainHandling=retained))
                 for topic in settings.topics
             ],
-            session=Session(SESSION_SECONDS, most),
+            session=Session(SESSION_SECONDS, min(most, MOST_UNACKNOWLEDGED), LARGEST + _HEADERS),
             presence=Presence(settings.status_topic),
             on_message=self._take,
             on_connect=self._connected,
             on_trouble=self._failed,
+            on_dropped=self._dropped,
         )
 
     async def run(self) -> None:
@@ -83,11 +88,18 @@ class MqttSource(Source):
         self._succeeded()
         if session_kept:  # then the broker sends again what we have not acknowledged
             keep = self._working_on
+            again = [message for i, message in enumerate(self._queue) if i >= keep and message.qos > 0]
             self._queue = deque(message for i, message in enumerate(self._queue) if i < keep or message.qos == 0)
+            for message in again:
+                self._connection.let_go(message)
+
+    def _dropped(self, count: int) -> None:
+        self._skipped(f"{count} messages of QoS 0, as {len(self._queue)} wait already", count)
 
     def _take(self, message: Message) -> None:
         if message.qos == 0 and len(self._queue) >= MOST_WAITING:
-            self._skipped(f"a message of QoS 0 on {message.topic!r}, as {len(self._queue)} wait already")
+            self._connection.let_go(message)
+            self._dropped(1)
             return
         self._queue.append(message)
         self._arrived.set()

@@ -8,7 +8,7 @@ from typing import Any
 from tocsin.data.cells import MISSING, read_numbers
 from tocsin.service.observations import moment_of
 
-LARGEST = 2**20  # bytes
+LARGEST = 2**18  # bytes
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _ABSENT = object()

@@ -5,14 +5,12 @@ import hashlib
 import time
 from typing import Any
 
-import httpx
-
 from tocsin.service.backoff import Backoff
 from tocsin.service.config import PrometheusQuery
 from tocsin.service.config import PrometheusSource as PrometheusSourceSettings
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Cursor, Observation
-from tocsin.service.outgoing import ask, open_client
+from tocsin.service.outgoing import Client, ask, open_client
 from tocsin.service.sources.base import LONGEST_WAIT, MOST_TOGETHER, ReadCursor, Source, Submit
 from tocsin.service.sources.matrix import MalformedError, observations_in
 from tocsin.service.sources.naming import Template
@@ -23,6 +21,8 @@ MOST_POINTS = 11_000
 # How many samples to ask for at once, over all series: so many are held in memory.
 SAMPLES = 50_000
 FIRST_POINTS = 200
+# The largest answer that is read, in bytes; after a larger one, less is asked for.
+LARGEST = 32 * 2**20
 # The clock may be set while we wait for the next step.
 LONGEST_SLEEP = 10.0
 
@@ -61,7 +61,7 @@ class PrometheusSource(Source):
             for followed in self._followed:
                 tasks.create_task(self._follow(client, followed))
 
-    async def _follow(self, client: httpx.AsyncClient, followed: "_Followed") -> None:
+    async def _follow(self, client: Client, followed: "_Followed") -> None:
         """One query by itself: that another cannot be answered does not hold it up."""
         backoff = Backoff(most=LONGEST_WAIT)
         points = FIRST_POINTS
@@ -90,17 +90,19 @@ class PrometheusSource(Source):
             return int(position) + followed.step
         return followed.newest(self._settings.delay + self._settings.lookback) + followed.step
 
-    async def _ask(self, client: httpx.AsyncClient, followed: "_Followed", last: int) -> tuple[list[Observation], int]:
+    async def _ask(self, client: Client, followed: "_Followed", last: int) -> tuple[list[Observation], int]:
         question = {
             "query": followed.query.query,
             "start": f"{(followed.next or 0) / 1000:.3f}",
             "end": f"{last / 1000:.3f}",
             "step": f"{followed.step / 1000:.3f}",
         }
-        answer = await ask(client, "POST", "/api/v1/query_range", data=question)
+        answer = await ask(client, "POST", "/api/v1/query_range", most=LARGEST, data=question)
+        if not answer.whole:
+            raise MalformedError(f"the answer has more than {LARGEST} bytes")
         try:
             body: Any = answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             raise MalformedError("the answer is no JSON") from None
         return observations_in(body, followed.query.query, followed.template, self._skipped)
 

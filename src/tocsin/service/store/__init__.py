@@ -1,8 +1,9 @@
 """Everything durable: signals, observations and verdicts, detectors' states, incidents and what is to be told."""
 
-from tocsin.service.errors import StoreError
+from tocsin.service.errors import DamagedError, StoreError, UnfitError
 from tocsin.service.store.reader import Reader
 from tocsin.service.store.rows import (
+    AuditRow,
     Ended,
     IncidentFacts,
     IncidentRow,
@@ -13,6 +14,8 @@ from tocsin.service.store.rows import (
     OutboxRow,
     Pruned,
     ReferenceRow,
+    Refused,
+    RefusedRow,
     Role,
     SignalRow,
     StateRow,
@@ -22,6 +25,8 @@ from tocsin.service.store.store import Store
 from tocsin.service.store.writer import Writer
 
 __all__ = [
+    "AuditRow",
+    "DamagedError",
     "Ended",
     "IncidentFacts",
     "IncidentRow",
@@ -33,11 +38,14 @@ __all__ = [
     "Pruned",
     "Reader",
     "ReferenceRow",
+    "Refused",
+    "RefusedRow",
     "Role",
     "SignalRow",
     "StateRow",
     "Store",
     "StoreError",
     "TokenRow",
+    "UnfitError",
     "Writer",
 ]

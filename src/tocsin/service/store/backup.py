@@ -29,7 +29,7 @@ def backup(url: str, file: Path, progress: Progress | None = None) -> None:
     """Write all that is in the store, as it is at one moment, to a new file. The monitor may go on meanwhile."""
     if file.exists():
         raise StoreError(f"a backup is written to a new file, and there is {file} already")
-    engine = connect(url, make=False)
+    engine = connect(url, make=False, patient=True)
     # Under another name until it is complete: what bears the name is a backup.
     part = file.with_name(file.name + ".part")
     try:

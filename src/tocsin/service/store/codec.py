@@ -83,6 +83,11 @@ def values_from_bytes(stored: bytes, count: int) -> tuple[list[int], list[tuple[
     return times.tolist(), [tuple(row) for row in values.tolist()]
 
 
+def values_to_text(values: Iterable[float]) -> str:
+    """Values of features in their order, as JSON."""
+    return json.dumps([_plain(number) for number in values])
+
+
 def numbers_to_text(numbers: Mapping[str, float]) -> str:
     """Numbers by name, as JSON."""
     return json.dumps({name: _plain(number) for name, number in numbers.items()})

@@ -11,7 +11,9 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from tocsin.service.errors import StoreError
+from tocsin.service.errors import DamagedError, StoreError, UnfitError
+from tocsin.service.secrecy import MASK
+from tocsin.service.store.watchdog import limited
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql+psycopg"
 # An option of a connection: whether its transactions write.
@@ -26,9 +28,17 @@ _PRAGMAS = {
     "wal_autocheckpoint": 16_000,
 }
 _PATIENCE = 5.0
+# In seconds. A statement that waits for a lock gives up earlier than one that works.
+_TIMEOUTS = {"lock_timeout": 10, "statement_timeout": 20}
+# A server that does not answer for longer than that hangs.
+_HANGS = 25.0
+# How the databases call pages that cannot be read.
+_DAMAGED_SQLITE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_DAMAGED_POSTGRESQL = ("XX001", "XX002")
 # A server that is gone without a word is noticed within a minute, not after the hours that are usual.
 _POSTGRESQL = {
     "application_name": "tocsin",
+    "client_encoding": "UTF8",
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -37,8 +47,11 @@ _POSTGRESQL = {
 }
 
 
-def connect(url: str, *, make: bool = True) -> Engine:
-    """An engine for the store at the URL; SQLite's file and its folder are made if asked for, for nobody but us."""
+def connect(url: str, *, make: bool = True, patient: bool = False) -> Engine:
+    """An engine for the store at the URL; SQLite's file and its folder are made if asked for, for nobody but us.
+
+    Only who is patient waits for a server for longer than a statement may take.
+    """
     address = _address(url)
     if address.drivername == SQLITE:
         file = sqlite_file(address)
@@ -49,9 +62,10 @@ def connect(url: str, *, make: bool = True) -> Engine:
         return _sqlite(address)
     given = {name: value for name, value in _POSTGRESQL.items() if name not in address.query}
     try:
-        return create_engine(address, pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args=given)
+        engine = create_engine(address, pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args=given)
     except ImportError as error:
         raise StoreError("a store in PostgreSQL needs psycopg: pip install 'tocsin[postgres]'") from error
+    return engine if patient else _impatient(engine)
 
 
 def sqlite_file(address: URL) -> Path:
@@ -77,11 +91,23 @@ def store_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise StoreError(f"the store failed: {_first_line(error.orig)}{_where(engine)}") from error
+        raise _told(engine, error.orig) from error
     except SQLAlchemyError as error:
-        raise StoreError(f"the store failed: {_first_line(error)}{_where(engine)}") from error
+        raise _told(engine, error) from error
     except engine.dialect.loaded_dbapi.Error as error:  # from below SQLAlchemy
-        raise StoreError(f"the store failed: {_first_line(error)}{_where(engine)}") from error
+        raise _told(engine, error) from error
+
+
+def _told(engine: Engine, error: BaseException | None) -> StoreError:
+    damaged = getattr(error, "sqlite_errorname", "").startswith(_DAMAGED_SQLITE) or (
+        (getattr(error, "sqlstate", None) or "").startswith(_DAMAGED_POSTGRESQL)
+    )
+    if damaged:
+        return DamagedError(f"the store is damaged: {_said(engine, error)}{_where(engine)}")
+    # Not where the connection broke meanwhile, which says nothing of what was to be stored.
+    if isinstance(error, (engine.dialect.loaded_dbapi.DataError, engine.dialect.loaded_dbapi.IntegrityError)):
+        return UnfitError(f"the store refuses this: {_said(engine, error)}")
+    return StoreError(f"the store failed: {_said(engine, error)}{_where(engine)}")
 
 
 def _where(engine: Engine) -> str:
@@ -89,17 +115,20 @@ def _where(engine: Engine) -> str:
     return f" ({sqlite_file(engine.url)})" if engine.dialect.name == "sqlite" else ""
 
 
-def _first_line(error: object) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+def _said(engine: Engine, error: object) -> str:
+    """The first line, without the password: a server, or the way to it, may repeat what it was sent."""
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    password = engine.url.password
+    return line.replace(str(password), MASK) if password else line
 
 
 def _address(url: str) -> URL:
     wanted = "sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
     try:
         address = make_url(url)
-    except ArgumentError as error:
-        # The text itself may hold a password.
-        raise StoreError(f"a store's URL must be {wanted}, which the one given is not") from error
+    except (ArgumentError, ValueError):
+        # The text itself may hold a password, and so may what is said of it.
+        raise StoreError(f"a store's URL must be {wanted}, which the one given is not") from None
     in_memory = address.drivername == SQLITE and (not address.database or address.database.startswith((":", "file:")))
     if address.drivername not in (SQLITE, POSTGRESQL) or in_memory:
         raise StoreError(f"a store's URL must be {wanted}, got {address.render_as_string(hide_password=True)}")
@@ -128,6 +157,23 @@ def _set(connection: Any, pragma: str, value: object) -> None:
             if "locked" not in str(error) or time.monotonic() > until:
                 raise
             time.sleep(0.01)
+
+
+def _impatient(engine: Engine) -> Engine:
+    """Have the server give up what takes too long, and us a server that does not answer at all."""
+
+    kind = limited(engine.dialect.loaded_dbapi.Connection, _HANGS)
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_: Any, __: Any, arguments: Any, given: Any) -> Any:
+        connection = kind.connect(*arguments, **given)
+        connection.autocommit = True
+        for name, seconds in _TIMEOUTS.items():
+            connection.execute(f"SET {name} = '{seconds}s'")
+        connection.autocommit = False
+        return connection
+
+    return engine
 
 
 def _sqlite(address: URL) -> Engine:

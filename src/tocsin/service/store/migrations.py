@@ -62,9 +62,35 @@ def _ends(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN ended TEXT")
 
 
+def _refused(connection: Connection) -> None:
+    """What could not be stored is listed."""
+    number = "BIGSERIAL" if connection.dialect.name == "postgresql" else "INTEGER"
+    key = "PRIMARY KEY" if connection.dialect.name == "postgresql" else "NOT NULL PRIMARY KEY AUTOINCREMENT"
+    connection.exec_driver_sql(
+        f"CREATE TABLE refused (id {number} {key}, signal TEXT NOT NULL, time BIGINT NOT NULL, value TEXT NOT NULL, "
+        "source TEXT NOT NULL, reason TEXT NOT NULL, noted BIGINT NOT NULL)"
+    )
+
+
+def _who_did_what(connection: Connection) -> None:
+    """Tokens may be limited to patterns of names, that there were any is remembered, and who did what is kept."""
+    number = (
+        "BIGSERIAL NOT NULL PRIMARY KEY"
+        if connection.dialect.name == "postgresql"
+        else "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT"
+    )
+    connection.exec_driver_sql("ALTER TABLE tokens ADD COLUMN patterns TEXT")
+    connection.exec_driver_sql("CREATE TABLE guarded (since BIGINT NOT NULL PRIMARY KEY)")
+    connection.exec_driver_sql("INSERT INTO guarded SELECT min(created) FROM tokens HAVING min(created) IS NOT NULL")
+    connection.exec_driver_sql(
+        f"CREATE TABLE audit (id {number}, time BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, "
+        "target TEXT NOT NULL, details TEXT NOT NULL)"
+    )
+
+
 # The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
 # `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
-STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends)
+STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends, _refused, _who_did_what)
 
 # Held while the tables are made or changed, so that two that open a new store at once do not both make them.
 _CHANGING = 0x746F6373696E
@@ -85,10 +111,23 @@ def version_of(connection: Connection) -> int:
     return int(version)
 
 
+def _check_encoding(connection: Connection) -> None:
+    """Names and notes may be in any script."""
+    if connection.dialect.name != "postgresql":
+        return
+    encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+    if encoding != "UTF8":
+        raise StoreError(
+            f"the database {connection.engine.url.database!r} has the encoding {encoding}, and the monitor needs UTF8: "
+            "make one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
+
+
 def migrate(engine: Engine, steps: Sequence[Step] | None = None) -> None:
     """Bring the tables to the newest version, in one transaction: after a failure they are as they were."""
     steps = STEPS if steps is None else steps
     with for_reading(engine).connect() as connection:
+        _check_encoding(connection)
         if _checked(version_of(connection), steps) == newest_version(steps):
             return
     with for_writing(engine).begin() as connection:

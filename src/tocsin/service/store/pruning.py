@@ -11,6 +11,8 @@ from tocsin.service.store.rows import Pruned
 PIECE = 20_000
 # A time after all others: everything goes.
 ALL = 2**63 - 1
+# So many refused observations are listed.
+MOST_REFUSED = 100_000
 
 
 def prune(
@@ -27,6 +29,7 @@ def prune(
     more = bool(old) and bool(_old(connection, observations_before, keep_after))
     if not more and observations < piece:
         incidents = _remove_incidents(connection, incidents_before, piece - observations)
+        _remove_refused(connection, observations_before)
     return Pruned(observations, incidents, more or observations + incidents == piece)
 
 
@@ -70,6 +73,15 @@ def _left_behind(connection: Connection) -> list[int]:
         found.c.signal.is_not(None), found.c.signal.not_in(select(schema.signals.c.id))
     )
     return list(connection.execute(missing.order_by(found.c.signal)).scalars())
+
+
+def _remove_refused(connection: Connection, before: int) -> None:
+    """They are kept for as long as observations, and never more than so many."""
+    columns = schema.refused.c
+    last = connection.execute(select(func.max(columns.id))).scalar()
+    if last is not None:
+        remove = delete(schema.refused).where((columns.noted < before) | (columns.id <= last - MOST_REFUSED))
+        connection.execute(remove)
 
 
 def _remove_incidents(connection: Connection, before: int, limit: int) -> int:

@@ -10,12 +10,14 @@ from sqlalchemy import Connection, Row, Select, and_, func, not_, or_, select
 from tocsin.service.observations import Status
 from tocsin.service.store import codec, schema
 from tocsin.service.store.rows import (
+    AuditRow,
     IncidentRow,
     Kind,
     MaintenanceRow,
     ObservationRow,
     OutboxRow,
     ReferenceRow,
+    RefusedRow,
     SignalRow,
     StateRow,
     TokenRow,
@@ -87,6 +89,11 @@ class Reader:
         rows = [codec.observation_from_tuple(row) for row in self.connection.execute(wanted)]
         return rows[::-1] if newest else rows
 
+    def newest_time(self, signal_id: int) -> int | None:
+        """The time of the newest observation of a signal."""
+        columns = schema.observations.c
+        return self.connection.execute(select(func.max(columns.time)).where(columns.signal == signal_id)).scalar()
+
     def time_before_newest(self, signal_id: int, count: int, statuses: Collection[Status]) -> int | None:
         """The time of the observation before the newest `count` of a signal; None if there are not more of them."""
         columns = schema.observations.c
@@ -120,6 +127,7 @@ class Reader:
         self,
         *,
         signal_id: int | None = None,
+        signal_ids: Collection[int] | None = None,
         open: bool | None = None,  # noqa: A002
         kind: Kind | None = None,
         since: int | None = None,
@@ -131,6 +139,8 @@ class Reader:
         wanted = select(schema.incidents)
         if signal_id is not None:
             wanted = wanted.where(columns.signal == signal_id)
+        if signal_ids is not None:
+            wanted = wanted.where(columns.signal.in_(signal_ids))
         if open is not None:
             wanted = wanted.where(columns.open == open)
         if kind is not None:
@@ -154,8 +164,16 @@ class Reader:
         return [_incident(row) for row in self.connection.execute(wanted)]
 
     def outbox_due(self, sink: str, now: int, limit: int) -> list[OutboxRow]:
-        """What the sink is to get now, in order. That an incident is over comes only after that it began."""
-        outbox, firing = schema.outbox, schema.outbox.alias("firing")
+        """What the sink is to get now, in order, what was never tried first.
+
+        That an incident is over comes only after that it began, and that one began not while it is snoozed.
+        """
+        outbox, firing, incidents = schema.outbox, schema.outbox.alias("firing"), schema.incidents.c
+        snoozed = select(incidents.id).where(
+            incidents.id == outbox.c.incident,
+            incidents.open,
+            incidents.snoozed_until > now,
+        )
         not_told_yet = select(firing.c.id).where(
             firing.c.sink == outbox.c.sink,
             firing.c.incident == outbox.c.incident,
@@ -166,9 +184,12 @@ class Reader:
             outbox.c.sink == sink,
             outbox.c.delivered.is_(None),
             outbox.c.next_attempt <= now,
-            or_(outbox.c.status == "firing", not_(not_told_yet.exists())),
+            or_(
+                and_(outbox.c.status == "firing", not_(snoozed.exists())),
+                and_(outbox.c.status == "resolved", not_(not_told_yet.exists())),
+            ),
         )
-        return self._rows(OutboxRow, wanted.order_by(outbox.c.id).limit(limit))
+        return self._rows(OutboxRow, wanted.order_by(outbox.c.attempts, outbox.c.id).limit(limit))
 
     def outbox_waiting(self) -> dict[str, int]:
         """How many messages wait for each sink, of those for which some do."""
@@ -196,16 +217,38 @@ class Reader:
 
     def tokens(self) -> list[TokenRow]:
         """All tokens, by name; those that are no longer valid too."""
-        return self._rows(TokenRow, select(schema.tokens).order_by(schema.tokens.c.name))
+        return [_token(row) for row in self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))]
 
     def token_by_hash(self, hash: str) -> TokenRow | None:  # noqa: A002
-        wanted = select(schema.tokens).where(schema.tokens.c.hash == hash)
-        return next(iter(self._rows(TokenRow, wanted)), None)
+        row = self.connection.execute(select(schema.tokens).where(schema.tokens.c.hash == hash)).one_or_none()
+        return None if row is None else _token(row)
+
+    def guarded_since(self) -> int | None:
+        """When the first token was made, be it revoked since or not; None if there never was one."""
+        return self.connection.execute(select(schema.guarded.c.since)).scalar()
+
+    def audit(self, *, before_id: int | None = None, who: str | None = None, limit: int) -> list[AuditRow]:
+        """Who did what, the newest first."""
+        columns = schema.audit.c
+        wanted = select(schema.audit)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        if who is not None:
+            wanted = wanted.where(columns.who == who)
+        return self._rows(AuditRow, wanted.order_by(columns.id.desc()).limit(limit))
 
     def cursor(self, source: str) -> str | None:
         """How far the source has read."""
         wanted = select(schema.cursors.c.position).where(schema.cursors.c.source == source)
         return self.connection.execute(wanted).scalar_one_or_none()
+
+    def refused(self, *, limit: int, before_id: int | None = None) -> list[RefusedRow]:
+        """Observations that are listed as refused, the newest first."""
+        columns = schema.refused.c
+        wanted = select(schema.refused)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        return self._rows(RefusedRow, wanted.order_by(columns.id.desc()).limit(limit))
 
     def counts(self) -> dict[str, int]:
         """How many rows the tables have, but for observations, of which there may be too many to count."""
@@ -223,6 +266,12 @@ def _signal(row: Row[Any]) -> SignalRow:
     fields["features"] = codec.names_from_text(fields["features"])
     fields["settings"] = json.loads(fields["settings"])
     return SignalRow(**fields)
+
+
+def _token(row: Row[Any]) -> TokenRow:
+    fields = dict(row._mapping)
+    fields["patterns"] = () if fields["patterns"] is None else codec.names_from_text(fields["patterns"])
+    return TokenRow(**fields)
 
 
 def _incident(row: Row[Any]) -> IncidentRow:

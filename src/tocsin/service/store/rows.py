@@ -10,7 +10,7 @@ Kind = Literal["alarm", "silence"]
 Message = Literal["firing", "resolved"]
 #: Why an incident is over. The first four are what a detector says of it, the last two are about its detector.
 Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned"]
-Role = Literal["read", "write", "admin"]
+Role = Literal["read", "ingest", "operate", "write", "admin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,39 @@ class TokenRow:
     hash: str
     created: int
     expires: int | None
+    #: The names of signals that it is limited to; none for all.
+    patterns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """What somebody did: `who` is the name of a token."""
+
+    id: int
+    time: int
+    who: str
+    action: str
+    target: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An observation that is not among those of its signal, and why. `value` is a JSON text of its values."""
+
+    signal: str
+    time: int
+    value: str
+    source: str
+    reason: str
+    noted: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow(Refused):
+    """One that is listed."""
+
+    id: int
 
 
 @dataclass(frozen=True, slots=True)

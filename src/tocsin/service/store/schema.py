@@ -45,6 +45,16 @@ class ExactDouble(TypeDecorator[float]):
         return None if value is None or value != value else float(value)
 
 
+class CleanText(TypeDecorator[str]):
+    """A text that every database takes: what comes from outside may hold zeros, or halves of characters."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
 # SQLite numbers rows by itself only where the type is exactly INTEGER.
 _NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -57,12 +67,12 @@ signals = Table(
     "signals",
     metadata,
     Column("id", _NUMBER, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("features", Text, nullable=False),
-    Column("settings", Text, nullable=False),
+    Column("name", CleanText, nullable=False, unique=True),
+    Column("features", CleanText, nullable=False),
+    Column("settings", CleanText, nullable=False),
     Column("silent_after", Double),
-    Column("unit", Text),
-    Column("template", Text),
+    Column("unit", CleanText),
+    Column("template", CleanText),
     Column("created", BigInteger, nullable=False),
     sqlite_autoincrement=True,
 )
@@ -105,7 +115,7 @@ reference = Table(
     Column("end", BigInteger, nullable=False),
     Column("observations", BigInteger, nullable=False),
     Column("created", BigInteger, nullable=False),
-    Column("created_by", Text, nullable=False),
+    Column("created_by", CleanText, nullable=False),
     Column("observed", LargeBinary, nullable=False),
 )
 
@@ -114,7 +124,7 @@ incidents = Table(
     metadata,
     Column("id", _NUMBER, primary_key=True),
     Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("kind", CleanText, nullable=False),
     Column("start", BigInteger, nullable=False),
     Column("end", BigInteger, nullable=False),
     Column("peak", BigInteger, nullable=False),
@@ -123,20 +133,20 @@ incidents = Table(
     Column("p", ExactDouble),
     Column("severity", ExactDouble),
     Column("return_period", ExactDouble),
-    Column("view", Text),
-    Column("explanation", Text),
-    Column("direction", Text),
+    Column("view", CleanText),
+    Column("explanation", CleanText),
+    Column("direction", CleanText),
     Column("deviation", ExactDouble),
-    Column("contributions", Text, nullable=False),
+    Column("contributions", CleanText, nullable=False),
     Column("open", Boolean, nullable=False),
     Column("opened", BigInteger, nullable=False),
     Column("closed", BigInteger),
-    Column("ended", Text),
+    Column("ended", CleanText),
     Column("acknowledged", BigInteger),
-    Column("acknowledged_by", Text),
+    Column("acknowledged_by", CleanText),
     Column("snoozed_until", BigInteger),
-    Column("label", Text),
-    Column("note", Text),
+    Column("label", CleanText),
+    Column("note", CleanText),
     Column("excluded", Boolean, nullable=False),
     UniqueConstraint("signal", "kind", "start"),
     Index("incidents_open", "open"),
@@ -150,14 +160,14 @@ outbox = Table(
     "outbox",
     metadata,
     Column("id", _NUMBER, primary_key=True),
-    Column("sink", Text, nullable=False),
+    Column("sink", CleanText, nullable=False),
     Column("incident", BigInteger, ForeignKey("incidents.id", ondelete="CASCADE"), nullable=False),
-    Column("status", Text, nullable=False),
+    Column("status", CleanText, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("next_attempt", BigInteger, nullable=False),
     Column("delivered", BigInteger),
-    Column("error", Text),
+    Column("error", CleanText),
     UniqueConstraint("sink", "incident", "status"),
     Index("outbox_waiting", "sink", "id", sqlite_where=_WAITING, postgresql_where=_WAITING),
     Index("outbox_of_incident", "incident"),
@@ -168,11 +178,11 @@ maintenance = Table(
     "maintenance",
     metadata,
     Column("id", _NUMBER, primary_key=True),
-    Column("pattern", Text, nullable=False),
+    Column("pattern", CleanText, nullable=False),
     Column("start", BigInteger, nullable=False),
     Column("end", BigInteger, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("created_by", Text, nullable=False),
+    Column("reason", CleanText, nullable=False),
+    Column("created_by", CleanText, nullable=False),
     sqlite_autoincrement=True,
 )
 
@@ -180,17 +190,48 @@ tokens = Table(
     "tokens",
     metadata,
     Column("id", _NUMBER, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("role", Text, nullable=False),
-    Column("hash", Text, nullable=False, unique=True),
+    Column("name", CleanText, nullable=False, unique=True),
+    Column("role", CleanText, nullable=False),
+    Column("hash", CleanText, nullable=False, unique=True),
     Column("created", BigInteger, nullable=False),
     Column("expires", BigInteger),
+    Column("patterns", Text),
+    sqlite_autoincrement=True,
+)
+
+# At most one row: since when there have been tokens. It stays when the last of them is revoked.
+guarded = Table("guarded", metadata, Column("since", BigInteger, primary_key=True, autoincrement=False))
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("time", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("details", Text, nullable=False),
     sqlite_autoincrement=True,
 )
 
 cursors = Table(
     "cursors",
     metadata,
-    Column("source", Text, primary_key=True),
-    Column("position", Text, nullable=False),
+    Column("source", CleanText, primary_key=True),
+    Column("position", CleanText, nullable=False),
+)
+
+# What was observed and is not among the observations, since the store refuses it or its time was wrong: nothing is lost
+# without somebody being able to see it.
+refused = Table(
+    "refused",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("signal", CleanText, nullable=False),
+    Column("time", BigInteger, nullable=False),
+    Column("value", CleanText, nullable=False),
+    Column("source", CleanText, nullable=False),
+    Column("reason", CleanText, nullable=False),
+    Column("noted", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
 )

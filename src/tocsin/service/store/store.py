@@ -1,17 +1,20 @@
 """Everything that the monitor keeps, in SQLite or PostgreSQL."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
 from sqlalchemy import Connection, Engine
 
+from tocsin.service.audit import deed_now
 from tocsin.service.store import schema
 from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
 from tocsin.service.store.migrations import migrate
 from tocsin.service.store.ownership import LockFile, take_in_postgresql
 from tocsin.service.store.reader import Reader
+from tocsin.service.store.watchdog import WATCHDOG
 from tocsin.service.store.writer import Writer
 
 
@@ -71,13 +74,15 @@ class Store:
         """
         with self._lock, store_errors(self._engine):
             if not self._owned or self._engine.dialect.name == "sqlite":
-                with self._writing.begin() as connection:
-                    yield Writer(connection)
+                with _noting(), self._writing.begin() as connection:
+                    yield (writer := Writer(connection))
+                    _note(writer)
                 return
             connection = self._keep()
             try:
-                with connection.begin():
-                    yield Writer(connection)
+                with _noting(), connection.begin():
+                    yield (writer := Writer(connection))
+                    _note(writer)
             except BaseException:
                 if connection.invalidated:
                     self._drop()
@@ -88,6 +93,11 @@ class Store:
         """Look at the store as it is at the first look, whatever is written meanwhile."""
         with store_errors(self._engine), self._reading.begin() as connection:
             yield Reader(connection)
+
+    def cut(self) -> None:
+        """Let nobody wait any more for a server that does not answer: it is time to end."""
+        if self._engine.dialect.name != "sqlite":
+            WATCHDOG.cut_all()
 
     def size_bytes(self) -> int:
         """How much room it takes on disk."""
@@ -118,3 +128,19 @@ class Store:
             self._kept.invalidate()
             self._kept.close()
             self._kept = None
+
+
+def _note(writer: Writer) -> None:
+    """Store what is being done, with all that it changes."""
+    deed = deed_now()
+    if deed is not None:
+        writer.add_audit(deed, time.time_ns())
+
+
+@contextmanager
+def _noting() -> Iterator[None]:
+    """Once the transaction in here is committed, what was being done is stored."""
+    deed = deed_now()
+    yield
+    if deed is not None:
+        deed.stored = True

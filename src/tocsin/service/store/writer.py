@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from tocsin.service.audit import Deed
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import codec, pruning, schema
 from tocsin.service.store.bulk import insert_observations
@@ -19,6 +20,7 @@ from tocsin.service.store.rows import (
     ObservationRow,
     Pruned,
     ReferenceRow,
+    Refused,
     Role,
     SignalRow,
 )
@@ -27,6 +29,9 @@ from tocsin.service.store.rows import (
 _IDENTITY = frozenset({"signal", "kind", "start"})
 _FIRST = _IDENTITY | {"opened"}
 _CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
+# Entries of the audit trail that are kept, and after how many new ones the oldest are removed.
+MOST_AUDITED = 200_000
+_AUDIT_PIECE = 1000
 _OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template"})
 
 
@@ -64,6 +69,27 @@ class Writer(Reader):
     def add_observations(self, rows: Iterable[ObservationRow]) -> None:
         """Add observations, none of which may be there yet."""
         insert_observations(self.connection, [codec.observation_to_tuple(row) for row in rows])
+
+    def refuse(self, rows: Sequence[Refused]) -> None:
+        """List observations that are not among those of their signals."""
+        if rows:
+            self.connection.execute(insert(schema.refused), [asdict(row) for row in rows])
+
+    def take_out(self, signal: SignalRow, after: int, reason: str, now: int) -> int:
+        """List all observations of a signal after a time as refused, and remove them; returns how many."""
+        taken, last = 0, after
+        while rows := self.observations(signal.id, after=last, limit=pruning.PIECE):
+            last = rows[-1].time
+            self.refuse(
+                [
+                    Refused(signal.name, row.time, codec.values_to_text(row.judged.value), "", reason, now)
+                    for row in rows
+                ]
+            )
+            taken += len(rows)
+        columns = schema.observations.c
+        self.connection.execute(delete(schema.observations).where(columns.signal == signal.id, columns.time > after))
+        return taken
 
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
         """Store the state of a signal's detector in the place of the one before."""
@@ -130,6 +156,12 @@ class Writer(Reader):
         delivered = {"delivered": now, "attempts": columns.attempts + 1, "error": None}
         self.connection.execute(update(schema.outbox).where(columns.id.in_(ids)).values(delivered))
 
+    def settle(self, sink: str, incident: int, now: int) -> None:
+        """Nothing more is to be told to a sink of an incident."""
+        columns = schema.outbox.c
+        which = columns.sink == sink, columns.incident == incident, columns.delivered.is_(None)
+        self.connection.execute(update(schema.outbox).where(*which).values(delivered=now))
+
     def mark_failed(self, outbox_id: int, error: str, next_attempt: int) -> None:
         """A sink could not be told: try again at `next_attempt`."""
         attempts = schema.outbox.c.attempts + 1
@@ -145,13 +177,29 @@ class Writer(Reader):
         if not self._delete(schema.maintenance, id=maintenance_id):
             raise UnknownError(f"there is no maintenance window with number {maintenance_id}")
 
-    def add_token(self, name: str, role: Role, hash: str, created: int, expires: int | None = None) -> None:  # noqa: A002
-        token = {"name": name, "role": role, "hash": hash, "created": created, "expires": expires}
+    def add_token(
+        self, name: str, role: Role, hash: str, created: int, expires: int | None = None,  # noqa: A002
+        patterns: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Add a token, limited to the signals whose names fit one of the patterns, if there are any."""
+        limits = codec.names_to_text(patterns) if patterns else None
+        token = {
+            "name": name, "role": role, "hash": hash, "created": created, "expires": expires, "patterns": limits,
+        }  # fmt: skip
+        if self.guarded_since() is None:
+            self.connection.execute(insert(schema.guarded).values(since=created))
         try:
             with self.connection.begin_nested():
                 self._insert(schema.tokens, token)
         except IntegrityError as error:
             raise RefusedError(f"there is a token called {name!r} already") from error
+
+    def add_audit(self, deed: Deed, now: int) -> None:
+        """Keep who did what. Only so much is kept, the newest."""
+        values = {"time": now, "who": deed.who, "action": deed.action, "target": deed.target, "details": deed.details}
+        number = self._insert(schema.audit, values)
+        if number % _AUDIT_PIECE == 0:
+            self.connection.execute(delete(schema.audit).where(schema.audit.c.id <= number - MOST_AUDITED))
 
     def remove_token(self, name: str) -> None:
         if not self._delete(schema.tokens, name=name):

@@ -32,7 +32,7 @@ export function tags(incident) {
 
 /** @param {Incident} incident */
 export function actions(incident) {
-  if (!allowed("write")) return null;
+  if (!allowed("operate")) return null;
   return el(
     "div",
     { class: "actions" },

@@ -6,10 +6,11 @@ import { Events } from "./events.js";
 import { fleet } from "./fleet.js";
 import { count, zone } from "./format.js";
 import { setViewKeys, startKeys } from "./keys.js";
-import { currentRole, loadRole } from "./role.js";
+import { allowed, currentRole, loadRole } from "./role.js";
 import { parseRoute } from "./router.js";
 import { startTheme } from "./theme.js";
 import { forgetToken, token } from "./token.js";
+import { audit } from "./views/audit.js";
 import { incident } from "./views/incident.js";
 import { incidents } from "./views/incidents.js";
 import { maintenance } from "./views/maintenance.js";
@@ -18,7 +19,7 @@ import { signal } from "./views/signal.js";
 import { status } from "./views/status.js";
 
 /** @type {Record<string, import("./views/view.js").View>} */
-const VIEWS = { overview, signal, incidents, incident, maintenance, status };
+const VIEWS = { overview, signal, incidents, incident, maintenance, status, audit };
 
 /** Milliseconds until everything is asked for again, while the monitor is not ready. */
 const RELOAD_AFTER = 3000;
@@ -71,6 +72,7 @@ async function reload() {
   for (const [kind, data] of late) take(kind, data);
   byId("role").textContent = `Your role: ${currentRole()}`;
   byId("sign-out").hidden = token() === null;
+  byId("audit").hidden = !allowed("admin");
   // The first view waits for the role, since that decides what it offers.
   if (shown) shown.reload?.();
   else show();

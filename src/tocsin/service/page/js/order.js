@@ -4,21 +4,28 @@ import { isSnoozed } from "./incidents.js";
 
 /** @typedef {import("./types.js").Signal} Signal */
 /** @typedef {import("./types.js").Incident} Incident */
-/** @typedef {"incident" | "silent" | "learning" | "fine"} State */
+/** @typedef {"aside" | "incident" | "silent" | "learning" | "fine"} State */
 
 /** @type {Record<State, number>} */
-const RANK = { incident: 0, silent: 0, learning: 1, fine: 1 };
+const RANK = { aside: 0, incident: 0, silent: 0, learning: 1, fine: 1 };
 
 /** @type {[string, string, State | null][]} address, words and state of each filter */
 export const FILTERS = [
   ["all", "All", null],
   ["incidents", "Incidents", "incident"],
   ["silent", "Silent", "silent"],
+  ["aside", "Set aside", "aside"],
   ["warming-up", "Warming up", "learning"],
 ];
 
 /** @type {Record<State, string>} */
-export const STATE_WORDS = { incident: "incident", silent: "silent", learning: "learning", fine: "normal" };
+export const STATE_WORDS = {
+  aside: "set aside",
+  incident: "incident",
+  silent: "silent",
+  learning: "learning",
+  fine: "normal",
+};
 
 /**
  * The open incidents of alarms, by signal.
@@ -42,13 +49,14 @@ export function bySignal(open) {
  * @returns {State}
  */
 export function stateOf(signal, incidents) {
+  if (signal.aside) return "aside";
   if (incidents.has(signal.name)) return "incident";
   if (signal.silent) return "silent";
   return signal.warm ? "fine" : "learning";
 }
 
 /**
- * Open incidents and silent signals first, then by how strange the newest observation is.
+ * Signals that are set aside, open incidents and silent signals first, then by how strange the newest observation is.
  * @param {Iterable<Signal>} signals
  * @param {Map<string, Incident>} incidents
  * @returns {Signal[]}

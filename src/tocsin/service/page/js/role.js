@@ -2,18 +2,19 @@
 
 import { get } from "./api.js";
 
-const ROLES = ["read", "write", "admin"];
 let role = "read";
+/** @type {string[]} the roles whose work the viewer may do */
+let may = [];
 
 export function currentRole() {
   return role;
 }
 
-/** @param {"read" | "write" | "admin"} needed */
+/** @param {"read" | "operate" | "write" | "admin"} needed */
 export function allowed(needed) {
-  return ROLES.indexOf(role) >= ROLES.indexOf(needed);
+  return may.includes(needed);
 }
 
 export async function loadRole() {
-  role = (await get("/me")).role;
+  ({ role, may } = await get("/me"));
 }

@@ -15,6 +15,7 @@ const VIEWS = {
   incidents: ["incidents", "incident"],
   maintenance: ["maintenance", "maintenance"],
   status: ["status", "status"],
+  audit: ["audit", "audit"],
 };
 
 /**

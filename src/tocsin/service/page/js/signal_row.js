@@ -94,6 +94,7 @@ function write(box, text) {
  * @param {Incident | undefined} incident
  */
 function remark(signal, state, incident) {
+  if (signal.aside) return signal.aside;
   if (incident) return incident.acknowledged ? `acknowledged; ${story(incident)}` : story(incident);
   if (state === "silent") return "no observations any more";
   if (state === "learning") return `learning, ${count(signal.observations)} of ${count(signal.warm_up)}`;

@@ -32,6 +32,7 @@ export function signalSummary(signal) {
           incident ? el("a", { href: incidentHash(incident.id) }, words) : words,
         ),
       ),
+      signal.aside && fact("Set aside", `${signal.aside}; configure it, reset it or remove it`),
       fact("Value", el("span", { class: "live-value" }, values(perFeature(signal.value), signal.unit))),
       fact("p", el("span", { class: "live-value" }, pValue(signal.p))),
       fact("Seen", el("span", { class: "live-value" }, `${time(signal.last_time)} (${ago(signal.last_time)})`)),

@@ -16,6 +16,7 @@
  * @property {number} observations
  * @property {number} warm_up
  * @property {boolean} silent
+ * @property {string | null} aside why its detector cannot be rebuilt
  * @property {number} alarm_rate
  * @property {"incidents" | "observations"} promise what the alarm rate counts
  * @property {Recent[]} recent

@@ -19,7 +19,7 @@ export function maintenance(main) {
   const add = async () => {
     if (await askForMaintenance("")) load();
   };
-  const button = allowed("write") && el("button", { type: "button", class: "primary", onclick: add }, "Add a window");
+  const button = allowed("operate") && el("button", { type: "button", class: "primary", onclick: add }, "Add a window");
   main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Maintenance"), button), box);
 
   const load = () =>
@@ -71,6 +71,6 @@ function card(window, reload) {
         [window.reason, window.created_by && `by ${window.created_by}`].filter(Boolean).join(" · "),
       ),
     ),
-    allowed("write") && el("div", { class: "actions" }, el("button", { type: "button", onclick: remove }, "Remove")),
+    allowed("operate") && el("div", { class: "actions" }, el("button", { type: "button", onclick: remove }, "Remove")),
   );
 }

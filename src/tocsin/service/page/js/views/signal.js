@@ -70,12 +70,12 @@ export function signal(main, route) {
   );
 
   function offers() {
-    if (!allowed("write")) return null;
+    if (!allowed("operate")) return null;
     return el(
       "div",
       { class: "actions" },
       el("button", { type: "button", onclick: () => askForMaintenance(escapePattern(name)) }, "Maintenance"),
-      el("button", { type: "button", class: "danger", onclick: reset }, "Reset"),
+      allowed("write") && el("button", { type: "button", class: "danger", onclick: reset }, "Reset"),
     );
   }
 

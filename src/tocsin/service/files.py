@@ -1,0 +1,33 @@
+"""How many files the process may have open; a connection is one."""
+
+import logging
+import sys
+
+# Files apart from connections: those of the store, of sources, of libraries.
+OWN = 200
+# So many connections are tried in any case.
+LEAST = 20
+
+log = logging.getLogger("tocsin.monitor")
+
+
+def room_for(connections: int) -> int:
+    """Have the system allow us as many files as so many connections need; for how many of them it does."""
+    if sys.platform == "win32":
+        return connections
+    import resource
+
+    wanted = connections + OWN
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return connections
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed == wanted:
+        return connections
+    room = max(LEAST, allowed - OWN)
+    log.warning(
+        "there is room for %d connections, not for the %d of server.max_connections: the system allows %d open files "
+        "(LimitNOFILE, ulimit -n)", room, connections, allowed,
+    )  # fmt: skip
+    return room

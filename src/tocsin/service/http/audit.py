@@ -1,0 +1,40 @@
+"""Who did what."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from tocsin.service.http.auth import ADMIN
+from tocsin.service.http.documented import COMMON
+from tocsin.service.http.incidents import LARGEST_ID
+from tocsin.service.http.parts import Monitor, from_store, reply
+from tocsin.service.http.replies import AuditTrail
+from tocsin.service.shapes import time_text
+
+MOST_DEEDS = 1000
+router = APIRouter(tags=["system"])
+
+
+@router.get("/audit", summary="Who did what", response_model=AuditTrail, responses=COMMON)
+async def audit(
+    monitor: Monitor,
+    caller: ADMIN,
+    who: Annotated[str | None, Query(max_length=200, description="Only what this one did.")] = None,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_DEEDS, description="The most entries.")] = 100,
+) -> Response:
+    """Every change that somebody made, the newest first. For the next ones, give the number of the last one as
+    `before`."""
+    rows = await from_store(monitor, lambda reader: reader.audit(before_id=before, who=who, limit=limit))
+    shapes = [
+        {
+            "id": row.id,
+            "time": time_text(row.time),
+            "who": row.who,
+            "action": row.action,
+            "target": row.target,
+            "details": row.details,
+        }
+        for row in rows
+    ]
+    return reply({"audit": shapes})

@@ -1,0 +1,171 @@
+"""Connections: how many there may be, and how long each may keep us waiting."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+# From the beginning of a connection, or the end of a reply, to the end of the next request's headers.
+HEADER_SECONDS = 15.0
+# A client that takes nothing of its reply for so long is left.
+UNREAD_SECONDS = 30.0
+# What the server would log for each client that does not know HTTP.
+_OF_CLIENTS = frozenset(("Invalid HTTP request received.", "Unsupported upgrade request."))
+
+
+def _is_of_ours(record: logging.LogRecord) -> bool:
+    return record.msg not in _OF_CLIENTS and not str(record.msg).startswith("No supported WebSocket")
+
+
+logging.getLogger("uvicorn.error").addFilter(_is_of_ours)
+
+
+class Place:
+    """The place of one connection. `drop` ends it."""
+
+    def __init__(self, places: "Places", address: str) -> None:
+        self._places, self.address = places, address
+        self.drop: Callable[[], Any] = lambda: None
+
+    def wait(self) -> None:
+        """It waits for a request from now on."""
+        self._places.wait(self)
+
+    def work(self) -> None:
+        """A request of it is being answered."""
+        self._places.work(self)
+
+    def leave(self) -> None:
+        """It is over."""
+        self._places.leave(self)
+
+
+class Places:
+    """So many connections there may be, in all and of one address.
+
+    When there are as many, a new one takes the place of the one that has waited longest without a complete request, so
+    that whoever only holds connections open keeps out nobody who has something to ask.
+    """
+
+    def __init__(self, most: int, most_of_one: int) -> None:
+        self._most, self._most_of_one = most, most_of_one
+        self._of_address: Counter[str] = Counter()
+        self._taken: set[Place] = set()
+        self._waiting: dict[Place, None] = {}  # the longest first
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    def enter(self, address: str) -> Place | None:
+        """A place for a new connection; None if all are taken by connections with a request."""
+        if self._of_address[address] >= self._most_of_one and not self.free(address):
+            return None
+        if len(self._taken) >= self._most and not self.free():
+            return None
+        place = Place(self, address)
+        self._taken.add(place)
+        self._of_address[address] += 1
+        self._waiting[place] = None
+        return place
+
+    def free(self, address: str | None = None) -> bool:
+        """End the connection that has waited longest, of this address or of any; false if none waits."""
+        longest = next((one for one in self._waiting if address in (None, one.address)), None)
+        if longest is None:
+            return False
+        self.leave(longest)
+        longest.drop()
+        return True
+
+    def wait(self, place: Place) -> None:
+        """See `Place.wait`."""
+        if place in self._taken:
+            self._waiting[place] = None
+
+    def work(self, place: Place) -> None:
+        """See `Place.work`."""
+        self._waiting.pop(place, None)
+
+    def leave(self, place: Place) -> None:
+        """See `Place.leave`."""
+        if place in self._taken:
+            self._taken.remove(place)
+            self._waiting.pop(place, None)
+            self._of_address[place.address] -= 1
+            if not self._of_address[place.address]:
+                del self._of_address[place.address]
+
+
+class Connection(H11Protocol):
+    """HTTP on one connection that is ended when it keeps us waiting for too long."""
+
+    def __init__(self, place: Place, on_malformed: Callable[[], None], **server: Any) -> None:
+        super().__init__(**server)
+        self._place, self._on_malformed = place, on_malformed
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._place.drop = transport.abort
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        self.resume_writing()
+        self._place.leave()
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+            self._place.work()
+
+    def on_response_complete(self) -> None:
+        # Before the next request, which may have come already and be begun in here.
+        self._wait()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._on_malformed()
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # there is a reply under way already
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+        super().resume_writing()
+
+    def _wait(self) -> None:
+        self._stop_waiting()
+        self._place.wait()
+        self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _watch(self, left: int) -> None:
+        """Look after a while whether the client has taken some of what is left."""
+
+        def look() -> None:
+            now_left = self.transport.get_write_buffer_size()
+            if now_left >= left:
+                self.transport.abort()
+            else:
+                self._watch(now_left)
+
+        self._unread = self.loop.call_later(UNREAD_SECONDS, look)

@@ -1,0 +1,90 @@
+"""The HTTP server: it takes connections itself, so that there are never more than it can serve."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from tocsin.service.config import Server as ServerSettings
+from tocsin.service.files import room_for
+from tocsin.service.http.connections import HEADER_SECONDS, Connection, Place, Places
+from tocsin.service.metrics import Metrics
+
+# When the system gives us no more connections, we ask it again after so many seconds.
+_BREATH = 0.1
+
+log = logging.getLogger("tocsin.http")
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with limits on connections, and without its handling of signals: the monitor has more to do at its end
+    than to end the server."""
+
+    def __init__(self, config: uvicorn.Config, settings: ServerSettings, metrics: Metrics) -> None:
+        super().__init__(config)
+        self._places = Places(room_for(settings.max_connections), settings.max_connections_per_address)
+        self._rejected = metrics.rejected
+        self._welcomes: set[asyncio.Task[None]] = set()
+        self._accepting: list[asyncio.Task[None]] = []
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        self.servers = []
+        self._accepting = [asyncio.create_task(self._accept(one)) for one in sockets or ()]
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        tasks = [*self._accepting, *self._welcomes]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await super().shutdown(sockets)
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        listening.setblocking(False)
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(listening)
+            except OSError as error:
+                # No more files, most likely: one that only waits makes room.
+                log.warning("a connection cannot be taken: %s", error.strerror)
+                self._rejected.labels("connections").inc()
+                await asyncio.sleep(0 if self._places.free() else _BREATH)
+                continue
+            place = self._places.enter(str(address[0]))
+            if place is None:
+                self._rejected.labels("connections").inc()
+                accepted.close()
+            else:
+                welcome = asyncio.create_task(self._welcome(accepted, place))
+                place.drop = welcome.cancel
+                self._welcomes.add(welcome)
+                welcome.add_done_callback(self._welcomes.discard)
+            await asyncio.sleep(0)  # however many there are, others have their turn
+
+    async def _welcome(self, accepted: socket.socket, place: Place) -> None:
+        """Begin to talk, after TLS has been agreed on where it is spoken."""
+        protocol = Connection(
+            place,
+            self._rejected.labels("malformed").inc,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        patience = HEADER_SECONDS if self.config.ssl else None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: protocol, accepted, ssl=self.config.ssl, ssl_handshake_timeout=patience
+            )
+        except (OSError, ssl.SSLError, asyncio.CancelledError):
+            place.leave()
+            accepted.close()

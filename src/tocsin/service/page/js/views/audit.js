@@ -1,0 +1,89 @@
+/** Who did what. */
+
+import { get } from "../api.js";
+import { el, nameOf } from "../dom.js";
+import { ago, time } from "../format.js";
+import { fillWhenLoaded } from "./view.js";
+
+const AT_ONCE = 100;
+
+/** @typedef {{id: number, time: string, who: string, action: string, target: string, details: string}} Deed */
+
+/** @type {[RegExp, string][]} requests, and what they do in words; what is behind the first part is the target */
+const WORDS = [
+  [/^POST \/incidents\/(\d+)\/acknowledge$/, "acknowledged incident"],
+  [/^DELETE \/incidents\/(\d+)\/acknowledge$/, "took back the acknowledgement of incident"],
+  [/^POST \/incidents\/(\d+)\/snooze$/, "snoozed incident"],
+  [/^DELETE \/incidents\/(\d+)\/snooze$/, "woke incident"],
+  [/^POST \/incidents\/(\d+)\/label$/, "labelled incident"],
+  [/^POST \/maintenance()$/, "added a maintenance window"],
+  [/^DELETE \/maintenance\/(\d+)$/, "removed maintenance window"],
+  [/^PUT \/signals\/(.+)\/-\/reference$/, "marked a reference of"],
+  [/^DELETE \/signals\/(.+)\/-\/reference$/, "removed the reference of"],
+  [/^POST \/signals\/(.+)\/-\/reset$/, "reset the detector of"],
+  [/^PUT \/signals\/(.+)\/-\/state$/, "restored the state of"],
+  [/^PUT \/signals\/(.+)$/, "created or configured"],
+  [/^DELETE \/signals\/(.+)$/, "removed"],
+  [/^POST \/tokens()$/, "made a token"],
+  [/^DELETE \/tokens\/(.+)$/, "revoked token"],
+  [/^token create (.+)$/, "made token"],
+  [/^token revoke (.+)$/, "revoked token"],
+];
+
+/** @type {import("./view.js").View} */
+export function audit(main) {
+  const box = el("div", {}, "Loading…");
+  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Audit")), box);
+  const load = () => void fillWhenLoaded(box, async () => content(await page()));
+  load();
+  return { title: "Audit", reload: load, close: () => {} };
+}
+
+/**
+ * @param {number} [before]
+ * @returns {Promise<Deed[]>}
+ */
+async function page(before) {
+  return (await get("/audit", { before, limit: AT_ONCE })).audit;
+}
+
+/** @param {Deed[]} deeds */
+function content(deeds) {
+  if (!deeds.length) return [el("p", { class: "empty" }, "Nobody has changed anything yet.")];
+  const list = el("ul", { class: "cards" }, ...deeds.map(card));
+  const more = el("button", { type: "button" }, "Show older ones");
+  more.hidden = deeds.length < AT_ONCE;
+  let last = deeds[deeds.length - 1].id;
+  more.addEventListener("click", async () => {
+    const next = await page(last);
+    list.append(...next.map(card));
+    more.hidden = next.length < AT_ONCE;
+    if (next.length) last = next[next.length - 1].id;
+  });
+  return [list, more];
+}
+
+/** @param {Deed} deed */
+function card(deed) {
+  return el(
+    "li",
+    { class: "card" },
+    el(
+      "div",
+      { class: "what" },
+      el("div", { class: "title" }, el("strong", {}, deed.who), " ", ...words(deed)),
+      el("div", { class: "muted" }, `${time(deed.time)} (${ago(deed.time)})`),
+      deed.details && el("div", { class: "muted" }, el("code", {}, deed.details)),
+    ),
+  );
+}
+
+/** @param {Deed} deed */
+function words(deed) {
+  const request = `${deed.action} ${deed.target}`;
+  for (const [form, said] of WORDS) {
+    const found = form.exec(request);
+    if (found) return found[1] ? [said, " ", nameOf(found[1])] : [said];
+  }
+  return [request];
+}

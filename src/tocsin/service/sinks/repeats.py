@@ -1,0 +1,116 @@
+"""Telling a sink again of what goes on, a bounded piece at a time."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from tocsin.service.backoff import Backoff
+from tocsin.service.sinks.base import DeliveryError, Sink
+from tocsin.service.store import IncidentRow, Reader, SignalRow
+
+PIECE = 50  # incidents
+# When so many that were refused before are so again, one after the other, the rest waits for the next time.
+MOST_REFUSED = 20
+
+Told = tuple[IncidentRow, SignalRow]
+
+
+class Readable(Protocol):
+    """Of the store, what sinks need."""
+
+    def reading(self) -> AbstractContextManager[Reader]:
+        """One consistent view."""
+
+
+class Repeats:
+    """Repeats every `refresh` seconds what goes on, for a sink that wants it.
+
+    A piece that the sink refuses is tried again in smaller pieces, down to the single incident that is to blame: all
+    others are told. What was refused comes last the next time, one by one. Between two pieces there is time for news.
+    """
+
+    def __init__(
+        self, sink: Sink, store: Readable, succeeded: Callable[[], None], failed: Callable[[Exception], None]
+    ) -> None:
+        self._sink, self._store, self._succeeded, self._failed = sink, store, succeeded, failed
+        self._due = 0.0
+        self._left: deque[int] = deque()
+        self._most = PIECE
+        self._refused: set[int] = set()
+        self._refused_in_a_row = 0
+        self._backoff = Backoff()
+
+    async def tell_some(self) -> bool:
+        """Tell of one piece, if it is time; whether there may be more to tell at once."""
+        if self._sink.refresh is None or time.monotonic() < self._due:
+            return False
+        if not self._left:
+            await self._begin()
+        if self._left:
+            await self._tell([self._left.popleft() for _ in range(self._next_size())])
+        else:
+            self._due = time.monotonic() + self._sink.refresh
+        return time.monotonic() >= self._due
+
+    async def _begin(self) -> None:
+        going_on = await asyncio.to_thread(self._going_on)
+        self._sink.keep_only(set(going_on))
+        self._refused &= set(going_on)
+        self._left.extend(sorted(going_on, key=lambda number: number in self._refused))
+        self._refused_in_a_row = 0
+
+    def _next_size(self) -> int:
+        if self._left[0] in self._refused:
+            return 1
+        return min(self._most, sum(number not in self._refused for number in self._left))
+
+    async def _tell(self, piece: list[int]) -> None:
+        incidents = await asyncio.to_thread(self._incidents, piece)
+        try:
+            if incidents:
+                await self._sink.repeat(incidents)
+        except DeliveryError as error:
+            self._failed(error)
+            self._put_back(piece, error)
+        else:
+            self._succeeded()
+            self._backoff.succeeded()
+            self._refused.difference_update(piece)
+            self._refused_in_a_row = 0
+            self._most = min(PIECE, self._most + max(1, self._most // 4))
+        if not self._left and self._sink.refresh is not None:
+            self._due = time.monotonic() + self._sink.refresh
+
+    def _put_back(self, piece: list[int], error: DeliveryError) -> None:
+        if not error.refused:  # it takes nothing now, as far as anybody knows: after a rest, others first
+            self._left.extend(piece)
+            self._due = time.monotonic() + self._backoff.failed()
+        elif len(piece) > 1:
+            self._left.extendleft(reversed(piece))
+            self._most = len(piece) // 2
+        else:
+            known = piece[0] in self._refused
+            self._refused.update(piece)
+            self._refused_in_a_row += 1
+            if known and self._refused_in_a_row >= MOST_REFUSED:
+                self._left.clear()
+
+    def _going_on(self) -> list[int]:
+        with self._store.reading() as reader:
+            return reader.delivered_firing(self._sink.name)
+
+    def _incidents(self, piece: list[int]) -> list[Told]:
+        with self._store.reading() as reader:
+            return list(incidents_in(reader, piece).values())
+
+
+def incidents_in(reader: Reader, numbers: list[int]) -> dict[int, Told]:
+    """Incidents with their signals, of those that are still there."""
+    if not numbers:
+        return {}
+    signals = {signal.id: signal for signal in reader.signals()}
+    incidents = [incident for number in dict.fromkeys(numbers) if (incident := reader.incident(number)) is not None]
+    return {incident.id: (incident, signals[incident.signal]) for incident in incidents if incident.signal in signals}

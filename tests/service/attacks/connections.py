@@ -1,0 +1,128 @@
+"""Connections that ask for nothing, or never come to the end of it."""
+
+import resource
+import socket
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import httpx
+
+from tests.service.attacks.ground import Ground
+from tests.service.attacks.registry import attack
+
+MANY = 1500
+HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+
+
+def allow_files(count: int) -> None:
+    """Let this process have so many connections."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
+
+
+def open_files(ground: Ground) -> int:
+    return len(list(Path(f"/proc/{ground.monitor.pid}/fd").iterdir()))
+
+
+def connect(ground: Ground, address: str, text: bytes) -> socket.socket | None:
+    """A connection from this address that has sent so much; None if it was turned away."""
+    with suppress(OSError):
+        connection = socket.create_connection(("127.0.0.1", ground.monitor.port), 5, (address, 0))
+        connection.sendall(text)
+        return connection
+    return None
+
+
+def hold(ground: Ground, stack: ExitStack, text: bytes, seconds: float, addresses: int = 4) -> None:
+    """Open connections, and others in the place of those that were ended, for so long."""
+    allow_files(MANY + 1000)
+    held: list[socket.socket] = []
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        number += 1
+        connection = connect(ground, f"127.0.0.{2 + number % addresses}", text)
+        if connection is not None:
+            held.append(stack.enter_context(connection))
+        if len(held) > MANY:
+            held.pop(0).close()
+    assert number > MANY, "that was no attack"
+
+
+@attack()
+def half_sent_headers(ground: Ground) -> None:
+    before = open_files(ground)
+    with ExitStack() as stack:
+        hold(ground, stack, HALF, 20)
+        assert ground.ask("GET", "/healthz").status_code == 200
+        assert open_files(ground) < before + 1010
+    ground.measure()
+    assert ground.sender.longest < 5, ground.sender.longest
+    assert ground.log_bytes < 100_000, ground.log_bytes
+    assert ground.memory < 2**30
+
+
+@attack()
+def connections_that_say_nothing_are_ended(ground: Ground) -> None:
+    allow_files(1000)
+    with ExitStack() as stack:
+        idle = [stack.enter_context(one) for _ in range(20) if (one := connect(ground, "127.0.0.9", b""))]
+        began = time.monotonic()
+        for one in idle:
+            one.settimeout(60)
+            with suppress(ConnectionResetError):
+                assert one.recv(1) == b""
+        assert time.monotonic() - began < 40
+
+
+@attack(config="[server]\nmax_connections = 100000\nmax_connections_per_address = 100000\n", files=256)
+def no_files_are_left_for_connections(ground: Ground) -> None:
+    with ExitStack() as stack:
+        hold(ground, stack, HALF, 20)
+        ground.until(lambda: answers(ground))
+    assert ground.log_bytes < 100_000, ground.log_bytes
+
+
+def answers(ground: Ground) -> bool:
+    with suppress(httpx.HTTPError):
+        return ground.ask("GET", "/healthz", timeout=5).status_code == 200
+    return False
+
+
+@attack(tokens=True)
+def bodies_that_come_drop_by_drop(ground: Ground) -> None:
+    token = ground.headers["Authorization"]
+    head = (
+        "POST /api/v1/observations HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Authorization: {token}\r\nContent-Length: 8000000\r\n\r\n"
+    ).encode() + b" " * 7_000_000
+    allow_files(1000)
+    with ExitStack() as stack:
+        slow = [stack.enter_context(one) for _ in range(40) if (one := connect(ground, "127.0.0.9", head))]
+        assert slow
+        ground.until(lambda: ground.ask("GET", "/healthz").status_code == 200)
+        ground.measure()
+    assert ground.memory < 700 * 2**20, ground.memory
+    assert ground.log_bytes < 5000, "who leaves is no error"
+    assert ground.sender.longest < 5, ground.sender.longest
+
+
+@attack()
+def garbage_instead_of_http(ground: Ground) -> None:
+    before = ground.log_bytes
+    for number in range(2000):
+        connection = connect(ground, "127.0.0.9", b"\x00" * 50 + b"\r\n\r\n" if number % 2 else b"GET / HTTP/9\r\n\r\n")
+        if connection is not None:
+            connection.close()
+    assert ground.log_bytes - before < 5000
+
+
+@attack(config="[server]\nrequests_per_second = 10\nburst = 20\n", tokens=True)
+def wrong_tokens_do_not_starve_the_probes(ground: Ground) -> None:
+    wrong = {"Authorization": "Bearer tocsin_" + "a" * 43}
+    with httpx.Client(base_url=ground.monitor.address) as client:
+        replies = {client.get("/api/v1/signals", headers=wrong).status_code for _ in range(200)}
+        assert replies == {401, 429}
+        assert {client.get("/healthz").status_code for _ in range(50)} == {200}
+        assert {client.get("/readyz").status_code for _ in range(50)} == {200}
