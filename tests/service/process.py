@@ -42,7 +42,7 @@ class MonitorProcess:
         if wait:
             self.wait_until_ready()
 
-    def wait_until_ready(self, seconds: float = 60.0) -> None:
+    def wait_until_ready(self, seconds: float = 300.0) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self._process is None or self._process.poll() is not None:
