@@ -115,7 +115,7 @@ def run(settings: Settings, announce: Announce | None = None) -> None:
         # What the server says of its own start and end is no news beside what the monitor says.
         logging.getLogger("uvicorn").setLevel("WARNING")
     with ExitStack() as stack:
-        store = Store.open(settings.store_url)
+        store = Store.open(settings.store_url, check=True)
         stack.callback(store.close)
         stack.enter_context(store.own())
         asyncio.run(Monitor(settings, store).run(announce))
