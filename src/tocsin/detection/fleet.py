@@ -16,6 +16,7 @@ from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, Au
 from tocsin.detection.budget import make_selection
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
+from tocsin.detection.joining import joined, split
 from tocsin.detection.pipeline import Pipeline
 from tocsin.detection.settings import DetectorSettings, FleetSettings, proposing
 from tocsin.detection.sharing import Sharing
@@ -291,6 +292,34 @@ class Fleet:
         log.adopt(0, self.log, row)
         return self._state(np.array([row]), log, {"time": last_time})
 
+    def signal_states(self, rows: Sequence[int], last_times: Sequence[Any]) -> list[dict[str, NDArray[Any]]]:
+        """What `signal_state` gives of each of these rows, in far less time."""
+        chosen = np.array([self._row(row) for row in rows])
+        audit = {name: array[chosen] for name, array in self.trail.state().items()}
+        arrays = packed({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
+        made, states = made_of(self.settings), split(arrays, len(chosen))
+        for row, last_time, state in zip(chosen, last_times, states, strict=True):
+            log = self._new_log([ALONE])
+            log.adopt(0, self.log, int(row))
+            header = {"signals": log.names, **made, "incidents": log.state(), "extra": {"time": last_time}}
+            state["header"] = packed(header, {})["header"]
+        return states
+
+    def put_all(self, rows: Sequence[int], states: Sequence[Mapping[str, NDArray[Any]]]) -> None:
+        """Let signals with these states take rows, as `put` does one by one, in far less time.
+
+        ValueError if one of the states cannot be used: then nothing has changed.
+        """
+        chosen = np.array([self._row(row) for row in rows])
+        together = joined(states)
+        for state in states:
+            self._check_alike(read_header(state))
+        others = Fleet.from_state(together, forecaster=self.forecaster)
+        self.pipeline.adopt(chosen, others.pipeline)
+        for number, row in enumerate(map(int, chosen)):
+            self.trail.adopt(row, others.trail, number)
+            self.log.adopt(row, others.log, number)
+
     def put(self, row: int, state: Mapping[str, NDArray[Any]] | None, name: str | None = None) -> Any:
         """Let another signal take a row: one from `signal_state` or `Detector.state`, or a fresh one for None.
 
@@ -314,6 +343,10 @@ class Fleet:
     def _alike(self, state: Mapping[str, NDArray[Any]]) -> tuple["Fleet", Any]:
         """A fleet of the one signal of a state, and the signal's last time; refuses one made in another way."""
         header = read_header(state)
+        self._check_alike(header)
+        return Fleet.from_state(state, forecaster=self.forecaster), header["extra"].get("time")
+
+    def _check_alike(self, header: Mapping[str, Any]) -> None:
         with damage_told():
             if len(header["signals"]) != 1:
                 raise ValueError(f"one signal is needed, got {len(header['signals'])}")
@@ -324,7 +357,6 @@ class Fleet:
             raise ValueError(
                 f"state must be of a signal with the settings of the fleet, got {differences(theirs, own)}"
             )
-        return Fleet.from_state(state, forecaster=self.forecaster), header["extra"].get("time")
 
     def _row(self, row: int) -> int:
         return checks.integer("row", row, least=0, most=len(self.names) - 1)
