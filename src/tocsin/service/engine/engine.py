@@ -225,7 +225,14 @@ class Engine:
     def _report(self, done: int, total: int) -> None:
         if self._inbox.stopping:
             raise StoppedError
-        self._inbox.progress = f"rebuilding signals: {done} of {total}"
+        self._inbox.leave_ajar(f"rebuilding signals: {done} of {total}")
+        self._take_rebuilt()
+
+    def _take_rebuilt(self) -> None:
+        """Take what has come for signals that are rebuilt already; the rest goes on waiting."""
+        batches = self._inbox.next_batches(self._core.rebuilding)
+        if batches:
+            self._take(batches)
 
     def _falter(self, progress: str) -> None:
         self._inbox.lock(progress)
