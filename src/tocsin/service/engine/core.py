@@ -14,6 +14,7 @@ from tocsin.service.engine.incidents import close_incident, put_incident, silenc
 from tocsin.service.engine.making import row_of_first
 from tocsin.service.engine.places import Arrays, Places
 from tocsin.service.engine.recovery import Known, Rebuilt, Recovery
+from tocsin.service.engine.requests import forget_requests
 from tocsin.service.engine.rules import Arrival, in_maintenance
 from tocsin.service.engine.states import save_states
 from tocsin.service.engine.status import SignalStatus
@@ -301,6 +302,7 @@ class Core:
                 incidents_before=now - round(storage.keep_incidents * 1e9),
                 keep_after=writer.states_times(),
             )
+            forget_requests(writer, now)
         return pruned.more or more
 
     def _save_held_back(self, before: int) -> bool:
