@@ -100,6 +100,10 @@ class Batch:
     observations: tuple[Observation, ...]
     cursor: Cursor | None = None
     source: str = field(default="http")
+    #: What tells a request that is sent again, as its sender calls it.
+    key: str | None = None
+    #: Which times its observations got, kept under its key.
+    request: Cursor | None = None
 
 
 def moment_of(time: object) -> int:

@@ -151,8 +151,9 @@ def test_nothing_can_be_seen_of_what_is_not_stored(failing: Rig) -> None:
     assert outcome.judged.alarm
     assert [replace(status, last_arrival=0) for status in seen] == [replace(before, last_arrival=0)] * 3
     kinds = [kind for kind, _ in failing.events]
-    assert kinds[:6] == ["status"] * 6
     assert kinds.count("incident") == 1
+    assert len(kinds[: kinds.index("incident")]) >= 3
+    assert set(kinds[: kinds.index("incident")]) == {"status"}
     assert failing.engine.status("a").incident == outcome.incident
 
 

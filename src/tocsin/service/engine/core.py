@@ -14,6 +14,7 @@ from tocsin.service.engine.incidents import close_incident, put_incident, silenc
 from tocsin.service.engine.making import row_of_first
 from tocsin.service.engine.places import Arrays, Places
 from tocsin.service.engine.recovery import Known, Rebuilt, Recovery
+from tocsin.service.engine.requests import forget_requests
 from tocsin.service.engine.rules import Arrival, in_maintenance
 from tocsin.service.engine.states import save_states
 from tocsin.service.engine.status import SignalStatus
@@ -50,6 +51,8 @@ class Core:
         self.places = self._new_places()
         self.signals: dict[str, Watched] = {}
         self.aside: dict[str, Aside] = {}
+        #: The names of stored signals that are not there yet, while they are being rebuilt.
+        self.rebuilding: set[str] = set()
         self.windows: list[MaintenanceRow] = []
         self.lock = threading.Lock()
         self._due: set[Watched] = set()
@@ -64,6 +67,7 @@ class Core:
         with self.store.reading() as reader:
             known = Known.read(reader)
         self.windows = known.windows
+        self.rebuilding = {row.name for row in known.signals}
         total, replayed, told = len(known.signals), 0, time.monotonic()
         with closing(Recovery(self.store, self.places, known).run(self.pool)) as rebuilding:
             for rebuilt in rebuilding:
@@ -74,6 +78,7 @@ class Core:
                 if time.monotonic() - told > TELL_EVERY:
                     log.info("%d of %d signals rebuilt", there, total)
                     told = time.monotonic()
+        self.rebuilding.clear()
         if not replayed:
             load_kernels(self.places.settings(("value",), self.settings.detector))
         with self.lock:
@@ -93,6 +98,7 @@ class Core:
                 self.places.enter(rebuilt.block)
             self.signals.update((signal.name, signal) for signal in rebuilt.signals)
             self.aside.update((aside.name, aside) for aside in rebuilt.aside)
+            self.rebuilding.difference_update(self.signals.keys() | self.aside.keys())
         self.metrics.replayed_observations.inc(rebuilt.replayed)
         self.count()
 
@@ -296,6 +302,7 @@ class Core:
                 incidents_before=now - round(storage.keep_incidents * 1e9),
                 keep_after=writer.states_times(),
             )
+            forget_requests(writer, now)
         return pruned.more or more
 
     def _save_held_back(self, before: int) -> bool:
@@ -303,13 +310,16 @@ class Core:
 
         A signal that sends rarely, or no more, would otherwise keep all that is not in a state for ever.
         """
-        with self.store.reading() as reader:
-            times = reader.states_times()
-        held = [
+        old = [
             signal
             for signal in self.signals.values()
-            if signal.unsaved and ((time := times.get(signal.row.id)) is None or time < before)
+            if signal.unsaved and min(signal.row.created, signal.last_time or signal.row.created) < before
         ]
+        if not old:
+            return False
+        with self.store.reading() as reader:
+            times = reader.states_times()
+        held = [signal for signal in old if (time := times.get(signal.row.id)) is None or time < before]
         if held:
             self._save(held[:STATES_AT_ONCE])
         return len(held) > STATES_AT_ONCE

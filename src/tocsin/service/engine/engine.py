@@ -13,6 +13,7 @@ from tocsin.service.engine.clock import SystemClock, notice_jump, set_clock
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
 from tocsin.service.engine.recovery import StoppedError
+from tocsin.service.engine.requests import noted, recalled
 from tocsin.service.engine.states import state_of
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.engine.tick import tick, timed
@@ -226,7 +227,14 @@ class Engine:
     def _report(self, done: int, total: int) -> None:
         if self._inbox.stopping:
             raise StoppedError
-        self._inbox.progress = f"rebuilding signals: {done} of {total}"
+        self._inbox.leave_ajar(f"rebuilding signals: {done} of {total}")
+        self._take_rebuilt()
+
+    def _take_rebuilt(self) -> None:
+        """Take what has come for signals that are rebuilt already; the rest goes on waiting."""
+        batches = self._inbox.next_batches(self._core.rebuilding)
+        if batches:
+            self._take(batches)
 
     def _falter(self, progress: str) -> None:
         self._inbox.lock(progress)
@@ -266,8 +274,9 @@ class Engine:
         try:
             with self._metrics.tick_seconds.time():
                 now = time.time_ns()
-                for waiting, batch in zip(batches, timed(self._core, [one.batch for one in batches], now), strict=True):
-                    waiting.batch = batch
+                come = [recalled(self._core.store, one.batch, now) for one in batches]
+                for waiting, batch in zip(batches, timed(self._core, come, now), strict=True):
+                    waiting.batch = noted(batch, now)
                 outcomes = tick(self._core, [waiting.piece for waiting in batches], now)
         except UnfitError as error:
             self._narrow_down(batches, error)

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -77,6 +77,8 @@ class Inbox:
         self.waiting = 0
         #: Whether it takes anything.
         self.open = False
+        #: Whether it takes batches, of which those are answered whose signals are rebuilt.
+        self.ajar = False
         #: What goes on when it does not.
         self.progress = "starting"
         self.stopping = False
@@ -85,7 +87,11 @@ class Inbox:
         """Have a batch wait its turn."""
         waiting = Waiting(batch, time.monotonic(), [None] * len(batch.observations))
         with self._condition:
-            self._check_open("takes no observations")
+            if not self.ajar:
+                self._check_open("takes no observations")
+            again = next((one for one in self._batches if batch.key is not None and one.batch.key == batch.key), None)
+            if again is not None and len(again.outcomes) == len(batch.observations):
+                return again.done
             if self.waiting and self.waiting + len(batch.observations) > self._most_waiting:
                 self._metrics.rejected.labels(reason="overloaded").inc()
                 raise OverloadedError(retry_after=1.0)
@@ -110,12 +116,17 @@ class Inbox:
     def unlock(self) -> None:
         """Take batches and commands from now on."""
         with self._condition:
-            self.open, self.progress = True, "ready"
+            self.open, self.ajar, self.progress = True, False, "ready"
+
+    def leave_ajar(self, progress: str) -> None:
+        """Take batches while signals are being rebuilt."""
+        with self._condition:
+            self.ajar, self.progress = not self.stopping, progress
 
     def lock(self, progress: str) -> None:
         """Take none for a while: batches go on waiting, commands are refused."""
         with self._condition:
-            self.open, self.progress = False, progress
+            self.open, self.ajar, self.progress = False, False, progress
             commands, self._commands = self._commands, deque()
         for command in commands:
             fail(command.done, NotReadyError(progress))
@@ -123,7 +134,7 @@ class Inbox:
     def stop(self) -> None:
         """Take nothing any more; the engine ends when nothing waits."""
         with self._condition:
-            self.stopping, self.progress = True, "stopping"
+            self.stopping, self.ajar, self.progress = True, False, "stopping"
             self._condition.notify_all()
 
     def end(self) -> None:
@@ -157,12 +168,19 @@ class Inbox:
             self._commands.remove(command)
         return command.done.set_running_or_notify_cancel()
 
-    def next_batches(self) -> list[Waiting]:
-        """Those that are taken together now. They stay until they are dropped, when they are durable."""
+    def next_batches(self, missing: Iterable[str] = ()) -> list[Waiting]:
+        """Those that are taken together now. They stay until they are dropped, when they are durable.
+
+        What is for signals that are `missing` goes on waiting, and so does what would overtake it.
+        """
+        blocked = set(missing)
         with self._condition:
             taken: list[Waiting] = []
             count = 0
             for waiting in self._batches:
+                if blocked and not blocked.isdisjoint(names := {one.signal for one in waiting.batch.observations}):
+                    blocked |= names
+                    continue
                 count += len(waiting.batch.observations)
                 if taken and count > MOST_AT_ONCE:
                     break
@@ -172,10 +190,10 @@ class Inbox:
             return taken
 
     def drop(self, batches: Sequence[Waiting]) -> None:
-        """These, the first ones, need not wait any more."""
+        """These need not wait any more."""
         with self._condition:
             for waiting in batches:
-                self._batches.popleft()
+                self._batches.remove(waiting)  # which is mostly the first
                 self._count(-len(waiting.batch.observations))
 
     def put_back(self, waiting: Waiting) -> None:

@@ -4,7 +4,7 @@ import json
 import logging
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -27,6 +27,10 @@ from tocsin.service.store import (
 )
 
 log = logging.getLogger("tocsin.engine")
+
+
+# How long whoever waits for what is rebuilt has no time for anything else, in seconds.
+BREATH = 0.1
 
 
 class StoppedError(Exception):
@@ -80,11 +84,16 @@ class Recovery:
         self._stopping = threading.Event()
 
     def run(self, pool: Executor) -> Generator[Rebuilt, None, None]:
-        """What is rebuilt, as it is. Who stops asking for more ends it."""
+        """What is rebuilt, as it is, and now and then nothing. Who stops asking for more ends it."""
         futures = [pool.submit(self._rebuild, piece) for piece in self._pieces()]
+        left = set(futures)
         try:
-            for future in as_completed(futures):
-                yield from future.result()
+            while left:
+                done, left = wait(left, timeout=BREATH, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from future.result()
+                if not done:
+                    yield Rebuilt()
         finally:
             self._end(futures)
 

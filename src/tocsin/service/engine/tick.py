@@ -10,7 +10,7 @@ from tocsin.service.engine.incidents import alarm_facts, close_incident, nanosec
 from tocsin.service.engine.rules import Arrival, Sorted, settle_old, sort_out, values_of, with_times
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError
-from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
+from tocsin.service.observations import Batch, Cursor, Judged, Observation, Outcome, Status
 from tocsin.service.shapes import verdict_shape
 from tocsin.service.store import IncidentFacts, IncidentRow, ObservationRow, Writer
 
@@ -42,7 +42,9 @@ def tick(core: Core, batches: Sequence[Batch], now: int) -> list[list[Outcome | 
     _score(core, found)
     # How far a source has read is stored with the last of what it read.
     whole = [batch for batch, some in zip(batches, answers, strict=True) if not any(map(_is_deferred, some))]
-    incidents = _store(core, whole, found, now)
+    cursors = [batch.cursor for batch in whole if batch.cursor is not None]
+    cursors += [batch.request for batch in batches if batch.request is not None]
+    incidents = _store(core, cursors, found, now)
     core.note(found.fresh, incidents, now)
     for arrival in found.repeated:
         if arrival.first is not None and not arrival.deferred:
@@ -125,10 +127,9 @@ def _unjudged(values: tuple[float, ...]) -> Judged:
     return Judged(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
 
 
-def _store(core: Core, batches: Sequence[Batch], found: Sorted, now: int) -> Changed:
+def _store(core: Core, cursors: Sequence[Cursor], found: Sorted, now: int) -> Changed:
     """Everything that this turn brought, in one transaction; returns the incidents that changed."""
     new = [arrival for arrivals in (*found.fresh.values(), found.late) for arrival in arrivals]
-    cursors = [batch.cursor for batch in batches if batch.cursor is not None]
     if not new and not cursors:
         return []
     with core.store.transaction() as writer:

@@ -1,12 +1,12 @@
 """Observations in, verdicts out."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from pydantic_core import to_json
 
-from tocsin.service.http.auth import SENDER
+from tocsin.service.http.auth import SENDER, Caller
 from tocsin.service.http.bodies import JSON, NDJSON, Taken, read_body
 from tocsin.service.http.content import check_type
 from tocsin.service.http.documented import WITH_BODY
@@ -17,6 +17,7 @@ from tocsin.service.observations import Batch, Outcome
 from tocsin.service.shapes import outcome_shape
 
 MOST_OBSERVATIONS = 10_000
+LONGEST_KEY = 200
 router = APIRouter(tags=["observations"])
 
 _ONE = ObservationIn.model_json_schema()
@@ -37,18 +38,29 @@ _LINES = {"schema": {"type": "string", "description": "One outcome a line, as JS
     responses={200: {"content": {NDJSON[0]: _LINES}, "description": "One outcome for each observation."}, **WITH_BODY},
     openapi_extra={"requestBody": _BODY},
 )
-async def take(request: Request, monitor: Monitor, caller: SENDER) -> Response:
+async def take(
+    request: Request,
+    monitor: Monitor,
+    caller: SENDER,
+    idempotency_key: Annotated[
+        str | None,
+        Header(min_length=1, max_length=LONGEST_KEY, pattern=r"^[!-~]+$", description="What tells this request."),
+    ] = None,
+) -> Response:
     """Observations of any signals: one, an array, or one a line. The reply comes when they are durable.
 
     An observation that cannot be taken is "refused" in its outcome, and the others go on; if the body is no JSON, none
-    is taken. To send the same again is harmless: what is there already is a "duplicate".
+    is taken. To send the same again is harmless if observations have times, or if the request has the same
+    `Idempotency-Key` (for a day): what is there already is a "duplicate".
     """
     lines = check_type(request.headers, JSON, *NDJSON) != JSON
     most = min(MOST_OBSERVATIONS, monitor.settings.engine.max_waiting)
     taken = read_body(await request.body(), lines=lines, most=most, may_send=caller.may_see)
     outcomes: list[Outcome] = []
     if taken.observations:
-        outcomes = await done(monitor.engine.submit(Batch(tuple(taken.observations))))
+        outcomes = await done(
+            monitor.engine.submit(Batch(tuple(taken.observations), key=_key(caller, idempotency_key)))
+        )
     if taken.refusals:
         monitor.metrics.observations.labels("refused", "http").inc(len(taken.refusals))
     written = _in_order(taken, outcomes)
@@ -56,6 +68,11 @@ async def take(request: Request, monitor: Monitor, caller: SENDER) -> Response:
         return reply({"outcomes": written})
     body = b"".join(to_json(outcome, inf_nan_mode="null") + b"\n" for outcome in written)
     return Response(body, media_type=NDJSON[0])
+
+
+def _key(caller: Caller, given: str | None) -> str | None:
+    """A key is its sender's: others may use the same."""
+    return None if given is None else f"{caller.name}/{given}"
 
 
 def _in_order(taken: Taken, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

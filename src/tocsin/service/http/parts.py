@@ -103,7 +103,10 @@ async def done(future: "Future[T]") -> T:
         async with asyncio.timeout(PATIENCE):
             return await asyncio.shield(asyncio.wrap_future(future))
     except TimeoutError:
-        raise NotReadyError("the monitor has not been able to store this yet: try again") from None
+        raise NotReadyError(
+            f"the monitor has not been able to do this within {PATIENCE:.0f} s, and may still do it: send it again, "
+            "observations with their times or with the same Idempotency-Key"
+        ) from None
 
 
 class Reading:

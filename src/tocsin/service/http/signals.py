@@ -174,8 +174,10 @@ async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
 
 
 def _overview(monitor: Parts) -> list[SignalStatus]:
-    check_ready(monitor)
-    return monitor.engine.overview()
+    signals = monitor.engine.overview()
+    if not signals:
+        check_ready(monitor)  # while signals are being rebuilt, those are shown that are
+    return signals
 
 
 def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:

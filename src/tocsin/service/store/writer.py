@@ -214,6 +214,11 @@ class Writer(Reader):
         if not moved.rowcount:
             self.connection.execute(insert(schema.cursors).values(source=source, position=position))
 
+    def remove_cursors(self, first: str, last: str) -> None:
+        """Remove those from one name up to, but not including, another."""
+        source = schema.cursors.c.source
+        self.connection.execute(delete(schema.cursors).where(source >= first, source < last))
+
     def prune(
         self,
         observations_before: int,

@@ -1,0 +1,52 @@
+"""Requests that are sent again by who does not know whether they were taken.
+
+An observation without a time gets that of its arrival. Sent again it would be another one, unless it gets the time that
+it got at first: for a day the store keeps which times a request got, under the key that its sender gave it.
+"""
+
+import json
+from dataclasses import replace
+
+from tocsin.service.observations import Batch, Cursor
+from tocsin.service.store import Reader, Store, Writer
+
+_DAY = 86400 * 10**9
+
+
+def recalled(store: Store, batch: Batch, now: int) -> Batch:
+    """A batch with the times that its observations got when it came before, if it did."""
+    if batch.key is None or batch.request is not None or all(one.time is not None for one in batch.observations):
+        return batch
+    with store.reading() as reader:
+        found = _found(reader, batch.key, now)
+    times = [] if found is None else json.loads(found.position)
+    if len(times) != len(batch.observations):
+        return batch
+    pairs = zip(batch.observations, times, strict=True)
+    return replace(batch, observations=tuple(replace(one, time=time) for one, time in pairs), request=found)
+
+
+def noted(batch: Batch, now: int) -> Batch:
+    """A batch that knows which times are to be kept under its key; all of its observations have one."""
+    if batch.key is None or batch.request is not None:
+        return batch
+    times = json.dumps([one.time for one in batch.observations])
+    return replace(batch, request=Cursor(_name(batch.key, now), times))
+
+
+def forget_requests(writer: Writer, now: int) -> None:
+    """Nobody sends again what is older than a day."""
+    writer.remove_cursors(_name("", 0), _name("", now - _DAY))
+
+
+def _found(reader: Reader, key: str, now: int) -> Cursor | None:
+    for day in (now, now - _DAY):
+        name = _name(key, day)
+        position = reader.cursor(name)
+        if position is not None:
+            return Cursor(name, position)
+    return None
+
+
+def _name(key: str, now: int) -> str:
+    return f"request/{now // _DAY:06d}/{key}"
