@@ -138,14 +138,14 @@ class AuditTrail:
         if alarms > 0:
             self._bets.settle(self.money[signal], self.notes[signal])
 
-    def audit(self, signal: int, level: float = 0.99) -> Audit:
-        """The audit of one signal."""
+    def audit(self, signal: int, level: float = 0.99, known_faults: int | None = None) -> Audit:
+        """The audit of one signal. `known_faults` of its alarms count as if they were labelled, and no others."""
         observations, alarms, _, _, blocks, total, squares = (int(count) for count in self.counts[signal])
         dispersion = self.clustering
         if blocks >= LEAST_BLOCKS and total > 0:
             mean = total / blocks
             dispersion = max(dispersion, (squares / blocks - mean**2) / (mean * (1 - mean / BLOCK) or 1.0))
-        faults = int(self.faults[signal])
+        faults = int(self.faults[signal]) if known_faults is None else min(known_faults, alarms)
         bets, money, note = self._bets, self.money[signal], self.notes[signal]
         since, expected = int(note[bets.SINCE]), self.promised * float(note[bets.SINCE_OBSERVATIONS])
         return Audit(
@@ -154,7 +154,8 @@ class AuditTrail:
             faults=faults,
             unit=self.unit,
             first=None if note[bets.FIRST] == bets.NONE else int(note[bets.FIRST]),
-            bursts=float(money[bets.RESERVE] + money[bets.STAKES :].sum()),
+            # Nobody knows what bets won on faults that were counted elsewhere.
+            bursts=1.0 if known_faults else float(money[bets.RESERVE] + money[bets.STAKES :].sum()),
             bursts_since=None if since == bets.NONE else since,
             bursts_ratio=float(note[bets.SINCE_ALARMS]) / expected if expected else 0.0,
         )  # fmt: skip

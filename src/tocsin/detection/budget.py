@@ -52,7 +52,8 @@ class Selection(Protocol):
 class Pool:
     """How rare the newest proposals of all signals were, and when they were made."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: float = 0.0) -> None:
+        self._since = since
         self._rarities, self._times = np.zeros(POOL), np.zeros(POOL)
         self._count = 0
 
@@ -63,7 +64,7 @@ class Pool:
 
     def span(self, now: float) -> float:
         """How long the signals were watched while they made them."""
-        oldest = self._times[self._count % POOL] if self._count >= POOL else 0.0
+        oldest = self._times[self._count % POOL] if self._count >= POOL else self._since
         return float(now - oldest)
 
     def add(self, rarity: float, now: float) -> None:
@@ -88,17 +89,21 @@ class IncidentBudget:
 
     How rare an incident is on its own signal, of which its past tells little, is only a score here: it is ranked among
     the proposals of all signals. What is tolerated then follows what was told.
+
+    Time is the sum of that of all signals. Where it is that of the clock, which they share, `since` says when it began,
+    and `signals` how many there are.
     """
 
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
-        self._pool = Pool()
-        self._loosened, self._at = 0.0, 0.0
+    def __init__(self, rate: float, *, since: float = 0.0, signals: int = 1) -> None:
+        self.rate, self.signals = rate, signals
+        self._pool = Pool(since)
+        self._loosened, self._at = 0.0, since
 
     def tells(self, rarity: float, now: float) -> bool:
         """Whether to tell of an incident that is as rare as that by now."""
-        self._loosened = min(self._loosened + TIGHTENING * self.rate * (now - self._at), LOOSEST)
-        self._at = now
+        passed = max(now - self._at, 0.0)
+        self._loosened = min(self._loosened + TIGHTENING * self.rate * passed, LOOSEST)
+        self._at += passed
         told = self._how_often(rarity, now) < self.rate * math.exp(self._loosened)
         if told:
             self._loosened = max(self._loosened - TIGHTENING, TIGHTEST)
@@ -109,10 +114,10 @@ class IncidentBudget:
         self._pool.add(rarity, now)
 
     def _how_often(self, rarity: float, now: float) -> float:
-        """How often an incident as rare comes on some signal, while one signal is watched."""
+        """How often an incident as rare comes, on some signal."""
         rarities = self._pool.rarities
         if rarities.size < LEAST_POOLED:
-            return math.exp(-rarity)
+            return self.signals * math.exp(-rarity)
         reached = int(np.count_nonzero(rarities >= rarity))
         count = math.ceil(RAREST * math.sqrt(rarities.size))
         if reached >= count:

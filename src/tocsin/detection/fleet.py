@@ -261,11 +261,18 @@ class Fleet:
         """How much memory the scoring of one signal takes."""
         return self.pipeline.nbytes // len(self.names)
 
-    def audit(self, signal: int | None = None, level: float = 0.99) -> Audit:
-        """Whether the promised alarm rate is kept so far: on one signal, or on all together."""
+    def audit(self, signal: int | None = None, level: float = 0.99, *, faults: int | None = None) -> Audit:
+        """Whether the promised alarm rate is kept so far: on one signal, or on all together.
+
+        `faults` is how many incidents of the signal were true, for those who keep count of that themselves instead of
+        by `label_fault`.
+        """
         level = checks.number("level", level, above=0, below=1)
         if signal is not None:
-            return self.trail.audit(self._row(signal), level)
+            known = None if faults is None else checks.integer("faults", faults, least=0)
+            return self.trail.audit(self._row(signal), level, known)
+        if faults is not None:
+            raise ValueError(f"faults={faults!r} needs the signal that they are of")
         return audit_together([self.trail.audit(row, level) for row in range(len(self.names))])
 
     def label_fault(self, row: int, alarms: int = 1, *, taken_back: bool = False) -> None:

@@ -114,4 +114,5 @@ def incident_shape(incident: IncidentRow, signal: str) -> dict[str, Any]:
         "label": incident.label,
         "note": incident.note,
         "excluded": incident.excluded,
+        "withheld": incident.withheld,
     }

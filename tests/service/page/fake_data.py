@@ -63,7 +63,7 @@ def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, 
         "return_period": 8640.0, "view": "error", "explanation": "9.31 above the forecast", "direction": "above",
         "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
         "ended": None, "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None,
-        "note": None, "excluded": False,
+        "note": None, "excluded": False, "withheld": False,
     } | more  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def details(features: int) -> dict[str, Any]:
         "window": 400,
         "audit": {
             "promised": 0.01, "rate": 0.012, "observations": 4280, "alarms": 51, "low": 0.008, "high": 0.017,
-            "level": 0.99, "finding": "as promised",
+            "level": 0.99, "finding": "as promised", "faults": 2, "ratio": 1.2, "since": 383, "unit": "incidents",
         },
         "guarantee": "long-run, for any signal: incidents <= alarm_rate * observations + 25",
         "settings": {"alarm_rate": 0.01, "forecaster": "embedded", "preset": "full", "window": 2000},

@@ -1,5 +1,6 @@
 """The settings of the monitor: a TOML file, environment variables above it, and what they are made of."""
 
+from tocsin.service.config.budgets import Budget
 from tocsin.service.config.layers import Layer
 from tocsin.service.config.loading import ConfigError, Loaded, load_settings, read_settings, variable_of
 from tocsin.service.config.server import Engine, Server, Storage
@@ -18,6 +19,7 @@ from tocsin.service.config.sources import (
 __all__ = [
     "DETECTOR_SETTINGS",
     "AlertmanagerSink",
+    "Budget",
     "ConfigError",
     "Engine",
     "FileSource",

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tocsin.service.config.budgets import Budget
 from tocsin.service.config.parts import Part
 from tocsin.service.config.server import Engine, Server, Storage
 from tocsin.service.config.signals import Template, check_detector
@@ -29,6 +30,9 @@ class Settings(Part):
     )
     templates: tuple[Template, ...] = Field(
         default=(), description="Settings of the signals whose name fits a pattern; the first that fits counts."
+    )
+    budgets: tuple[Budget, ...] = Field(
+        default=(), description="How many incidents people are told of, for all signals or by patterns of names."
     )
     sources: Sources = Field(default=Sources(), description="Where observations come from, apart from HTTP.")
     sinks: Sinks = Field(default=Sinks(), description="Where incidents go.")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tocsin.service.engine.core import Core
-from tocsin.service.engine.incidents import alarm_facts, put_incident
+from tocsin.service.engine.incidents import alarm_facts
 from tocsin.service.engine.states import state_of
 from tocsin.service.engine.watched import Watched
 from tocsin.service.store import IncidentRow
@@ -24,7 +24,7 @@ def accept(core: Core, signal: Watched, fields: Mapping[str, Any]) -> IncidentRo
     facts = replace(facts, end=facts.end if last is None else last, duration=signal.observations - incident.first)
     state = state_of(signal)
     with core.store.transaction() as writer:
-        number = put_incident(writer, core.sinks, signal, facts, now)
+        number = core.put_alarm(writer, signal, facts, now)
         writer.change_incident(number, **fields)
         writer.put_state(signal.row.id, last, now, state)
         row = writer.incident(number)

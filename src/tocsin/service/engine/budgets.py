@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from tocsin.detection.budget import POOL, IncidentBudget
 from tocsin.service.config import Budget
@@ -14,22 +14,34 @@ SEVERER = 1e-3
 
 
 class _Shared:
-    """One budget, and the incidents that it has let pass and that go on."""
+    """One budget: what it ranks incidents among, and those that it has let pass and that go on.
 
-    def __init__(self, settings: Budget, signals: Collection[str], since: float) -> None:
+    Its time is that of the observations, and begins with the first incident.
+    """
+
+    def __init__(self, settings: Budget) -> None:
         self.settings = settings
-        self.selection = IncidentBudget(settings.per_second, since=since, signals=max(self._count(signals), 1))
-        self._known = len(signals)
         self.passed: set[int] = set()
+        self._selection: IncidentBudget | None = None
+        self._known = 0
 
-    def _count(self, signals: Collection[str]) -> int:
-        return sum(map(self.settings.fits, signals))
+    def selection(self, since: int) -> IncidentBudget:
+        """What ranks incidents; it begins then if it has not begun yet."""
+        if self._selection is None:
+            self._selection = IncidentBudget(self.settings.per_second, since=since / 1e9)
+        return self._selection
 
-    def follow(self, signals: Collection[str]) -> None:
-        """Signals may have come or gone."""
+    def tells(self, rarity: float, facts: IncidentFacts, signals: Collection[str]) -> bool:
+        """Whether to tell of an incident that is as rare as that."""
+        selection = self.selection(facts.start)
         if len(signals) != self._known:
             self._known = len(signals)
-            self.selection.signals = max(self._count(signals), 1)
+            selection.signals = max(sum(map(self.settings.fits, signals)), 1)
+        return selection.tells(rarity, facts.end / 1e9)
+
+    def learn(self, rarity: float, facts: IncidentFacts) -> None:
+        """An incident is over that was as rare as that."""
+        self.selection(facts.start).learn(rarity, facts.end / 1e9)
 
 
 class Budgets:
@@ -39,43 +51,40 @@ class Budgets:
     """
 
     def __init__(self, settings: Sequence[Budget]) -> None:
-        self._settings = settings
-        self._shared: list[_Shared] = []
+        self._shared = [_Shared(one) for one in settings]
 
-    def recover(self, reader: Reader, signals: Mapping[str, Watched], now: int) -> None:
-        """Learn from the incidents that are stored."""
-        names = {signal.row.id: signal for signal in signals.values()}
-        self._shared = []
-        for settings in self._settings:
-            created = [signal.row.created for name, signal in signals.items() if settings.fits(name)]
-            self._shared.append(_Shared(settings, signals.keys(), min([*created, now]) / 1e9))
+    def recover(self, reader: Reader, signals: Iterable[Watched]) -> None:
+        """Begin anew, and learn from the incidents that are stored."""
+        self._shared = [_Shared(one.settings) for one in self._shared]
         if not self._shared:
             return
-        for row in reversed(reader.incidents(open=False, kind="alarm", limit=POOL)):
-            shared = self._of(names[row.signal].name) if row.signal in names else None
-            rarity = math.nan if shared is None else _rarity(names[row.signal], row)
-            if shared is not None and not math.isnan(rarity):
-                shared.selection.learn(rarity, (row.closed or row.end) / 1e9)
-        for row in reader.open_incidents():
-            shared = self._of(names[row.signal].name) if row.signal in names else None
-            if shared is not None and not row.withheld:
+        by_id = {signal.row.id: signal for signal in signals}
+        over = reader.incidents(open=False, kind="alarm", limit=POOL)[::-1]
+        for row in (*over, *reader.open_incidents()):
+            signal = by_id.get(row.signal)
+            shared = None if signal is None else self._of(signal.name)
+            if signal is None or shared is None:
+                continue
+            rarity = _rarity(signal, row)
+            if row.open and not row.withheld:
                 shared.passed.add(row.id)
+            elif not row.open and not math.isnan(rarity):
+                shared.learn(rarity, row)
 
     def _of(self, name: str) -> _Shared | None:
         return next((shared for shared in self._shared if shared.settings.fits(name)), None)
 
-    def withholds(self, signal: Watched, number: int, facts: IncidentFacts, signals: Collection[str], now: int) -> bool:
+    def withholds(self, signal: Watched, number: int, facts: IncidentFacts, signals: Collection[str]) -> bool:
         """Whether nobody is to be told of an incident, as it is now, since the budget is for rarer ones."""
         shared = self._of(signal.name)
         rarity = _rarity(signal, facts)
-        if shared is None or facts.kind != "alarm" or math.isnan(rarity):
+        if shared is None or math.isnan(rarity):
             return False
-        shared.follow(signals)
-        if number not in shared.passed and shared.selection.tells(rarity, now / 1e9):
+        if number not in shared.passed and shared.tells(rarity, facts, signals):
             shared.passed.add(number)
         withheld = number not in shared.passed
         if not facts.open:
-            shared.selection.learn(rarity, now / 1e9)
+            shared.learn(rarity, facts)
             shared.passed.discard(number)
         return withheld
 

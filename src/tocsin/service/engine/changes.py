@@ -15,15 +15,15 @@ from tocsin.service.engine.incidents import nanoseconds
 from tocsin.service.engine.making import check_features, check_text, new_row
 from tocsin.service.engine.rebuilding import alone, go_on, mend, rebuild, store_settings
 from tocsin.service.engine.replaying import latest, learn_reference
-from tocsin.service.engine.status import SignalStatus
+from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.observations import LONGEST_NAME
 from tocsin.service.shapes import incident_shape, time_text
 from tocsin.service.store import IncidentRow, MaintenanceRow, Writer
 
-FALSE_ALARM = "false alarm"
-LABELS = ("fault", FALSE_ALARM, "expected")
+FAULT, FALSE_ALARM = "fault", "false alarm"
+LABELS = (FAULT, FALSE_ALARM, "expected")
 LONGEST_NOTE = 2000
 #: Each observation is compared with those that are not over.
 MOST_WINDOWS = 1000
@@ -168,6 +168,14 @@ def label(core: Core, number: int, text: str | None, exclude: bool | None, note:
 
     rebuild(core, signal, alone(core, signal.row, signal.reference), marks={number: exclude}, change=change)
     return _told(core, number, signal)
+
+
+def details(core: Core, name: str) -> SignalDetails:
+    """What a signal's detector has learned, and whether it keeps its promise. Known faults do not count against it."""
+    signal = core.signal(name)
+    with core.store.reading() as reader:
+        faults = reader.count_labelled(signal.row.id, FAULT)
+    return signal.details(faults)
 
 
 def _note(note: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from tocsin.service.config import Settings, Sink
 from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.block import Block, load_kernels
+from tocsin.service.engine.budgets import Budgets
 from tocsin.service.engine.incidents import close_incident, put_incident, silence_facts
 from tocsin.service.engine.making import row_of_first
 from tocsin.service.engine.places import Arrays, Places
@@ -24,7 +25,7 @@ from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Observation
 from tocsin.service.shapes import incident_shape
-from tocsin.service.store import IncidentRow, MaintenanceRow, SignalRow, Store
+from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, SignalRow, Store, Writer
 
 log = logging.getLogger("tocsin.engine")
 
@@ -54,6 +55,7 @@ class Core:
         #: The names of stored signals that are not there yet, while they are being rebuilt.
         self.rebuilding: set[str] = set()
         self.windows: list[MaintenanceRow] = []
+        self.budgets = Budgets(settings.budgets)
         self.lock = threading.Lock()
         self._due: set[Watched] = set()
 
@@ -83,6 +85,8 @@ class Core:
             load_kernels(self.places.settings(("value",), self.settings.detector))
         with self.lock:
             self.signals = dict(sorted(self.signals.items(), key=lambda item: item[1].row.id))
+        with self.store.reading() as reader:
+            self.budgets.recover(reader, self.signals.values())
         log.info("%d signals, %d observations scored again", len(self.signals), replayed)
 
     def _settle(self, rebuilt: Rebuilt) -> None:
@@ -114,6 +118,14 @@ class Core:
                 if signal.reference is None:
                     writer.remove_reference(signal.row.id)
         save_states(self.store, renewed)
+
+    def put_alarm(self, writer: Writer, signal: Watched, facts: IncidentFacts, now: int) -> int:
+        """Store an incident of alarms as it now is, and what people are to be told of it; returns its number."""
+
+        def withholds(number: int) -> bool:
+            return self.budgets.withholds(signal, number, facts, self.signals.keys())
+
+        return put_incident(writer, self.sinks, signal, facts, now, withholds)
 
     def signal(self, name: str) -> Watched:
         """The signal of this name."""

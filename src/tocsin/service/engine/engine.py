@@ -146,7 +146,7 @@ class Engine:
 
     def details(self, name: str) -> "Future[SignalDetails]":
         """What a signal's detector has learned."""
-        return self._do(lambda: self._core.signal(name).details())
+        return self._do(lambda: changes.details(self._core, name))
 
     def acknowledge(self, number: int, by: str | None, note: str | None = None) -> "Future[dict[str, Any]]":
         """See `changes.acknowledge`."""

@@ -1,7 +1,7 @@
 """From what the detectors say about incidents to what is stored and sent."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -75,10 +75,19 @@ def silence_facts(signal: Watched, start: int, now: int) -> IncidentFacts:
     )
 
 
-def put_incident(writer: Writer, sinks: Sequence[Sink], signal: Named, facts: IncidentFacts, now: int) -> int:
-    """Store an incident as it now is, and what the sinks are to be told of it; returns its number."""
+def put_incident(
+    writer: Writer, sinks: Sequence[Sink], signal: Named, facts: IncidentFacts, now: int,
+    withholds: Callable[[int], bool] = lambda number: False,
+) -> int:  # fmt: skip
+    """Store an incident as it now is, and what the sinks are to be told of it; returns its number.
+
+    `withholds` says of an incident's number whether nobody is to be told.
+    """
     number = writer.put_incident(facts)
-    _tell_sinks(writer, sinks, signal, number, facts, now)
+    withheld = withholds(number)
+    writer.change_incident(number, withheld=withheld)
+    if not withheld:
+        _tell_sinks(writer, sinks, signal, number, facts, now)
     return number
 
 

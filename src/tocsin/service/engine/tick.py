@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tocsin.service.engine.block import Block, Stretch
 from tocsin.service.engine.core import Core
-from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds, put_incident
+from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds
 from tocsin.service.engine.rules import Arrival, Sorted, settle_old, sort_out, values_of, with_times
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError
@@ -176,7 +176,7 @@ def _put_alarms(core: Core, writer: Writer, found: Sorted, now: int) -> Iterator
             longer.append((signal.alarm_incident, nanoseconds(going_on.end), going_on.duration))
     writer.prolong_incidents(longer)
     for signal, one in facts:
-        number = put_incident(writer, core.sinks, signal, one, now)
+        number = core.put_alarm(writer, signal, one, now)
         for arrival in found.fresh[signal]:
             if arrival.outcome and _is_alarm(arrival) and one.start <= arrival.time <= one.end:
                 arrival.outcome = replace(arrival.outcome, incident=number)

@@ -156,12 +156,12 @@ class Watched:
             reference=self.reference,
         )
 
-    def details(self) -> SignalDetails:
-        """What its detector has learned."""
+    def details(self, faults: int) -> SignalDetails:
+        """What its detector has learned; `faults` of its incidents were true."""
         fleet = self.block.fleet
         return SignalDetails(
             weights=fleet.weights(self.place).mean(axis=1).astype(np.float64).tolist(),
-            audit=fleet.audit(self.place),
+            audit=fleet.audit(self.place, faults=faults),
             guarantee=fleet.guarantee,
             settings=self.row.settings,
             silent_after=self.silent_after,

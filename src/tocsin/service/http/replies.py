@@ -151,6 +151,10 @@ class AuditOut(BaseModel):
     high: Number
     level: float
     finding: str = Field(description="as promised, too many, too few, or cannot tell yet.")
+    faults: int = Field(description="Those of the alarms that people labelled as faults: they do not count.")
+    ratio: Number = Field(description="What was seen over what was promised, since then.")
+    since: int | None = Field(description="The number of the observation since which the finding holds.")
+    unit: str = Field(description="What is promised, and counted as alarms here: incidents or alarms.")
 
 
 class Details(BaseModel):
@@ -201,6 +205,7 @@ class IncidentOut(BaseModel):
     label: str | None
     note: str | None
     excluded: bool = Field(description="Whether its observations were taken out of calibration.")
+    withheld: bool = Field(description="Whether sinks are not told, since a budget is for rarer incidents.")
 
 
 class Incidents(BaseModel):

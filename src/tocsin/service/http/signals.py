@@ -231,7 +231,20 @@ def _details_json(details: SignalDetails) -> dict[str, Any]:
         "window": len(details.weights[0]) if details.weights else 0,
         "audit": {
             name: getattr(audit, name)
-            for name in ("promised", "rate", "observations", "alarms", "low", "high", "level", "finding")
+            for name in (
+                "promised",
+                "rate",
+                "observations",
+                "alarms",
+                "faults",
+                "low",
+                "high",
+                "level",
+                "finding",
+                "ratio",
+                "since",
+                "unit",
+            )
         },
         "guarantee": details.guarantee,
         "settings": details.settings,

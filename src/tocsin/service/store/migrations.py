@@ -88,9 +88,15 @@ def _who_did_what(connection: Connection) -> None:
     )
 
 
+def _withheld(connection: Connection) -> None:
+    """Budgets may withhold incidents from sinks."""
+    no = "FALSE" if connection.dialect.name == "postgresql" else "0"
+    connection.exec_driver_sql(f"ALTER TABLE incidents ADD COLUMN withheld BOOLEAN NOT NULL DEFAULT {no}")
+
+
 # The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
 # `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
-STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends, _refused, _who_did_what)
+STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends, _refused, _who_did_what, _withheld)
 
 # Held while the tables are made or changed, so that two that open a new store at once do not both make them.
 _CHANGING = 0x746F6373696E

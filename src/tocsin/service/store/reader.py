@@ -157,6 +157,14 @@ class Reader:
         row = self.connection.execute(wanted).one_or_none()
         return None if row is None else _incident(row)
 
+    def count_labelled(self, signal_id: int, label: str) -> int:
+        """How many incidents of alarms of a signal have this label."""
+        columns = schema.incidents.c
+        wanted = select(func.count()).where(
+            columns.signal == signal_id, columns.kind == "alarm", columns.label == label
+        )
+        return int(self.connection.execute(wanted).scalar_one())
+
     def open_incidents(self) -> list[IncidentRow]:
         """All incidents that go on, the oldest first."""
         columns = schema.incidents.c

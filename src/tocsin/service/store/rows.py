@@ -96,6 +96,8 @@ class IncidentRow(IncidentFacts):
     label: str | None
     note: str | None
     excluded: bool
+    #: Whether nobody was told, since the budget was for rarer ones.
+    withheld: bool
 
 
 @dataclass(frozen=True, slots=True)

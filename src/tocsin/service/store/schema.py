@@ -148,6 +148,7 @@ incidents = Table(
     Column("label", CleanText),
     Column("note", CleanText),
     Column("excluded", Boolean, nullable=False),
+    Column("withheld", Boolean, nullable=False),
     UniqueConstraint("signal", "kind", "start"),
     Index("incidents_open", "open"),
     Index("incidents_of_signal", "signal", "start"),

@@ -118,7 +118,7 @@ class Writer(Reader):
             select(columns.id, columns.closed).where(*(columns[name] == facts[name] for name in sorted(_IDENTITY)))
         ).one_or_none()
         if known is None:
-            return self._insert(schema.incidents, {**facts, "excluded": False})
+            return self._insert(schema.incidents, {**facts, "excluded": False, "withheld": False})
         news = {name: value for name, value in facts.items() if name not in _FIRST}
         if news["closed"] is not None and known.closed is not None:
             news["closed"] = known.closed  # it is told again what it knew, as after a restart

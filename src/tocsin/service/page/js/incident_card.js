@@ -16,7 +16,7 @@ import { incidentHash } from "./router.js";
  * @param {Incident} incident
  */
 export function tags(incident) {
-  const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded } = incident;
+  const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded, withheld } = incident;
   const end = ending(incident);
   const over = end ? `over: ${end[0]}` : "over";
   return el(
@@ -27,6 +27,7 @@ export function tags(incident) {
     isSnoozed(incident) && el("span", { class: "tag" }, `snoozed until ${time(until)}`),
     incident.label && el("span", { class: `tag label-${incident.label.replace(" ", "-")}` }, incident.label),
     excluded && el("span", { class: "tag" }, "out of calibration"),
+    withheld && el("span", { class: "tag", title: "The budget is for rarer incidents: no sink was told." }, "not told"),
   );
 }
 

@@ -59,13 +59,15 @@ export function often(seconds) {
  * The audit in one sentence.
  * @param {Audit} audit
  */
-export function auditInWords({ promised, rate, observations, low, high, finding }) {
+export function auditInWords({ promised, rate, observations, low, high, finding, ratio, since, unit }) {
   if (!observations || rate === null || rate === undefined || low === null || high === null) {
     return `promised ${odds(promised)}; nothing seen since warm-up yet`;
   }
   const base = 1 / promised;
   const seen = `seen ${few(rate * base)} in ${count(Math.round(base))}`;
-  return `promised ${odds(promised)}, ${seen} (between ${few(low * base)} and ${few(high * base)}): ${finding}`;
+  const from = since === null || since === undefined ? "warm-up" : `observation ${count(since)}`;
+  const times = `${finding}, ${few(ratio ?? NaN)} times the promised ${unit} since ${from}`;
+  return `promised ${odds(promised)}, ${seen} (between ${few(low * base)} and ${few(high * base)}): ${times}`;
 }
 
 /**

@@ -37,7 +37,8 @@ function auditPanel({ audit, guarantee, settings }) {
       "p",
       { class: "muted" },
       `${count(audit.alarms)} ${counted} in ${count(audit.observations)} observations since warm-up. `,
-      `The bounds hold at all times at once (${number(audit.level * 100)}%). True faults count too.`,
+      audit.faults ? `${count(audit.faults)} of them, labelled as faults, do not count. ` : "",
+      `The bounds hold at all times at once (${number(audit.level * 100)}%). True faults count until they are labelled.`,
     ),
     guarantee && el("p", { class: "muted" }, guarantee),
   );

@@ -72,6 +72,7 @@
  * @property {string | null} label
  * @property {string | null} note
  * @property {boolean} excluded
+ * @property {boolean} withheld whether sinks are not told, since a budget is for rarer incidents
  *
  * @typedef {object} History columns; value, forecast, low and high have one for each feature
  * @property {string[]} times
@@ -93,6 +94,10 @@
  * @property {number | null} high
  * @property {number} level
  * @property {string} finding
+ * @property {number} faults
+ * @property {number | null} ratio
+ * @property {number | null} since
+ * @property {string} unit
  *
  * @typedef {object} Details
  * @property {(number | null)[][]} weights
