@@ -10,11 +10,12 @@ SPARK := .venv-spark
 SPARK_INSTALLED := $(SPARK)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv demo serve test test-pretrained test-spark lint benchmark clean
+.PHONY: help venv demo serve check test test-pretrained test-spark lint benchmark clean
 
 help:
 	@echo "make demo             set everything up and show the main job"
 	@echo "make serve            set everything up and start the monitor on this machine"
+	@echo "make check            the checks of style, and the tests that are quick, in less than two minutes"
 	@echo "make test             set everything up and run everything that must pass"
 	@echo "make test-pretrained  the same for the adapters to pretrained forecasters, in an environment of their own"
 	@echo "make test-spark       the same for Tocsin on Apache Spark, likewise; needs Java 17 or newer"
@@ -54,6 +55,10 @@ lint: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Less than two minutes, for while one works; `make test` runs all.
+check: lint
+	$(BIN)/pytest -n auto -m "not slow"
 
 test: lint
 	$(BIN)/pytest -n auto

@@ -1,6 +1,9 @@
-"""Named arrays in npz files, never pickle."""
+"""Named arrays in npz files, or quickly in bytes; never pickle."""
 
+import json
 import os
+import struct
+import zlib
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -10,6 +13,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 File = str | PathLike[str] | IO[bytes]
+
+
+# What packed arrays begin with; then a checksum of all that follows, and the length of what tells of the arrays.
+_PACKED = b"tocsin-arrays-1\n"
+_HEAD = struct.Struct("<II")
+
+
+def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The arrays as bytes, in a fraction of the time that an npz file takes.
+
+    >>> unpack_arrays(pack_arrays({"a": np.arange(3)}))["a"].tolist()
+    [0, 1, 2]
+    """
+    plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    told = json.dumps([(name, array.dtype.str, arrays[name].shape) for name, array in plain.items()]).encode()
+    content = b"".join([told, *(array.tobytes() for array in plain.values())])
+    return _PACKED + _HEAD.pack(zlib.crc32(content), len(told)) + content
+
+
+def is_packed(data: bytes) -> bool:
+    """Whether these bytes are what `pack_arrays` gave, whole or damaged."""
+    return bytes(data[: len(_PACKED)]) == _PACKED
+
+
+def unpack_arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays that `pack_arrays` was given, read-only; ValueError for bytes that are damaged."""
+    content = memoryview(data)[len(_PACKED) + _HEAD.size :]
+    if not is_packed(data) or len(data) < len(_PACKED) + _HEAD.size:
+        raise ValueError("these are no packed arrays")
+    checksum, length = _HEAD.unpack_from(data, len(_PACKED))
+    if zlib.crc32(content) != checksum:
+        raise ValueError("the packed arrays are damaged: their checksum is wrong")
+    arrays, at = {}, length
+    for name, kind, shape in json.loads(bytes(content[:length])):
+        dtype = np.dtype(kind)
+        if dtype.hasobject:
+            raise ValueError(f"packed arrays must be plain, got {kind!r} for {name!r}")
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays[name] = np.frombuffer(content, dtype=dtype, count=count, offset=at).reshape(shape)
+        at += count * dtype.itemsize
+    return arrays
 
 
 def write_arrays(arrays: Mapping[str, NDArray[Any]], file: File) -> None:

@@ -91,6 +91,53 @@ def test_long_files_are_split_and_shared_between_processes(tmp_path, monkeypatch
     np.testing.assert_array_equal(streamed, alone)
 
 
+def fleet_file(path):
+    """Six signals, hourly, one of them with a fault."""
+    signals = [noisy_values(1400, seed=k, fault=1300 if k == 2 else None) for k in range(6)]
+    lines = ["time," + ",".join(f"s{k}" for k in range(6))]
+    for hour, values in enumerate(zip(*signals, strict=True)):
+        time = np.datetime64("2026-01-01T00:00:00") + np.timedelta64(hour, "h")
+        lines.append(f"{time}," + ",".join(map(repr, map(float, values))))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(("budget", "told"), [("1/week", 5), ("1/month", 2)])
+def test_a_budget_is_shared_by_all_signals(budget, told, tmp_path):
+    """About five weeks after warm-up: the rarest incidents of all signals, as many as the budget allows."""
+    path, found = fleet_file(tmp_path / "fleet.csv"), tmp_path / "incidents.jsonl"
+    result = invoke(
+        "detect", path, "--separate", "--budget", budget, "--preset", "light", "--incidents", found, "--plot",
+        tmp_path / "p.svg",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    incidents = [json.loads(line) for line in found.read_text().splitlines()]
+    assert abs(len(incidents) - told) <= 1
+    assert "s2" in {incident["signal"] for incident in incidents}
+    assert f"budget {budget}: the {len(incidents)} rarest of" in words(result)
+
+
+def test_a_share_of_false_incidents(tmp_path):
+    result = invoke("detect", fleet_file(tmp_path / "fleet.csv"), "--separate", "--budget", 0.2, "--preset", "light")
+    assert result.exit_code == 0, result.output
+    assert "about 20% of them false" in words(result)
+    assert "s2" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--budget", "5/fortnight"], "budget must be a number between 0 and 1"),
+        (["--budget", "1.5"], "budget must be a number > 0 and < 1, got 1.5"),
+        (["--budget", "1/week", "--alarm-rate", "1/day"], "budget='1/week' is a promise of its own"),
+    ],
+)
+def test_what_is_no_budget_is_told(arguments, said, file):
+    result = invoke("detect", file, *arguments)
+    assert result.exit_code == 2
+    assert said in words(result)
+
+
 def test_features_or_separate_signals(tmp_path):
     path = tmp_path / "wide.csv"
     one, other = noisy_values(700, 1, 650), noisy_values(700, 2, None)

@@ -113,6 +113,10 @@ class OracleShape:
         steps = np.stack([self._steps(f) for f in range(len(values))], axis=1)
         return [self._distance(steps, length) for length in self.lengths]
 
+    def forget(self, ago):
+        if ago < len(self.values):
+            self.values[-1 - ago] = [math.nan] * len(self.values[-1 - ago])
+
     def _take_unit(self, f):
         there = np.array(known([row[f] for row in self.values]))
         if not there.size:
@@ -294,8 +298,10 @@ class OracleDetector:
         self.blocks, self.highest, self.in_block = deque(maxlen=sizes.blocks), -math.inf, 0
         self.tightened, self.certain = 0.0, False
         reach = [LAGS[view] + max(length for length, _ in VIEWS[view][3]) + 1 - 100 for view in self.shapes]
-        self.recall = OracleRecall(self.history, reach[0]) if reach and alarm_rate <= 1 / STRETCH else None
+        self.remembered = [[] for _ in range(features)]  # the values without those of faults
+        self.recall = OracleRecall(self.remembered, reach[0]) if reach and alarm_rate <= 1 / STRETCH else None
         self.furthest, self.was_unlike, self.still, self.rest = None, False, 0, 0
+        self.highest_learned, self.fault = math.inf, None
 
     def run(self, table):
         rows = [self.update(row) for row in table]
@@ -303,16 +309,31 @@ class OracleDetector:
 
     def update(self, values):
         values = [math.nan if math.isinf(value) else float(value) for value in values]
+        if self.seen % 100 == 0:
+            self._forget()
         predicted = [[self._predicted(f, d) for d in range(1, self.horizons + 1)] for f in range(self.features)]
         ready = [self._ready(f, values[f]) for f in range(self.features)]
         for f in range(self.features):
             self.history[f].append(values[f])
+            self.remembered[f].append(values[f])
             filled = predicted[f][0] if math.isnan(values[f]) else values[f]
             self.path[f].append((filled, not math.isnan(values[f]), ready[f]))
         self.issued.append([self._issue(f) for f in range(self.features)])
         scores = self._scores(values, predicted, ready)
         self.seen += 1
         return self._judge(scores, [row[0] for row in predicted])
+
+    def _forget(self):
+        """Let stretches be compared with nothing of a certain incident that is over, once none has a part in it."""
+        if self.fault is None or self.seen - 1 - self.fault[1] <= self.longest:
+            return
+        first, last = self.fault
+        self.fault = None
+        for number in range(first, last + 1):
+            for f in range(self.features):
+                self.remembered[f][number] = math.nan
+            for shape in self.shapes.values():
+                shape.forget(self.seen - 1 - number)
 
     def _predicted(self, feature, distance):
         """The forecast for this observation that was issued `distance` observations before it."""
@@ -537,6 +558,18 @@ class OracleDetector:
         estimated = self._poisson(most) * math.exp(-(evidence - highest[most]) / decay)
         return min(max(estimated, rate / 100), rate)
 
+    def _least_evidence(self):
+        """The least evidence that comes as rarely as tolerated."""
+        count, highest = len(self.blocks), sorted(self.blocks, reverse=True)
+        allowed = math.ceil(-math.expm1(-self.rate * self.sizes.block) * (1 + count)) - 1
+        if allowed >= 1:
+            return highest[min(allowed, count) - 1]
+        if not self.early or count < 5:
+            return math.inf
+        most = min(math.ceil(1.5 * math.sqrt(count)), count - 1)
+        decay = (sum(one - highest[most] for one in highest[:most]) + 13) / (most + 10)
+        return max(highest[most] + decay * math.log(self._poisson(most) / self.rate), highest[0])
+
     def _poisson(self, reached):
         share = (1 + reached) / (1 + len(self.blocks))
         return -math.log1p(-min(share, 1 - 1e-9)) / self.sizes.block
@@ -557,6 +590,12 @@ class OracleDetector:
             if self.since > patience:
                 self.open = False
                 state = SILENT if math.isnan(evidence) else RETURNED if self.lasted <= self.accept_after else ACCEPTED
+                if self.certain and not self.by_p:
+                    self.highest_learned = self._least_evidence() + 1.5
+                if self.certain and state == RETURNED:
+                    # This observation is number `seen` - 1.
+                    first = self.seen - 1 - self.lasted if self.fault is None else self.fault[0]
+                    self.fault = (first, self.seen - 1 - self.since)
                 if self.was_unlike and state == RETURNED:
                     self.rest = max(2 * self.longest - self.since, 0)
         if not self.open:
@@ -567,8 +606,8 @@ class OracleDetector:
         self.highest = max(self.highest, evidence)
         self.in_block += 1
         if self.in_block >= self.sizes.block and not self.open:
-            self.blocks.append(self.highest)
-            self.highest, self.in_block = -math.inf, 0
+            self.blocks.append(min(self.highest, self.highest_learned))
+            self.highest, self.in_block, self.highest_learned = -math.inf, 0, math.inf
         return state
 
     def _learn(self, sizes, mean, rests):

@@ -15,7 +15,6 @@ from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
 from tocsin.detection.alarm_rate import (
     BELIEVED,
-    EXTRAPOLATED,
     LEAST_BELIEVED,
     LEAST_LEARNED,
     LEAST_RATE,
@@ -143,8 +142,8 @@ def test_sizes_let_every_rate_be_told(rate):
         rarest = 1 / (1 + size.blocks) / size.block
         assert rarest < min(rate / 3, 0.25 / size.block)
         bound = np.log(rate / rarest) / TIGHTENING
-        assert most_beyond(size, float(rate), early=False) >= bound
-        assert most_beyond(size, float(rate), early=True) >= bound + np.log(EXTRAPOLATED) / TIGHTENING
+        assert most_beyond(size, float(rate), extrapolation=1) >= bound
+        assert most_beyond(size, float(rate), extrapolation=100) >= bound + np.log(100) / TIGHTENING
 
 
 def test_too_small_a_rate_is_refused_with_the_reason():
@@ -169,12 +168,14 @@ BAD = {
     "nonconformity": ["other", "signed", None, 5, "Absolute", ["high"]],
     "scaled": [1, None, "yes", True],
     "merge_features": ["other", "fisher", None, 5, ["mean"]],
-    "accept_after": [-1, 1.5, None, "3", True],
+    "accept_after": [-1, 1.5, None, "soon", True, "6h"],
     "early": [1, None, "yes"],
     "refresh": [0, -1, 1.5, None, "3", True, 2000],
     "window": [0, 249, 2**16 + 1, 300.0, "300", True],
     "learning_rate": [0, -1, 0.2, None, "x", float("nan"), True],
     "gap": [-1, 1.5, None, "3", True],
+    "budget": [0, 1.0, -1, "often", True, "5/fortnight", "5/day"],
+    "extrapolation": [0, -1, None, "3", True, 1e9],
     "min_deviation": [-1, None, "x", float("nan"), float("inf"), False, [0.0, 0.0]],
     "min_relative_deviation": [-0.5, None, "x", float("nan"), float("inf"), True],
     "min_duration": [0, -1, 1.5, None, "3", True],
@@ -193,7 +194,9 @@ GOOD = {
     "nonconformity": list(NONCONFORMITIES),
     "scaled": [False, np.False_],
     "merge_features": ["harmonic", "mean"],
-    "accept_after": [0, 10**6],
+    "accept_after": [0, 10**6, "20"],
+    "budget": [None, 0.1],
+    "extrapolation": [1, 1000.0],
     "early": [True, False, np.False_],
     "refresh": [1, 9],
     "window": [None, 250, 1000],
@@ -224,7 +227,7 @@ def test_bad_arguments_are_named_with_what_was_given(name, value):
     message = str(caught.value)
     assert re.search(rf"\b{name}\b|forecaster 'last-value' does not take", message), message
     assert repr(value) in message or str(value) in message, message
-    if name not in ("signals", "threads"):
+    if name not in ("signals", "threads", "budget"):
         with pytest.raises(type(caught.value)) as again:
             Detector(**{**QUICK, name: value})
         assert str(again.value) == message

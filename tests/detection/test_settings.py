@@ -14,6 +14,7 @@ import tocsin
 from tests.detection.material import LAST, MovingMean, hard_values, same_verdicts
 from tocsin.detection import Detector, DetectorSettings, Fleet
 from tocsin.detection.declaration import declared, setting
+from tocsin.detection.settings import FleetSettings
 
 SOURCE = Path(tocsin.__file__).parent
 
@@ -107,7 +108,11 @@ def test_detectors_and_fleets_have_the_arguments_of_the_settings():
     assert list(inspect.signature(Detector).parameters.values()) == wanted
     signals, *rest = inspect.signature(Fleet).parameters.values()
     assert signals.name == "signals"
-    assert rest == wanted
+    assert rest == [
+        *wanted,
+        *(one for one in inspect.signature(FleetSettings).parameters.values() if one not in wanted),
+    ]
+    assert [one.name for one in rest[len(wanted) :]] == ["budget"]
     assert [one.name for one in wanted] == [one.name for one in fields(DetectorSettings)]
     assert [one.name for one in wanted if one.kind is not one.KEYWORD_ONLY] == ["features"]
     assert set(typing.get_type_hints(Fleet.__init__)) >= set(declared(DetectorSettings))
@@ -215,3 +220,14 @@ def test_nobody_outside_looks_into_a_fleet():
     for path in SOURCE.rglob("*.py"):
         if path.parent != SOURCE / "detection":
             assert not re.search(r"fleet\.(pipeline|log|trail)\b", path.read_text()), path
+
+
+def test_a_time_until_something_is_accepted_becomes_observations():
+    assert DetectorSettings(accept_after="6h", interval="5min").accepted_after == 72
+    assert DetectorSettings(accept_after="10s", interval="1min").accepted_after == 1
+    assert DetectorSettings(accept_after="45").accepted_after == 45
+    DetectorSettings.check({"accept_after": "6h"}, interval_known=False)
+    with pytest.raises(ValueError, match=r"accept_after must be .*soon"):
+        DetectorSettings.check({"accept_after": "soon"}, interval_known=False)
+    with pytest.raises(ValueError, match="accept_after='6h' is a length of time: give the sampling interval"):
+        DetectorSettings(accept_after="6h")

@@ -113,8 +113,13 @@ class Sender(threading.Thread):
             return
 
 
-def trial(kills: int, signals: int, seed: int, database: Postgres | None, report: bool = False) -> Findings:
-    """Kill a monitor so many times; with a database, that is killed or restarted every other time instead."""
+def trial(
+    kills: int, signals: int, seed: int, database: Postgres | None, report: bool = False, least: int = 0
+) -> Findings:
+    """Kill a monitor so many times; with a database, that is killed or restarted every other time instead.
+
+    It goes on until at least so many observations of each signal are acknowledged, however busy the machine is.
+    """
     chance = random.Random(seed)
     sent = [Sent(f"machine/{number}") for number in range(signals)]
     with tempfile.TemporaryDirectory(prefix="tocsin-crashes-") as folder:
@@ -139,10 +144,12 @@ def trial(kills: int, signals: int, seed: int, database: Postgres | None, report
                     print(f"{number + 1} of {kills} kills, {sum(len(one.acknowledged) for one in sent)} acknowledged")
             monitor.wait_until_ready()
             wait_for_more(sent)
+            while min(len(one.acknowledged) for one in sent) < least:
+                wait_for_more(sent)
             for sender in senders:
                 sender.stopping.set()
             for sender in senders:
-                sender.join(120)
+                sender.join(300)
                 if sender.failed is not None or sender.is_alive():
                     raise RuntimeError("a sender failed") from sender.failed
             monitor.stop()
@@ -157,7 +164,7 @@ def trial(kills: int, signals: int, seed: int, database: Postgres | None, report
     return findings
 
 
-def wait_for_more(sent: list[Sent], seconds: float = 120.0) -> None:
+def wait_for_more(sent: list[Sent], seconds: float = 300.0) -> None:
     """Until something more is acknowledged."""
     before, until = sum(len(one.acknowledged) for one in sent), time.monotonic() + seconds
     while sum(len(one.acknowledged) for one in sent) == before:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-DEADLINE = 15.0  # seconds
+DEADLINE = 90.0  # seconds; nobody waits that long but on a machine that is busy with something else
 
 
 def program(*names: str) -> str:
@@ -181,7 +181,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     """Run an asynchronous test."""
 
     async def limited() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await test()
 
     asyncio.run(limited())

@@ -66,7 +66,7 @@ class MonitorProcess:
         command = [sys.executable, "-m", "tocsin", "token", "revoke", name, "--config", str(self.config)]
         subprocess.run(command, env=self._surroundings, check=True, capture_output=True)
 
-    def wait_until_ready(self, seconds: float = 60.0) -> None:
+    def wait_until_ready(self, seconds: float = 300.0) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self._process is None or self._process.poll() is not None:

@@ -8,6 +8,8 @@ from tests.service.attacks import ATTACKS
 from tests.service.hostile import carry_out
 from tests.service.postgres import Postgres, find_programs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[Postgres | None]:

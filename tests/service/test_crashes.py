@@ -6,17 +6,19 @@ from tests.service.crashes import Findings, trial
 from tests.service.postgres import Postgres, find_programs
 
 SIGNALS = 6
+# A signal is warm after some six hundred observations, and something happens every four hundred.
+LEAST = 1300
+pytestmark = pytest.mark.slow
 
 
 def check(found: Findings) -> None:
-    assert found.observations > 1000
-    # A signal is warm after some six hundred observations; how many got through depends on how busy the machine is.
-    assert found.incidents > 0 or found.observations < 700 * SIGNALS
+    assert found.observations >= LEAST * SIGNALS
+    assert found.incidents > 0
     assert (found.lost, found.doubled, found.different) == (0, 0, 0)
 
 
 def test_killed_monitors_lose_double_and_change_nothing() -> None:
-    check(trial(kills=4, signals=SIGNALS, seed=11, database=None))
+    check(trial(kills=4, signals=SIGNALS, seed=11, database=None, least=LEAST))
 
 
 def test_killed_databases_lose_double_and_change_nothing() -> None:
@@ -26,6 +28,6 @@ def test_killed_databases_lose_double_and_change_nothing() -> None:
     database = Postgres(programs, durable=True)
     try:
         database.start()
-        check(trial(kills=4, signals=SIGNALS, seed=12, database=database))
+        check(trial(kills=4, signals=SIGNALS, seed=12, database=database, least=LEAST))
     finally:
         database.remove()

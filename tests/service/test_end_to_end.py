@@ -9,11 +9,14 @@ from typing import Any
 import httpx
 import numpy as np
 import paho.mqtt.client as paho
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.service.parts import Alertmanager, Mosquitto
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
+
+pytestmark = pytest.mark.slow
 
 SECOND = 10**9
 TOPIC = "plant/pump-1/vibration"

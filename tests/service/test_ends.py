@@ -13,6 +13,8 @@ from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
 from tocsin.detection import Detector
 
+pytestmark = pytest.mark.slow
+
 SECOND = 10**9
 BEFORE = 2500
 SETTINGS = {"alarm_rate": 0.003, "forecaster": "exponential-smoothing", "window": 1000}

@@ -14,6 +14,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.service.process import MonitorProcess
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """
 [[templates]]
 match = "page/*"
@@ -162,10 +164,10 @@ def test_a_gap_of_centuries_is_not_filled_step_by_step(monitor: MonitorProcess) 
     made = httpx.put(f"{monitor.address}/api/v1/signals/old", json={"detector": {"interval": "1s"}})
     assert made.status_code == 201
     send(monitor, {"signal": "old", "time": "1700-01-01", "value": 1.0})
-    began = time.monotonic()
     (outcome,) = send(monitor, {"signal": "old", "time": time.time(), "value": 1.0})
     assert outcome["status"] == "scored"
-    assert time.monotonic() - began < 5.0
+    # The first and the last, and no more between them than a gap counts as.
+    assert httpx.get(f"{monitor.address}/api/v1/signals/old").json()["observations"] == 1002
 
 
 def test_states_that_are_none_are_refused(monitor: MonitorProcess) -> None:
@@ -189,7 +191,7 @@ def test_tokens_that_do_not_count(tmp_path: Path) -> None:
         monitor.start()
         tokens = f"{monitor.address}/api/v1/tokens"
         secrets: dict[str, str] = {}
-        soon = time.time() + 1
+        soon = time.time() + 10
         for name, role, more in (("boss", "admin", {}), ("eye", "read", {}), ("brief", "read", {"expires": soon})):
             body = {"name": name, "role": role, **more}
             reply = httpx.post(tokens, json=body, headers=bearer(secrets.get("boss", "")))
@@ -202,7 +204,8 @@ def test_tokens_that_do_not_count(tmp_path: Path) -> None:
         assert me(secrets["eye"]) == 200
         assert httpx.post(tokens, json={"name": "x", "role": "read"}, headers=bearer(secrets["eye"])).status_code == 403
         assert httpx.delete(f"{tokens}/eye", headers=bearer(secrets["boss"])).status_code == 204
-        time.sleep(1)
+        while me(secrets["brief"]) == 200:
+            time.sleep(0.1)
         spoilt = secrets["boss"][:-1] + ("A" if secrets["boss"][-1] != "A" else "B")
         wrong = [secrets["eye"], secrets["brief"], spoilt, secrets["boss"].upper(), "tocsin_", "null"]
         assert [me(token) for token in wrong] == [401] * len(wrong)

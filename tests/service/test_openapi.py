@@ -22,6 +22,8 @@ from tocsin.service.observations import Batch, Observation
 from tocsin.service.store import Store
 from tocsin.service.tokens import hash_token, make_token
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [
     schemathesis.checks.not_a_server_error,
     status_code_conformance,

@@ -7,10 +7,13 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.service.process import MonitorProcess
 from tocsin.detection import Detector
+
+pytestmark = pytest.mark.slow
 
 CONFIG = """
 [engine]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +12,22 @@ import typer
 
 from tocsin.cli.application import Exit, app, check_picture, console, progress, say, whole_number
 from tocsin.cli.options import check_settings, takes_detector_settings
-from tocsin.data import DataError, Problem, Signal, Writer, check_writable, merge_problems, open_writer, read_signals
+from tocsin.data import (
+    DataError,
+    Problem,
+    Signal,
+    Signals,
+    Writer,
+    check_writable,
+    merge_problems,
+    open_writer,
+    read_signals,
+)
 from tocsin.detection import SignalResult, detect_signals
+from tocsin.detection.batch import select_incidents
+from tocsin.detection.budget import check_budget
+from tocsin.detection.history_budget import HistoryBudget
+from tocsin.detection.settings import check_alone
 from tocsin.evaluation import detection_report
 
 # Fewer observations than this are done sooner here than another process is started.
@@ -66,6 +80,14 @@ def detect(
             "--longest-gap", parser=whole_number(0), metavar="INTEGER", help="A gap counts as so many missing, at most."
         ),
     ] = 10_000,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            metavar="BUDGET",
+            help="Incidents of all signals together: the rarest 5/week, or so that a share (0.1) is false.",
+        ),
+    ] = None,
     top: Annotated[
         int, typer.Option("--top", parser=whole_number(1), metavar="INTEGER", help="How many incidents to print.")
     ] = 20,
@@ -88,17 +110,41 @@ def detect(
         "longest_gap": longest_gap,
     }  # fmt: skip
     run = _Run(settings, reading, jobs or os.cpu_count() or 1, drawing=plot is not None, reference=reference)
+    share = _checked_budget(budget, settings)
     with ExitStack() as resources:
         try:
             writer = resources.enter_context(open_writer(output)) if output is not None else None
         except OSError as error:
             raise typer.BadParameter(f"cannot write to {output}: {error}.", param_hint="--output") from error
-        for file in files:
-            run.read(file, writer, prefix=len(files) > 1)
+        if share is None:
+            for file in files:
+                with run.open(file) as signals:
+                    run.judge(file, signals, writer, prefix=len(files) > 1)
+        else:
+            everything = [(file, resources.enter_context(run.open(file))) for file in files]
+            run.shared = HistoryBudget(share, max(sum(len(signals or ()) for _, signals in everything), 1))
+            for file, signals in everything:
+                run.judge(file, signals, writer, prefix=len(files) > 1)
         if not run.results:
             raise typer.Exit(run.exit_code(exit_code))  # and an earlier result stays as it is
     run.report(top=top, incidents=incidents, plot=plot, output=output)
     raise typer.Exit(run.exit_code(exit_code))
+
+
+def _checked_budget(budget: str | None, settings: Mapping[str, Any]) -> str | float | None:
+    """The budget in its proper type; refused beside an alarm rate, which is a promise of its own."""
+    if budget is None:
+        return None
+    try:
+        share = float(budget)
+    except ValueError:
+        share = None
+    try:
+        chosen = check_budget("budget", budget if share is None else share)
+        check_alone(chosen, settings["alarm_rate"], settings["promise"])
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint="--budget") from error
+    return chosen
 
 
 def _check_targets(files: list[str], targets: Mapping[str, Path | None]) -> None:
@@ -119,6 +165,10 @@ def _check_targets(files: list[str], targets: Mapping[str, Path | None]) -> None
             raise typer.BadParameter(f"{error}.", param_hint=option) from error
 
 
+def _label(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
 class _Run:
     """All files of one call."""
 
@@ -133,22 +183,29 @@ class _Run:
     ) -> None:
         self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
         self.reference = reference
+        self.shared: HistoryBudget | None = None
         self.results: list[SignalResult] = []
         self.drawn: list[SignalResult] = []
         self.problems: list[Problem] = []
         self.failed = False
 
-    def read(self, file: str, writer: Writer | None, *, prefix: bool) -> None:
-        """One file: what can be done with it is done, the rest is told."""
-        label = "standard input" if file == "-" else file
+    def open(self, file: str) -> AbstractContextManager[Signals | None]:
+        """The signals of one file; None where nothing can be made of it, which is told."""
+        label = _label(file)
         try:
-            signals = read_signals(file, **self.reading)
+            return read_signals(file, **self.reading)
         except (DataError, OSError, ImportError) as error:
             say(error if str(error).startswith(label) else f"{label}: {error}")
             self.failed = True
-            return
+            return nullcontext()
         except (TypeError, ValueError) as error:
             raise typer.BadParameter(f"{error}.") from error
+
+    def judge(self, file: str, signals: Signals | None, writer: Writer | None, *, prefix: bool) -> None:
+        """The signals of one file: what can be done with it is done, the rest is told."""
+        if signals is None:
+            return
+        label = _label(file)
         # A file that is one signal is called by its path where there are several files.
         name = f"{file}: " if prefix and len(signals) > 1 else ""
         alone = file if prefix and len(signals) == 1 else None
@@ -165,7 +222,7 @@ class _Run:
                 found.extend(signal.problems)
                 yield signal
 
-        with signals, progress() as bar:
+        with progress() as bar:
             jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
             task = bar.add_task(Path(file).name, total=signals.rows)
             for result in detect_signals(
@@ -176,6 +233,7 @@ class _Run:
                 sink=None if writer is None else write,
                 progress=lambda done: bar.update(task, advance=done),
                 jobs=jobs,
+                shared=self.shared,
             ):
                 self._take(result, alone or f"{name}{result.signal}")
             self.problems.extend([*signals.problems, *found])
@@ -200,6 +258,14 @@ class _Run:
     def report(self, *, top: int, incidents: Path | None, plot: Path | None, output: Path | None) -> None:
         """Write what was asked for, and print what a person wants to see."""
         screen = console()
+        proposed = sum(len(result.incidents) for result in self.results)
+        if self.shared is not None:
+            self.results = select_incidents(self.results, self.shared)
+            told = {id(incident) for result in self.results for incident in result.incidents}
+            self.drawn = [
+                replace(result, incidents=[incident for incident in result.incidents if id(incident) in told])
+                for result in self.drawn
+            ]
         found = [incident for result in self.results for incident in result.incidents]
         if incidents is not None:
             with open_writer(incidents) as writer:
@@ -218,7 +284,10 @@ class _Run:
             )
         else:
             screen.print("no incidents")
-        screen.print(detection_report.summary(self.results))
+        if self.shared is None:
+            screen.print(detection_report.summary(self.results))
+        else:
+            screen.print(detection_report.budget_summary(self.results, self.shared, proposed))
         for name, path in (("verdicts", output), ("incidents", incidents), ("picture", plot)):
             if path is not None:
                 screen.print(f"{name}: {path}")

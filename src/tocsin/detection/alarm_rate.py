@@ -28,10 +28,8 @@ TIGHTENING = 0.1
 BLOCK_SHARE = 0.1
 SHORTEST_BLOCK, LONGEST_BLOCK = 20, 200
 MOST_BLOCKS = 600
-# What is rarer than all blocks is estimated once there are so many, and never taken for more than so many times rarer
-# than they can tell.
+# What is rarer than all blocks is estimated once there are so many.
 LEAST_BLOCKS = 5
-EXTRAPOLATED = 100.0
 LEAST_RATE = 1 / (MOST_LAGS - 1)
 
 
@@ -46,23 +44,32 @@ def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
     try:
         return checks.number("alarm_rate", float(alarm_rate), above=0, below=0.5)
     except ValueError:
-        budget = _BUDGET.match(alarm_rate.lower())
-    if budget is None or budget[2] not in SECONDS or not float(budget[1]) > 0:
-        raise ValueError(
-            "alarm_rate must be a number between 0 and 0.5, the share of observations, or a budget such as '1/day' "
-            f"(per {', '.join(SECONDS)}), got {alarm_rate!r}"
-        )
+        incidents, seconds = parse_budget("alarm_rate", alarm_rate, "a number between 0 and 0.5, or ")
     if interval_seconds is None:
         raise ValueError(
             f"alarm_rate={alarm_rate!r} is a budget over time: give the sampling interval too, such as interval='5min'"
         )
-    rate = float(budget[1]) * interval_seconds / SECONDS[budget[2]]
+    rate = incidents * interval_seconds / seconds
     if not rate < 0.5:
         raise ValueError(
             f"alarm_rate={alarm_rate!r} allows {rate:g} alarms per observation of {interval_seconds:g} seconds, "
             "which must be less than 0.5"
         )
     return rate
+
+
+def parse_budget(name: str, budget: str, else_accepted: str = "") -> tuple[float, float]:
+    """How many incidents a budget allows, and in how many seconds.
+
+    >>> parse_budget("budget", "5/day"), parse_budget("budget", "2.5 per hour")
+    ((5.0, 86400), (2.5, 3600))
+    """
+    found = _BUDGET.match(budget.lower())
+    if found is None or found[2] not in SECONDS or not float(found[1]) > 0:
+        raise ValueError(
+            f"{name} must be {else_accepted}a budget such as '1/day' (per {', '.join(SECONDS)}), got {budget!r}"
+        )
+    return float(found[1]), SECONDS[found[2]]
 
 
 def is_budget(alarm_rate: Any) -> bool:
@@ -121,12 +128,16 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
     )
 
 
-def most_beyond(sizes: Sizes, alarm_rate: float, *, early: bool) -> int:
+def rarest_rate(sizes: Sizes, extrapolation: float) -> float:
+    """The rarest that anything is ever called: so many times rarer than all blocks together tell."""
+    return -math.log1p(-1 / (1 + sizes.blocks)) / sizes.block / extrapolation
+
+
+def most_beyond(sizes: Sizes, alarm_rate: float, extrapolation: float) -> int:
     """How many incidents there can be beyond the promised number, at most, over any length of any signal.
 
     Each incident lowers the logarithm of what is tolerated by `TIGHTENING`, and each observation raises it by that much
     of the alarm rate. Once less is tolerated than the rarest rate that blocks can tell, or that is estimated from them,
     nothing alarms.
     """
-    rarest = -math.log1p(-1 / (1 + sizes.blocks)) / sizes.block / (EXTRAPOLATED if early else 1.0)
-    return math.ceil(math.log(alarm_rate / rarest) / TIGHTENING) + 1
+    return math.ceil(math.log(alarm_rate / rarest_rate(sizes, extrapolation)) / TIGHTENING) + 1

@@ -3,7 +3,7 @@
 import multiprocessing
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from tocsin.data import Signal, parse_time
 from tocsin.detection.audit import Audit
 from tocsin.detection.detector import Detector, ResolutionWarning, verdict_columns
+from tocsin.detection.history_budget import HistoryBudget
 from tocsin.detection.incidents import Incident
+from tocsin.detection.settings import DetectorSettings
 
 Sink = Callable[[str, dict[str, NDArray[Any]]], None]
 Progress = Callable[[int], None]
@@ -30,8 +32,8 @@ class SignalResult:
     """What was found in the history of one signal.
 
     `columns` are those of `verdict_columns`, None if nobody wanted them; `weights` the learned weights by lag, the mean
-    over features and horizons; `interval` the seconds between two observations, where they are known. `error` says why
-    there is nothing, `warning` what to keep in mind.
+    over features and horizons; `interval` the seconds between two observations, where they are known; `longest_period`
+    the rarest that an incident is called. `error` says why there is nothing, `warning` what to keep in mind.
     """
 
     signal: str
@@ -44,6 +46,7 @@ class SignalResult:
     error: str | None = None
     warning: str | None = None
     interval: float | None = None
+    longest_period: float = np.inf
 
 
 def detect_signal(
@@ -54,19 +57,22 @@ def detect_signal(
     reference: str | None = None,
     sink: Sink | None = None,
     progress: Progress | None = None,
+    shared: HistoryBudget | None = None,
 ) -> SignalResult:
     """Run a new detector with these settings over the history of one signal.
 
     `reference` says which stretch was good, as `stretch_of` takes it: the detector learns it first, and judges all
     observations by it. The verdicts are given to `sink` with the signal's name as they come, piece by piece, and are
-    kept if `keep`; `progress` is told how many observations were done since it was last told.
+    kept if `keep`; `progress` is told how many observations were done since it was last told. With a `shared` budget
+    the incidents are those that the signal proposes, for `select_incidents`.
     """
     try:
         interval = settings.get("interval")
         given = {**settings, "interval": signal.interval if interval is None else interval}
         if isinstance(given["interval"], np.floating):
             given["interval"] = float(given["interval"])
-        detector = Detector(signal.features, **given)
+        chosen = DetectorSettings(signal.features, **given)
+        detector = Detector.of(chosen if shared is None else shared.proposing(chosen))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ResolutionWarning)
             detector.warn_if_short(signal)
@@ -94,6 +100,7 @@ def detect_signal(
             weights=detector.weights.mean(axis=(0, 1)) if keep else None,
             warning=str(caught[0].message) if caught else None,
             interval=detector.fleet.interval,
+            longest_period=1 / detector.fleet.settings.rarest_rate,
         )
     except (ValueError, TypeError, MemoryError) as error:
         return SignalResult(signal.name, len(signal), [], error=str(error))
@@ -132,6 +139,7 @@ def detect_signals(
     sink: Sink | None = None,
     progress: Progress | None = None,
     jobs: int = 1,
+    shared: HistoryBudget | None = None,
 ) -> Iterator[SignalResult]:
     """`detect_signal` for each of the signals, in their order, on `jobs` processes.
 
@@ -139,7 +147,9 @@ def detect_signals(
     """
     if jobs == 1:
         for signal in signals:
-            yield detect_signal(signal, settings, keep=keep, reference=reference, sink=sink, progress=progress)
+            yield detect_signal(
+                signal, settings, keep=keep, reference=reference, sink=sink, progress=progress, shared=shared
+            )
         return
 
     def taken(future: Future[SignalResult]) -> SignalResult:
@@ -154,9 +164,27 @@ def detect_signals(
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: deque[Future[SignalResult]] = deque()
         for signal in signals:
-            work = pool.submit(detect_signal, signal, settings, keep=keep or sink is not None, reference=reference)
+            work = pool.submit(
+                detect_signal, signal, settings, keep=keep or sink is not None, reference=reference, shared=shared
+            )
             waiting.append(work)
             if len(waiting) >= WAITING * jobs:
                 yield taken(waiting.popleft())
         while waiting:
             yield taken(waiting.popleft())
+
+
+def select_incidents(results: Sequence[SignalResult], shared: HistoryBudget) -> list[SignalResult]:
+    """The results with only those of the incidents that the signals proposed which the budget allows."""
+    proposed = [(result, incident) for result in results for incident in result.incidents]
+    watched = [result.audit.observations if result.audit else 0 for result in results]
+    chosen = shared.select(
+        np.array([incident.return_period for _, incident in proposed], dtype=np.float64),
+        np.array([result.interval or np.nan for result, _ in proposed]),
+        np.array(watched, dtype=np.float64),
+        np.array([result.interval or np.nan for result in results]),
+    )
+    told = {id(incident) for (_, incident), one in zip(proposed, chosen, strict=True) if one}
+    for result, incident in proposed:
+        incident.return_period = min(incident.return_period, result.longest_period)
+    return [replace(result, incidents=[one for one in result.incidents if id(one) in told]) for result in results]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
-from tocsin.detection.alarm_rate import EXTRAPOLATED, LEAST_BLOCKS, TIGHTENING
+from tocsin.detection.alarm_rate import LEAST_BLOCKS, TIGHTENING
 from tocsin.detection.holding import LENGTH, Recall, learn_furthest, unlike
 from tocsin.detection.verdict import ACCEPTED, FADES, LASTS, NORMAL, RETURNED, SILENT
 
@@ -27,7 +27,9 @@ FROZEN = 7  # whether a reference was learned, and nothing else is to be
 UNLIKE = 8  # whether the signal was ever unlike its past in the incident
 RESTS = 9  # for how many observations longer stretches are no evidence: they reach back into what is over
 SUDDEN_AGO = 10  # observations since the last sudden change
-COUNTERS = 11
+FORGET_FROM = 11  # how long ago the last certain incident began, once it is over; 0 where there is none to forget
+FORGET_TO = 12  # and how long ago the last of it was
+COUNTERS = 13
 
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the block that is not over
@@ -35,11 +37,15 @@ TIGHTENED = 1  # the logarithm of what the tolerated rate is multiplied by
 FURTHEST = 2  # how far stretches were from earlier ones before the incident; negative where that was not asked yet
 COMPARED = 3  # which of the scores is compared with a reference; negative where none is
 BEYOND = 4  # from where on that is unlike the reference
-LEVELS = 5
+HIGHEST_LEARNED = 5  # as how much evidence the block counts at most: that of a certain incident is not normal
+LEVELS = 6
 
 # An incident with so many nats more evidence than it takes to alarm is no chance. Only from such a one nothing is
 # learned: to leave out what a signal does by chance would make all the rest look strange.
 CERTAINTY = 3.0
+# It counts among the past as one with so many nats more than enough, so that the next fault is as rare as the first. As
+# just enough, normal signals would have a tenth more incidents than promised.
+COUNTS_BEYOND = CERTAINTY / 2
 # An observation with so many nats by itself is a sudden change. After one, a signal that is as before has returned;
 # without one it may only look so, as a shifted season does now and then: it has to look so this many times as long.
 SUDDEN = 7.0
@@ -71,6 +77,7 @@ class Rules(NamedTuple):
     gap: int
     accept_after: int
     early: bool
+    extrapolation: float
     merge_features: int
     together_alone: float
     longest: int
@@ -109,6 +116,19 @@ def tail(maxima: Array, length: int) -> tuple[float, float, float]:
     return begins, _rate(count, maxima.shape[0], length), decay
 
 
+@_exact
+def least_evidence(maxima: Array, tolerated_rate: float, block: int, early: bool) -> float:
+    """The least evidence that alarms where incidents are tolerated at this rate; infinite where none does."""
+    blocks = maxima.shape[0]
+    allowed = int(np.ceil(-np.expm1(-tolerated_rate * block) * (1 + blocks))) - 1  # so many blocks may reach it
+    if allowed >= 1:
+        return float(np.sort(maxima)[::-1][min(allowed, blocks) - 1])
+    if not early or blocks < LEAST_BLOCKS:
+        return np.inf
+    begins, often, decay = tail(maxima, block)
+    return float(max(begins + decay * np.log(often / tolerated_rate), np.max(maxima)))
+
+
 @_inner
 def _rarity(evidence: float, reached: int, maxima: Array, rules: Rules) -> float:
     """How often evidence comes that so many of the past blocks reached; estimated where none did."""
@@ -116,7 +136,7 @@ def _rarity(evidence: float, reached: int, maxima: Array, rules: Rules) -> float
     if reached > 0 or not rules.early or maxima.shape[0] < LEAST_BLOCKS:
         return rate
     begins, often, decay = tail(maxima, rules.block)
-    return float(min(max(often * np.exp(-(evidence - begins) / decay), rate / EXTRAPOLATED), rate))
+    return float(min(max(often * np.exp(-(evidence - begins) / decay), rate / rules.extrapolation), rate))
 
 
 @_inner
@@ -152,6 +172,9 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
     """Open or close the incident of a signal, and end its block; returns the state it is in."""
     counters, levels = memory.counters[signal], memory.levels[signal]
     state = LASTS if goes_on else FADES
+    if counters[FORGET_FROM] > 0:
+        counters[FORGET_FROM] += 1
+        counters[FORGET_TO] += 1
     if alarm and counters[OPEN] == 0:
         levels[TIGHTENED] -= TIGHTENING
         counters[OPEN], counters[LASTED] = 1, 0
@@ -168,6 +191,15 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
             accepted = counters[LASTED] > rules.accept_after and counters[FROZEN] == 0
             state = ACCEPTED if accepted else RETURNED
             state = SILENT if np.isnan(evidence) else state
+            if counters[CERTAIN] == 1 and not rules.by_p:
+                # Such an incident counts as one, but the next one like it is no less strange for it.
+                blocks = min(counters[BLOCKS], memory.blocks.shape[1])
+                maxima = memory.blocks[signal, :blocks]
+                enough = least_evidence(maxima, rules.rate, rules.block, rules.early)
+                levels[HIGHEST_LEARNED] = enough + COUNTS_BEYOND
+            if state == RETURNED and counters[CERTAIN] == 1:
+                counters[FORGET_FROM] = max(counters[FORGET_FROM], counters[LASTED])
+                counters[FORGET_TO] = counters[SINCE]
             if counters[UNLIKE] == 1 and state == RETURNED:
                 # The forecasts that such a stretch is compared with look back too.
                 counters[RESTS] = max(2 * rules.longest - counters[SINCE], 0)
@@ -182,10 +214,10 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
     levels[HIGHEST] = max(levels[HIGHEST], evidence)
     counters[IN_BLOCK] += 1
     if counters[IN_BLOCK] >= rules.block and counters[OPEN] == 0:
-        memory.blocks[signal, counters[BLOCKS] % memory.blocks.shape[1]] = levels[HIGHEST]
+        memory.blocks[signal, counters[BLOCKS] % memory.blocks.shape[1]] = min(levels[HIGHEST], levels[HIGHEST_LEARNED])
         counters[BLOCKS] += 1
         counters[IN_BLOCK] = 0
-        levels[HIGHEST] = -np.inf
+        levels[HIGHEST], levels[HIGHEST_LEARNED] = -np.inf, np.inf
     return state
 
 

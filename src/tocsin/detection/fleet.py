@@ -13,10 +13,13 @@ from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import parse_time
 from tocsin.detection.alarm_rate import LEAST_BLOCKS, most_beyond
 from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
+from tocsin.detection.budget import make_selection
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
+from tocsin.detection.joining import joined, split
 from tocsin.detection.pipeline import Pipeline
-from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.settings import DetectorSettings, FleetSettings, proposing
+from tocsin.detection.sharing import Sharing
 from tocsin.detection.signature import takes_signals_and_settings
 from tocsin.detection.storage import damage_told, made_of, packed, read_header, settings_of, tree_of
 from tocsin.detection.verdict import Verdicts
@@ -27,9 +30,11 @@ from tocsin.forecasting import Forecaster
 ALONE = "signal"
 
 
-@lists_settings(DetectorSettings)
+@lists_settings(FleetSettings)
 class Fleet:
     """Watches many signals at once: each as a `Detector` of its own would, with the same numbers, but faster together.
+
+    With a budget, all signals together have the incidents that it allows: of those that they propose, the rarest.
 
     Parameters
     ----------
@@ -37,20 +42,25 @@ class Fleet:
     {settings}
     """
 
-    @takes_signals_and_settings(DetectorSettings)
-    def __init__(self, signals: int | Sequence[str], settings: DetectorSettings) -> None:
-        self._begin(signals, settings)
+    @takes_signals_and_settings(FleetSettings)
+    def __init__(self, signals: int | Sequence[str], settings: FleetSettings) -> None:
+        self._begin(signals, settings.of_a_signal, settings.budget)
 
     @classmethod
-    def of(cls, signals: int | Sequence[str], settings: DetectorSettings) -> Self:
+    def of(cls, signals: int | Sequence[str], settings: DetectorSettings, budget: str | float | None = None) -> Self:
         """A fleet with settings that are there already."""
         fleet = cls.__new__(cls)
-        fleet._begin(signals, settings)
+        fleet._begin(signals, settings, budget)
         return fleet
 
-    def _begin(self, signals: int | Sequence[str], settings: DetectorSettings) -> None:
-        self.settings = settings
+    def _begin(self, signals: int | Sequence[str], settings: DetectorSettings, budget: str | float | None) -> None:
         self.names = checks.names("signals", signals, ALONE)
+        self.budget, self._sharing, self._shared_rate = budget, None, None
+        if budget is not None:
+            selection, proposed, self._shared_rate = make_selection(budget, len(self.names), settings.interval_seconds)
+            settings = proposing(settings, proposed)
+            self._sharing = Sharing(selection, len(self.names), settings.rarest_rate)
+        self.settings = settings
         self.features = settings.feature_names
         self.interval = settings.interval_seconds
         self.pipeline = Pipeline(len(self.names), settings)
@@ -76,8 +86,11 @@ class Fleet:
 
     @property
     def alarm_rate(self) -> float:
-        """The tolerated rate of false incidents per observation; of alarms with promise="observations"."""
-        return self.settings.rate
+        """The tolerated rate of false incidents per observation; of alarms with promise="observations".
+
+        With a budget of incidents it is each signal's share of it, and with a share of false ones what signals propose.
+        """
+        return self.settings.rate if self._shared_rate is None else self._shared_rate
 
     @property
     def warm_up(self) -> int:
@@ -93,7 +106,7 @@ class Fleet:
         sizes = self.settings.sizes
         waits = sizes.believed
         if self.settings.promise == "incidents":
-            waits = max(waits, sizes.block * math.ceil(1 / (self.alarm_rate * sizes.block)))
+            waits = max(waits, sizes.block * math.ceil(1 / (self.settings.rate * sizes.block)))
         return self._settled + waits
 
     @property
@@ -109,9 +122,17 @@ class Fleet:
     def guarantee(self) -> str:
         """What is promised, and under which assumption."""
         p = "exchangeable: P(p < alpha) <= alpha if evidence is exchangeable in time; conservative during warm-up"
+        if self._shared_rate is not None:
+            return f"pooled: about {self.budget} incidents of all signals together, by how rare earlier ones were; {p}"
+        if self.budget is not None:
+            return (
+                f"estimated: a share of about {self.budget:g} of all incidents is false, by the signals' own rates; {p}"
+            )
         if self.settings.promise == "observations":
             return p
-        beyond = most_beyond(self.settings.sizes, self.alarm_rate, early=self.settings.early)
+        beyond = most_beyond(
+            self.settings.sizes, self.alarm_rate, self.settings.extrapolation if self.settings.early else 1
+        )
         early = (
             f"; estimated: how rare an incident is in the first {self.own_past_after} observations of a signal"
             if self.settings.early
@@ -148,6 +169,9 @@ class Fleet:
         verdicts = self.pipeline.run(table, chosen)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
         self._guard(verdicts)
+        if self._sharing is not None:
+            verdicts = self._sharing.select(verdicts, chosen)
+            exceeds = exceeds if self._shared_rate is None else verdicts.opened
         self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), numbers, chosen)
         if table.shape[0]:
             self.log.add(verdicts, numbers, chosen, times)
@@ -268,6 +292,34 @@ class Fleet:
         log.adopt(0, self.log, row)
         return self._state(np.array([row]), log, {"time": last_time})
 
+    def signal_states(self, rows: Sequence[int], last_times: Sequence[Any]) -> list[dict[str, NDArray[Any]]]:
+        """What `signal_state` gives of each of these rows, in far less time."""
+        chosen = np.array([self._row(row) for row in rows])
+        audit = {name: array[chosen] for name, array in self.trail.state().items()}
+        arrays = packed({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
+        made, states = made_of(self.settings), split(arrays, len(chosen))
+        for row, last_time, state in zip(chosen, last_times, states, strict=True):
+            log = self._new_log([ALONE])
+            log.adopt(0, self.log, int(row))
+            header = {"signals": log.names, **made, "incidents": log.state(), "extra": {"time": last_time}}
+            state["header"] = packed(header, {})["header"]
+        return states
+
+    def put_all(self, rows: Sequence[int], states: Sequence[Mapping[str, NDArray[Any]]]) -> None:
+        """Let signals with these states take rows, as `put` does one by one, in far less time.
+
+        ValueError if one of the states cannot be used: then nothing has changed.
+        """
+        chosen = np.array([self._row(row) for row in rows])
+        together = joined(states)
+        for state in states:
+            self._check_alike(read_header(state))
+        others = Fleet.from_state(together, forecaster=self.forecaster)
+        self.pipeline.adopt(chosen, others.pipeline)
+        for number, row in enumerate(map(int, chosen)):
+            self.trail.adopt(row, others.trail, number)
+            self.log.adopt(row, others.log, number)
+
     def put(self, row: int, state: Mapping[str, NDArray[Any]] | None, name: str | None = None) -> Any:
         """Let another signal take a row: one from `signal_state` or `Detector.state`, or a fresh one for None.
 
@@ -283,12 +335,18 @@ class Fleet:
         self.pipeline.adopt(np.array([row]), single.pipeline)
         self.trail.adopt(row, single.trail, 0)
         self.log.adopt(row, single.log, 0, name)
+        if self._sharing is not None:
+            self._sharing.forget(row)
         self.names[row] = self.log.names[row]
         return last_time
 
     def _alike(self, state: Mapping[str, NDArray[Any]]) -> tuple["Fleet", Any]:
         """A fleet of the one signal of a state, and the signal's last time; refuses one made in another way."""
         header = read_header(state)
+        self._check_alike(header)
+        return Fleet.from_state(state, forecaster=self.forecaster), header["extra"].get("time")
+
+    def _check_alike(self, header: Mapping[str, Any]) -> None:
         with damage_told():
             if len(header["signals"]) != 1:
                 raise ValueError(f"one signal is needed, got {len(header['signals'])}")
@@ -299,7 +357,6 @@ class Fleet:
             raise ValueError(
                 f"state must be of a signal with the settings of the fleet, got {differences(theirs, own)}"
             )
-        return Fleet.from_state(state, forecaster=self.forecaster), header["extra"].get("time")
 
     def _row(self, row: int) -> int:
         return checks.integer("row", row, least=0, most=len(self.names) - 1)
@@ -309,13 +366,18 @@ class Fleet:
 
     def state(self, **extra: Any) -> dict[str, NDArray[Any]]:
         """Everything needed to go on later, as plain arrays, and what is told beside that JSON can hold."""
-        return self._state(self.pipeline.everything, self.log, extra)
+        return self._state(self.pipeline.everything, self.log, extra, self._sharing)
 
-    def _state(self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    def _state(
+        self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any], sharing: Sharing | None = None
+    ) -> dict[str, NDArray[Any]]:
         """The state of a fleet of only these rows; `log` has their incidents, and their names."""
         header = {"signals": log.names, **made_of(self.settings), "incidents": log.state(), "extra": extra}
         audit = {name: array[rows] for name, array in self.trail.state().items()}
-        return packed(header, {"audit": audit, "pipeline": self.pipeline.state(rows)})
+        trees = {"audit": audit, "pipeline": self.pipeline.state(rows)}
+        if sharing is not None:
+            header["budget"], trees["sharing"] = self.budget, sharing.state()
+        return packed(header, trees)
 
     @classmethod
     def from_state(
@@ -326,12 +388,14 @@ class Fleet:
         header = read_header(state)
         settings = settings_of(header, forecaster=forecaster, threads=threads)
         with damage_told():
-            fleet = cls.of(header["signals"], settings)
+            fleet = cls.of(header["signals"], settings, header.get("budget"))
             fleet._restore(state, header["incidents"])
             return fleet
 
     def _restore(self, state: Mapping[str, NDArray[Any]], incidents: dict[str, Any]) -> None:
         self.pipeline.restore(tree_of("pipeline", state))
+        if self._sharing is not None:
+            self._sharing.restore(tree_of("sharing", state))
         self.trail.restore(tree_of("audit", state))
         self.log.restore(incidents)
 

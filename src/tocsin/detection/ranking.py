@@ -1,7 +1,7 @@
 """From the scores of views to p-values, return periods and alarms, for many signals at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -74,7 +74,7 @@ class Ranking:
         self._waiting = kernels.Pending(*_empty_pending(signals, longest))
         self._memory = deciding.Memory(
             np.zeros((signals, deciding.COUNTERS), dtype=np.int64),
-            np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0], (signals, 1)),
+            np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0, np.inf], (signals, 1)),
             np.zeros((signals, sizes.blocks)),
         )
         nothing = np.empty(0, dtype=np.int64)
@@ -97,8 +97,9 @@ class Ranking:
             rate=settings.rate,
             block=sizes.block,
             gap=settings.gap,
-            accept_after=settings.accept_after,
+            accept_after=settings.accepted_after,
             early=settings.early,
+            extrapolation=settings.extrapolation,
             merge_features=kernels.MERGE_HARMONIC if settings.merge_features == "harmonic" else kernels.MERGE_MEAN,
             together_alone=TOGETHER_ALONE if len(self.views) > 1 else 0.0,
             longest=longest,
@@ -229,13 +230,7 @@ class Ranking:
         maxima = self._memory.blocks[signal, :blocks]
         tightened = self._memory.levels[signal, self._deciding.TIGHTENED]
         tolerated = self._deciding.tolerated(rules.rate, tightened, rules.block)
-        allowed = math.ceil(-math.expm1(-tolerated * rules.block) * (1 + blocks)) - 1  # so many blocks may reach it
-        if allowed >= 1:
-            return float(np.sort(maxima)[::-1][min(allowed, blocks) - 1])
-        if not early:
-            return np.inf
-        begins, often, decay = self._deciding.tail(maxima, rules.block)
-        return float(max(begins + decay * math.log(often / tolerated), maxima.max()))
+        return float(self._deciding.least_evidence(maxima, tolerated, rules.block, rules.early))
 
     def freeze(self, rows: Rows) -> None:
         """Compare these signals with what they have learned so far, from now on."""
@@ -247,11 +242,22 @@ class Ranking:
         levels[rows, deciding.COMPARED] = column
         levels[rows, deciding.BEYOND] = deciding.BEYOND_REFERENCE * furthest
 
+    def take_forgotten(self, rows: Rows) -> Iterator[tuple[int, int, int]]:
+        """Of these signals, those with a certain incident that is over: from how long ago to how long ago it lasted.
+
+        No stretch that is looked at now has any part in it. It is given once.
+        """
+        counters, deciding = self._memory.counters, self._deciding
+        due = (counters[rows, deciding.FORGET_FROM] > 0) & (counters[rows, deciding.FORGET_TO] > self._rules.longest)
+        for signal in map(int, rows[due]):
+            yield signal, int(counters[signal, deciding.FORGET_FROM]), int(counters[signal, deciding.FORGET_TO])
+            counters[signal, deciding.FORGET_FROM] = counters[signal, deciding.FORGET_TO] = 0
+
     def accept(self, signal: int) -> None:
         """Learn from the signal's incident as from anything else."""
         counters, deciding = self._memory.counters[signal], self._deciding
         if counters[deciding.OPEN]:
-            counters[deciding.LASTED] = max(counters[deciding.LASTED], self.settings.accept_after + 1)
+            counters[deciding.LASTED] = max(counters[deciding.LASTED], self.settings.accepted_after + 1)
 
     @property
     def nbytes(self) -> int:

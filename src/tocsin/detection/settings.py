@@ -1,7 +1,8 @@
 """The settings of a detector: every one is declared here, and nowhere else."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from numbers import Real
@@ -13,7 +14,8 @@ from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.conformal.scorer import MOST_THREADS
 from tocsin.data import parse_duration
-from tocsin.detection.alarm_rate import Sizes, is_budget, parse_alarm_rate, sizes
+from tocsin.detection.alarm_rate import Sizes, is_budget, parse_alarm_rate, rarest_rate, sizes
+from tocsin.detection.budget import check_budget
 from tocsin.detection.declaration import declared, lists_settings, setting
 from tocsin.detection.nonconformity import NONCONFORMITIES
 from tocsin.detection.presets import AUTO, PRESETS, VIEWS_BY_NAME
@@ -22,6 +24,7 @@ from tocsin.detection.views.score import GivenScore
 from tocsin.forecasting import Forecaster, make_forecaster
 
 LARGE = 10**9
+EXTRAPOLATION = 100.0
 
 
 def _features(name: str, value: Any) -> tuple[str, ...]:
@@ -41,6 +44,17 @@ def _seconds(name: str, value: Any) -> float:
         return float(parse_duration(value) / np.timedelta64(1, "s"))
     except ValueError as error:
         raise ValueError(f"{name} must be a number of seconds or a length of time: {error}") from None
+
+
+def _observations(name: str, value: Any) -> int | str:
+    # How many observations a time is depends on the interval; see `accepted_after`.
+    if not isinstance(value, str) or value.isdecimal():
+        return checks.integer(name, int(value) if isinstance(value, str) else value, least=0, most=LARGE)
+    try:
+        parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a number of observations or a length of time: {error}") from None
+    return value
 
 
 def _forecaster(name: str, value: Any) -> Forecaster | str:
@@ -117,14 +131,18 @@ class DetectorSettings:
         "how features are merged: by the strangest few, or by all of them alike",
         choices=("harmonic", "mean"),
     )
-    accept_after: int = setting(
-        600, "after how many observations of an incident what it brought is accepted as normal, and learned",
-        least=0, most=LARGE,
+    accept_after: int | str = setting(
+        600, "when what an incident brought is accepted as normal, and learned: after so many observations, or a time",
+        check=_observations, accepts=f"0 to {LARGE:,}, or a length of time ('12h')",
     )  # fmt: skip
     early: bool = setting(
         True,
         "alarm by an estimate of how rare something is, marked as such, as long as the past is too short to tell",
     )
+    extrapolation: float = setting(
+        EXTRAPOLATION, "how many times rarer than the past can tell such an estimate may call something",
+        least=1, most=1e6, configured=False,
+    )  # fmt: skip
     refresh: int = setting(
         1, "forecast only after every so many observations, to save calls of a slow model", least=1, most=1024
     )
@@ -154,6 +172,7 @@ class DetectorSettings:
         for one in declared(type(self)).values():
             object.__setattr__(self, one.name, one.checked(getattr(self, one.name)))
         self._check_together()
+        _ = self.accepted_after
         _ = self.sizes  # refuses an alarm rate that could never be told
 
     @classmethod
@@ -164,6 +183,8 @@ class DetectorSettings:
         one. A forecaster that has to load a model is not made: that would take long.
         """
         trial = dict(given)
+        if not interval_known and trial.get("interval") is None and "accept_after" in trial:
+            _observations("accept_after", trial.pop("accept_after"))
         if not interval_known and trial.get("interval") is None and is_budget(trial.get("alarm_rate")):
             parse_alarm_rate(trial.pop("alarm_rate"), interval_seconds=1e-9)
         settings = cls(**trial)
@@ -184,6 +205,18 @@ class DetectorSettings:
     def interval_seconds(self) -> float | None:
         """The time between two observations."""
         return None if self.interval is None else _seconds("interval", self.interval)
+
+    @property
+    def accepted_after(self) -> int:
+        """After how many observations of an incident what it brought is accepted as normal."""
+        if isinstance(self.accept_after, int):
+            return self.accept_after
+        if self.interval_seconds is None:
+            raise ValueError(
+                f"accept_after={self.accept_after!r} is a length of time: give the sampling interval too, such as "
+                "interval='5min'"
+            )
+        return min(math.ceil(_seconds("accept_after", self.accept_after) / self.interval_seconds), LARGE)
 
     @property
     def judges_scores(self) -> bool:
@@ -245,6 +278,11 @@ class DetectorSettings:
         window = PRESETS[self.preset].window if self.window is None else self.window
         return sizes(self.rate, window=window, promise=self.promise)
 
+    @property
+    def rarest_rate(self) -> float:
+        """The rarest that users are told that something is, in incidents an observation."""
+        return rarest_rate(self.sizes, min(self.extrapolation, EXTRAPOLATION) if self.early else 1.0)
+
     def saved(self) -> dict[str, Any]:
         """What a state keeps of them by their names."""
         return {one.name: getattr(self, one.name) for one in declared(type(self)).values() if one.rule.saved}
@@ -277,3 +315,49 @@ class DetectorSettings:
                 f"refresh={self.refresh} needs forecasts of {steps} steps with these views, but {forecaster!r} gives "
                 f"{forecaster.longest_horizon} at most"
             )
+
+
+@lists_settings()
+@dataclass(frozen=True)
+class FleetSettings(DetectorSettings):
+    """How the signals of a fleet are judged, and what they share.
+
+    Parameters
+    ----------
+    {settings}
+    """
+
+    _: KW_ONLY
+    budget: str | float | None = setting(
+        None, "how many incidents all signals together may have, the rarest ('5/week'), or which share of them may be "
+        "false (0.1)", check=check_budget, configured=False, saved=False, unset="each signal has its alarm rate",
+        accepts="incidents in a time, or a number > 0 and < 1",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            check_alone(self.budget, self.alarm_rate, self.promise)
+        super().__post_init__()
+
+    @property
+    def of_a_signal(self) -> DetectorSettings:
+        """Those of each signal by itself."""
+        return DetectorSettings(**{name: getattr(self, name) for name in declared(DetectorSettings)})
+
+
+def check_alone(budget: Any, alarm_rate: Any, promise: str) -> None:
+    """Refuse a promise for each signal beside a budget for all of them."""
+    usual = declared(DetectorSettings)["alarm_rate"].default
+    if str(alarm_rate) != str(usual) or promise != "incidents":
+        raise ValueError(
+            f"budget={budget!r} is a promise of its own: leave alarm_rate and promise as they are, "
+            f"got {alarm_rate!r} and {promise!r}"
+        )
+
+
+def proposing(settings: DetectorSettings, rate: float) -> DetectorSettings:
+    """The settings of a signal that proposes incidents at this rate, from which a budget selects.
+
+    How rare each is need not be right then: it says which one is rarer than which, also far out, and is not told.
+    """
+    return replace(settings, alarm_rate=rate, extrapolation=EXTRAPOLATION**2)

@@ -9,6 +9,7 @@ from tocsin.detection.settings import DetectorSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")
+S = TypeVar("S", bound=DetectorSettings)
 Signals = int | Sequence[str]
 
 
@@ -29,11 +30,11 @@ def takes_settings(
 
 
 def takes_signals_and_settings(
-    make: Callable[P, DetectorSettings],
-) -> Callable[[Callable[[T, Signals, DetectorSettings], None]], Callable[Concatenate[T, Signals, P], None]]:
+    make: Callable[P, S],
+) -> Callable[[Callable[[T, Signals, S], None]], Callable[Concatenate[T, Signals, P], None]]:
     """The same for a constructor that needs signals before the settings."""
 
-    def decorate(init: Callable[[T, Signals, DetectorSettings], None]) -> Callable[Concatenate[T, Signals, P], None]:
+    def decorate(init: Callable[[T, Signals, S], None]) -> Callable[Concatenate[T, Signals, P], None]:
         @wraps(init)
         def wrapped(self: T, signals: Signals, *given: P.args, **settings: P.kwargs) -> None:
             init(self, signals, make(*given, **settings))

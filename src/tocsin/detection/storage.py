@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.arrays import read_arrays, write_arrays
+from tocsin.arrays import is_packed, read_arrays, unpack_arrays, write_arrays
 from tocsin.detection.settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.registry import find_forecaster
@@ -69,14 +69,14 @@ def arrays_to_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def arrays_from_bytes(data: bytes) -> dict[str, NDArray[Any]]:
-    """The state that `arrays_to_bytes` was given."""
+    """The state that `arrays_to_bytes` or `pack_arrays` was given."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"data must be bytes, got {type(data).__name__}")
     try:
-        return read_arrays(io.BytesIO(data), "a detector")
+        return unpack_arrays(bytes(data)) if is_packed(bytes(data)) else read_arrays(io.BytesIO(data), "a detector")
     except ValueError as error:
         raise ValueError(
-            f"data must be a detector as bytes, as tocsin gave them, got {len(data)} bytes: {error.__cause__}"
+            f"data must be a detector as bytes, as tocsin gave them, got {len(data)} bytes: {error.__cause__ or error}"
         ) from error
 
 

@@ -12,6 +12,7 @@ from tocsin.data import format_times
 from tocsin.detection import Incident, SignalResult
 from tocsin.detection.audit import audit_together
 from tocsin.detection.explaining import name_and_unit
+from tocsin.detection.history_budget import HistoryBudget
 from tocsin.evaluation.detection_picture import blamed_feature as blamed_feature
 from tocsin.evaluation.detection_picture import draw_detection as draw_detection
 from tocsin.evaluation.detection_picture import worst_severity as worst_severity
@@ -133,3 +134,14 @@ def summary(results: Sequence[SignalResult]) -> str:
     line += f"; after warm-up {audit.alarms:,} {audit.unit}, {expected:,.3g} tolerated (true faults count too)"
     low, high = audit.low / audit.promised, audit.high / audit.promised
     return f"{line}\n{audit.in_words()} ({audit.level:.0%} sure: {low:.2g} to {high:.2g} times)"
+
+
+def budget_summary(results: Sequence[SignalResult], shared: HistoryBudget, proposed: int) -> str:
+    """How much was watched, and how many incidents a budget for all signals allowed of those that they proposed."""
+    observations = sum(result.observations for result in results)
+    told = sum(len(result.incidents) for result in results)
+    line = f"{observations:,} observations of {shared.signals} signal{'s' if shared.signals != 1 else ''}"
+    if isinstance(shared.budget, str):
+        return f"{line}; budget {shared.budget}: the {told:,} rarest of {proposed:,} incidents (true faults count too)"
+    share = f"about {shared.budget:.0%} of them false, by the signals' own estimates"
+    return f"{line}; {told:,} of {proposed:,} incidents, {share}"

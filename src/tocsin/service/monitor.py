@@ -113,7 +113,7 @@ def run(settings: Settings, announce: Announce | None = None) -> None:
     """Open the store, and run a monitor on it until the process is told to stop."""
     start_logging(settings.log_level)
     with ExitStack() as stack:
-        store = Store.open(settings.store_url)
+        store = Store.open(settings.store_url, check=True)
         stack.callback(store.close)
         stack.enter_context(store.own())
         asyncio.run(Monitor(settings, store).run(announce))

@@ -49,6 +49,11 @@ def test_time_under_incidents(labels, incidents):
     pairs = [(first, first + length) for first, length in incidents]
     found = time_under_incidents(labels, pairs)
     np.testing.assert_equal(found, oracles.time_under_incidents(labels, pairs))
+    spans = [range(max(first, 0), min(last + 1, labels.size)) for first, last in pairs]
+    false = sum(len(span) > 0 and not any(labels[number] for number in span) for span in spans)
+    normal = int((labels == 0).sum())
+    over = within_budget(labels, np.full(labels.size, 0.5), incidents=pairs).false_over_budget
+    np.testing.assert_allclose(over, false / (normal / 1000) if normal else np.nan)
 
 
 def many_false(length=10_000):
@@ -105,6 +110,7 @@ def test_everything_at_once():
     own = within_budget(labels, p, incidents=[[5050, 5054], [6000, 6000]])
     assert (own.fault_time, own.normal_time) == (0.5, 1 / 9990)
     assert own.events_found == found.events_found
+    assert (own.false_over_budget, found.false_over_budget) == (1 / 9.99, 9 / 9.99)
 
 
 def test_without_events_and_without_normal_observations():

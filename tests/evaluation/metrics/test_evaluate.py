@@ -75,7 +75,7 @@ def test_severity_orders_evidence_alarms_and_p_calibrates():
 def test_row_has_everything_as_numbers():
     result = evaluate(LABELS, P)
     row = result.row()
-    assert len(row) == 4 + 5 * 6 + 2 + 10 + 6
+    assert len(row) == 4 + 5 * 6 + 2 + 10 + 7
     assert {type(value) for value in row.values()} == {float}
     assert row["vus_pr"] == result.vus_pr
     assert row["point_adjusted_calibration_error"] == result.point_adjusted.calibration_error
@@ -97,6 +97,7 @@ def test_normal_signals_have_what_needs_no_anomaly():
         "operation_incidents_per_week",
         "operation_false_incidents_per_week",
         "budget_normal_time",
+        "budget_false_over_budget",
     }
 
 

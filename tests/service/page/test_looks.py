@@ -9,6 +9,8 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests n
 from tests.service.page import fake_data as data  # noqa: E402
 from tests.service.page.fake_data import of_signal  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 expect = sync_api.expect
 
 

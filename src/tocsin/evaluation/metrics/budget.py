@@ -23,7 +23,9 @@ class Budget:
     """What is found at 0.5, 1 and 2 false incidents in 1,000 normal observations, and how much time is marked.
 
     `events_found` is the mean of the three shares of events. `fault_time` and `normal_time` are the shares of anomalous
-    and of normal observations under an incident. What needs events, or normal observations, is NaN without them.
+    and of normal observations under an incident, and `false_over_budget` is the number of incidents without any
+    anomalous observation, over one in 1,000 normal ones. What needs events, or normal observations, is NaN without
+    them.
     """
 
     events_found: float
@@ -32,6 +34,7 @@ class Budget:
     events_found_at_2: float
     fault_time: float
     normal_time: float
+    false_over_budget: float
 
 
 def within_budget(labels: Flags, p: ArrayLike, *, incidents: ArrayLike | None = None, gap: int = 10) -> Budget:
@@ -50,7 +53,7 @@ def within_budget(labels: Flags, p: ArrayLike, *, incidents: ArrayLike | None = 
     >>> p[1010:1060], p[2050] = 0.001, 0.03
     >>> within_budget(labels, p)  # doctest: +ELLIPSIS
     Budget(events_found=0.833..., events_found_at_half=0.5, events_found_at_1=1.0, events_found_at_2=1.0,
-           fault_time=0.255, normal_time=0.000714...)
+           fault_time=0.255, normal_time=0.000714..., false_over_budget=0.714...)
     """
     truth = read_labels(labels)
     half, one, two = (events_found(truth, p, budget, gap=gap) for budget in BUDGETS)
@@ -58,7 +61,8 @@ def within_budget(labels: Flags, p: ArrayLike, *, incidents: ArrayLike | None = 
         starts, stops = incidents_of(_alarms_at(truth, p, TIME_BUDGET, gap), gap)
         incidents = np.column_stack([starts, stops - 1])
     fault_time, normal_time = time_under_incidents(truth, incidents)
-    return Budget((half + one + two) / 3, half, one, two, fault_time, normal_time)
+    over = _false_over_budget(truth, incidents)
+    return Budget((half + one + two) / 3, half, one, two, fault_time, normal_time, over)
 
 
 def events_found(labels: Flags, p: ArrayLike, budget: float = 1.0, *, gap: int = 10) -> float:
@@ -129,6 +133,15 @@ def time_under_incidents(labels: Flags, incidents: ArrayLike) -> tuple[float, fl
     both = np.count_nonzero(covered & truth.flags)
     normal = truth.flags.size - truth.positions.size
     return ratio(both, truth.positions.size), ratio(np.count_nonzero(covered) - both, normal)
+
+
+def _false_over_budget(truth: Marks, incidents: ArrayLike) -> float:
+    pairs = _read_incidents(incidents)
+    pairs = pairs[(pairs[:, 1] >= 0) & (pairs[:, 0] < truth.flags.size)]
+    anomalous = np.append(0, np.cumsum(truth.flags))
+    ends = np.clip(pairs + np.array([0, 1]), 0, truth.flags.size)
+    false = np.count_nonzero(anomalous[ends[:, 1]] == anomalous[ends[:, 0]])
+    return ratio(false, TIME_BUDGET * (truth.flags.size - truth.positions.size) / 1000)
 
 
 def _covered(incidents: Integers, length: int) -> NDArray[np.bool_]:

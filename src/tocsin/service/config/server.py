@@ -119,9 +119,7 @@ class Engine(Part):
         default=0, ge=0, description="The most memory of all detectors together; 0 for half of what the machine has."
     )
     max_waiting: int = Field(default=50_000, ge=1, description="The most observations waiting; more get 429.")
-    snapshot_every: int = Field(
-        default=1000, ge=1, description="A signal's state is stored after so many observations."
-    )
+    snapshot_every: int = Field(default=200, ge=1, description="A signal's state is stored after so many observations.")
     threads: int = Field(default=0, ge=0, le=256, description="Threads that score; 0 for one per core.")
     future_tolerance: Seconds = Field(default=300.0, description="How far ahead of the clock a time may be.")
     auto_create: bool = Field(default=True, description="Whether signals appear with their first observation.")

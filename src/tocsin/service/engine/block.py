@@ -56,6 +56,14 @@ class Block:
         self._used.add(row)
         return self._free.pop()
 
+    def take_all(self, states: Sequence[Mapping[str, NDArray[Any]]]) -> list[int]:
+        """Rows with detectors of these states; ValueError if one of them is of other settings, and none is taken."""
+        rows = self._free[-len(states) :][::-1]
+        self.fleet.put_all(rows, states)
+        self._used.update(rows)
+        del self._free[-len(states) :]
+        return rows
+
     def release(self, row: int) -> None:
         """Give a row back."""
         self._free.append(row)

@@ -288,10 +288,28 @@ class Core:
     def prune(self) -> bool:
         """Remove a piece of what is older than it is kept; true if there is more to remove."""
         now, storage = time.time_ns(), self.settings.storage
+        before = now - round(storage.keep_observations * 1e9)
+        more = self._save_held_back(before)
         with self.store.transaction() as writer:
             pruned = writer.prune(
-                observations_before=now - round(storage.keep_observations * 1e9),
+                observations_before=before,
                 incidents_before=now - round(storage.keep_incidents * 1e9),
                 keep_after=writer.states_times(),
             )
-        return pruned.more
+        return pruned.more or more
+
+    def _save_held_back(self, before: int) -> bool:
+        """Store states without which nothing of a signal could be removed, some of them; true if there are more.
+
+        A signal that sends rarely, or no more, would otherwise keep all that is not in a state for ever.
+        """
+        with self.store.reading() as reader:
+            times = reader.states_times()
+        held = [
+            signal
+            for signal in self.signals.values()
+            if signal.unsaved and ((time := times.get(signal.row.id)) is None or time < before)
+        ]
+        if held:
+            self._save(held[:STATES_AT_ONCE])
+        return len(held) > STATES_AT_ONCE

@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tocsin.detection.storage import arrays_from_bytes
@@ -14,7 +15,16 @@ from tocsin.service.engine.places import Places
 from tocsin.service.engine.replaying import replay
 from tocsin.service.engine.watched import Watched
 from tocsin.service.errors import StoreError
-from tocsin.service.store import DamagedError, IncidentRow, MaintenanceRow, Reader, ReferenceRow, SignalRow, Store
+from tocsin.service.store import (
+    DamagedError,
+    IncidentRow,
+    MaintenanceRow,
+    Reader,
+    ReferenceRow,
+    SignalRow,
+    StateRow,
+    Store,
+)
 
 log = logging.getLogger("tocsin.engine")
 
@@ -116,8 +126,7 @@ class Recovery:
             some = rows[: block.rows]
             rebuilt = Rebuilt(block)
             with self._store.reading() as reader:
-                for row in some:
-                    self._place(reader, row, rebuilt)
+                self._place_all(reader, some, rebuilt)
                 rebuilt.replayed = replay(reader, block, rebuilt.signals, rebuilt.renewed, self._check)
         except BaseException:
             self._places.drop(block)
@@ -125,24 +134,39 @@ class Recovery:
         # Of signals that take much memory a block has room for some only.
         return [rebuilt, *(self._rebuild(rows[len(some) :]) if len(some) < len(rows) else ())]
 
-    def _place(self, reader: Reader, row: SignalRow, rebuilt: Rebuilt) -> None:
-        """Give a signal its place and state. One of another release is no reason to set it aside."""
+    def _place_all(self, reader: Reader, rows: Sequence[SignalRow], rebuilt: Rebuilt) -> None:
+        """Give signals their places and states, all at once if nothing is wrong with one of them."""
         block = rebuilt.block
         if block is None:
-            raise RuntimeError(f"no block for {row.name!r}")
-        stored = reader.state(row.id)
+            raise RuntimeError(f"no block for {rows[0].name!r}")
+        stored = {row.id: state for row in rows if (state := reader.state(row.id)) is not None}
+        places: dict[int, int] = {}
+        with suppress(ValueError):  # then it is found out below which one it is
+            states = [arrays_from_bytes(state.state) for state in stored.values()]
+            if states:
+                places = dict(zip(stored, block.take_all(states), strict=True))
+        for row in rows:
+            self._place(block, row, stored.get(row.id), places.get(row.id), rebuilt)
+
+    def _place(
+        self, block: Block, row: SignalRow, stored: StateRow | None, place: int | None, rebuilt: Rebuilt
+    ) -> None:
+        """Give a signal its state, unless it has a place already. One of another release is no reason to set it aside.
+
+        It learns anew with all others of its block, since after an update it may be all signals.
+        """
         reference = self._known.references.get(row.id)
-        if stored is None:
-            signal = Watched(row, block, block.take(None), reference)
-        else:
+        renewed = False
+        if place is None:
             try:
-                place = block.take(arrays_from_bytes(stored.state))
-                signal = Watched(row, block, place, reference, last_time=stored.time)
+                place = block.take(None if stored is None else arrays_from_bytes(stored.state))
             except ValueError as error:
                 log.warning("the stored state of %r cannot be used, and its detector learns anew: %s", row.name, error)
-                # It learns with all others of its block, since after an update it may be all signals.
-                signal = Watched(row, block, block.take(None), reference)
-                rebuilt.renewed[signal] = stored.time
+                place, renewed = block.take(None), True
+        last = None if stored is None else stored.time
+        signal = Watched(row, block, place, reference, last_time=None if renewed else last)
+        if renewed:
+            rebuilt.renewed[signal] = last
         for incident in self._known.incidents.get(row.id, ()):
             signal.remember(incident)
         rebuilt.signals.append(signal)

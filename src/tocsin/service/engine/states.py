@@ -1,26 +1,41 @@
 """The states of detectors, as they are stored."""
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 
+from tocsin.arrays import pack_arrays
 from tocsin.detection.storage import arrays_to_bytes
 from tocsin.service.engine.watched import Watched
 from tocsin.service.store import Store
 
 
 def state_of(signal: Watched) -> bytes:
-    """A signal's state, to be stored."""
+    """A signal's state, as `Detector.to_bytes` gives it."""
     last = None if signal.last_time is None else np.datetime64(signal.last_time, "ns")
     return arrays_to_bytes(signal.block.fleet.signal_state(signal.place, last))
 
 
 def save_states(store: Store, signals: Sequence[Watched]) -> None:
     """Store the states of these signals, in one transaction."""
-    states = [(signal, state_of(signal)) for signal in signals]
+    states = packed_states(signals)
     with store.transaction() as writer:
-        for signal, state in states:
+        for signal, state in states.items():
             writer.put_state(signal.row.id, signal.last_time, time.time_ns(), state)
     for signal in signals:
         signal.unsaved = 0
+
+
+def packed_states(signals: Sequence[Watched]) -> dict[Watched, bytes]:
+    """The states of signals as they are stored, those of a block taken together."""
+    by_block = defaultdict(list)
+    for signal in signals:
+        by_block[signal.block].append(signal)
+    packed: dict[Watched, bytes] = {}
+    for block, some in by_block.items():
+        lasts = [None if one.last_time is None else np.datetime64(one.last_time, "ns") for one in some]
+        states = block.fleet.signal_states([one.place for one in some], lasts)
+        packed.update((one, pack_arrays(state)) for one, state in zip(some, states, strict=True))
+    return packed

@@ -4,8 +4,8 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,10 @@ from tocsin.service.errors import StoreError
 from tocsin.service.store import schema
 from tocsin.service.store.bulk import insert_observations
 from tocsin.service.store.connections import connect, for_reading, sqlite_file, store_errors
+from tocsin.service.store.files import Progress, copy_pages
 from tocsin.service.store.migrations import migrate, newest_version, version_of
 from tocsin.service.store.store import Store
 
-#: Told how much is done, of how much: rows, or pages where a file is copied.
-Progress = Callable[[int, int], None]
-
-_PAGES = 1024
 _ROWS = 5000
 
 
@@ -38,7 +35,7 @@ def backup(url: str, file: Path, progress: Progress | None = None) -> None:
             part.unlink(missing_ok=True)
             os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             if engine.dialect.name == "sqlite":
-                _copy_pages(sqlite_file(engine.url), part, progress)
+                copy_pages(sqlite_file(engine.url), part, progress)
             else:
                 _copy_store(engine, part, progress)
         with part.open("rb+") as written:
@@ -79,19 +76,6 @@ def _check_current(engine: Engine) -> None:
             f"the store has tables of version {version}, and this program works with version {newest_version()}: "
             "back it up with the tocsin that uses it"
         )
-
-
-def _copy_pages(source: Path, part: Path, progress: Progress | None) -> None:
-    with closing(sqlite3.connect(source)) as origin, closing(sqlite3.connect(part)) as target:
-        # Within a transaction of ours the copy is of one moment; without it, it would begin anew with each write.
-        origin.isolation_level = None
-        origin.execute("BEGIN")
-        origin.execute("SELECT version FROM schema_version").fetchone()
-        done = None if progress is None else lambda _, left, total: progress(total - left, total)
-        origin.backup(target, pages=_PAGES, progress=done)
-        origin.execute("COMMIT")
-        # It comes as a store with a log; a backup is one file.
-        target.execute("PRAGMA journal_mode=DELETE")
 
 
 def _copy_store(engine: Engine, part: Path, progress: Progress | None) -> None:

@@ -1,5 +1,6 @@
 """Everything that the monitor keeps, in SQLite or PostgreSQL."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -9,13 +10,17 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from tocsin.service.audit import deed_now
+from tocsin.service.errors import DamagedError
 from tocsin.service.store import schema
 from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
-from tocsin.service.store.migrations import migrate
+from tocsin.service.store.files import check_file, keep_copy, told_damaged
+from tocsin.service.store.migrations import migrate, newest_version, version_of
 from tocsin.service.store.ownership import LockFile, take_in_postgresql
 from tocsin.service.store.reader import Reader
 from tocsin.service.store.watchdog import WATCHDOG
 from tocsin.service.store.writer import Writer
+
+log = logging.getLogger("tocsin.store")
 
 
 class Store:
@@ -31,16 +36,39 @@ class Store:
         self._kept: Connection | None = None
 
     @classmethod
-    def open(cls, url: str) -> Self:
-        """Open the store, make it where there is none, and bring its tables to the newest version."""
+    def open(cls, url: str, *, check: bool = False) -> Self:
+        """Open the store, make it where there is none, and bring its tables to the newest version.
+
+        Older tables are not changed under a monitor that works on them, and in SQLite they are copied before. With
+        `check` it is looked through for damage.
+        """
         engine = connect(url)
+        store = cls(engine)
         try:
             with store_errors(engine):
-                migrate(engine)
+                if check:
+                    check_file(engine)
+                store._bring_up_to_date()
+        except DamagedError as error:
+            engine.dispose()
+            if engine.dialect.name == "sqlite":
+                raise DamagedError(told_damaged(sqlite_file(engine.url), str(error))) from error
+            raise
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine)
+        return store
+
+    def _bring_up_to_date(self) -> None:
+        with self._reading.connect() as connection:
+            version = version_of(connection)
+        if not 0 < version < newest_version():
+            migrate(self._engine)  # which makes the tables, or has something to say of those that there are
+            return
+        with self.own():
+            if self._engine.dialect.name == "sqlite":
+                log.warning("the store is copied to %s, and brought up to date", keep_copy(self._engine, version))
+            migrate(self._engine)
 
     def close(self) -> None:
         self._engine.dispose()

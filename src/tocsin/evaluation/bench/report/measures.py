@@ -49,6 +49,7 @@ BUDGET = (
     Measure("budget_events_found_at_2", "at 2", 1),
     Measure("budget_fault_time", "fault time", 1),
     Measure("budget_normal_time", "normal time", -1),
+    Measure("budget_false_over_budget", "false incidents over budget", 0, 2, short="over budget"),
 )
 """What is found at the same number of false incidents, and how much time lies under incidents."""
 

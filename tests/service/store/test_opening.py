@@ -1,0 +1,83 @@
+"""Stores are not changed under a monitor that works on them, and damage is told at once."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.store.material import add_signal
+from tests.service.store.test_migrations import as_version_4
+from tocsin.service.store import DamagedError, Store, StoreError
+from tocsin.service.store.backup import restore
+from tocsin.service.store.connections import connect
+
+
+def older(url: str) -> None:
+    """Make a store with tables of version 4."""
+    store = Store.open(url)
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+    store.close()
+    engine = connect(url)
+    as_version_4(engine)
+    engine.dispose()
+
+
+def test_an_older_store_that_is_in_use_is_not_touched(store_url: str) -> None:
+    older(store_url)
+    owner = Store(connect(store_url))
+    with owner.own(), pytest.raises(StoreError, match="in use by another monitor"):
+        Store.open(store_url)
+    owner.close()
+    Store.open(store_url).close()
+
+
+def test_an_older_store_is_copied_before_it_is_changed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'tocsin.db'}"
+    older(url)
+    Store.open(url).close()
+    copy = tmp_path / "tocsin.db.version-4"
+    with sqlite3.connect(copy) as database:
+        assert database.execute("SELECT version FROM schema_version").fetchone() == (4,)
+    database.close()
+    assert copy.stat().st_mode & 0o777 == 0o600
+    restored = f"sqlite:///{tmp_path / 'other.db'}"
+    restore(copy, restored)
+    store = Store.open(restored)
+    with store.reading() as reader:
+        assert [row.name for row in reader.signals()] == ["a"]
+    store.close()
+
+
+def damaged(folder: Path) -> Path:
+    file = folder / "tocsin.db"
+    store = Store.open(f"sqlite:///{file}")
+    with store.transaction() as writer:
+        for number in range(500):
+            add_signal(writer, f"signal/{number}")
+    store.close()
+    with file.open("r+b") as raw:
+        raw.seek(0, os.SEEK_END)
+        size = raw.tell()
+        raw.seek(size // 2)
+        raw.write(b"\xff" * (size // 4))
+    return file
+
+
+def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path) -> None:
+    file = damaged(tmp_path)
+    with pytest.raises(DamagedError, match=r"is damaged.*tocsin restore.*\.recover"):
+        Store.open(f"sqlite:///{file}", check=True)
+
+
+def test_a_monitor_with_a_damaged_file_ends_with_code_1(tmp_path: Path) -> None:
+    damaged(tmp_path)
+    command = [sys.executable, "-m", "tocsin", "serve", "--port", "0"]
+    environment = {**os.environ, "TOCSIN_STORAGE__FOLDER": str(tmp_path)}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 1, done.stderr
+    assert "tocsin restore" in done.stderr
+    assert "Traceback" not in done.stderr
