@@ -396,3 +396,28 @@ def test_only_observations_and_states_are_large(client: Client) -> None:
     response = client.put(f"{URL}/signals/a", content=large, headers=kind)
     assert (response.status_code, error_of(response)["field"]) == (413, "body")
     assert client.post(f"{URL}/observations", content=b" " * 70_000 + b"[]", headers=kind).status_code == 200
+
+
+def test_a_change_of_tokens_is_read_once_the_store_is_back(
+    monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "PATIENCE", 0.05)
+    known, later = give_token(monitor), make_token()
+    client = Client(monitor, known)
+    assert client.get(f"{URL}/me").status_code == 200
+    keys = client.app.state.keys
+    original = keys._read
+
+    def failing() -> Any:
+        raise StoreError("the store is away")
+
+    with monitor.store.transaction() as writer:
+        writer.add_token("later", "read", hash_token(later), time.time_ns())
+    monkeypatch.setattr(keys, "_read", failing)
+    keys.forget()
+    client.headers = {"Authorization": f"Bearer {later}"}
+    assert client.get(f"{URL}/me").status_code == 401
+    monkeypatch.setattr(keys, "_read", original)
+    end = time.monotonic() + 3  # less than after which tokens are read anyway
+    while client.get(f"{URL}/me").status_code != 200:
+        assert time.monotonic() < end

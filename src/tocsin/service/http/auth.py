@@ -91,7 +91,7 @@ class Keys:
         self._store, self._private = store, server.private
         self._known: _Known | None = None
         self._stale = True
-        self._read_at = 0.0
+        self._read_at = self._not_before = 0.0
         self._reading = asyncio.Lock()
 
     def forget(self) -> None:
@@ -117,7 +117,7 @@ class Keys:
             return self._known
         async with self._reading:
             if self._known is None or self._due():
-                self._stale = False
+                stale, self._stale = self._stale, False
                 try:
                     # Who asks how the monitor is must not wait for a store that hangs.
                     async with asyncio.timeout(None if self._known is None else PATIENCE):
@@ -126,11 +126,15 @@ class Keys:
                     # While the store is away, the tokens known so far go on to count.
                     if self._known is None:
                         raise
+                    # What was changed is still to be read, though not by each of many requests.
+                    self._stale = self._stale or stale
+                    self._not_before = time.monotonic() + PATIENCE
                 self._read_at = time.monotonic()
         return self._known
 
     def _due(self) -> bool:
-        return self._stale or time.monotonic() - self._read_at > REFRESH
+        now = time.monotonic()
+        return now >= self._not_before and (self._stale or now - self._read_at > REFRESH)
 
     def _read(self) -> "_Known":
         with self._store.reading() as reader:
