@@ -5,7 +5,7 @@ normalised by its first `normalised` observations, and is asked for forecasts th
 is when the forecaster follows a signal and renews the normalisation only now and then.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -48,6 +48,10 @@ class Examples:
     judged: Tensor
     kind: Tensor
 
+    def rows(self, which: slice) -> "Examples":
+        """Some of them."""
+        return Examples(*(getattr(self, field.name)[which].contiguous() for field in fields(self)))
+
 
 def spiked(dice: Dice, signals: Tensor) -> tuple[Tensor, Tensor]:
     """Some of the signals with spikes here and there, and where these are: so many are neither faults nor normal."""
@@ -56,24 +60,18 @@ def spiked(dice: Dice, signals: Tensor) -> tuple[Tensor, Tensor]:
     return signals + hit * dice.normal(rows, length) * dice.log_uniform(1, 15, rows, 1), hit
 
 
-def recurrent(dice: Dice, signals: Tensor) -> faults.Faulty:
-    """Some of the signals with something like a fault that comes again and again."""
+def recurrent(dice: Dice, signals: Tensor, scales: faults.Scales) -> faults.Faulty:
+    """The signals with something like a fault that comes again and again."""
     rows, length = signals.shape
     every = dice.log_uniform(12, length / 5, rows, 1).long()
     duration = torch.minimum(dice.log_uniform(1, 60, rows, 1).long(), every // 2)
     start = (dice.uniform(0, 1, rows, 1) * every).long()
-    some = dice.chance(0.08, rows, 1)
-    made = faults.put_in(dice, signals, faults.Stretch.of(length, start, duration, every), _turn(dice))
-    return faults.Faulty(torch.where(some, made.signals, signals), made.shown & some, made.unclear & some)
-
-
-def _turn(dice: Dice) -> int:
-    return int(dice.whole(0, len(faults.KINDS), 1))
+    return faults.put_in(dice, signals, faults.Stretch.of(length, scales, start, duration, every), dice.turn())
 
 
 @dataclass
-class _Contaminated:
-    """Contexts with faults: where these are seen, where it is open, where the latest one is, and its kind."""
+class _Contexts:
+    """Contexts with faults in them: where these are seen, and where it is open; of the latest where it is, and what."""
 
     values: Tensor
     shown: Tensor
@@ -84,36 +82,43 @@ class _Contaminated:
     kind: Tensor
 
 
-def contaminated(dice: Dice, signals: Tensor, normalised: Tensor) -> _Contaminated:
-    """Some of the contexts with a fault that is over, some with one near the places from which forecasts are asked."""
+# Which rows get what, as shares of all: rows are in no order. Some get both a fault that is over and a late one.
+RECURRENT, OVER, LATE = (0.0, 0.08), (0.05, 0.30), (0.15, 0.65)
+
+
+def _block(rows: int, shares: tuple[float, float]) -> slice:
+    return slice(*(int(share * rows) for share in shares))
+
+
+def contaminated(dice: Dice, signals: Tensor, normalised: Tensor, scales: faults.Scales) -> _Contexts:
+    """Contexts, some with a fault that is over, some with one near the places from which forecasts are asked."""
     rows, length = signals.shape
     value, unclear = spiked(dice, signals)
-    shown = torch.zeros_like(unclear)
-
-    def durations(kind: Tensor) -> Tensor:
-        long = torch.minimum(dice.log_uniform(3, 160, rows, 1).long(), normalised // 4).clamp(min=1)
-        return torch.where(kind == faults.SPIKE, dice.whole(1, 4, rows, 1), long)
-
-    def add(on: Tensor, begin: Tensor, duration: Tensor, turn: int) -> Tensor:
-        nonlocal value, shown, unclear
-        stretch = faults.Stretch.of(length, begin, duration)
-        made = faults.put_in(dice, value, stretch, turn)
-        value = torch.where(on, made.signals, value)
-        shown, unclear = shown | (made.shown & on), unclear | (made.unclear & on)
-        return stretch.inside & on
-
-    turn = _turn(dice)
-    duration = durations(faults.kinds_of(rows, turn, dice.device))
-    begin = (dice.uniform(0, 1, rows, 1) * (0.9 * normalised - duration).clamp(min=1)).long()
-    add(dice.chance(0.25, rows, 1), begin, duration, turn)
-    turn = _turn(dice)
-    kind = faults.kinds_of(rows, turn, dice.device)
-    duration = durations(kind)
-    begin = normalised - normalised // 12 + (dice.uniform(0, 1, rows, 1) * (normalised // 8 + normalised // 12)).long()
-    begin = begin.clamp(0, length - 1)
-    on = dice.chance(0.5, rows, 1) & (normalised >= LEAST_JUDGED)
-    latest = add(on, begin, duration, turn)
-    return _Contaminated(value, shown, unclear, latest, begin, torch.where(on, duration, 0), kind)
+    made = _Contexts(
+        value, torch.zeros_like(unclear), unclear, torch.zeros_like(unclear), torch.zeros_like(normalised),
+        torch.zeros_like(normalised), torch.zeros_like(normalised),
+    )  # fmt: skip
+    for shares in (OVER, LATE):
+        block = _block(rows, shares)
+        until, turn = normalised[block], dice.turn()
+        count = until.shape[0]
+        kind = faults.kinds_of(count, turn, dice.device)
+        duration = torch.minimum(dice.log_uniform(3, 160, count, 1).long(), until // 4).clamp(min=1)
+        duration = torch.where(kind == faults.SPIKE, dice.whole(1, 4, count, 1), duration)
+        if shares is OVER:
+            begin = (dice.uniform(0, 1, count, 1) * (0.9 * until - duration).clamp(min=1)).long()
+        else:
+            begin = until - until // 12 + (dice.uniform(0, 1, count, 1) * (until // 8 + until // 12)).long()
+            # Of what is shorter nobody could tell; there it lies beyond the end.
+            begin = torch.where(until >= LEAST_JUDGED, begin, length)
+        stretch = faults.Stretch.of(length, scales.part(block), begin, duration)
+        faulty = faults.put_in(dice, made.values[block], stretch, turn)
+        made.values[block] = faulty.signals
+        made.shown[block] |= faulty.shown
+        made.unclear[block] |= faulty.unclear
+    made.latest[block], made.begin[block] = stretch.inside, begin
+    made.duration[block], made.kind[block] = torch.where(begin < length, duration, 0), kind
+    return made
 
 
 def within(marks: Tensor, reach: int) -> Tensor:
@@ -151,9 +156,13 @@ def _examples(dice: Dice, signals: Tensor, normalised: Tensor, length: int, aske
     """Examples from windows `signals (B, length + AHEAD)`, normalised by their first `normalised (B, 1)` values."""
     rows = signals.shape[0]
     known = known_values(dice, rows, length)
-    clean, again, open_again = recurrent(dice, signals)
-    context = contaminated(dice, clean[:, :length], normalised)
-    shown, unclear = context.shown | again[:, :length], context.unclear | open_again[:, :length]
+    scales = faults.scales_of(signals)
+    block = _block(rows, RECURRENT)
+    again = recurrent(dice, signals[block], scales.part(block))
+    clean = torch.cat([again.signals, signals[block.stop :]])
+    context = contaminated(dice, clean[:, :length], normalised, scales)
+    context.shown[block] |= again.shown[:, :length]
+    context.unclear[block] |= again.unclear[:, :length]
     place = torch.arange(length, device=dice.device)
     centre, scale = centre_and_scale(context.values, known * (place < normalised))
     usable = scale > 1e-5
@@ -174,7 +183,7 @@ def _examples(dice: Dice, signals: Tensor, normalised: Tensor, length: int, aske
     # hardly count beside noisy ones.
     roughness = (clean[:, 1:] - clean[:, :-1]).abs().mean(1, keepdim=True) / scale
     weight = (usable / (roughness + 0.1)).clamp(0, 8) * ~context.latest.gather(1, lengths - 1)
-    seen, open_question = (shown & (known > 0)), (unclear & (known > 0))
+    seen, open_question = context.shown & (known > 0), context.unclear & (known > 0)
     labels = torch.stack([seen, within(seen, UNDER_WAY)], -1)
     doubts = torch.stack([open_question | (known == 0), within(open_question, UNDER_WAY)], -1) & ~labels
     newest = (lengths - 1)[..., None].expand(-1, -1, labels.shape[-1])

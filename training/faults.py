@@ -24,27 +24,47 @@ NORMAL_FROM = 4
 _FAR = 60.0
 
 
+class Scales(NamedTuple):
+    """Of each row, `(B, 1)`: the typical step from one value to the next, and the standard deviation."""
+
+    step: Tensor
+    deviation: Tensor
+
+    def part(self, rows: slice) -> "Scales":
+        """Those of some rows."""
+        return Scales(self.step[rows], self.deviation[rows])
+
+
+def scales_of(signals: Tensor) -> Scales:
+    """Those of signals; a part of the steps is enough to tell."""
+    steps = (signals[:, 1:] - signals[:, :-1])[:, ::5].abs()
+    return Scales(steps.median(1, keepdim=True).values, signals.std(1, keepdim=True))
+
+
 @dataclass
 class Stretch:
     """Where a fault is in each row: `since (B, L)` steps after an occurrence began, `inside (B, L)` one, `(B, 1)` long.
 
-    `occurrence (B, L)` counts them from 0 on.
+    `occurrence (B, L)` counts them from 0 on. `scales` are those of the signals.
     """
 
     since: Tensor
     inside: Tensor
     duration: Tensor
     occurrence: Tensor
+    scales: Scales
 
     @classmethod
-    def of(cls, length: int, start: Tensor, duration: Tensor, every: Tensor | None = None) -> "Stretch":
+    def of(
+        cls, length: int, scales: Scales, start: Tensor, duration: Tensor, every: Tensor | None = None
+    ) -> "Stretch":
         """Stretches that begin at `start (B, 1)`, and again after `every (B, 1)` steps if that is given."""
         since = torch.arange(length, device=start.device) - start
         occurrence = torch.zeros_like(since)
         if every is not None:
             occurrence = since.clamp(min=0) // every
             since = torch.where(since >= 0, since % every, since)
-        return cls(since, (since >= 0) & (since < duration), duration, occurrence)
+        return cls(since, (since >= 0) & (since < duration), duration, occurrence, scales)
 
     @property
     def first(self) -> Tensor:
@@ -54,35 +74,24 @@ class Stretch:
 
     def part(self, rows: slice) -> "Stretch":
         """That of some rows."""
-        return Stretch(self.since[rows], self.inside[rows], self.duration[rows], self.occurrence[rows])
+        arrays = (self.since, self.inside, self.duration, self.occurrence)
+        return Stretch(*(array[rows] for array in arrays), self.scales.part(rows))
 
 
 Kind = Callable[[Dice, Tensor, Stretch], Tensor]
-
-
-def _step(signals: Tensor) -> Tensor:
-    """The typical step from one value to the next."""
-    return (signals[:, 1:] - signals[:, :-1]).abs().median(1, keepdim=True).values
-
-
-def _deviation(signals: Tensor) -> Tensor:
-    return signals.std(1, keepdim=True)
-
-
-def _sign(dice: Dice, signals: Tensor) -> Tensor:
-    return torch.where(dice.chance(0.5, signals.shape[0], 1), 1.0, -1.0)
 
 
 def _either(dice: Dice, one: Tensor, other: Tensor) -> Tensor:
     return torch.where(dice.chance(0.5, one.shape[0], 1), one, other)
 
 
-def _size(dice: Dice, signals: Tensor) -> Tensor:
+def _size(dice: Dice, stretch: Stretch) -> Tensor:
     """How large a fault is, of either sign: in deviations of the signal, or in its typical steps."""
-    rows = signals.shape[0]
-    in_deviations = dice.log_uniform(0.3, 6, rows, 1) * _deviation(signals)
-    in_steps = dice.log_uniform(3, 30, rows, 1) * _step(signals).clamp(min=1e-3)
-    return _sign(dice, signals) * _either(dice, in_deviations, in_steps)
+    step, deviation = stretch.scales
+    in_deviations = dice.log_uniform(0.3, 6, *step.shape) * deviation
+    in_steps = dice.log_uniform(3, 30, *step.shape) * step.clamp(min=1e-3)
+    sign = torch.where(dice.chance(0.5, *step.shape), 1.0, -1.0)
+    return sign * _either(dice, in_deviations, in_steps)
 
 
 def _before(signals: Tensor, stretch: Stretch, reach: int = 64) -> Tensor:
@@ -105,18 +114,18 @@ def _place(signals: Tensor) -> Tensor:
 
 def spike(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """One to three values far off, up or down."""
-    return signals + _size(dice, signals)
+    return signals + _size(dice, stretch)
 
 
 def spikes(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """Many spikes of both signs, with sound values between."""
     hit = dice.chance(dice.uniform(0.1, 0.6, signals.shape[0], 1), *signals.shape)
-    return signals + (hit | (stretch.since == 0)) * dice.normal(*signals.shape) * 1.5 * _size(dice, signals)
+    return signals + (hit | (stretch.since == 0)) * dice.normal(*signals.shape) * 1.5 * _size(dice, stretch)
 
 
 def shift(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """Another level."""
-    return signals + _size(dice, signals)
+    return signals + _size(dice, stretch)
 
 
 def stuck(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
@@ -126,26 +135,26 @@ def stuck(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
 
 def frozen(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """Stuck, but for the noise of the electronics."""
-    noise = dice.log_uniform(0.005, 0.3, signals.shape[0], 1) * (_step(signals) + 0.01 * _deviation(signals))
+    noise = dice.log_uniform(0.005, 0.3, signals.shape[0], 1) * (stretch.scales.step + 0.01 * stretch.scales.deviation)
     return _read(signals, stretch.first) + noise * dice.normal(*signals.shape)
 
 
 def dead(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """The lowest value ever, zero, or a level where the signal never is."""
     lowest = signals.amin(1, keepdim=True)
-    level = _either(dice, lowest, _either(dice, torch.zeros_like(lowest), 2 * _size(dice, signals)))
+    level = _either(dice, lowest, _either(dice, torch.zeros_like(lowest), 2 * _size(dice, stretch)))
     return level.expand_as(signals)
 
 
 def drift(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """A sensor that goes astray, evenly or ever faster."""
     share = stretch.since.clamp(min=0) / stretch.duration.clamp(min=1)
-    return signals + 1.5 * _size(dice, signals) * share ** dice.uniform(0.7, 2, signals.shape[0], 1)
+    return signals + 1.5 * _size(dice, stretch) * share ** dice.uniform(0.7, 2, signals.shape[0], 1)
 
 
 def noise(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """More noise than there was."""
-    return signals + _size(dice, signals) * dice.normal(*signals.shape)
+    return signals + _size(dice, stretch) * dice.normal(*signals.shape)
 
 
 def smooth(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
@@ -180,8 +189,8 @@ def delayed(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
 def exchanged(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """Another signal in its place, near its level and of about its size."""
     other = signals.roll(1, 0)
-    other = (other - other.mean(1, keepdim=True)) / (_deviation(other) + 1e-6)
-    size = _deviation(signals) * dice.log_uniform(0.3, 1.5, signals.shape[0], 1)
+    other = (other - other.mean(1, keepdim=True)) / (stretch.scales.deviation.roll(1, 0) + 1e-6)
+    size = stretch.scales.deviation * dice.log_uniform(0.3, 1.5, signals.shape[0], 1)
     return _before(signals, stretch) + other * size
 
 
@@ -193,7 +202,7 @@ def mirrored(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
 
 def cut(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """Peaks cut off on one side, as by a range that is too small."""
-    edge = dice.uniform(0.0, 0.8, signals.shape[0], 1) * _deviation(signals)
+    edge = dice.uniform(0.0, 0.8, signals.shape[0], 1) * stretch.scales.deviation
     before = _before(signals, stretch)
     return _either(dice, torch.minimum(signals, before + edge), torch.maximum(signals, before - edge))
 
@@ -201,7 +210,7 @@ def cut(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
 def hum(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """A wave on top that was not there."""
     turns = stretch.since / dice.log_uniform(2.5, 60, signals.shape[0], 1)
-    return signals + _size(dice, signals) * torch.sin(2 * math.pi * turns)
+    return signals + _size(dice, stretch) * torch.sin(2 * math.pi * turns)
 
 
 def shuffled(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
@@ -222,7 +231,7 @@ def phase_lost(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
 def leak(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """Slow loss, refilled at once when it has gone too far."""
     turns = stretch.since / dice.log_uniform(8, 80, signals.shape[0], 1)
-    return signals - _size(dice, signals).abs() * (turns.clamp(min=0) % 1)
+    return signals - _size(dice, stretch).abs() * (turns.clamp(min=0) % 1)
 
 
 def doubled(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
@@ -233,7 +242,7 @@ def doubled(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
 
 def coarse(dice: Dice, signals: Tensor, stretch: Stretch) -> Tensor:
     """Rounded more coarsely than before."""
-    step = dice.log_uniform(2, 30, signals.shape[0], 1) * (_step(signals) + 0.02 * _deviation(signals) + 1e-6)
+    step = dice.log_uniform(2, 30, signals.shape[0], 1) * (stretch.scales.step + 0.02 * stretch.scales.deviation + 1e-6)
     return torch.round(signals / step) * step
 
 
@@ -247,6 +256,8 @@ KINDS: dict[str, Kind] = {
 }  # fmt: skip
 #: The place of the one that is over at once.
 SPIKE = list(KINDS).index("spike")
+# These only put values elsewhere: in noise without a pattern nobody sees that.
+_REARRANGED = [kind in (frequency, delayed, mirrored, shuffled) for kind in KINDS.values()]
 
 
 def kinds_of(rows: int, turn: int, device: torch.device) -> Tensor:
@@ -265,11 +276,11 @@ class Faulty(NamedTuple):
 def put_in(dice: Dice, signals: Tensor, stretch: Stretch, turn: int = 0) -> Faulty:
     """A fault in every row of the signals, of the kind that `kinds_of` says.
 
-    It is seen once all it has changed so far, in the occurrence, adds up to more than signals like this one do by
-    themselves.
+    It is seen once all it has changed so far, in the occurrence, adds up to more than a signal like this one moves by
+    itself.
     """
-    kinds = kinds_of(signals.shape[0], turn, signals.device).squeeze(1).tolist()
-    functions = list(KINDS.values())
+    kind_of_row = kinds_of(signals.shape[0], turn, torch.device("cpu"))
+    kinds, functions = kind_of_row.squeeze(1).tolist(), list(KINDS.values())
     parts, begin = [], 0
     for end in range(1, len(kinds) + 1):
         if end == len(kinds) or kinds[end] != kinds[begin]:
@@ -281,9 +292,10 @@ def put_in(dice: Dice, signals: Tensor, stretch: Stretch, turn: int = 0) -> Faul
     total = functional.pad(changed.cumsum(1), (1, 0))
     here = _place(signals)
     so_far = total.gather(1, here + 1) - total.gather(1, stretch.first)
-    threshold = 0.7 * _step(signals) + 0.02 * _deviation(signals) + 1e-4
+    step, deviation = stretch.scales
+    least = torch.where(torch.tensor(_REARRANGED)[kind_of_row], 1.5, 0.35).to(signals.device)
     mean = so_far / (stretch.since + 1).clamp(min=1)
-    visible = (so_far > 2 * threshold) & (mean > 0.5 * threshold)
+    visible = (so_far > 1.4 * step + 0.04 * deviation + 2e-4) & (mean > least * step + 0.01 * deviation)
     shown = stretch.inside & visible & (stretch.occurrence == 0)
     open_question = (stretch.occurrence > 0) & (stretch.occurrence < NORMAL_FROM)
     return Faulty(value, shown, stretch.inside & ((~visible & (stretch.occurrence == 0)) | open_question))

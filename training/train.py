@@ -43,7 +43,6 @@ class Settings:
     averaging: float
     short_share: float
     fault_share: float
-    uses: int
 
     def pace(self, step: int) -> float:
         """The learning rate at this step, as a share of its highest."""
@@ -99,7 +98,8 @@ class Trainer:
         ]
         self.rates = [settings.matrix_rate, settings.other_rate]
         self.dice = Dice(device, settings.seed)
-        self._pool, self._left = torch.empty(0, SIGNAL_LENGTH, device=device), list[int]()
+        self._pool: tuple[Examples, ...] = ()
+        self._left: list[int] = []
         fast = device.type == "cuda"
         self._losses = torch.compile(self._plain_losses, dynamic=False) if fast else self._plain_losses
 
@@ -112,24 +112,23 @@ class Trainer:
             losses += [pinball(forecast, part), suspicion(odds, part)]
         return torch.stack(losses)
 
-    def _next_signals(self) -> Tensor:
-        """Signals for one step; made many at a time, which takes a GPU hardly longer than a few.
-
-        Making them takes longer than learning from them, so each is used a few times, with other faults and gaps, other
-        units and other places to forecast from.
-        """
+    def _next_examples(self) -> tuple[Examples, Examples]:
+        """Examples for one step; made for several steps at a time, which takes a GPU hardly longer than for one."""
         settings = self.settings
         if not self._left:
-            self._pool = make_signals(self.dice, settings.signals * settings.pooled, SIGNAL_LENGTH)
-            self._left = list(range(settings.pooled)) * settings.uses
-        first = self._left.pop(0) * settings.signals
-        return self._pool[first : first + settings.signals]
+            with torch.no_grad():
+                signals = make_signals(self.dice, settings.signals * settings.pooled, SIGNAL_LENGTH)
+                self._pool = make_examples(self.dice, signals)
+            self._left = list(range(settings.pooled))
+        # Rows that lie together have faults of one kind.
+        first = self._left.pop()
+        long, short = (part.rows(slice(first, None, settings.pooled)) for part in self._pool)
+        return long, short
 
     def train_step(self) -> Tensor:
         """One step; gives the losses of `_plain_losses`."""
         settings = self.settings
-        with torch.no_grad():
-            long, short = make_examples(self.dice, self._next_signals())
+        long, short = self._next_examples()
         pace = settings.pace(self.step)
         for optimiser, rate in zip(self.optimisers, self.rates, strict=True):
             for group in optimiser.param_groups:
