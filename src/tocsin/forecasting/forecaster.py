@@ -23,11 +23,14 @@ class Forecast(NamedTuple):
     """What is expected of the steps that follow, nearest first.
 
     `median` has the shape (..., horizon). `quantiles` has one axis more, ascending along it, one entry for each of the
-    forecaster's `levels`; None from a forecaster that gives medians only. NaN where nothing can be said yet.
+    forecaster's `levels`; None from a forecaster that gives medians only. `faults (..., 2)` are the logarithms of the
+    odds that the newest observation belongs to a fault, and that one was under way within the newest few; None from
+    a forecaster that does not judge. NaN where nothing can be said yet.
     """
 
     median: Floats
     quantiles: Floats | None = None
+    faults: Floats | None = None
 
 
 class Session(ABC):
@@ -50,8 +53,7 @@ class Session(ABC):
         if row.shape != (count,):
             raise ValueError(f"values must have shape ({count},), one for each series, got shape {row.shape}")
         forecast = self.run(row[np.newaxis], rows)
-        quantiles = None if forecast.quantiles is None else forecast.quantiles[0]
-        return Forecast(forecast.median[0], quantiles)
+        return Forecast(*(None if part is None else part[0] for part in forecast))  # type: ignore[arg-type]
 
     def run(self, values: ArrayLike, rows: Rows | None = None, wanted: NDArray[np.bool_] | None = None) -> Forecast:
         """Take a history `values[T, N]`, as if by T calls of `push`; returns the forecasts, `(T, N, horizon)`.
@@ -146,6 +148,11 @@ class Forecaster(ABC):
     recovers: int = 0
 
     @property
+    def judges(self) -> bool:
+        """Whether its forecasts come with the odds of faults."""
+        return False
+
+    @property
     def longest_horizon(self) -> int:
         """How many steps ahead it can look."""
         return MOST_STEPS
@@ -168,6 +175,16 @@ class Forecaster(ABC):
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
         return f"{type(self).__name__}({given})"
+
+
+def joined(forecasts: Sequence[Forecast], axis: int = 0) -> Forecast:
+    """Forecasts of one forecaster as one, one behind the other."""
+    first = forecasts[0]
+    parts = [
+        None if first[part] is None else np.concatenate([forecast[part] for forecast in forecasts], axis=axis)  # type: ignore[misc]
+        for part in range(len(first))
+    ]
+    return Forecast(*parts)  # type: ignore[arg-type]
 
 
 def without_infinities(values: Floats) -> Floats:
