@@ -14,7 +14,7 @@ class Dice:
         self.device = torch.device(device)
         self.generator = torch.Generator(self.device).manual_seed(seed)
         # To ask the device for one number would mean to wait until it has done all its work.
-        self._turns = random.Random(seed)
+        self._turns = random.Random(seed)  # noqa: S311
 
     def uniform(self, low: float, high: float, *size: int) -> Tensor:
         """Evenly between `low` and `high`."""

@@ -18,9 +18,9 @@ Where a model of statsforecast cannot be fitted, the seasonal naive forecast tak
 `--contaminated`: how many times larger the errors of 15-step forecasts become when 2% of the context's points are
 spikes of 10 standard deviations, or 30 of them, followed by 50 undisturbed ones, are shifted by 3.
 
-`--faults`: for each kind of fault the power at 1% false: the share of faulty observations whose odds of a fault are above
-those of all but 1% of the sound ones; and the loss of the odds. It needs a forecaster that gives odds, and torch for
-the signals.
+`--faults`: for each kind of fault the power at 1% false: the share of faulty observations whose odds of a fault are
+above those of all but 1% of the sound ones; and the loss of the odds. It needs a forecaster that gives odds, and torch
+for the signals.
 
 The last line that each prints is for scripts: `name=value` pairs. Files that cannot be read are named on standard error
 and left out; the exit code is 3 then.

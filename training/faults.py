@@ -55,9 +55,7 @@ class Stretch:
     scales: Scales
 
     @classmethod
-    def of(
-        cls, length: int, scales: Scales, start: Tensor, duration: Tensor, every: Tensor | None = None
-    ) -> "Stretch":
+    def of(cls, length: int, scales: Scales, start: Tensor, duration: Tensor, every: Tensor | None = None) -> "Stretch":
         """Stretches that begin at `start (B, 1)`, and again after `every (B, 1)` steps if that is given."""
         since = torch.arange(length, device=start.device) - start
         occurrence = torch.zeros_like(since)

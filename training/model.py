@@ -148,7 +148,7 @@ class Block(nn.Module):
         self, patches: Tensor, asking: Tensor, seen: Tensor, patch_turn: tuple[Tensor, Tensor],
         asking_turn: tuple[Tensor, Tensor],
     ) -> Tensor:  # fmt: skip
-        """What the tokens `asking (B, N, width)` make of what they find, which see the `patches` that `seen (B, N, 1 + T)` says.
+        """The tokens `asking (B, N, width)` with what they find in the `patches` that `seen (B, N, 1 + T)` says.
 
         Besides the patches there is always one key of zeros with a value of zeros, for tokens that find nothing.
         """

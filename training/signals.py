@@ -171,8 +171,8 @@ def machines(dice: Dice, rows: int, length: int) -> Tensor:
 
 
 def expansion(dice: Dice, rows: int, length: int) -> Tensor:
-    """Growth or decline for as long as anybody records: visitors, sales, stocks. At a rate that holds, or changes slowly;
-    by so much a step, in proportion, or until all is taken; with a season and noise in proportion."""
+    """Growth or decline for as long as anybody records: visitors, sales, stocks. At a rate that holds or changes
+    slowly, by so much a step, in proportion, or until all is taken; with a season and noise in proportion."""
     time = torch.arange(length, device=dice.device) / length
     changes = dice.log_uniform(0.02, 0.8, rows, 1) * dice.chance(0.6, rows, 1) * part.slow(dice, rows, length)
     shocks = dice.log_uniform(0.05, 1.5, rows, 1) * dice.chance(0.6, rows, 1) * part.shocks(dice, rows, length)

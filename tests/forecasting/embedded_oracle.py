@@ -171,5 +171,7 @@ class Oracle:
             return np.full((64, self.levels), centre), np.full(2, np.nan) if self.faults else None
         known = ~np.isnan(context)
         standard = np.clip(np.arcsinh((np.where(known, context, centre) - centre) / scale), -12, 12)
-        quantiles, faults = self.standard_answer(standard.astype(np.float32).astype(np.float64), known.astype(np.float64))
+        quantiles, faults = self.standard_answer(
+            standard.astype(np.float32).astype(np.float64), known.astype(np.float64)
+        )
         return centre + scale * np.sinh(np.clip(quantiles, -12, 12)), faults

@@ -32,14 +32,26 @@ BAD = {
         {"shape__patch": np.array(8)},
         "patch, recent and horizon must be 16, 32 and 64, got (8, 32, 64)",
     ),
-    "no heads": ({"shape__heads": np.array(0)}, "width, heads, groups, hidden and patch_hidden must go together, got Shape("),
-    "no groups": ({"shape__groups": np.array(0)}, "width, heads, groups, hidden and patch_hidden must go together, got Shape("),
+    "no heads": (
+        {"shape__heads": np.array(0)},
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
+    ),
+    "no groups": (
+        {"shape__groups": np.array(0)},
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
+    ),
     "heads and groups": (
         {"shape__groups": np.array(3)},
         "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
     ),
-    "no layers": ({"shape__layers": np.array(0)}, "width, heads, groups, hidden and patch_hidden must go together, got Shape("),
-    "odd width": ({"shape__width": np.array(65)}, "width, heads, groups, hidden and patch_hidden must go together, got Shape("),
+    "no layers": (
+        {"shape__layers": np.array(0)},
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
+    ),
+    "odd width": (
+        {"shape__width": np.array(65)},
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
+    ),
     "more layers": ({"shape__layers": np.array(4)}, "blocks.3.attention_norm.weight is missing"),
     "few levels": ({"levels": np.linspace(0.1, 0.9, 9)}, "levels must be 13 rising numbers between 0 and 1 around 0.5"),
     "levels fall": ({"levels": np.linspace(0.9, 0.1, 13)}, "levels must be 13 rising numbers between 0 and 1 around"),

@@ -10,8 +10,8 @@ from tocsin.detection.views.view import GEOMETRIC, Floats, Rows, Seen, Stream, V
 class Fault(View):
     """The odds that the newest observation belongs to a fault, and that one was under way within the newest 32.
 
-    The forecaster's network gives them beside its forecast; it was trained on faults of many kinds. Odds, like any other
-    score, are ranked in their own past: a signal that always looks faulty is not strange when it does.
+    The forecaster's network gives them beside its forecast; it was trained on faults of many kinds. Odds are ranked in
+    their own past, like any other score: a signal that always looks faulty is not strange when it does.
     """
 
     name = "fault"
@@ -31,7 +31,9 @@ class Fault(View):
     def words(self, stream: int, score: float, unit: str) -> str:
         percent = 100 / (1 + math.exp(-min(max(score, -50.0), 50.0)))
         likely = "less than 1%" if percent < 1 else f"{min(percent, 99):.0f}%"
-        where = "looks like a fault" if stream == 0 else f"looks like a fault within the last {self.LENGTH} observations"
+        where = (
+            "looks like a fault" if stream == 0 else f"looks like a fault within the last {self.LENGTH} observations"
+        )
         return f"{where} ({likely} likely)"
 
 

@@ -42,8 +42,9 @@ class Seen:
 
     `predicted[..., h - 1]` had been forecast for an observation h observations before it; `issued[..., h - 1]` was
     forecast after it for h observations later. The spreads belong to them, and are empty where nobody asked for them.
-    `ready` tells where the forecaster can be judged: not before it has settled, nor right after a long gap. `faults` are
-    the logarithms of the odds of a fault, as `tocsin.forecasting.Forecast` has them; empty where no view looks at them.
+    `ready` tells where the forecaster can be judged: not before it has settled, nor right after a long gap. `faults`
+    are the logarithms of the odds of a fault, as `tocsin.forecasting.Forecast` has them; empty where no view looks at
+    them.
     """
 
     values: Floats  # (T, N, F), NaN where missing
