@@ -277,6 +277,9 @@ def put_in(dice: Dice, signals: Tensor, stretch: Stretch, turn: int = 0) -> Faul
     It is seen once all it has changed so far, in the occurrence, adds up to more than a signal like this one moves by
     itself.
     """
+    if not signals.shape[0]:
+        nothing = torch.zeros_like(signals, dtype=torch.bool)
+        return Faulty(signals, nothing, nothing)
     kind_of_row = kinds_of(signals.shape[0], turn, torch.device("cpu"))
     kinds, functions = kind_of_row.squeeze(1).tolist(), list(KINDS.values())
     parts, begin = [], 0

@@ -60,3 +60,8 @@ def test_what_recurs_is_normal_from_the_fifth_time_on(signals):
     again = stretch.inside & (stretch.occurrence > 0) & (stretch.occurrence < NORMAL_FROM)
     assert made.unclear[again].all()
     assert made.shown[stretch.occurrence == 0].any()
+
+
+def test_no_rows_are_no_fault():
+    made = put_in(Dice(seed=5), torch.zeros(0, LENGTH), stretch_of(torch.zeros(0, LENGTH)))
+    assert made.signals.shape == made.shown.shape == made.unclear.shape == (0, LENGTH)
