@@ -1,10 +1,15 @@
 """Faults: each changes its stretch and nothing else, and is labelled where the values show it."""
 
+import numpy as np
 import pytest
 import torch
 
+from tests.forecasting.embedded_oracle import random_arrays
+from tocsin.arrays import write_arrays
 from training.dice import Dice
 from training.faults import KINDS, NORMAL_FROM, Stretch, kinds_of, put_in, scales_of
+from training.judging.faults import BATCH, Judged, judge_faults
+from training.judging.recipe import Recipe
 
 ROWS, LENGTH, START, DURATION = 10, 400, 200, 60
 
@@ -62,6 +67,31 @@ def test_what_recurs_is_normal_from_the_fifth_time_on(signals):
     assert made.shown[stretch.occurrence == 0].any()
 
 
-def test_no_rows_are_no_fault():
-    made = put_in(Dice(seed=5), torch.zeros(0, LENGTH), stretch_of(torch.zeros(0, LENGTH)))
+def test_no_rows_are_no_fault(signals):
+    made = put_in(Dice(seed=5), signals[:0], stretch_of(signals).part(slice(0, 0)))
     assert made.signals.shape == made.shown.shape == made.unclear.shape == (0, LENGTH)
+
+
+def test_a_network_is_judged_by_kind(tmp_path):
+    write_arrays(random_arrays(), tmp_path / "weights.npz")
+    judged = judge_faults(Recipe("embedded", (("weights", str(tmp_path / "weights.npz")),)), 2, seed=1)
+    assert judged.odds.shape == judged.faulty.shape == judged.counts.shape == (BATCH, 2)
+    assert judged.counts.mean() > 0.7
+    for which in range(2):
+        assert 0 <= judged.power(which) <= 1
+        assert judged.loss(which) > 0
+    with pytest.raises(ValueError, match=r"^forecaster must give odds of faults, got LastValue\(\)$"):
+        judge_faults(Recipe("last-value", ()), 2, seed=1)
+
+
+def test_power_and_loss_by_hand():
+    odds = np.column_stack([np.r_[np.linspace(-5, 0, 100), 1.0, 2.0, -3.0]] * 2)
+    faulty = np.zeros((103, 2), dtype=bool)
+    faulty[100:] = True
+    kind = np.r_[np.zeros(101, dtype=int), 1, 1]
+    judged = Judged(odds, faulty, np.ones((103, 2), dtype=bool), kind)
+    assert judged.power(0) == pytest.approx(2 / 3)
+    assert judged.power(0, 1) == 0.5
+    assert np.isnan(judged.power(0, 2))
+    chance = 1 / (1 + np.exp(-odds[:, 0]))
+    assert judged.loss(0) == pytest.approx(-np.log(np.where(faulty[:, 0], chance, 1 - chance)).mean())
