@@ -153,8 +153,10 @@ def evaluate(
 
 def judge_by_kind(recipe: Recipe, signals: int) -> str:
     """Print which kinds of faults are told; returns the line for scripts."""
-    from training.faults import KINDS
-
+    try:
+        from training.faults import KINDS
+    except ImportError as error:
+        raise typer.BadParameter(f"the signals are made with torch: {error}.", param_hint="--faults") from error
     try:
         judged = judge_faults(recipe, signals, SEED)
     except ValueError as error:
