@@ -98,10 +98,6 @@ class Pipeline:
         due = rows[self.seen[rows] % BAND_EVERY == 0] if values.shape[0] else rows[:0]
         if due.size:
             self._bounds[due] = self.ranking.bounds(due)
-            # At these times only, so that it does not matter how many observations come at once.
-            for signal, first, last in self.ranking.take_forgotten(due):
-                for session in self._views:
-                    session.forget(signal, first, last)
         seen = self._look(values, rows)
         steps, count = values.shape[:2]
         scores = np.empty((steps, count, self.ranking.width))

@@ -87,9 +87,6 @@ class ViewSession(ABC):
         """
         return None
 
-    def forget(self, signal: int, first: int, last: int) -> None:  # noqa: B027
-        """Compare nothing with what came from `first` to `last` observations ago: it was a fault."""
-
     @property
     def past(self) -> Past | None:
         """The values it keeps of each signal, if it does."""
