@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.data.tables import write
-from tocsin.data import KINDS, DataError, merge_problems, read_signals
+from tocsin.data import KINDS, LONGEST_GAP, DataError, merge_problems, read_signals
 
 
 def read(text, **options):
@@ -101,7 +101,7 @@ def test_duplicates_and_disorder():
 def test_one_absurd_time_does_not_eat_the_memory():
     rows = "".join(f"2024-01-01T00:00:{i:02d},{i}\n" for i in range(60))
     signal, problems = read("time,a\n" + rows + "2199-01-01,1\n")
-    assert len(signal) == 60 + 10_000 + 1
+    assert len(signal) == 60 + LONGEST_GAP + 1
     assert problems["gap shortened"].where == ("after line 61: to 10000 missing",)
 
 
@@ -290,7 +290,7 @@ def test_wrong_arguments(options, message):
 
 
 def test_a_problem_in_laying_out_names_the_signal():
-    text = "id,time,a\n" + "".join(f"x,{i * 10**7},1\n" for i in range(5000))
+    text = "id,time,a\n" + "".join(f"x,{i * 10**7},1\n" for i in range(25_000))
     with (
         read_signals(io.StringIO(text), id="id", interval=1) as signals,
         pytest.raises(DataError, match="signal 'x': "),

@@ -13,6 +13,7 @@ import typer
 from tocsin.cli.application import Exit, app, check_picture, console, progress, say, whole_number
 from tocsin.cli.options import check_settings, takes_detector_settings
 from tocsin.data import (
+    LONGEST_GAP,
     DataError,
     Problem,
     Signal,
@@ -79,7 +80,7 @@ def detect(
         typer.Option(
             "--longest-gap", parser=whole_number(0), metavar="INTEGER", help="A gap counts as so many missing, at most."
         ),
-    ] = 10_000,
+    ] = LONGEST_GAP,
     budget: Annotated[
         str | None,
         typer.Option(

@@ -247,6 +247,7 @@ def test_it_is_there_as_a_whole_or_not_at_all(tmp_path: Path, when: str) -> None
         with pytest.raises(StoreError):
             _mark(made)
         until(lambda: made.events.count(("status", {"ready": True})) == 2)  # it began, and began again
+        until(lambda: made.engine.ready)
         assert store.failures == 1
         assert (made.engine.status("a").reference is not None) == (when == "after")
         detector = oracle()
