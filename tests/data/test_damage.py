@@ -102,7 +102,7 @@ def test_one_absurd_time_does_not_eat_the_memory():
     rows = "".join(f"2024-01-01T00:00:{i:02d},{i}\n" for i in range(60))
     signal, problems = read("time,a\n" + rows + "2199-01-01,1\n")
     assert len(signal) == 60 + LONGEST_GAP + 1
-    assert problems["gap shortened"].where == ("after line 61: to 10000 missing",)
+    assert problems["gap shortened"].where == ("after line 61: to 1000 missing",)
 
 
 def test_damaged_json_lines():
