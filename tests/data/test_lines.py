@@ -104,9 +104,9 @@ def test_a_bad_line_is_named_and_the_next_is_read(good, bad, message):
     [
         (["a,b", "x,y"], {}, r"line 2: no number, but at least one is needed"),
         (['{"a": "x"}'], {}, r"line 1: no number"),
-        (["a,b", "1,2"], {"values": "c"}, r"line 2: the line has no column 'c' \(given as values\)"),
+        (["a,b", "1,2"], {"values": "c"}, r"line 2: the line has no column 'c' \(given as `values`\)"),
         (["a,b", "1,2"], {"time": "bb"}, r"did you mean 'b'"),
-        (["time,b", "01/02/2024,2"], {}, r"line 2: times such as '01/02/2024' can be read .* give time_format"),
+        (["time,b", "01/02/2024,2"], {}, r"line 2: times such as '01/02/2024' can be read .* give `day_first`"),
         (["time,b", "foo,2"], {}, r"line 2: column time: 'foo' is not a time"),
         (["5"], {"format": "jsonl"}, r"line 1: a JSON object is needed, not '5'"),
     ],

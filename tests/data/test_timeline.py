@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.data import DataError, infer_interval, missing_steps, parse_duration
+from tocsin.data import LONGEST_GAP, DataError, infer_interval, missing_steps, parse_duration
 from tocsin.data.problems import ProblemLog
 from tocsin.data.timeline import as_interval, lay_out
 
@@ -82,12 +82,12 @@ def test_no_step_back_misses_anything(now):
 
 @given(step=st.floats(1e-300, 1e300), interval=st.floats(1e-300, 1e300))
 def test_any_finite_step_gives_a_count(step, interval):
-    assert 0 <= missing_steps(0.0, step, interval) <= 10_000
+    assert 0 <= missing_steps(0.0, step, interval) <= LONGEST_GAP
 
 
 def test_times_too_far_apart_for_nanoseconds():
     times = np.array(["1678-01-01", "2261-12-31"], dtype="datetime64[ns]")
-    assert missing_steps(*times, np.timedelta64(10**9, "ns")) == 10_000
+    assert missing_steps(*times, np.timedelta64(10**9, "ns")) == LONGEST_GAP
     log = ProblemLog()
     laid = lay_out(
         times, np.zeros((2, 1)), np.array([1, 2]), log=log, interval=np.timedelta64(10**9, "ns"), longest_gap=7
@@ -162,9 +162,18 @@ def test_too_few_times_have_no_interval(count):
 
 
 def test_an_absurd_interval_is_refused_before_it_eats_the_memory():
-    times = np.arange(5000) * 1e9
-    with pytest.raises(DataError, match=r"observations would be missing among 5000.*give interval"):
-        lay_out(times, np.zeros((5000, 1)), np.arange(5000), log=ProblemLog(), interval=1.0)
+    times = np.cumsum(np.where(np.arange(5000) % 5 < 3, 1.0, 1e9))
+    with pytest.raises(DataError, match=r"observations would be missing among 5000.*give `interval`"):
+        lay_out(times, np.zeros((5000, 1)), np.arange(5000), log=ProblemLog(), interval=1.0, longest_gap=20_000)
+
+
+def test_an_interval_that_the_times_do_not_show_is_refused():
+    times = np.datetime64("2024-01-01") + np.arange(20) * np.timedelta64(3, "h")
+    with pytest.raises(DataError, match=r"are 3 h apart, but the interval is to be 1 s.*leave out `interval`"):
+        lay_out(
+            times.astype("datetime64[ns]"), np.zeros((20, 1)), np.arange(20), log=ProblemLog(),
+            interval=np.timedelta64(1, "s"),
+        )  # fmt: skip
 
 
 def test_a_given_interval():

@@ -11,7 +11,20 @@ import numpy as np
 import typer
 
 from tocsin.cli.application import Exit, app, check_picture, console, progress, say, whole_number
-from tocsin.cli.options import check_settings, takes_detector_settings
+from tocsin.cli.options import check_settings, number_or_text, takes_detector_settings
+from tocsin.cli.reading import (
+    Aggregate,
+    DayFirst,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Every,
+    Ignore,
+    Missing,
+    Skip,
+    TimeFormat,
+    in_options,
+)
 from tocsin.data import (
     DataError,
     Problem,
@@ -32,6 +45,8 @@ from tocsin.evaluation import detection_report
 
 # Fewer observations than this are done sooner here than another process is started.
 WORTH_A_PROCESS = 200_000
+# Where more of the rows are lost, the file was not understood.
+MOST_LOST = 0.05
 # So many signals are kept to be drawn, those with the most severe incidents.
 MOST_KEPT = 50
 
@@ -69,11 +84,20 @@ def detect(
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by the file's name.")
     ] = None,
-    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Between fields. Default: found.")] = None,
-    decimal: Annotated[str, typer.Option("--decimal", help="The decimal point: '.' or ','.")] = ".",
-    time_format: Annotated[
-        str | None, typer.Option("--time-format", help="How times are written, such as '%d.%m.%Y %H:%M'.")
-    ] = None,
+    every: Every = None,
+    aggregate: Aggregate = "mean",
+    ignore: Ignore = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    skip: Skip = 0,
+    time_format: TimeFormat = None,
+    day_first: DayFirst = None,
+    most_lost: Annotated[
+        float,
+        typer.Option("--most-lost", metavar="SHARE", help="Stop if more of the rows are lost; 1 goes on with any."),
+    ] = MOST_LOST,
     longest_gap: Annotated[
         int,
         typer.Option(
@@ -106,9 +130,13 @@ def detect(
     _check_targets(files, {"--output": output, "--incidents": incidents, "--plot": plot})
     reading = {
         "format": file_format, "time": time, "values": value or None, "id": id, "separate": separate,
-        "interval": settings["interval"], "time_format": time_format, "delimiter": delimiter, "decimal": decimal,
-        "longest_gap": longest_gap,
+        "interval": settings["interval"], "every": every, "aggregate": aggregate, "ignore": ignore or (),
+        "missing": missing or None, "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip,
+        "time_format": time_format, "day_first": day_first, "longest_gap": longest_gap, "most_lost": most_lost,
     }  # fmt: skip
+    if every is not None and settings["interval"] is not None:
+        raise typer.BadParameter("--every is the interval: leave out --interval.", param_hint="--every")
+    reading["every"] = number_or_text(every)
     run = _Run(settings, reading, jobs or os.cpu_count() or 1, drawing=plot is not None, reference=reference)
     share = _checked_budget(budget, settings)
     with ExitStack() as resources:
@@ -195,11 +223,15 @@ class _Run:
         try:
             return read_signals(file, **self.reading)
         except (DataError, OSError, ImportError) as error:
-            say(error if str(error).startswith(label) else f"{label}: {error}")
-            self.failed = True
+            self._fail(label, error)
             return nullcontext()
         except (TypeError, ValueError) as error:
-            raise typer.BadParameter(f"{error}.") from error
+            raise typer.BadParameter(f"{in_options(error)}.") from error
+
+    def _fail(self, label: str, error: Exception) -> None:
+        message = in_options(error)
+        say(message if message.startswith(label) else f"{label}: {message}")
+        self.failed = True
 
     def judge(self, file: str, signals: Signals | None, writer: Writer | None, *, prefix: bool) -> None:
         """The signals of one file: what can be done with it is done, the rest is told."""
@@ -218,7 +250,12 @@ class _Run:
         found: list[Problem] = []
 
         def passing() -> Iterator[Signal]:
-            for signal in signals:
+            for number in range(len(signals)):
+                try:
+                    signal = signals[number]
+                except (TypeError, ValueError, MemoryError) as error:
+                    self._fail(label, error)  # the others may be as they should
+                    continue
                 found.extend(signal.problems)
                 yield signal
 
@@ -237,13 +274,13 @@ class _Run:
             ):
                 self._take(result, alone or f"{name}{result.signal}")
             self.problems.extend([*signals.problems, *found])
+        say(f"{label}: {signals.understood}")
         for problem in merge_problems([*signals.problems, *found]):
-            say(f"{label}: {problem}")
+            say(f"{label}: {in_options(problem)}")
 
     def _take(self, result: SignalResult, name: str) -> None:
         if result.error is not None:
-            say(f"{name}: {result.error}")
-            self.failed = True
+            self._fail(name, ValueError(result.error))
             return
         result = replace(result, signal=name)
         for incident in result.incidents:

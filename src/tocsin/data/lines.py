@@ -11,7 +11,7 @@ import numpy as np
 from tocsin import checks
 from tocsin.data.cells import MISSING, is_missing, read_numbers
 from tocsin.data.columns import Columns, choose_columns, find_time, shown
-from tocsin.data.delimited import column_names, find_delimiter, looks_like_data
+from tocsin.data.header import column_names, find_table, looks_like_data
 from tocsin.data.json_lines import parse_object
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.times import TimeRule, choose_time_rule
@@ -115,7 +115,7 @@ class LineParser:
             cells = _SEPARATOR.split(text)
         else:
             if self._delimiter is None:
-                self._delimiter = find_delimiter([text])
+                self._delimiter = find_table([text])[0]
             cells = next(csv.reader([text], delimiter=self._delimiter, skipinitialspace=True))
         if self._names is None:
             header = self._format == "csv" and not looks_like_data(cells, self._time_format)

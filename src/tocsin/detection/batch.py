@@ -92,7 +92,7 @@ def detect_signal(
         kept = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if keep else None
         return SignalResult(
             signal=signal.name,
-            observations=len(signal),
+            observations=signal.observed,
             incidents=[_of(incident, signal.name) for incident in detector.incidents],
             alarm_rate=detector.alarm_rate,
             audit=detector.audit,
@@ -103,7 +103,7 @@ def detect_signal(
             longest_period=1 / detector.fleet.settings.rarest_rate,
         )
     except (ValueError, TypeError, MemoryError) as error:
-        return SignalResult(signal.name, len(signal), [], error=str(error))
+        return SignalResult(signal.name, signal.observed, [], error=str(error))
 
 
 def stretch_of(signal: Signal, text: str) -> slice:
