@@ -118,6 +118,13 @@ def history(forecaster):
     return calls(opened(forecaster, values[:WARM_UP]).run, [values[WARM_UP:]])
 
 
+def origins(forecaster):
+    """A round of forecasts from every origin of a history that has a full context before it."""
+    values = signals(1, CONTEXT + WARM_UP)[:, 0]
+    ends = np.arange(CONTEXT, values.size)
+    return calls(lambda history: forecaster.forecast_origins(history, ends, HORIZON), [values])
+
+
 def forecasts(forecaster, together, length, repeats=1):
     """A round of forecasts from contexts of one length."""
     batches = np.random.default_rng(1).standard_normal((repeats, together, length))
@@ -234,6 +241,8 @@ def own_table(timings, started, parameters):
         seconds = timings[EMBEDDED, f"batch {length}"].mean / SIGNALS
         table.add_row(f"from a context of {length:,}, {SIGNALS} of them together", f"{in_ms(seconds)} ms")
     table.add_row(f"from a context of {CONTEXT} alone", f"{in_ms(timings[EMBEDDED, 'alone'].mean)} ms")
+    seconds = timings[EMBEDDED, "origins"].mean / WARM_UP
+    table.add_row(f"from each of {WARM_UP:,} origins of a history, contexts of {CONTEXT}", f"{in_ms(seconds)} ms")
     table.add_section()
     for what, seconds in zip(("import", "weights and compiled loops", "first forecast"), started, strict=True):
         table.add_row(f"{what}, in a fresh process, compiled before", f"{seconds:.2f} s")
@@ -298,6 +307,7 @@ def main():
     parameters = {EMBEDDED: count_parameters()}
     works = {(EMBEDDED, f"batch {length}"): forecasts(network, SIGNALS, length) for length in CONTEXTS}
     works[EMBEDDED, "alone"] = forecasts(network, 1, CONTEXT, REPEATS)
+    works[EMBEDDED, "origins"] = origins(EmbeddedForecaster(context_length=CONTEXT))
     for name, forecaster in forecasters.items():
         works[name, "session 64"] = pushes(forecaster, SIGNALS)
         works[name, "session 1"] = pushes(forecaster, 1, ALONE)
@@ -316,11 +326,13 @@ def main():
     ours = costs(timings, EMBEDDED)
     alone = timings[EMBEDDED, "session 1"].mean
     figures = [f"session64_ms={ours['session'] * 1e3:.4f}", f"session1_ms={alone * 1e3:.4f}"]
-    figures.append(f"batch512_ms={ours['batch'] * 1e3:.4f}")
+    each = timings[EMBEDDED, "origins"].mean / WARM_UP
+    figures += [f"batch512_ms={ours['batch'] * 1e3:.4f}", f"origins512_ms={each * 1e3:.4f}"]
     for peer in PEERS:
         if peer.name in parameters:
             theirs = costs(timings, peer.name)
             figures += [f"{peer.figure}_{way}_ratio={theirs[way] / ours[way]:.1f}" for way in ours]
+            figures.append(f"{peer.figure}_origins_ratio={theirs['batch'] / each:.1f}")
     print(*figures)
 
 

@@ -1,6 +1,7 @@
 """Random numbers of the kinds that the generator of signals asks for, on any device."""
 
 import math
+import random
 
 import torch
 from torch import Tensor
@@ -12,6 +13,8 @@ class Dice:
     def __init__(self, device: torch.device | str = "cpu", seed: int = 0) -> None:
         self.device = torch.device(device)
         self.generator = torch.Generator(self.device).manual_seed(seed)
+        # To ask the device for one number would mean to wait until it has done all its work.
+        self._turns = random.Random(seed)  # noqa: S311
 
     def uniform(self, low: float, high: float, *size: int) -> Tensor:
         """Evenly between `low` and `high`."""
@@ -36,6 +39,10 @@ class Dice:
     def poisson(self, rate: Tensor) -> Tensor:
         """Counts with those means."""
         return torch.poisson(rate, generator=self.generator)
+
+    def turn(self) -> int:
+        """Any whole number: which of several things comes first."""
+        return self._turns.randrange(2**16)
 
     def pick(self, options: tuple[float, ...], *size: int) -> Tensor:
         """One of the options, evenly."""

@@ -5,11 +5,13 @@ normalised by its first `normalised` observations, and is asked for forecasts th
 is when the forecaster follows a signal and renews the normalisation only now and then.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from training import faults
 from training.components import standard
 from training.dice import Dice
 from training.signals import grown
@@ -24,40 +26,105 @@ ASKED_LONG, ASKED_SHORT, WINDOWS = 16, 8, 3
 MOST_APART = 4
 
 
+#: How far back the second label of faults looks, and how long a context must be for a judgement.
+UNDER_WAY, LEAST_JUDGED = 32, 24
+
+
 @dataclass
 class Examples:
-    """Contexts `values` and `known (B, T)`, asked at `lengths (B, Q)`; the `truth (B, Q, AHEAD)`; `weight (B,)`."""
+    """Contexts `values` and `known (B, T)`, asked at `lengths (B, Q)`; the `truth (B, Q, AHEAD)` and its `weight`.
+
+    `faulty (B, Q, 2)` says of each place whether its newest observation belongs to a fault and whether one was under
+    way within the newest `UNDER_WAY`, as far as `judged (B, Q, 2)` is 1. `kind (B, 1)` is that of the latest fault.
+    Where a fault is under way the weight of the forecast is 0: nobody can tell it from a change that stays.
+    """
 
     values: Tensor
     known: Tensor
     lengths: Tensor
     truth: Tensor
     weight: Tensor
+    faulty: Tensor
+    judged: Tensor
+    kind: Tensor
+
+    def rows(self, which: slice) -> "Examples":
+        """Some of them."""
+        return Examples(*(getattr(self, field.name)[which].contiguous() for field in fields(self)))
 
 
-def contaminated(dice: Dice, signals: Tensor, until: Tensor) -> Tensor:
-    """Some of the signals with faults in them: spikes, and stretches that are shifted, stuck, noisy or dead.
-
-    A stretch is over at the latest `until (B, 1)`: while one lasts, nobody can tell it from a change that stays.
-    """
+def spiked(dice: Dice, signals: Tensor) -> tuple[Tensor, Tensor]:
+    """Some of the signals with spikes here and there, and where these are: so many are neither faults nor normal."""
     rows, length = signals.shape
-    place = torch.arange(length, device=dice.device)
-    kind = dice.uniform(0, 1, rows, 1)
-    hit = dice.chance(dice.log_uniform(0.001, 0.04, rows, 1), rows, length)
-    spikes = hit * dice.normal(rows, length) * dice.log_uniform(1, 15, rows, 1)
-    duration = torch.minimum(dice.log_uniform(2, 100, rows, 1), 0.5 * until)
-    start = (dice.uniform(0, 1, rows, 1) * (until - duration)).long()
-    stretch = (place >= start) & (place < start + duration)
-    size = dice.normal(rows, 1) * dice.log_uniform(0.5, 5, rows, 1)
-    value = torch.where(kind < 0.16, signals + spikes, signals)
-    for low, high, faulty in (
-        (0.14, 0.24, signals + size),
-        (0.24, 0.28, signals.gather(1, start).expand_as(signals)),
-        (0.28, 0.31, signals + size * dice.normal(rows, length)),
-        (0.31, 0.34, size.expand_as(signals)),
-    ):
-        value = torch.where((kind >= low) & (kind < high) & stretch, faulty, value)
-    return value
+    hit = dice.chance(dice.log_uniform(0.001, 0.04, rows, 1), rows, length) & dice.chance(0.12, rows, 1)
+    return signals + hit * dice.normal(rows, length) * dice.log_uniform(1, 15, rows, 1), hit
+
+
+def recurrent(dice: Dice, signals: Tensor, scales: faults.Scales) -> faults.Faulty:
+    """The signals with something like a fault that comes again and again."""
+    rows, length = signals.shape
+    every = dice.log_uniform(12, length / 5, rows, 1).long()
+    duration = torch.minimum(dice.log_uniform(1, 60, rows, 1).long(), every // 2)
+    start = (dice.uniform(0, 1, rows, 1) * every).long()
+    return faults.put_in(dice, signals, faults.Stretch.of(length, scales, start, duration, every), dice.turn())
+
+
+@dataclass
+class _Contexts:
+    """Contexts with faults in them: where these are seen, and where it is open; of the latest where it is, and what."""
+
+    values: Tensor
+    shown: Tensor
+    unclear: Tensor
+    latest: Tensor
+    begin: Tensor
+    duration: Tensor
+    kind: Tensor
+
+
+# Which rows get what, as shares of all: rows are in no order. Some get both a fault that is over and a late one.
+RECURRENT, OVER, LATE = (0.0, 0.08), (0.05, 0.30), (0.15, 0.65)
+
+
+def _block(rows: int, shares: tuple[float, float]) -> slice:
+    return slice(*(int(share * rows) for share in shares))
+
+
+def contaminated(dice: Dice, signals: Tensor, normalised: Tensor, scales: faults.Scales) -> _Contexts:
+    """Contexts, some with a fault that is over, some with one near the places from which forecasts are asked."""
+    rows, length = signals.shape
+    value, unclear = spiked(dice, signals)
+    made = _Contexts(
+        value, torch.zeros_like(unclear), unclear, torch.zeros_like(unclear), torch.zeros_like(normalised),
+        torch.zeros_like(normalised), torch.zeros_like(normalised),
+    )  # fmt: skip
+    for shares in (OVER, LATE):
+        block = _block(rows, shares)
+        until, turn = normalised[block], dice.turn()
+        count = until.shape[0]
+        kind = faults.kinds_of(count, turn, dice.device)
+        duration = torch.minimum(dice.log_uniform(3, 160, count, 1).long(), until // 4).clamp(min=1)
+        duration = torch.where(kind == faults.SPIKE, dice.whole(1, 4, count, 1), duration)
+        if shares is OVER:
+            begin = (dice.uniform(0, 1, count, 1) * (0.9 * until - duration).clamp(min=1)).long()
+        else:
+            begin = until - until // 12 + (dice.uniform(0, 1, count, 1) * (until // 8 + until // 12)).long()
+            # Of what is shorter nobody could tell; there it lies beyond the end.
+            begin = torch.where(until >= LEAST_JUDGED, begin, length)
+        stretch = faults.Stretch.of(length, scales.part(block), begin, duration)
+        faulty = faults.put_in(dice, made.values[block], stretch, turn)
+        made.values[block] = faulty.signals
+        made.shown[block] |= faulty.shown
+        made.unclear[block] |= faulty.unclear
+    made.latest[block], made.begin[block] = stretch.inside, begin
+    made.duration[block], made.kind[block] = torch.where(begin < length, duration, 0), kind
+    return made
+
+
+def within(marks: Tensor, reach: int) -> Tensor:
+    """True where one of the newest `reach` marks is."""
+    total = functional.pad(marks.int().cumsum(1), (reach, 0))
+    return total[:, reach:] > total[:, :-reach]
 
 
 def known_values(dice: Dice, rows: int, length: int) -> Tensor:
@@ -85,35 +152,54 @@ def centre_and_scale(values: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
     return centre, scale
 
 
-def _examples(dice: Dice, clean: Tensor, normalised: Tensor, length: int, asked: int) -> Examples:
-    """Examples from windows `clean (B, length + AHEAD)`, normalised by their first `normalised (B, 1)` values."""
-    rows = clean.shape[0]
+def _examples(dice: Dice, signals: Tensor, normalised: Tensor, length: int, asked: int) -> Examples:
+    """Examples from windows `signals (B, length + AHEAD)`, normalised by their first `normalised (B, 1)` values."""
+    rows = signals.shape[0]
     known = known_values(dice, rows, length)
-    seen = contaminated(dice, clean[:, :length], normalised)
+    scales = faults.scales_of(signals)
+    block = _block(rows, RECURRENT)
+    again = recurrent(dice, signals[block], scales.part(block))
+    clean = torch.cat([again.signals, signals[block.stop :]])
+    context = contaminated(dice, clean[:, :length], normalised, scales)
+    context.shown[block] |= again.shown[:, :length]
+    context.unclear[block] |= again.unclear[:, :length]
     place = torch.arange(length, device=dice.device)
-    centre, scale = centre_and_scale(seen, known * (place < normalised))
+    centre, scale = centre_and_scale(context.values, known * (place < normalised))
     usable = scale > 1e-5
     scale = torch.where(usable, scale, 1.0)
 
     def units(numbers: Tensor) -> Tensor:
         return torch.asinh((numbers - centre) / scale).clamp(-LIMIT, LIMIT)
 
-    older = (dice.uniform(0, 1, rows, asked) * (normalised // 8 + 1)).long()
-    lengths = normalised + older
+    # Some of the places lie in the fault, if there is one.
+    room = normalised // 8 + 1
+    anywhere = normalised + (dice.uniform(0, 1, rows, asked) * room).long()
+    inside = context.begin + 1 + (dice.uniform(0, 1, rows, asked) * context.duration).long()
+    lengths = torch.where(dice.chance(0.35, rows, asked) & (context.duration > 0), inside, anywhere)
+    lengths = torch.minimum(torch.maximum(lengths, normalised), normalised + room - 1)
     ahead = lengths[..., None] + torch.arange(AHEAD, device=dice.device)
     truth = units(clean).gather(1, ahead.flatten(1)).view(rows, asked, AHEAD)
     # Errors count in proportion to how well a signal of this kind can be forecast at all: quiet ones would otherwise
     # hardly count beside noisy ones.
     roughness = (clean[:, 1:] - clean[:, :-1]).abs().mean(1, keepdim=True) / scale
-    weight = (usable / (roughness + 0.1)).clamp(0, 8).squeeze(1)
-    return Examples(units(seen) * known, known, lengths, truth, weight)
+    weight = (usable / (roughness + 0.1)).clamp(0, 8) * ~context.latest.gather(1, lengths - 1)
+    seen, open_question = context.shown & (known > 0), context.unclear & (known > 0)
+    labels = torch.stack([seen, within(seen, UNDER_WAY)], -1)
+    doubts = torch.stack([open_question | (known == 0), within(open_question, UNDER_WAY)], -1) & ~labels
+    newest = (lengths - 1)[..., None].expand(-1, -1, labels.shape[-1])
+    judged = ~doubts.gather(1, newest) & usable[..., None] & (lengths >= LEAST_JUDGED)[..., None]
+    return Examples(
+        units(context.values) * known, known, lengths, truth, weight,
+        labels.gather(1, newest).float(), judged.float(), context.kind,
+    )  # fmt: skip
 
 
 def make_examples(dice: Dice, signals: Tensor) -> tuple[Examples, Examples]:
     """Long and short examples from signals `(B, SIGNAL_LENGTH)`."""
     rows = signals.shape[0]
     some = dice.uniform(160, LONGEST + 1, rows, 1).long()
-    long = _examples(dice, signals, torch.where(dice.chance(0.5, rows, 1), LONGEST, some), LONG, ASKED_LONG)
+    normalised = torch.where(dice.chance(0.5, rows, 1), LONGEST, some)
+    long = _examples(dice, signals, normalised, LONG, ASKED_LONG)
     # Some short contexts come from coarse records (months, years): every second to fourth value makes such ones.
     apart = torch.where(dice.chance(0.85, rows * WINDOWS, 1), 1, dice.whole(2, MOST_APART + 1, rows * WINDOWS, 1))
     reach = apart * (SHORT + AHEAD - 1) + 1
@@ -121,6 +207,6 @@ def make_examples(dice: Dice, signals: Tensor) -> tuple[Examples, Examples]:
     window = start + apart * torch.arange(SHORT + AHEAD, device=dice.device)
     cut = signals.repeat(WINDOWS, 1).gather(1, window)
     # Growth that shows within so few observations.
-    cut = grown(dice, standard(cut), 0.3)
+    cut = grown(dice, standard(cut), 0.4)
     short = _examples(dice, cut, dice.log_uniform(2, 193, rows * WINDOWS, 1).long(), SHORT, ASKED_SHORT)
     return long, short

@@ -16,11 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+LEVELS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 # Variations within a patch or within the newest observations are seen in units of their own size, down to this.
 FINEST = 1e-4
 # Each step ahead has a gate, a centre, and the distances of the other quantiles from the median.
 OUTPUTS = 2 + len(LEVELS) - 1
+# Whether the newest observation belongs to a fault, and whether one was under way within the newest `recent`.
+FAULTS = 2
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Shape:
     layers: int = 5
     heads: int = 6
     groups: int = 2
-    hidden: int = 768
+    hidden: int = 896
+    patch_hidden: int = 256
     horizon: int = 64
 
     @property
@@ -102,6 +105,11 @@ def turned(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], -1)
 
 
+def normed(heads: Tensor) -> Tensor:
+    """Heads with a mean square of 1: their products cannot grow without bounds, however high the learning rate."""
+    return functional.rms_norm(heads, heads.shape[-1:], eps=1e-6)
+
+
 def attended(query: Tensor, key: Tensor, value: Tensor, seen: Tensor) -> Tensor:
     """What each head of `query` finds among the tokens it has `seen`; neighbouring heads share a key and a value.
 
@@ -116,9 +124,10 @@ def attended(query: Tensor, key: Tensor, value: Tensor, seen: Tensor) -> Tensor:
 
 
 class Block(nn.Module):
-    """Attention of all tokens to the patches, and a layer of squared rectifiers."""
+    """Attention of all tokens to the patches, and a layer of squared rectifiers: a wide one for queries, a narrow one
+    for patches, of which there are many. In the last block patches are only looked at, so they need none."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, is_last: bool) -> None:
         super().__init__()
         self.shape = shape
         narrow = shape.groups * shape.head_width
@@ -126,16 +135,20 @@ class Block(nn.Module):
         self.query = nn.Linear(shape.width, shape.width, bias=False)
         self.key = nn.Linear(shape.width, narrow, bias=False)
         self.value = nn.Linear(shape.width, narrow, bias=False)
+        self.sharpness = nn.Parameter(torch.full((shape.heads,), 1.5))
         self.mix = nn.Linear(shape.width, shape.width, bias=False)
         self.hidden_norm = nn.RMSNorm(shape.width, eps=1e-6)
         self.widen = nn.Linear(shape.width, shape.hidden, bias=False)
         self.narrow = nn.Linear(shape.hidden, shape.width, bias=False)
+        if not is_last:
+            self.patch_widen = nn.Linear(shape.width, shape.patch_hidden, bias=False)
+            self.patch_narrow = nn.Linear(shape.patch_hidden, shape.width, bias=False)
 
-    def forward(
+    def attend(
         self, patches: Tensor, asking: Tensor, seen: Tensor, patch_turn: tuple[Tensor, Tensor],
         asking_turn: tuple[Tensor, Tensor],
     ) -> Tensor:  # fmt: skip
-        """What becomes of the tokens `asking (B, N, width)`, which see the `patches` that `seen (B, N, 1 + T)` says.
+        """The tokens `asking (B, N, width)` with what they find in the `patches` that `seen (B, N, 1 + T)` says.
 
         Besides the patches there is always one key of zeros with a value of zeros, for tokens that find nothing.
         """
@@ -146,16 +159,24 @@ class Block(nn.Module):
         def split(projected: Tensor) -> Tensor:
             return projected.view(batch, -1, projected.shape[-1] // shape.head_width, shape.head_width).transpose(1, 2)
 
-        query = turned(split(self.query(self.attention_norm(asking))), *asking_turn)
-        key = functional.pad(turned(split(self.key(keyed)), *patch_turn), (0, 0, 1, 0))
+        query = normed(split(self.query(self.attention_norm(asking)))) * self.sharpness[:, None, None]
+        query = turned(query, *asking_turn)
+        key = functional.pad(turned(normed(split(self.key(keyed))), *patch_turn), (0, 0, 1, 0))
         value = functional.pad(split(self.value(keyed)), (0, 0, 1, 0))
         found = attended(query.to(value.dtype), key.to(value.dtype), value, seen)
-        asking = asking + self.mix(found.transpose(1, 2).reshape(batch, tokens, shape.width))
-        return asking + self.narrow(functional.relu(self.widen(self.hidden_norm(asking))).square())
+        return asking + self.mix(found.transpose(1, 2).reshape(batch, tokens, shape.width))
+
+    def feed_forward(self, queries: Tensor) -> Tensor:
+        """What becomes of queries by themselves."""
+        return queries + self.narrow(functional.relu(self.widen(self.hidden_norm(queries))).square())
+
+    def feed_patches_forward(self, patches: Tensor) -> Tensor:
+        """The same of patches."""
+        return patches + self.patch_narrow(functional.relu(self.patch_widen(self.hidden_norm(patches))).square())
 
 
 class Network(nn.Module):
-    """Quantiles of the next `horizon` steps, in the units of the context."""
+    """Quantiles of the next `horizon` steps, in the units of the context, and whether there is a fault."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -165,10 +186,13 @@ class Network(nn.Module):
         self.patch_out = nn.Linear(wide, shape.width, bias=False)
         self.query_in = nn.Linear(shape.query_features, wide)
         self.query_out = nn.Linear(wide, shape.width, bias=False)
-        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.blocks = nn.ModuleList(Block(shape, layer == shape.layers - 1) for layer in range(shape.layers))
         self.head_norm = nn.RMSNorm(shape.width, eps=1e-6)
         self.head_in = nn.Linear(shape.width, shape.hidden)
         self.head_out = nn.Linear(shape.hidden, shape.horizon * OUTPUTS)
+        self.fault_norm = nn.RMSNorm(shape.width, eps=1e-6)
+        self.fault_in = nn.Linear(shape.width, wide)
+        self.fault_out = nn.Linear(wide, FAULTS)
         self._initialise()
 
     def _initialise(self) -> None:
@@ -178,17 +202,23 @@ class Network(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         for block in self.blocks:
-            for last in (block.mix, block.narrow):
-                nn.init.zeros_(last.weight)
+            for last in (block.mix, block.narrow, getattr(block, "patch_narrow", None)):
+                if last is not None:
+                    nn.init.zeros_(last.weight)
         nn.init.normal_(self.head_out.weight, std=0.01)
+        nn.init.normal_(self.fault_out.weight, std=0.01)
+        # Most observations are sound.
+        nn.init.constant_(self.fault_out.bias, -2.0)
         # Narrow bands to begin with, and a gate that keeps the newest value.
         with torch.no_grad():
             bias = self.head_out.bias.view(self.shape.horizon, OUTPUTS)
             bias[:, 0] = 1.0
             bias[:, 2:] = -2.0
 
-    def forward(self, values: Tensor, known: Tensor, lengths: Tensor) -> Tensor:
-        """Forecast from many places of each series, `(B, Q, horizon, levels)`.
+    def forward(self, values: Tensor, known: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Forecast from many places of each series, `(B, Q, horizon, levels)`, and judge them, `(B, Q, FAULTS)`.
+
+        The judgements are logarithms of odds.
 
         `values (B, T)`, in units of the context and 0 where `known (B, T)` is 0, with T a multiple of the patch;
         `lengths (B, Q)`: the query sees the first so many observations. Patches that hold nothing known are not seen.
@@ -224,13 +254,20 @@ class Network(nn.Module):
         both_turn = tuple(torch.cat(parts, 2) for parts in zip(patch_turn, query_turn, strict=True))
 
         for block in self.blocks[:-1]:
-            both = block(patch_tokens, torch.cat([patch_tokens, query_tokens], 1), both_see, patch_turn, both_turn)
-            patch_tokens, query_tokens = both[:, :patches], both[:, patches:]
-        query_tokens = self.blocks[-1](patch_tokens, query_tokens, query_sees, patch_turn, query_turn)
+            both = block.attend(
+                patch_tokens, torch.cat([patch_tokens, query_tokens], 1), both_see, patch_turn, both_turn
+            )
+            patch_tokens = block.feed_patches_forward(both[:, :patches])
+            query_tokens = block.feed_forward(both[:, patches:])
+        last_block = self.blocks[-1]
+        query_tokens = last_block.feed_forward(
+            last_block.attend(patch_tokens, query_tokens, query_sees, patch_turn, query_turn)
+        )
 
         hidden = functional.relu(self.head_in(self.head_norm(query_tokens))).square()
         raw = self.head_out(hidden).float().view(batch, -1, shape.horizon, OUTPUTS)
-        return quantiles(raw, last.float())
+        suspicion = functional.relu(self.fault_in(self.fault_norm(query_tokens))).square()
+        return quantiles(raw, last.float()), self.fault_out(suspicion).float()
 
 
 def quantiles(raw: Tensor, last: Tensor) -> Tensor:

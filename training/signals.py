@@ -52,7 +52,7 @@ def calendar(dice: Dice, rows: int, length: int) -> Tensor:
     spread = dice.log_uniform(0.02, 0.5, rows, 1)
     by_weekday = torch.exp(spread * dice.normal(rows, 7)).gather(1, weekday)
     # Some calendars are kept so well that hardly anything else is seen.
-    quiet = torch.where(dice.chance(0.3, rows, 1), dice.log_uniform(0.03, 1, rows, 1), 1.0)
+    quiet = torch.where(dice.chance(0.25, rows, 1), dice.log_uniform(0.03, 1, rows, 1), 1.0)
 
     def by_day(sizes: Tensor) -> Tensor:
         return torch.exp(quiet * sizes * dice.normal(rows, length // 24 + 9)).gather(1, days.long())
@@ -170,13 +170,38 @@ def machines(dice: Dice, rows: int, length: int) -> Tensor:
     return size * (wave + dice.uniform(0, 0.7, rows, 1) * overtone) + ringing + white + drift
 
 
+def expansion(dice: Dice, rows: int, length: int) -> Tensor:
+    """Growth or decline for as long as anybody records: visitors, sales, stocks. At a rate that holds or changes
+    slowly, by so much a step, in proportion, or until all is taken; with a season and noise in proportion."""
+    time = torch.arange(length, device=dice.device) / length
+    changes = dice.log_uniform(0.02, 0.8, rows, 1) * dice.chance(0.6, rows, 1) * part.slow(dice, rows, length)
+    shocks = dice.log_uniform(0.05, 1.5, rows, 1) * dice.chance(0.6, rows, 1) * part.shocks(dice, rows, length)
+    path = ((1 + changes) / length).cumsum(1) + shocks.cumsum(1) / length
+    path = path * torch.where(dice.chance(0.85, rows, 1), 1.0, -1.0)
+    amount = dice.log_uniform(0.4, 15, rows, 1)
+    logarithm = amount * path
+    multiplied = torch.exp((logarithm - logarithm.amax(1, keepdim=True)).clamp(min=-12))
+    added = path - path.amin(1, keepdim=True) + dice.log_uniform(0.03, 3, rows, 1)
+    steepness = dice.log_uniform(3, 40, rows, 1)
+    filled = torch.sigmoid(steepness * (time + 0.2 * (path - time) - dice.uniform(0.1, 1.1, rows, 1))) + 0.02
+    kind = dice.uniform(0, 1, rows, 1)
+    level = torch.where(kind < 0.45, multiplied, torch.where(kind < 0.85, added, filled))
+    season = dice.log_uniform(0.02, 0.7, rows, 1) * dice.chance(0.75, rows, 1) * part.season(dice, rows, length, 60.0)
+    rough = torch.where(
+        dice.chance(0.5, rows, 1), part.shocks(dice, rows, length), part.autoregressive(dice, rows, length)
+    )
+    swings = season + dice.log_uniform(0.003, 0.3, rows, 1) * rough
+    return level * torch.exp(swings.clamp(-4, 4))
+
+
 #: Every family with its share of the signals.
 FAMILIES: dict[str, tuple[Family, float]] = {
-    "seasons": (seasons, 0.19),
+    "seasons": (seasons, 0.17),
     "calendar": (calendar, 0.19),
-    "structural": (structural, 0.17),
-    "noises": (noises, 0.08),
-    "walks": (walks, 0.10),
+    "structural": (structural, 0.14),
+    "expansion": (expansion, 0.09),
+    "noises": (noises, 0.06),
+    "walks": (walks, 0.08),
     "states": (states, 0.12),
     "bursts": (bursts, 0.08),
     "machines": (machines, 0.07),
@@ -187,12 +212,12 @@ def grown(dice: Dice, signals: Tensor, share: float) -> Tensor:
     """That share of the standard signals with growth or decline that goes on and on: a third of them by so much a step,
     the others in proportion; the rate is constant or not."""
     rows, length = signals.shape
-    wander = dice.log_uniform(0.05, 0.5, rows, 1) * dice.chance(0.5, rows, 1)
+    wander = dice.log_uniform(0.03, 0.5, rows, 1) * dice.chance(0.5, rows, 1)
     path = torch.arange(length, device=dice.device) / length
     path = path + wander * dice.normal(rows, length).cumsum(1) / math.sqrt(length)
     path = path * torch.where(dice.chance(0.8, rows, 1), 1.0, -1.0)
     added = signals + dice.log_uniform(0.5, 40, rows, 1) * path
-    logarithm = dice.log_uniform(1, 8, rows, 1) * path
+    logarithm = dice.log_uniform(0.3, 8, rows, 1) * path
     lifted = signals - signals.amin(1, keepdim=True) + dice.log_uniform(0.1, 20, rows, 1)
     multiplied = lifted * torch.exp((logarithm - logarithm.amax(1, keepdim=True)).clamp(min=-12))
     kind = dice.uniform(0, 1, rows, 1)

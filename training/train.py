@@ -16,11 +16,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from training.dice import Dice
 from training.examples import SIGNAL_LENGTH, Examples, make_examples
 from training.model import LEVELS, Network, Shape
 from training.signals import make_signals
+
+#: The losses of a step: forecasts and faults, from long and from short contexts.
+LOSSES = ("long", "long faults", "short", "short faults")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Settings:
     weight_decay: float
     averaging: float
     short_share: float
+    fault_share: float
 
     def pace(self, step: int) -> float:
         """The learning rate at this step, as a share of its highest."""
@@ -65,8 +70,13 @@ def pinball(forecast: Tensor, examples: Examples) -> Tensor:
     step = torch.arange(loss.shape[-1], device=loss.device)
     by_step = (step + 4.0) ** -0.5
     loss = (loss * by_step).sum(-1) / by_step.sum()
-    weight = examples.weight[:, None].expand_as(loss)
-    return (loss * weight).sum() / weight.sum()
+    return (loss * examples.weight).sum() / examples.weight.sum()
+
+
+def suspicion(odds: Tensor, examples: Examples) -> Tensor:
+    """How wrong the judgements of faults are: the mean cross-entropy of those that can be judged."""
+    loss = functional.binary_cross_entropy_with_logits(odds, examples.faulty, reduction="none")
+    return (loss * examples.judged).sum() / examples.judged.sum()
 
 
 class Trainer:
@@ -88,37 +98,46 @@ class Trainer:
         ]
         self.rates = [settings.matrix_rate, settings.other_rate]
         self.dice = Dice(device, settings.seed)
-        self._pool = torch.empty(0, SIGNAL_LENGTH, device=device)
+        self._pool: tuple[Examples, ...] = ()
+        self._left: list[int] = []
         fast = device.type == "cuda"
         self._losses = torch.compile(self._plain_losses, dynamic=False) if fast else self._plain_losses
 
-    def _plain_losses(self, long: Examples, short: Examples) -> tuple[Tensor, Tensor]:
+    def _plain_losses(self, long: Examples, short: Examples) -> Tensor:
+        """Of forecasts and of judgements from long contexts, then of both from short ones."""
         losses = []
         for part in (long, short):
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
-                forecast = self.network(part.values, part.known, part.lengths)
-            losses.append(pinball(forecast, part))
-        return losses[0], losses[1]
+                forecast, odds = self.network(part.values, part.known, part.lengths)
+            losses += [pinball(forecast, part), suspicion(odds, part)]
+        return torch.stack(losses)
 
-    def _next_signals(self) -> Tensor:
-        """Fresh signals for one step; made many at a time, which takes a GPU hardly longer than a few."""
-        if not self._pool.shape[0]:
-            self._pool = make_signals(self.dice, self.settings.signals * self.settings.pooled, SIGNAL_LENGTH)
-        signals, self._pool = self._pool[: self.settings.signals], self._pool[self.settings.signals :]
-        return signals
+    def _next_examples(self) -> tuple[Examples, Examples]:
+        """Examples for one step; made for several steps at a time, which takes a GPU hardly longer than for one."""
+        settings = self.settings
+        if not self._left:
+            with torch.no_grad():
+                signals = make_signals(self.dice, settings.signals * settings.pooled, SIGNAL_LENGTH)
+                self._pool = make_examples(self.dice, signals)
+            self._left = list(range(settings.pooled))
+        # Rows that lie together have faults of one kind.
+        first = self._left.pop()
+        long, short = (part.rows(slice(first, None, settings.pooled)) for part in self._pool)
+        return long, short
 
     def train_step(self) -> Tensor:
-        """One step; gives the losses of long and short contexts."""
+        """One step; gives the losses of `_plain_losses`."""
         settings = self.settings
-        with torch.no_grad():
-            long, short = make_examples(self.dice, self._next_signals())
+        long, short = self._next_examples()
         pace = settings.pace(self.step)
         for optimiser, rate in zip(self.optimisers, self.rates, strict=True):
             for group in optimiser.param_groups:
                 group["lr"] = rate * pace
             optimiser.zero_grad(set_to_none=True)
-        long_loss, short_loss = self._losses(long, short)
-        ((1 - settings.short_share) * long_loss + settings.short_share * short_loss).backward()
+        losses = self._losses(long, short)
+        by_length = torch.tensor([1 - settings.short_share, settings.short_share], device=self.device)
+        by_task = torch.tensor([1.0, settings.fault_share], device=self.device)
+        (losses * torch.outer(by_length, by_task).flatten()).sum().backward()
         nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         for optimiser in self.optimisers:
             optimiser.step()
@@ -127,7 +146,7 @@ class Trainer:
         keep = min(settings.averaging, 1 - 1 / (self.step / 10 + 1))
         now = self.network.state_dict()
         torch._foreach_lerp_(list(self.average.values()), [now[name] for name in self.average], 1 - keep)
-        return torch.stack([long_loss.detach(), short_loss.detach()])
+        return losses.detach()
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint; each file appears whole or not at all."""
@@ -136,9 +155,9 @@ class Trainer:
         for name, content in {
             "average": {"shape": shape, "step": self.step, "weights": self.average},
             "weights": {"shape": shape, "step": self.step, "weights": self.network.state_dict()},
-            "optimisers": {
-                "step": self.step,
-                "states": [optimiser.state_dict() for optimiser in self.optimisers],
+            **{
+                f"optimiser{number}": {"step": self.step, "state": optimiser.state_dict()}
+                for number, optimiser in enumerate(self.optimisers)
             },
         }.items():
             unfinished = folder / f"{name}.unfinished"
@@ -149,7 +168,7 @@ class Trainer:
         """Go on from a checkpoint."""
         parts: dict[str, Any] = {
             name: torch.load(folder / f"{name}.pt", map_location=self.device, weights_only=True)
-            for name in ("average", "weights", "optimisers")
+            for name in ("average", "weights", *(f"optimiser{number}" for number in range(len(self.optimisers))))
         }
         steps = {name: part["step"] for name, part in parts.items()}
         if len(set(steps.values())) != 1:
@@ -158,8 +177,8 @@ class Trainer:
             raise ValueError(f"checkpoint {folder} holds a network of other sizes: {parts['weights']['shape']}")
         self.network.load_state_dict(parts["weights"]["weights"])
         self.average = parts["average"]["weights"]
-        for optimiser, state in zip(self.optimisers, parts["optimisers"]["states"], strict=True):
-            optimiser.load_state_dict(state)
+        for number, optimiser in enumerate(self.optimisers):
+            optimiser.load_state_dict(parts[f"optimiser{number}"]["state"])
         self.step = steps["weights"]
         # Signals not seen before, on whatever device training goes on.
         self.dice = Dice(self.device, self.settings.seed + self.step)
@@ -186,11 +205,12 @@ def main() -> None:
     while trainer.step < settings.steps and time.monotonic() - began < 60 * given.minutes:
         losses.append(trainer.train_step())
         if trainer.step in (first + 1, first + 20, first + 100) or trainer.step % 500 == 0:
-            long, short = torch.stack(losses[-200:]).mean(0).tolist()
+            shown = zip(LOSSES, torch.stack(losses[-200:]).mean(0).tolist(), strict=True)
             spent = time.monotonic() - began
             rate = (trainer.step - first) / spent
             print(
-                f"step {trainer.step} loss {long:.4f} long {short:.4f} short {spent:.0f} s {rate:.2f} steps/s",
+                f"step {trainer.step} {' '.join(f'{name} {loss:.4f}' for name, loss in shown)} "
+                f"{spent:.0f} s {rate:.2f} steps/s",
                 flush=True,
             )
         if trainer.step % 500 == 0:

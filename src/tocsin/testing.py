@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from tocsin.conformal import Scorer
 from tocsin.detection.views import Seen, Stream, View, ViewSession
-from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN, NO_SPREAD
+from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN, NO_FAULTS, NO_SPREAD
 from tocsin.forecasting import Forecast, Forecaster, Session
+from tocsin.forecasting.forecaster import joined
 
 __all__ = ["ContractError", "check_forecaster", "check_scorer", "check_view"]
 
@@ -119,9 +120,10 @@ def _seen(view: View, steps: int, signals: int, features: int, seed: int = 0, *,
         spread[h:, ..., h - 1] = wide[: steps - h, ..., h - 1]
     ready = np.random.default_rng(seed).random(values.shape) < 0.97
     ready[:5] = False
+    faults = np.stack([np.abs(values) - 3, np.abs(last)], axis=-1) if view.judgements else NO_FAULTS
     if not scaled:
-        return Seen(values, predicted, NO_SPREAD, issued, NO_SPREAD, ready)
-    return Seen(values, predicted, spread, issued, wide, ready)
+        return Seen(values, predicted, NO_SPREAD, issued, NO_SPREAD, ready, faults)
+    return Seen(values, predicted, spread, issued, wide, ready, faults)
 
 
 def _part(seen: Seen, first: int, last: int, rows: Any = slice(None)) -> Seen:
@@ -400,16 +402,11 @@ def _check_scorer_states(make: Callable[[int], Scorer], scores: Array, streams: 
 def _same_forecasts(one: Forecast, other: Forecast, message: str, tolerance: float) -> None:
     _same(one.median, other.median, message, tolerance)
     _same(one.quantiles, other.quantiles, f"{message} (quantiles)", tolerance)
+    _same(one.faults, other.faults, f"{message} (odds of faults)", tolerance)
 
 
 def _of(forecast: Forecast, index: Any) -> Forecast:
-    return Forecast(forecast.median[index], None if forecast.quantiles is None else forecast.quantiles[index])
-
-
-def _joined(forecasts: list[Forecast], axis: int = 0) -> Forecast:
-    quantiles = [one.quantiles for one in forecasts if one.quantiles is not None]
-    together = np.concatenate(quantiles, axis=axis) if quantiles else None
-    return Forecast(np.concatenate([one.median for one in forecasts], axis=axis), together)
+    return Forecast(*(None if part is None else part[index] for part in forecast))  # type: ignore[arg-type]
 
 
 def check_forecaster(
@@ -436,15 +433,15 @@ def check_forecaster(
     _check_plain(state, series)
 
     single, pieces = forecaster.open(series, horizon), forecaster.open(series, horizon)
-    pushed = _joined([_of(single.push(row), np.newaxis) for row in values])
+    pushed = joined([_of(single.push(row), np.newaxis) for row in values])
     _same_forecasts(pushed, expected, "observations one by one must have the forecasts of all together", tolerance)
     edges = [0, 0, *(cut for cut in CUTS[1:] if cut < steps), steps]
-    parts = _joined([pieces.run(values[a:b]) for a, b in itertools.pairwise(edges)])
+    parts = joined([pieces.run(values[a:b]) for a, b in itertools.pairwise(edges)])
     _same_forecasts(parts, expected, "observations in pieces must have the forecasts of all together", tolerance)
     if not tolerance:
         for session in (single, pieces):
             _same_states(session.state(), state, "the state must not depend on how observations came")
-    alone = _joined([forecaster.open(1, horizon).run(values[:, [n]]) for n in range(series)], axis=1)
+    alone = joined([forecaster.open(1, horizon).run(values[:, [n]]) for n in range(series)], axis=1)
     _same_forecasts(alone, expected, "a series among others must have the forecasts that it has alone", tolerance)
     _check_forecaster_rows(forecaster, values, expected, horizon, tolerance)
     _check_forecaster_states(forecaster, values, expected, horizon, tolerance)

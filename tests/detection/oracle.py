@@ -113,10 +113,6 @@ class OracleShape:
         steps = np.stack([self._steps(f) for f in range(len(values))], axis=1)
         return [self._distance(steps, length) for length in self.lengths]
 
-    def forget(self, ago):
-        if ago < len(self.values):
-            self.values[-1 - ago] = [math.nan] * len(self.values[-1 - ago])
-
     def _take_unit(self, f):
         there = np.array(known([row[f] for row in self.values]))
         if not there.size:
@@ -298,10 +294,9 @@ class OracleDetector:
         self.blocks, self.highest, self.in_block = deque(maxlen=sizes.blocks), -math.inf, 0
         self.tightened, self.certain = 0.0, False
         reach = [LAGS[view] + max(length for length, _ in VIEWS[view][3]) + 1 - 100 for view in self.shapes]
-        self.remembered = [[] for _ in range(features)]  # the values without those of faults
-        self.recall = OracleRecall(self.remembered, reach[0]) if reach and alarm_rate <= 1 / STRETCH else None
+        self.recall = OracleRecall(self.history, reach[0]) if reach and alarm_rate <= 1 / STRETCH else None
         self.furthest, self.was_unlike, self.still, self.rest = None, False, 0, 0
-        self.highest_learned, self.fault = math.inf, None
+        self.highest_learned = math.inf
 
     def run(self, table):
         rows = [self.update(row) for row in table]
@@ -309,31 +304,16 @@ class OracleDetector:
 
     def update(self, values):
         values = [math.nan if math.isinf(value) else float(value) for value in values]
-        if self.seen % 100 == 0:
-            self._forget()
         predicted = [[self._predicted(f, d) for d in range(1, self.horizons + 1)] for f in range(self.features)]
         ready = [self._ready(f, values[f]) for f in range(self.features)]
         for f in range(self.features):
             self.history[f].append(values[f])
-            self.remembered[f].append(values[f])
             filled = predicted[f][0] if math.isnan(values[f]) else values[f]
             self.path[f].append((filled, not math.isnan(values[f]), ready[f]))
         self.issued.append([self._issue(f) for f in range(self.features)])
         scores = self._scores(values, predicted, ready)
         self.seen += 1
         return self._judge(scores, [row[0] for row in predicted])
-
-    def _forget(self):
-        """Let stretches be compared with nothing of a certain incident that is over, once none has a part in it."""
-        if self.fault is None or self.seen - 1 - self.fault[1] <= self.longest:
-            return
-        first, last = self.fault
-        self.fault = None
-        for number in range(first, last + 1):
-            for f in range(self.features):
-                self.remembered[f][number] = math.nan
-            for shape in self.shapes.values():
-                shape.forget(self.seen - 1 - number)
 
     def _predicted(self, feature, distance):
         """The forecast for this observation that was issued `distance` observations before it."""
@@ -592,10 +572,6 @@ class OracleDetector:
                 state = SILENT if math.isnan(evidence) else RETURNED if self.lasted <= self.accept_after else ACCEPTED
                 if self.certain and not self.by_p:
                     self.highest_learned = self._least_evidence() + 1.5
-                if self.certain and state == RETURNED:
-                    # This observation is number `seen` - 1.
-                    first = self.seen - 1 - self.lasted if self.fault is None else self.fault[0]
-                    self.fault = (first, self.seen - 1 - self.since)
                 if self.was_unlike and state == RETURNED:
                     self.rest = max(2 * self.longest - self.since, 0)
         if not self.open:

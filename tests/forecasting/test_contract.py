@@ -18,6 +18,7 @@ from tocsin.forecasting import (
     available_forecasters,
     make_forecaster,
 )
+from tocsin.forecasting.forecaster import joined
 from tocsin.forecasting.registry import BUILT_IN
 from tocsin.testing import check_forecaster
 
@@ -109,10 +110,10 @@ def hard_values(seed=0, steps=STEPS):
 
 
 def equal(one, other):
-    np.testing.assert_array_equal(one.median, other.median)
-    assert (one.quantiles is None) == (other.quantiles is None)
-    if one.quantiles is not None:
-        np.testing.assert_array_equal(one.quantiles, other.quantiles)
+    for mine, theirs in zip(one, other, strict=True):
+        assert (mine is None) == (theirs is None)
+        if mine is not None:
+            np.testing.assert_array_equal(mine, theirs)
 
 
 def same_state(one, other):
@@ -122,14 +123,8 @@ def same_state(one, other):
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
-def joined(forecasts, axis=0):
-    medians, quantiles = zip(*forecasts, strict=True)
-    joint = None if quantiles[0] is None else np.concatenate(quantiles, axis=axis)
-    return Forecast(np.concatenate(medians, axis=axis), joint)
-
-
 def part(forecast, *index):
-    return Forecast(forecast.median[index], None if forecast.quantiles is None else forecast.quantiles[index])
+    return Forecast(*(None if array is None else array[index] for array in forecast))
 
 
 def test_every_forecaster_is_on_the_list():
@@ -192,6 +187,19 @@ def test_run_is_push_one_by_one(make):
     pushed = [part(other.push(row), np.newaxis) for row in values]
     equal(one.run(values), joined(pushed))
     same_state(one, other)
+
+
+@every_forecaster
+def test_many_origins_of_a_history_are_those_of_a_session(make):
+    values, origins = hard_values()[:, 0], np.array([1, 2, 50, 51, 52, 200, 399, STEPS])
+    expected = make().open(1, HORIZON).run(values[:, np.newaxis])
+    equal(make().forecast_origins(values, origins, HORIZON), part(expected, origins - 1, 0))
+
+
+@pytest.mark.parametrize("origins", [[], [0, 1], [3, 2], [2, 2], [1, 6], [[1]], [1.0]])
+def test_origins_that_cannot_be_are_refused(origins):
+    with pytest.raises(ValueError, match=r"^origins must be rising whole numbers from 1 to 5, got "):
+        LastValue().forecast_origins(np.arange(5.0), origins, 2)
 
 
 @every_forecaster

@@ -13,9 +13,10 @@ from tocsin.forecasting.embedded.weights import SHIPPED, Shape
 
 # Three heads share a group, as in the shipped one, or four.
 SHAPES = {
-    "small": Shape(width=64, layers=3, heads=4, groups=1, hidden=96),
-    "grouped": Shape(width=96, layers=2, heads=6, groups=2, hidden=64),
-    "single": Shape(width=32, layers=1, heads=1, groups=1, hidden=32),
+    "small": Shape(width=64, layers=3, heads=4, groups=1, hidden=96, patch_hidden=32),
+    "grouped": Shape(width=96, layers=2, heads=6, groups=2, hidden=64, patch_hidden=96),
+    "single": Shape(width=32, layers=1, heads=1, groups=1, hidden=32, patch_hidden=32),
+    "plain": Shape(width=64, layers=2, heads=4, groups=2, hidden=96, patch_hidden=0, levels=9, normalises=0, faults=0),
 }
 
 
@@ -65,6 +66,7 @@ def distance(one, other, context):
 def equal(one, other):
     np.testing.assert_array_equal(one.median, other.median)
     np.testing.assert_array_equal(one.quantiles, other.quantiles)
+    np.testing.assert_array_equal(one.faults, other.faults)
 
 
 def contexts_of_all_kinds():
@@ -91,10 +93,14 @@ def test_forecasts_are_those_of_the_formulas(network):
     path, oracle = network
     contexts = contexts_of_all_kinds()
     forecast = EmbeddedForecaster(weights=path).forecast(list(contexts.values()), 64)
-    for (name, context), quantiles in zip(contexts.items(), forecast.quantiles, strict=True):
+    assert (forecast.faults is not None) == EmbeddedForecaster(weights=path).judges == bool(oracle.faults)
+    for index, (name, context) in enumerate(contexts.items()):
         read = np.asarray(context, dtype=np.float64)[-1024:]
-        assert distance(quantiles, oracle.forecast(read), read) < 1e-4, name
-    np.testing.assert_array_equal(forecast.median, forecast.quantiles[..., 4])
+        expected, odds = oracle.forecast(read)
+        assert distance(forecast.quantiles[index], expected, read) < 1e-4, name
+        if oracle.faults:
+            np.testing.assert_allclose(forecast.faults[index], odds, atol=1e-3, err_msg=name)
+    np.testing.assert_array_equal(forecast.median, forecast.quantiles[..., oracle.levels // 2])
     assert np.all(np.diff(forecast.quantiles, axis=-1) >= 0)
 
 
@@ -105,7 +111,7 @@ def test_short_contexts_are_those_of_the_formulas(network):
     forecast = EmbeddedForecaster(weights=path).forecast(contexts, 64)
     assert np.all(forecast.quantiles[0] == values[0])
     for context, quantiles in zip(contexts[1:], forecast.quantiles[1:], strict=True):
-        assert distance(quantiles, oracle.forecast(context), context) < 1e-4, context.size
+        assert distance(quantiles, oracle.forecast(context)[0], context) < 1e-4, context.size
 
 
 def test_fewer_steps_are_the_first_of_many(small):

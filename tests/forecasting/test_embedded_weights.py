@@ -25,24 +25,41 @@ def not_finite(name):
 
 BAD = {
     "no format": ({"format": None}, "format is missing"),
-    "another format": ({"format": np.array(2)}, "format must be 1, got 2"),
+    "another format": ({"format": np.array(1)}, "format must be 2, got 1"),
     "odd format": ({"format": np.array(1.0)}, "format must be a whole number, got array(1.)"),
     "no shape": ({"shape__width": None}, "shape.width is missing"),
     "another patch": (
         {"shape__patch": np.array(8)},
         "patch, recent and horizon must be 16, 32 and 64, got (8, 32, 64)",
     ),
-    "no heads": ({"shape__heads": np.array(0)}, "width, heads, groups and hidden must go together, got Shape("),
-    "no groups": ({"shape__groups": np.array(0)}, "width, heads, groups and hidden must go together, got Shape("),
+    "no heads": (
+        {"shape__heads": np.array(0)},
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
+    ),
+    "no groups": (
+        {"shape__groups": np.array(0)},
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
+    ),
     "heads and groups": (
         {"shape__groups": np.array(3)},
-        "width, heads, groups and hidden must go together, got Shape(",
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
     ),
-    "no layers": ({"shape__layers": np.array(0)}, "width, heads, groups and hidden must go together, got Shape("),
-    "odd width": ({"shape__width": np.array(65)}, "width, heads, groups and hidden must go together, got Shape("),
+    "no layers": (
+        {"shape__layers": np.array(0)},
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
+    ),
+    "odd width": (
+        {"shape__width": np.array(65)},
+        "width, heads, groups, hidden and patch_hidden must go together, got Shape(",
+    ),
     "more layers": ({"shape__layers": np.array(4)}, "blocks.3.attention_norm.weight is missing"),
-    "levels": ({"levels": np.linspace(0.2, 0.8, 9)}, "levels must be (0.1, 0.2, "),
-    "no levels": ({"levels": None}, "levels must be (0.1, 0.2, "),
+    "few levels": ({"levels": np.linspace(0.1, 0.9, 9)}, "levels must be 13 rising numbers between 0 and 1 around 0.5"),
+    "levels fall": ({"levels": np.linspace(0.9, 0.1, 13)}, "levels must be 13 rising numbers between 0 and 1 around"),
+    "levels aside": ({"levels": np.linspace(0.1, 0.8, 13)}, "levels must be 13 rising numbers between 0 and 1 around"),
+    "no levels": ({"levels": None}, "levels must be 13 rising numbers between 0 and 1 around 0.5"),
+    "odd faults": ({"shape__faults": np.array(3)}, "normalises must be 0 or 1 and faults 0 or 2, got Shape("),
+    "no sharpness": ({"blocks__1__sharpness": None}, "blocks.1.sharpness is missing"),
+    "no judgement": ({"fault_in__weight": None}, "fault_in.weight is missing"),
     "too few": ({"head_in__weight": None}, "head_in.weight is missing"),
     "wrong shape": (
         {"head_norm__weight": np.ones(7, dtype=np.float16)},
@@ -89,9 +106,9 @@ def test_a_missing_or_damaged_file_is_named(tmp_path):
 
 def test_nothing_is_read_before_it_is_needed(tmp_path):
     forecaster = EmbeddedForecaster(weights=tmp_path / "weights.npz")
-    assert forecaster.levels == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
     assert forecaster.longest_horizon == 64
     written(tmp_path / "weights.npz")
+    assert forecaster.levels == (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     forecaster.open(1, 1)
 
 

@@ -89,10 +89,10 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
         Alertmanager(tmp_path / "alertmanager", sends_to=f"http://{behind.place}") as manager,
     ):
         config = CONFIG.format(mosquitto=broker.port, alertmanager=manager.url, webhook=f"http://{hook.place}")
-        with MonitorProcess(tmp_path, config) as monitor:
+        with MonitorProcess(tmp_path, config) as monitor, httpx.Client() as people:
             token = monitor.make_token()
             page.add_init_script(f"localStorage.setItem('tocsin-token', '{token}')")
-            people = httpx.Client(base_url=f"{monitor.address}/api/v1", headers={"Authorization": f"Bearer {token}"})
+            people.base_url, people.headers["Authorization"] = f"{monitor.address}/api/v1", f"Bearer {token}"
             monitor.start()
             machine = Machine(broker.port)
             page.goto(monitor.address)

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 collect_ignore = []
 if not find_spec("torch"):
-    collect_ignore += ["test_examples.py", "test_export.py", "test_signals.py", "test_train.py"]
+    collect_ignore += ["test_examples.py", "test_export.py", "test_faults.py", "test_signals.py", "test_train.py"]
 if not find_spec("statsforecast"):
     collect_ignore += ["test_evaluate.py"]
 

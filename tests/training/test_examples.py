@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from training import faults
 from training.dice import Dice
 from training.examples import (
     AHEAD,
     LONG,
     LONGEST,
+    RECURRENT,
     SHORT,
     SIGNAL_LENGTH,
     WINDOWS,
@@ -16,6 +18,7 @@ from training.examples import (
     contaminated,
     known_values,
     make_examples,
+    within,
 )
 
 
@@ -40,7 +43,9 @@ def test_shapes_and_places(examples):
 
 def test_the_truth_follows_the_context_and_is_clean(examples):
     def rising(part):
-        truth = part.truth[part.weight > 0]
+        usable = (part.weight > 0).any(1)
+        usable[: int(RECURRENT[1] * usable.size(0))] = False  # what recurs there goes on to
+        truth = part.truth[usable]
         return (truth[..., 1:] > truth[..., :-1]).all(-1).all(-1).float().mean()
 
     long, short = examples
@@ -49,17 +54,40 @@ def test_the_truth_follows_the_context_and_is_clean(examples):
     assert 0.7 < rising(short) < 0.97
 
 
-def test_faults_touch_some_signals_and_their_stretches_end_in_time():
+@pytest.fixture(scope="module")
+def faulty():
+    """Faults in sines, near the 400th observation and before."""
     signals = torch.sin(torch.arange(600) / 9).expand(3000, -1).contiguous()
-    until = torch.full((3000, 1), 400)
-    faulty = contaminated(Dice(seed=2), signals, until)
-    different = faulty != signals
-    touched = different.any(1)
-    assert 0.25 < touched.float().mean() < 0.42
-    runs = (different[:, 1:] & different[:, :-1]).any(1)
-    late_runs = (different[:, 401:] & different[:, 400:-1]).sum(1) > 3
-    assert 0.1 < runs.float().mean() < 0.3
-    assert not late_runs.any()
+    return signals, contaminated(Dice(seed=2), signals, torch.full((3000, 1), 400), faults.scales_of(signals))
+
+
+def test_faults_touch_some_signals_and_are_labelled_where_they_change_something(faulty):
+    signals, contexts = faulty
+    different = (contexts.values - signals).abs() > 1e-4
+    assert 0.5 < different.any(1).float().mean() < 0.8
+    assert (different & (contexts.shown | contexts.unclear)).sum() > 0.9 * different.sum()
+    assert 0.4 < contexts.shown.any(1).float().mean() < 0.65
+    # The latest ones begin near the places from which forecasts are asked.
+    began = contexts.begin[contexts.duration > 0]
+    assert began.min() >= 400 - 400 // 12
+    assert began.max() < 450
+
+
+def test_a_fault_under_way_is_no_truth(examples):
+    for part in examples:
+        assert part.faulty.shape == part.judged.shape == (*part.lengths.shape, 2)
+        newest, under_way = part.faulty.unbind(-1)
+        assert (under_way >= newest).all()
+        sure = (newest > 0) & (part.kind == list(faults.KINDS).index("shift"))
+        assert sure.any()
+        assert (part.weight[sure] == 0).float().mean() > 0.5
+        assert (part.weight > 0).float().mean() > 0.6
+
+
+def test_a_mark_is_seen_for_as_long_as_it_is_within_reach():
+    marks = torch.zeros(1, 10, dtype=torch.bool)
+    marks[0, 3] = True
+    assert within(marks, 4)[0].tolist() == [False] * 3 + [True] * 4 + [False] * 3
 
 
 def test_most_values_are_known():

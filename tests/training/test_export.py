@@ -16,7 +16,7 @@ from training import examples
 from training.export import export
 from training.model import LEVELS, Network, Shape
 
-SMALL = Shape(width=96, layers=3, heads=6, groups=2, hidden=128)
+SMALL = Shape(width=96, layers=3, heads=6, groups=2, hidden=128, patch_hidden=64)
 
 
 def random_network(shape, seed):
@@ -60,12 +60,12 @@ def standard(values):
 
 
 def of_network(network, values, lengths):
-    """Its quantiles `(lengths, horizon, levels)`, in its units."""
+    """Its quantiles `(lengths, horizon, levels)`, in its units, and the odds of faults."""
     numbers, known = standard(values)
     missing = -len(values) % 16
     padded = [torch.from_numpy(np.pad(array, (0, missing)))[np.newaxis] for array in (numbers, known)]
     with torch.no_grad():
-        return network(*padded, torch.tensor([lengths]))[0].numpy()
+        return tuple(part[0].numpy() for part in network(*padded, torch.tensor([lengths])))
 
 
 def test_the_file_holds_the_network(exported):
@@ -73,8 +73,9 @@ def test_the_file_holds_the_network(exported):
     arrays = read_arrays(path, "weights")
     assert path.stat().st_size < 8_000_000
     assert int(arrays["format"]) == runtime.FORMAT
-    assert tuple(arrays["levels"]) == LEVELS == runtime.LEVELS
-    for name, size in network.shape.as_dict().items():
+    assert tuple(arrays["levels"]) == LEVELS
+    sizes = network.shape.as_dict() | {"levels": 13, "normalises": 1, "faults": 2}
+    for name, size in sizes.items():
         assert int(arrays.pop(f"shape.{name}")) == size
     for name, tensor in network.state_dict().items():
         held = arrays.pop(name)
@@ -88,10 +89,11 @@ def test_the_package_forecasts_what_the_network_does(exported, length):
     network, path = exported
     values = signal(1024)[:length]
     centre, scale = centre_and_scale(values)
-    quantiles = EmbeddedForecaster(weights=path).forecast([values], 64).quantiles[0]
-    found = np.arcsinh((quantiles - centre) / scale)
-    expected = of_network(network, values, [length])[0]
-    np.testing.assert_allclose(found, np.clip(expected, -12, 12), rtol=1e-3, atol=1e-3)
+    forecast = EmbeddedForecaster(weights=path).forecast([values], 64)
+    found = np.arcsinh((forecast.quantiles[0] - centre) / scale)
+    expected, odds = of_network(network, values, [length])
+    np.testing.assert_allclose(found, np.clip(expected[0], -12, 12), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(forecast.faults[0], odds[0], rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("length", [700, 333, 16, 3])
@@ -100,10 +102,11 @@ def test_the_formulas_are_those_of_the_network(exported, length):
     network, path = exported
     values = signal(800)
     numbers, known = standard(values)
-    expected = of_network(network, values, [length, 650])[0]
+    expected, expected_odds = (part[0] for part in of_network(network, values, [length, 650]))
     oracle = Oracle(read_arrays(path, "weights"))
-    found = oracle.standard_quantiles(numbers[:length].astype(np.float64), known[:length].astype(np.float64))
+    found, odds = oracle.standard_answer(numbers[:length].astype(np.float64), known[:length].astype(np.float64))
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(odds, expected_odds, rtol=1e-3, atol=1e-3)
 
 
 def test_the_units_of_training_are_those_of_the_package():

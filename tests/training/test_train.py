@@ -12,12 +12,12 @@ from training.dice import Dice
 from training.examples import SIGNAL_LENGTH, make_examples
 from training.model import LEVELS, Network, Shape
 from training.signals import make_signals
-from training.train import Settings, Trainer, pinball, read_config
+from training.train import Settings, Trainer, pinball, read_config, suspicion
 
-SMALL = Shape(width=32, layers=2, heads=2, groups=1, hidden=64)
+SMALL = Shape(width=32, layers=2, heads=2, groups=1, hidden=64, patch_hidden=32)
 SETTINGS = Settings(
     seed=1, signals=8, pooled=2, steps=60, warm_up=5, decay=30, matrix_rate=0.01, other_rate=0.003,
-    weight_decay=0.02, averaging=0.9, short_share=0.5,
+    weight_decay=0.02, averaging=0.9, short_share=0.5, fault_share=0.3,
 )  # fmt: skip
 CPU = torch.device("cpu")
 
@@ -31,7 +31,11 @@ def small_config(path, **changes):
 
 def losses(network, examples):
     with torch.no_grad():
-        return [float(pinball(network(part.values, part.known, part.lengths), part)) for part in examples]
+        found = []
+        for part in examples:
+            forecast, odds = network(part.values, part.known, part.lengths)
+            found += [float(pinball(forecast, part)), float(suspicion(odds, part))]
+        return found
 
 
 def test_the_shipped_configuration_is_read():
@@ -91,7 +95,9 @@ def test_the_command_trains_in_pieces(tmp_path):
     second = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "from step 0 of 4" in second.stdout
     assert "at step 4" in second.stdout
-    assert {path.name for path in folder.iterdir()} == {"average.pt", "weights.pt", "optimisers.pt"}
+    assert {path.name for path in folder.iterdir()} == {
+        "average.pt", "weights.pt", "optimiser0.pt", "optimiser1.pt",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -117,8 +123,8 @@ def test_pinball_by_hand():
     examples, _ = make_examples(Dice(seed=5), make_signals(Dice(seed=6), 3, SIGNAL_LENGTH))
     forecast = torch.zeros(*examples.truth.shape, len(LEVELS))
     total = weights = 0.0
-    for row, weight in enumerate(examples.weight.tolist()):
-        for asked in examples.truth[row].tolist():
+    for row, of_row in enumerate(examples.weight.tolist()):
+        for weight, asked in zip(of_row, examples.truth[row].tolist(), strict=True):
             shares = [(step + 4) ** -0.5 for step in range(len(asked))]
             mean = [sum(max(q * y, (q - 1) * y) for q in LEVELS) / len(LEVELS) for y in asked]
             total += weight * sum(s * m for s, m in zip(shares, mean, strict=True)) / sum(shares)
@@ -135,8 +141,9 @@ def test_quantiles_never_cross_and_the_future_is_not_seen():
     values, known = torch.randn(2, 128), torch.ones(2, 128)
     lengths = torch.tensor([[40, 77], [16, 100]])
     with torch.no_grad():
-        forecast = network(values, known, lengths)
+        forecast, odds = network(values, known, lengths)
         later = values.clone()
         later[:, 100:] = 50.0
-        assert torch.allclose(forecast, network(later, known, lengths))
+        for one, other in zip((forecast, odds), network(later, known, lengths), strict=True):
+            assert torch.allclose(one, other)
     assert (forecast.diff(dim=-1) >= 0).all()

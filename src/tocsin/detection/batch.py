@@ -33,7 +33,9 @@ class SignalResult:
 
     `columns` are those of `verdict_columns`, None if nobody wanted them; `weights` the learned weights by lag, the mean
     over features and horizons; `interval` the seconds between two observations, where they are known; `longest_period`
-    the rarest that an incident is called. `error` says why there is nothing, `warning` what to keep in mind.
+    the rarest that an incident is called. `judged_since` and `own_past_since` are the times, or the numbers of the
+    observations, since which there may be alarms, and since which the signal's own past tells how rare they are; None
+    where that never came. `error` says why there is nothing, `warning` what to keep in mind.
     """
 
     signal: str
@@ -47,6 +49,8 @@ class SignalResult:
     warning: str | None = None
     interval: float | None = None
     longest_period: float = np.inf
+    judged_since: Any = None
+    own_past_since: Any = None
 
 
 def detect_signal(
@@ -79,9 +83,13 @@ def detect_signal(
         if reference is not None:
             detector.learn_reference(signal.values[stretch_of(signal, reference)])
         pieces = []
+        judged_since = own_past_since = None
         for first in range(0, max(len(signal), 1), PIECE):
             piece = signal.piece(first, first + PIECE)
             verdicts = detector.run(piece.values, piece.times)
+            warm, own = verdicts.warm[:, 0], (verdicts.warm & ~verdicts.estimated)[:, 0]
+            judged_since = _first_time(piece, warm, first) if judged_since is None else judged_since
+            own_past_since = _first_time(piece, own, first) if own_past_since is None else own_past_since
             columns = verdict_columns(piece, verdicts, first) if keep or sink else {}
             if sink is not None:
                 sink(signal.name, columns)
@@ -101,9 +109,19 @@ def detect_signal(
             warning=str(caught[0].message) if caught else None,
             interval=detector.fleet.interval,
             longest_period=1 / detector.fleet.settings.rarest_rate,
+            judged_since=judged_since,
+            own_past_since=own_past_since,
         )
     except (ValueError, TypeError, MemoryError) as error:
         return SignalResult(signal.name, signal.observed, [], error=str(error))
+
+
+def _first_time(piece: Signal, there: NDArray[np.bool_], first: int) -> Any:
+    """The time of the first observation that is marked, or its number; None where none is."""
+    if not there.any():
+        return None
+    at = int(np.argmax(there))
+    return first + at if piece.times is None else piece.times[at]
 
 
 def stretch_of(signal: Signal, text: str) -> slice:

@@ -27,9 +27,7 @@ FROZEN = 7  # whether a reference was learned, and nothing else is to be
 UNLIKE = 8  # whether the signal was ever unlike its past in the incident
 RESTS = 9  # for how many observations longer stretches are no evidence: they reach back into what is over
 SUDDEN_AGO = 10  # observations since the last sudden change
-FORGET_FROM = 11  # how long ago the last certain incident began, once it is over; 0 where there is none to forget
-FORGET_TO = 12  # and how long ago the last of it was
-COUNTERS = 13
+COUNTERS = 11
 
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the block that is not over
@@ -172,9 +170,6 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
     """Open or close the incident of a signal, and end its block; returns the state it is in."""
     counters, levels = memory.counters[signal], memory.levels[signal]
     state = LASTS if goes_on else FADES
-    if counters[FORGET_FROM] > 0:
-        counters[FORGET_FROM] += 1
-        counters[FORGET_TO] += 1
     if alarm and counters[OPEN] == 0:
         levels[TIGHTENED] -= TIGHTENING
         counters[OPEN], counters[LASTED] = 1, 0
@@ -197,9 +192,6 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
                 maxima = memory.blocks[signal, :blocks]
                 enough = least_evidence(maxima, rules.rate, rules.block, rules.early)
                 levels[HIGHEST_LEARNED] = enough + COUNTS_BEYOND
-            if state == RETURNED and counters[CERTAIN] == 1:
-                counters[FORGET_FROM] = max(counters[FORGET_FROM], counters[LASTED])
-                counters[FORGET_TO] = counters[SINCE]
             if counters[UNLIKE] == 1 and state == RETURNED:
                 # The forecasts that such a stretch is compared with look back too.
                 counters[RESTS] = max(2 * rules.longest - counters[SINCE], 0)

@@ -266,7 +266,7 @@ def verdict_columns(signal: Signal, verdicts: Verdicts, first: int = 0) -> dict[
     for name in ("value", "forecast", "low", "high"):
         for index, feature in enumerate(signal.features):
             columns[name if single else f"{name} {feature}"] = getattr(verdicts, name)[:, 0, index]
-    for name in ("p", "severity", "alarm", "merged", "return_period", "warm"):
+    for name in ("p", "severity", "alarm", "merged", "return_period", "warm", "estimated"):
         columns[name] = getattr(verdicts, name)[:, 0]
     if not single:
         for index, feature in enumerate(signal.features):

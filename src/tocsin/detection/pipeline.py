@@ -12,7 +12,8 @@ from tocsin.detection.nonconformity import code_of
 from tocsin.detection.ranking import Ranking
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.verdict import Verdicts
-from tocsin.detection.views.view import MOST_AT_ONCE, NO_SPREAD, Seen, ViewSession
+from tocsin.detection.views.view import MOST_AT_ONCE, NO_FAULTS, NO_SPREAD, Seen, ViewSession
+from tocsin.forecasting.forecaster import Forecast
 
 Rows = NDArray[np.intp]
 
@@ -97,10 +98,6 @@ class Pipeline:
         due = rows[self.seen[rows] % BAND_EVERY == 0] if values.shape[0] else rows[:0]
         if due.size:
             self._bounds[due] = self.ranking.bounds(due)
-            # At these times only, so that it does not matter how many observations come at once.
-            for signal, first, last in self.ranking.take_forgotten(due):
-                for session in self._views:
-                    session.forget(signal, first, last)
         seen = self._look(values, rows)
         steps, count = values.shape[:2]
         scores = np.empty((steps, count, self.ranking.width))
@@ -165,7 +162,15 @@ class Pipeline:
                 raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
             spread, wide = map(by_feature, self._spreads.push(quantiles[..., -1] - quantiles[..., 0], age, series))
             seen = (predicted, spread, issued, wide)
-        return Seen(values, *seen, ready)
+        return Seen(values, *seen, ready, self._odds(forecast, values.shape))
+
+    def _odds(self, forecast: Forecast, shape: tuple[int, ...]) -> Floats:
+        """The odds of faults, for views that look at them."""
+        if not any(view.judgements for view in self.views):
+            return NO_FAULTS
+        if forecast.faults is None:
+            raise RuntimeError(f"forecaster {self.forecaster!r} gave no odds of faults although it judges")
+        return forecast.faults.reshape(*shape, forecast.faults.shape[-1])
 
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
         """The one-step forecast, and the values from which on its error by itself is evidence enough for an alarm."""

@@ -1,7 +1,7 @@
 """From the scores of views to p-values, return periods and alarms, for many signals at once."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -241,17 +241,6 @@ class Ranking:
         levels, deciding = self._memory.levels, self._deciding
         levels[rows, deciding.COMPARED] = column
         levels[rows, deciding.BEYOND] = deciding.BEYOND_REFERENCE * furthest
-
-    def take_forgotten(self, rows: Rows) -> Iterator[tuple[int, int, int]]:
-        """Of these signals, those with a certain incident that is over: from how long ago to how long ago it lasted.
-
-        No stretch that is looked at now has any part in it. It is given once.
-        """
-        counters, deciding = self._memory.counters, self._deciding
-        due = (counters[rows, deciding.FORGET_FROM] > 0) & (counters[rows, deciding.FORGET_TO] > self._rules.longest)
-        for signal in map(int, rows[due]):
-            yield signal, int(counters[signal, deciding.FORGET_FROM]), int(counters[signal, deciding.FORGET_TO])
-            counters[signal, deciding.FORGET_FROM] = counters[signal, deciding.FORGET_TO] = 0
 
     def accept(self, signal: int) -> None:
         """Learn from the signal's incident as from anything else."""

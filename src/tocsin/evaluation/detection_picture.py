@@ -1,7 +1,7 @@
 """What a detector found, as a picture."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -215,14 +215,24 @@ def _draw_severity(axes: Any, result: SignalResult) -> None:
     axes.plot(time[alarm], severity[alarm], "o", color=ALARM, markersize=2.5)
     for incident in result.incidents:
         axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.25, linewidth=1, zorder=0.5)
-    cold = np.flatnonzero(~columns["warm"])
-    if cold.size and cold.size < time.size:
-        until = time[min(int(np.argmax(columns["warm"])), time.size - 1)]
-        axes.axvspan(time[0], until, color="0.9", linewidth=0, zorder=0.4)
-        axes.text(0.005, 0.93, "warm-up", transform=axes.transAxes, va="top", fontsize=8, color="0.4")
+    _shade_early(axes, columns)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.2)
     axes.set_title("severity: how strange all of it is together (usual: below 1)", loc="left", fontsize=10)
+
+
+def _shade_early(axes: Any, columns: Mapping[str, NDArray[Any]]) -> None:
+    """The warm-up, and lighter what was judged by an estimate."""
+    time, warm = columns["time"], columns["warm"]
+    for name, colour, there in (("warm-up", "0.88", ~warm), ("estimated", "0.95", warm & columns["estimated"])):
+        if there.any() and not there.all():
+            first = int(np.argmax(there))
+            last = min(time.size - int(np.argmax(there[::-1])), time.size - 1)
+            axes.axvspan(time[first], time[last], color=colour, linewidth=0, zorder=0.3 if name == "estimated" else 0.4)
+            axes.annotate(
+                name, (axes.convert_xunits(time[first]), 0.93), xycoords=axes.get_xaxis_transform(), xytext=(3, 0),
+                textcoords="offset points", va="top", fontsize=8, color="0.4",
+            )  # fmt: skip
 
 
 def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: str) -> None:

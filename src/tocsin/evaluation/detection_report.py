@@ -133,7 +133,18 @@ def summary(results: Sequence[SignalResult]) -> str:
     expected = audit.promised * audit.observations
     line += f"; after warm-up {audit.alarms:,} {audit.unit}, {expected:,.3g} tolerated (true faults count too)"
     low, high = audit.low / audit.promised, audit.high / audit.promised
-    return f"{line}\n{audit.in_words()} ({audit.level:.0%} sure: {low:.2g} to {high:.2g} times)"
+    line = f"{line}\n{audit.in_words()} ({audit.level:.0%} sure: {low:.2g} to {high:.2g} times)"
+    return f"{line}\n{_judged(results[0])}" if len(results) == 1 and results[0].judged_since is not None else line
+
+
+def _judged(result: SignalResult) -> str:
+    """From when on there may have been alarms, and by what they were decided."""
+    since, own = result.judged_since, result.own_past_since
+    if own is None:
+        return f"judged since {time_text(since)}, by an estimate: the signal is too short for its own past to tell"
+    if own == since:
+        return f"judged since {time_text(since)}, by its own past"
+    return f"judged since {time_text(since)}; by its own past since {time_text(own)}, before that estimated"
 
 
 def budget_summary(results: Sequence[SignalResult], shared: HistoryBudget, proposed: int) -> str:

@@ -17,17 +17,22 @@ MOST_SERIES = 2**31 - 1
 MOST_STEPS = 4096
 # Beyond this a value counts as infinite: differences and sums of such values would be.
 LARGEST = 1e300
+# So many observations of a history are followed at once: the forecasts after all of a long one could fill the memory.
+_TOGETHER = 4096
 
 
 class Forecast(NamedTuple):
     """What is expected of the steps that follow, nearest first.
 
     `median` has the shape (..., horizon). `quantiles` has one axis more, ascending along it, one entry for each of the
-    forecaster's `levels`; None from a forecaster that gives medians only. NaN where nothing can be said yet.
+    forecaster's `levels`; None from a forecaster that gives medians only. `faults (..., 2)` are the logarithms of the
+    odds that the newest observation belongs to a fault, and that one was under way within the newest few; None from
+    a forecaster that does not judge. NaN where nothing can be said yet.
     """
 
     median: Floats
     quantiles: Floats | None = None
+    faults: Floats | None = None
 
 
 class Session(ABC):
@@ -50,8 +55,7 @@ class Session(ABC):
         if row.shape != (count,):
             raise ValueError(f"values must have shape ({count},), one for each series, got shape {row.shape}")
         forecast = self.run(row[np.newaxis], rows)
-        quantiles = None if forecast.quantiles is None else forecast.quantiles[0]
-        return Forecast(forecast.median[0], quantiles)
+        return Forecast(*(None if part is None else part[0] for part in forecast))  # type: ignore[arg-type]
 
     def run(self, values: ArrayLike, rows: Rows | None = None, wanted: NDArray[np.bool_] | None = None) -> Forecast:
         """Take a history `values[T, N]`, as if by T calls of `push`; returns the forecasts, `(T, N, horizon)`.
@@ -151,6 +155,11 @@ class Forecaster(ABC):
     recovers: int = 0
 
     @property
+    def judges(self) -> bool:
+        """Whether its forecasts come with the odds of faults."""
+        return False
+
+    @property
     def longest_horizon(self) -> int:
         """How many steps ahead it can look."""
         return MOST_STEPS
@@ -166,6 +175,29 @@ class Forecaster(ABC):
     def open(self, series: int, horizon: int) -> Session:
         """Start to follow `series` series."""
 
+    def forecast_origins(self, history: ArrayLike, origins: ArrayLike, horizon: int) -> Forecast:
+        """Forecast the next `horizon` steps from many origins of one history, `(origins, horizon)`, in one pass.
+
+        `origins` are rising numbers: how many observations of the history have been seen. The forecasts are those of a
+        session that follows the history, which takes a fraction of the time of reading a whole context for each.
+        """
+        values = checks.numbers("history", history)
+        if values.ndim != 1:
+            raise ValueError(f"history must have one dimension, got shape {values.shape}")
+        ends = np.asarray(origins)
+        whole = ends.ndim == 1 and ends.size > 0 and ends.dtype.kind in "iu"
+        if not whole or ends[0] < 1 or ends[-1] > values.size or (np.diff(ends) <= 0).any():
+            raise ValueError(f"origins must be rising whole numbers from 1 to {values.size}, got {origins!r}")
+        session = self.open(1, horizon)
+        wanted = np.zeros((values.size, 1), dtype=np.bool_)
+        wanted[ends - 1] = True
+        parts = []
+        for first in range(0, int(ends[-1]), _TOGETHER):
+            piece = slice(first, min(first + _TOGETHER, int(ends[-1])))
+            forecast, asked = session.run(values[piece, np.newaxis], wanted=wanted[piece]), wanted[piece, 0]
+            parts.append(Forecast(*(None if part is None else part[asked, 0] for part in forecast)))  # type: ignore[arg-type]
+        return joined(parts)
+
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The arguments, as JSON can hold them, that make this forecaster again."""
@@ -173,6 +205,16 @@ class Forecaster(ABC):
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
         return f"{type(self).__name__}({given})"
+
+
+def joined(forecasts: Sequence[Forecast], axis: int = 0) -> Forecast:
+    """Forecasts of one forecaster as one, one behind the other."""
+    first = forecasts[0]
+    parts = [
+        None if first[part] is None else np.concatenate([forecast[part] for forecast in forecasts], axis=axis)
+        for part in range(len(first))
+    ]
+    return Forecast(*parts)  # type: ignore[arg-type]
 
 
 def without_infinities(values: Floats) -> Floats:

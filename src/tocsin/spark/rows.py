@@ -34,7 +34,7 @@ class Layout:
         for name in ("value", "forecast", "low", "high"):
             types |= {name if single else f"{name} {feature}": "double" for feature in features}
         types |= {"p": "double", "severity": "double", "alarm": "boolean", "merged": "double"}
-        types |= {"return_period": "double", "warm": "boolean"}
+        types |= {"return_period": "double", "warm": "boolean", "estimated": "boolean"}
         types |= {} if single else {f"p {feature}": "double" for feature in features}
         types |= {**OF_INCIDENTS, **OF_PROBLEMS}
         self.times = [name for name, kind in types.items() if kind == "time"]

@@ -103,7 +103,8 @@ def bodies_that_come_drop_by_drop(ground: Ground) -> None:
         assert slow
         ground.until(lambda: ground.ask("GET", "/healthz").status_code == 200)
         ground.measure()
-    assert ground.memory < 700 * 2**20, ground.memory
+    assert ground.memory < 400 * 2**20, ground.memory
+    ground.check_alive()  # by then it has noticed that they left
     assert ground.log_bytes < 5000, "who leaves is no error"
     assert ground.sender.longest < 5, ground.sender.longest
 

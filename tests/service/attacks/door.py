@@ -4,6 +4,7 @@ import httpx
 
 from tests.service.attacks.ground import Ground
 from tests.service.attacks.registry import attack
+from tests.service.process import MonitorProcess
 
 HOST = {"Host": "monitor.example.com"}
 
@@ -13,13 +14,18 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-@attack(config='[server]\nexternal_url = "https://monitor.example.com"\n', tokens=True)
+@attack()
 def a_stranger_comes_through_the_proxy(ground: Ground) -> None:
-    address = f"{ground.monitor.address}/api/v1"
-    for headers in ({}, HOST, {**HOST, "X-Forwarded-For": "203.0.113.9"}):
-        assert httpx.get(f"{address}/signals", headers=headers).status_code == 401
-        assert httpx.put(f"{address}/signals/x", json={}, headers=headers).status_code == 401
-        assert httpx.post(f"{address}/tokens", json={"name": "x", "role": "admin"}, headers=headers).status_code == 401
+    folder = ground.monitor.folder / "behind-a-proxy"
+    folder.mkdir()
+    with MonitorProcess(folder, '[server]\nexternal_url = "https://monitor.example.com"\n') as monitor:
+        monitor.start()
+        for headers in ({}, HOST, {**HOST, "X-Forwarded-For": "203.0.113.9"}):
+            with httpx.Client(base_url=f"{monitor.address}/api/v1", headers=headers) as stranger:
+                assert stranger.get("/signals").status_code == 401
+                assert stranger.put("/signals/x", json={}).status_code == 401
+                assert stranger.post("/tokens", json={"name": "x", "role": "admin"}).status_code == 401
+        assert "tocsin token create admin --role admin" in monitor.log.read_text()
 
 
 @attack()

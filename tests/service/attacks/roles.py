@@ -39,7 +39,8 @@ def try_roles(ground: Ground) -> None:
     ]
     looks = [("GET", path, None) for path in ("/signals", "/incidents", "/status", "/events", "/signals/pump/1")]
     gateway = made_by_http(ground, "ingest", "pump/*")
-    assert statuses(ground, gateway, *changes, *looks, ("POST", "/incidents/1/acknowledge", None)) == {403}
+    seen = statuses(ground, gateway, *changes, *looks, ("POST", "/incidents/1/acknowledge", None))
+    assert seen == {403}, seen
     reply = ground.ask("POST", "/api/v1/observations", json=[SENT, {"signal": "door", "value": 2.0}], headers=gateway)
     assert [one["status"] for one in reply.json()["outcomes"]] == ["scored", "refused"]
     operator = made_by_http(ground, "operate")

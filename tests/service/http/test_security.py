@@ -396,3 +396,56 @@ def test_only_observations_and_states_are_large(client: Client) -> None:
     response = client.put(f"{URL}/signals/a", content=large, headers=kind)
     assert (response.status_code, error_of(response)["field"]) == (413, "body")
     assert client.post(f"{URL}/observations", content=b" " * 70_000 + b"[]", headers=kind).status_code == 200
+
+
+def test_a_change_of_tokens_is_read_once_the_store_is_back(
+    monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "PATIENCE", 0.05)
+    known, later = give_token(monitor), make_token()
+    client = Client(monitor, known)
+    assert client.get(f"{URL}/me").status_code == 200
+    keys = client.app.state.keys
+    original = keys._read
+
+    def failing() -> Any:
+        raise StoreError("the store is away")
+
+    with monitor.store.transaction() as writer:
+        writer.add_token("later", "read", hash_token(later), time.time_ns())
+    monkeypatch.setattr(keys, "_read", failing)
+    keys.forget()
+    client.headers = {"Authorization": f"Bearer {later}"}
+    assert client.get(f"{URL}/me").status_code == 401
+    monkeypatch.setattr(keys, "_read", original)
+    end = time.monotonic() + 3  # less than after which tokens are read anyway
+    while client.get(f"{URL}/me").status_code != 200:
+        assert time.monotonic() < end
+
+
+def test_a_new_token_counts_at_once_while_another_request_reads_them(monitor: FakeMonitor) -> None:
+    known, later = give_token(monitor), make_token()
+    app = Client(monitor).app
+    keys = app.state.keys
+    original = keys._read
+
+    def slow() -> Any:
+        time.sleep(0.2)
+        return original()
+
+    async def asking() -> list[int]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HERE) as client:
+
+            async def ask(token: str) -> int:
+                return (await client.get(f"{URL}/me", headers={"Authorization": f"Bearer {token}"})).status_code
+
+            await ask(known)
+            with monitor.store.transaction() as writer:
+                writer.add_token("later", "read", hash_token(later), time.time_ns())
+            keys._read = slow
+            keys.forget()
+            first = asyncio.create_task(ask(known))
+            await asyncio.sleep(0.05)  # it reads now
+            return [await ask(later), await first]
+
+    assert asyncio.run(asking()) == [200, 200]

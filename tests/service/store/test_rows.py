@@ -76,7 +76,7 @@ def test_an_incident_goes_on_and_what_people_did_stays(store: Store) -> None:
         number = writer.put_incident(first)
         people = {"acknowledged": 8, "acknowledged_by": "Ada", "snoozed_until": 9, "label": "fault", "note": "n"}
         writer.change_incident(number, excluded=True, **people)
-        row = IncidentRow(**asdict(first), id=number, excluded=True, **people)
+        row = IncidentRow(**asdict(first), id=number, excluded=True, withheld=False, **people)
         assert writer.incident(number) == row
         gone = {"p": NAN, "severity": NAN, "return_period": NAN, "deviation": NAN, "view": None, "explanation": None}
         later = replace(first, end=200, alarms=4, duration=9, opened=999, **gone)

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from tocsin import checks
 from tocsin.detection.views.error import Error, Horizons
+from tocsin.detection.views.fault import Fault
 from tocsin.detection.views.level import Level
 from tocsin.detection.views.quiet import Quiet
 from tocsin.detection.views.shape import LightShape, Shape
@@ -14,7 +15,7 @@ from tocsin.detection.views.view import View
 ENTRY_POINTS = "tocsin.views"
 
 _BUILT_IN: dict[str, Callable[[], View]] = {
-    view.name: view for view in (Error, Level, Shape, LightShape, Quiet, Horizons)
+    view.name: view for view in (Error, Level, Shape, LightShape, Quiet, Horizons, Fault)
 }
 
 

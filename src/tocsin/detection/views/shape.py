@@ -97,12 +97,6 @@ class ShapeSession(ViewSession):
                     *self._references[signal], scores[:, column, 0],
                 )  # fmt: skip
 
-    def forget(self, signal: int, first: int, last: int) -> None:
-        head, there = self._heads[signal], min(self._count[signal], self._kept)
-        if last < there:
-            self._past[signal, :, head + last : head + min(first + 1, there)] = np.nan
-            self._remake(np.array([signal]))
-
     @property
     def past(self) -> Past:
         return Past(self._past, self._heads, self._count, self._kept - MOST_AT_ONCE)
@@ -158,10 +152,6 @@ class ShapeSession(ViewSession):
         self._heads[rows] = width - self._kept
         self._count[rows] = state["count"]
         self._units[rows] = state["units"]
-        self._remake(rows)
-
-    def _remake(self, rows: Rows) -> None:
-        """Make everything that follows from the values."""
         self._kernels.remake_shapes(
             rows, self._lengths, self._kept, self._past, self._steps, self._heads, self._count, self._units,
             self._distances, self._lost, self._missing,

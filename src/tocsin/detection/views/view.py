@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ Rows = NDArray[np.intp]
 State = dict[str, NDArray[Any]]
 
 NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
+NO_FAULTS: Floats = np.empty((0, 0, 0, 0))
 
 # So many observations of a signal come to a session at once, at most.
 MOST_AT_ONCE = 100
@@ -41,7 +42,9 @@ class Seen:
 
     `predicted[..., h - 1]` had been forecast for an observation h observations before it; `issued[..., h - 1]` was
     forecast after it for h observations later. The spreads belong to them, and are empty where nobody asked for them.
-    `ready` tells where the forecaster can be judged: not before it has settled, nor right after a long gap.
+    `ready` tells where the forecaster can be judged: not before it has settled, nor right after a long gap. `faults`
+    are the logarithms of the odds of a fault, as `tocsin.forecasting.Forecast` has them; empty where no view looks at
+    them.
     """
 
     values: Floats  # (T, N, F), NaN where missing
@@ -50,6 +53,7 @@ class Seen:
     issued: Floats  # (T, N, F, steps)
     issued_spread: Floats
     ready: Mask  # (T, N, F)
+    faults: Floats = field(default_factory=lambda: NO_FAULTS)  # (T, N, F, 2)
 
 
 class Past(NamedTuple):
@@ -82,9 +86,6 @@ class ViewSession(ABC):
         that compares with forecasts only and has nothing to do.
         """
         return None
-
-    def forget(self, signal: int, first: int, last: int) -> None:  # noqa: B027
-        """Compare nothing with what came from `first` to `last` observations ago: it was a fault."""
 
     @property
     def past(self) -> Past | None:
@@ -139,6 +140,8 @@ class View(ABC):
     alone: ClassVar[float] = 0.0
     #: Whether it judges forecasts.
     forecasts: ClassVar[bool] = False
+    #: Whether it looks at the odds of faults, which not every forecaster gives.
+    judgements: ClassVar[bool] = False
     #: Whether the sign of its scores tells high values from low ones. The size is what is ranked, or, for one-sided
     #: alarms, the score itself.
     sided: ClassVar[bool] = False

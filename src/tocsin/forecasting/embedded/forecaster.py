@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tocsin import checks
-from tocsin.forecasting.embedded.network import as_forecast, forecast_contexts
+from tocsin.forecasting.embedded.network import forecast_contexts
 from tocsin.forecasting.embedded.session import EmbeddedSession
-from tocsin.forecasting.embedded.weights import HORIZON, LEVELS, load_weights
-from tocsin.forecasting.forecaster import Floats, Forecast, Forecaster, Session, as_contexts
+from tocsin.forecasting.embedded.weights import HORIZON, load_weights
+from tocsin.forecasting.forecaster import Floats, Forecast, Forecaster, Session, as_contexts, joined
 
 _LONGEST_CONTEXT = 1024
 
@@ -42,7 +42,6 @@ class EmbeddedForecaster(Forecaster):
     """
 
     name = "embedded"
-    levels = LEVELS
     settles = 32
     recovers = 32
 
@@ -54,6 +53,16 @@ class EmbeddedForecaster(Forecaster):
         self.weights = None if weights is None else os.fspath(weights)
         self.context_length = checks.integer("context_length", context_length, least=1, most=_LONGEST_CONTEXT)
         self.batch_size = checks.integer("batch_size", batch_size, least=1, most=2**20)
+
+    @property
+    def levels(self) -> tuple[float, ...]:  # type: ignore[override]
+        """The levels of the quantiles, as the file of weights says."""
+        return tuple(load_weights(self.weights).levels.tolist())
+
+    @property
+    def judges(self) -> bool:
+        """Whether it gives the odds of faults: not every network does."""
+        return load_weights(self.weights).faults > 0
 
     @property
     def longest_horizon(self) -> int:
@@ -69,9 +78,7 @@ class EmbeddedForecaster(Forecaster):
         """Forecast from contexts that begin with a number, in the units of their first `normalised` observations."""
         weights = load_weights(self.weights)
         parts = [slice(first, first + self.batch_size) for first in range(0, len(contexts), self.batch_size)]
-        return as_forecast(
-            np.concatenate([forecast_contexts(weights, contexts[part], normalised[part], horizon) for part in parts])
-        )
+        return joined([forecast_contexts(weights, contexts[part], normalised[part], horizon) for part in parts])
 
     def open(self, series: int, horizon: int) -> Session:
         horizon = checks.integer("horizon", horizon, least=1, most=HORIZON)

@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.forecasting.embedded.memory import Memory, make_memory
-from tocsin.forecasting.embedded.weights import LEVELS, Weights
+from tocsin.forecasting.embedded.weights import Weights
 from tocsin.forecasting.forecaster import Floats, Forecast
-
-_MEDIAN = LEVELS.index(0.5)
 
 
 def load_kernels() -> ModuleType:
@@ -21,14 +19,17 @@ def load_kernels() -> ModuleType:
 
 
 def answer(
-    weights: Weights, memory: Memory, patches: NDArray[np.int64], asked: NDArray[np.int64], quantiles: Floats
-) -> None:
-    """Encode patches, `(series, patch)`, and then write the forecasts asked for, `(series, length, step, column)`."""
-    load_kernels().answer(weights, memory, patches, asked, quantiles)
+    weights: Weights, memory: Memory, patches: NDArray[np.int64], asked: NDArray[np.int64], quantiles: Floats,
+    faults: Floats,
+) -> None:  # fmt: skip
+    """Encode patches, `(series, patch)`, and then write what is asked for, `(series, length, step, column)`."""
+    load_kernels().answer(weights, memory, patches, asked, quantiles, faults)
 
 
-def forecast_contexts(weights: Weights, contexts: Sequence[Floats], normalised: Sequence[int], horizon: int) -> Floats:
-    """The quantiles `(contexts, horizon, levels)` of contexts that begin with a number, or are empty.
+def forecast_contexts(
+    weights: Weights, contexts: Sequence[Floats], normalised: Sequence[int], horizon: int
+) -> Forecast:
+    """The forecasts of contexts that begin with a number, or are empty.
 
     Of each the first `normalised` observations give the units in which the network sees them all.
     """
@@ -38,12 +39,18 @@ def forecast_contexts(weights: Weights, contexts: Sequence[Floats], normalised: 
         memory.values[series, : context.size] = context
         memory.length[series], memory.normalised[series] = context.size, normalised[series]
     kernels.settle(memory, np.arange(len(contexts)))
-    quantiles = np.full((1, len(contexts), horizon, len(LEVELS)), np.nan)
+    quantiles, faults = make_answers(weights, (1, len(contexts)), horizon)
     patches, asked = kernels.review(memory, quantiles)
-    answer(weights, memory, patches, asked, quantiles)
-    return quantiles.reshape(quantiles.shape[1:])
+    answer(weights, memory, patches, asked, quantiles, faults)
+    return as_forecast(quantiles[0], faults[0])
 
 
-def as_forecast(quantiles: Floats) -> Forecast:
-    """The quantiles and, in memory of its own, their median."""
-    return Forecast(quantiles[..., _MEDIAN].copy(), quantiles)
+def make_answers(weights: Weights, shape: tuple[int, ...], horizon: int) -> tuple[Floats, Floats]:
+    """Room for quantiles and for the odds of faults; NaN where nothing is written."""
+    return np.full((*shape, horizon, weights.levels.size), np.nan), np.full((*shape, weights.faults), np.nan)
+
+
+def as_forecast(quantiles: Floats, faults: Floats) -> Forecast:
+    """The quantiles and, in memory of its own, their median; and the odds of faults, if there are any."""
+    median = quantiles[..., quantiles.shape[-1] // 2].copy()
+    return Forecast(median, quantiles, faults if faults.shape[-1] else None)

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.forecasting.embedded.memory import Memory, capacity, make_memory
-from tocsin.forecasting.embedded.network import answer, as_forecast, load_kernels
-from tocsin.forecasting.embedded.weights import LEVELS, Weights
+from tocsin.forecasting.embedded.network import answer, as_forecast, load_kernels, make_answers
+from tocsin.forecasting.embedded.weights import Weights
 from tocsin.forecasting.forecaster import LARGEST, Floats, Forecast, Rows, Session, State, check_saved
 
 
@@ -29,7 +29,7 @@ class EmbeddedSession(Session):
         self._batches: list[Memory | None] = [None] * -(-self.series // batch_size)
 
     def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
-        quantiles = np.full((*values.shape, self.horizon, len(LEVELS)), np.nan)
+        quantiles, faults = make_answers(self._weights, values.shape, self.horizon)
         batch = rows // self._batch_size
         for number in np.unique(batch):
             memory, columns = self._memory(number), np.flatnonzero(batch == number)
@@ -39,8 +39,8 @@ class EmbeddedSession(Session):
                 patches, asked = self._kernels.follow(
                     values, columns, some, wanted, self._context_length, memory, at, quantiles
                 )
-                answer(self._weights, memory, patches, asked, quantiles)
-        return as_forecast(quantiles)
+                answer(self._weights, memory, patches, asked, quantiles, faults)
+        return as_forecast(quantiles, faults)
 
     def _memory(self, number: int) -> Memory:
         memory = self._batches[number]

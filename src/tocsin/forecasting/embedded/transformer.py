@@ -16,7 +16,7 @@ from tocsin.forecasting.embedded.memory import BLOCK, Memory
 from tocsin.forecasting.embedded.products import PANEL, compare, gather, multiply
 from tocsin.forecasting.embedded.softmax import shares
 from tocsin.forecasting.embedded.vectors import LANES, stays_one
-from tocsin.forecasting.embedded.weights import LEVELS, LIMIT, OUTPUTS, PATCH, PATCH_FEATURES, QUERY_FEATURES, Weights
+from tocsin.forecasting.embedded.weights import LIMIT, PATCH, PATCH_FEATURES, QUERY_FEATURES, Weights
 
 Array = NDArray[Any]
 
@@ -27,8 +27,6 @@ _inner = inner()
 _TOGETHER = 96
 _EPSILON = np.float32(1e-6)
 _ZERO, _ONE = np.float32(0), np.float32(1)
-_QUANTILES = len(LEVELS)
-_MEDIAN = _QUANTILES // 2
 
 
 @_inner
@@ -70,11 +68,20 @@ def _normalise(rows: Array, count: int, vectors: Array, at: int, out: Array) -> 
 
 
 @_inner
-def _turn(row: Array, heads: int, turn: Array, factor: np.float32) -> None:
-    """Turn the first `heads` heads of a row, and multiply them by a factor."""
+def _turn(row: Array, heads: int, turn: Array, vectors: Array, at: int, normalises: bool) -> None:
+    """Turn the first `heads` heads of a row, each times the factor that `vectors` holds from `at` on.
+
+    Where the network `normalises`, they are first given a mean square of 1.
+    """
     pairs = turn.shape[1]
     for head in range(heads):
         first, second = row[2 * head * pairs : (2 * head + 1) * pairs], row[(2 * head + 1) * pairs :]
+        factor = vectors[at + head]
+        if normalises:
+            squares = _ZERO
+            for i in range(pairs):
+                squares += first[i] * first[i] + second[i] * second[i]
+            factor = factor / np.sqrt(squares / np.float32(2 * pairs) + _EPSILON)
         for i in range(pairs):
             one, other = first[i], second[i]
             first[i] = (one * turn[0, i] - other * turn[1, i]) * factor
@@ -142,10 +149,9 @@ def _transform(
     """
     width, layers, groups = weights.width, weights.layers, weights.groups
     heads = weights.heads // groups
-    head_width = width // weights.heads
-    size = _ONE / np.sqrt(np.float32(head_width))
     normed, mixed, queries, found = _make(count, width), _make(count, width), _make(count, width), _make(count, width)
-    wide, scores = _make(count, weights.hidden), _make(heads, unseen.shape[1])
+    wide = _make(count, weights.patch_hidden if are_patches else weights.hidden)
+    scores = _make(heads, unseen.shape[1])
     totals = np.empty(heads, dtype=np.float32)
     panels, vectors = weights.panels, weights.vectors
     for layer in range(layers):
@@ -155,21 +161,26 @@ def _transform(
             multiply(normed, count, panels, weights.key_value + at, projected)
             for i in range(count):
                 series, length = places[i, 0], places[i, 1]
-                _turn(projected[i], groups, weights.turns[length], _ONE)
+                _turn(projected[i], groups, weights.turns[length], vectors, weights.ones, weights.normalises)
                 _keep(cache, series, length // PATCH - 1, layer, projected[i])
             if layer == layers - 1:
                 return
         multiply(normed, count, panels, weights.query + at, queries)
         for i in range(count):
             series, length = places[i, 0], places[i, 1]
-            _turn(queries[i], weights.heads, weights.turns[length], size)
+            sharpness = weights.sharpness + vectors_at
+            _turn(queries[i], weights.heads, weights.turns[length], vectors, sharpness, weights.normalises)
             _attend(cache, unseen, series, length // PATCH, layer, queries, i, scores, totals, found)
         multiply(found, count, panels, weights.mix + at, mixed)
         _add(tokens, count, mixed)
         _normalise(tokens, count, vectors, weights.hidden_norm + vectors_at, normed)
-        multiply(normed, count, panels, weights.widen + at, wide)
+        widen, narrow = weights.widen + at, weights.narrow + at
+        if are_patches:
+            widen = weights.patch_widen + layer * weights.patch_layer_panels
+            narrow = weights.patch_narrow + layer * weights.patch_layer_panels
+        multiply(normed, count, panels, widen, wide)
         _rectify(wide, count, vectors, weights.no_bias)
-        multiply(wide, count, panels, weights.narrow + at, mixed)
+        multiply(wide, count, panels, narrow, mixed)
         _add(tokens, count, mixed)
 
 
@@ -180,42 +191,47 @@ def _unfold(raw: Array, bias: Array, last: float, centre: float, scale: float, q
     The median is a share of the newest known value, as the gate says, plus an offset; every other quantile is a
     positive distance further from it than its neighbour.
     """
-    horizon = quantiles.shape[0]
-    gaps, flat = np.empty(horizon * OUTPUTS), np.empty(horizon * _QUANTILES)
-    for i in range(horizon * OUTPUTS):
+    horizon, levels = quantiles.shape
+    outputs, middle = levels + 1, levels // 2
+    gaps, flat = np.empty(horizon * outputs), np.empty(horizon * levels)
+    for i in range(horizon * outputs):
         gaps[i] = softplus(float(raw[i] + bias[i]))
     for step in range(horizon):
-        at = step * OUTPUTS
-        row = flat[step * _QUANTILES : (step + 1) * _QUANTILES]
-        below = above = row[_MEDIAN] = sigmoid(float(raw[at] + bias[at])) * last + (raw[at + 1] + bias[at + 1])
-        for i in range(_MEDIAN):
+        at = step * outputs
+        row = flat[step * levels : (step + 1) * levels]
+        below = above = row[middle] = sigmoid(float(raw[at] + bias[at])) * last + (raw[at + 1] + bias[at + 1])
+        for i in range(middle):
             below -= gaps[at + 2 + i]
-            above += gaps[at + 2 + _MEDIAN + i]
-            row[_MEDIAN - 1 - i], row[_MEDIAN + 1 + i] = below, above
+            above += gaps[at + 2 + middle + i]
+            row[middle - 1 - i], row[middle + 1 + i] = below, above
     for i in range(flat.shape[0]):
         bounded = min(flat[i] if flat[i] > -LIMIT else -LIMIT, LIMIT)
         flat[i] = centre + scale * sinh(bounded)
     for i in range(flat.shape[0]):
         # A rounding of sinh could let neighbours cross that are hardly apart.
-        if i % _QUANTILES > 0 and flat[i] < flat[i - 1]:
+        if i % levels > 0 and flat[i] < flat[i - 1]:
             flat[i] = flat[i - 1]
-        quantiles[i // _QUANTILES, i % _QUANTILES] = flat[i]
+        quantiles[i // levels, i % levels] = flat[i]
 
 
 @_exact
-def answer(weights: Weights, memory: Memory, patches: Array, asked: Array, quantiles: Array) -> None:
+def answer(
+    weights: Weights, memory: Memory, patches: Array, asked: Array, quantiles: Array, faults: Array
+) -> None:  # fmt: skip
     """Encode patches, `(series, patch)` in ascending order, and then answer what is asked.
 
     Keys and values of the patches go into the cache, the forecasts asked for, `(series, length, step, column)`, to
-    `quantiles[step, column]`. One loop does both: what it calls would otherwise be compiled twice.
+    `quantiles[step, column]`, and the logarithms of the odds of a fault, where there is room for them, to
+    `faults[step, column]`. One loop does both: what it calls would otherwise be compiled twice.
     """
     panels, vectors, width = weights.panels, weights.vectors, weights.width
-    horizon = quantiles.shape[2]
+    outputs = quantiles.shape[2] * (quantiles.shape[3] + 1)
     room = min(_TOGETHER, max(patches.shape[0], asked.shape[0]))
     patch_features, query_features = _make(room, PATCH_FEATURES), _make(room, QUERY_FEATURES)
     wide, tokens, normed = _make(room, 2 * width), _make(room, width), _make(room, width)
     projected, hidden = _make(room, weights.key_value_width), _make(room, weights.hidden)
-    raw = _make(room, (horizon * OUTPUTS + PANEL - 1) // PANEL * PANEL)
+    raw = _make(room, (outputs + PANEL - 1) // PANEL * PANEL)
+    odds = _make(room, PANEL)
     ends, last = np.empty((room, 2), dtype=np.int64), np.empty(room)
     done = 0
     while done < patches.shape[0] + asked.shape[0]:
@@ -259,3 +275,12 @@ def answer(weights: Weights, memory: Memory, patches: Array, asked: Array, quant
                 raw[i], vectors[weights.out_bias :], last[i], memory.centre[series], memory.scale[series],
                 quantiles[places[i, 2], places[i, 3]],
             )  # fmt: skip
+        if faults.shape[2] == 0:
+            continue
+        _normalise(tokens, count, vectors, weights.fault_norm, normed)
+        multiply(normed, count, panels, weights.fault_in, wide)
+        _rectify(wide, count, vectors, weights.fault_bias)
+        multiply(wide, count, panels, weights.fault_out, odds)
+        for i in range(count):
+            for which in range(faults.shape[2]):
+                faults[places[i, 2], places[i, 3], which] = odds[i, which] + vectors[weights.fault_out_bias + which]

@@ -90,13 +90,13 @@ class Keys:
     def __init__(self, store: "Store", server: Server) -> None:
         self._store, self._private = store, server.private
         self._known: _Known | None = None
-        self._stale = True
-        self._read_at = 0.0
+        self._changes = self._read_changes = 0  # how often they were changed, and how many of these changes are read
+        self._read_at = self._not_before = 0.0
         self._reading = asyncio.Lock()
 
     def forget(self) -> None:
         """Read the tokens anew at the next request: they have been changed."""
-        self._stale = True
+        self._changes += 1
 
     async def caller(self, authorization: str | None, *, relayed: bool) -> Caller | None:
         """Who sends this Authorization header, through a proxy or not; None if nobody known."""
@@ -117,20 +117,24 @@ class Keys:
             return self._known
         async with self._reading:
             if self._known is None or self._due():
-                self._stale = False
+                changes = self._changes
                 try:
                     # Who asks how the monitor is must not wait for a store that hangs.
                     async with asyncio.timeout(None if self._known is None else PATIENCE):
                         self._known = await asyncio.to_thread(self._read)
+                    self._read_changes = changes  # not before they are read: others would take the old ones for new
                 except (MonitorError, TimeoutError):
                     # While the store is away, the tokens known so far go on to count.
                     if self._known is None:
                         raise
+                    # What was changed is still to be read, though not by each of many requests.
+                    self._not_before = time.monotonic() + PATIENCE
                 self._read_at = time.monotonic()
         return self._known
 
     def _due(self) -> bool:
-        return self._stale or time.monotonic() - self._read_at > REFRESH
+        now = time.monotonic()
+        return now >= self._not_before and (self._read_changes != self._changes or now - self._read_at > REFRESH)
 
     def _read(self) -> "_Known":
         with self._store.reading() as reader:
