@@ -1,9 +1,13 @@
 """Files as people have them, through the command: what was understood, what is refused, and which option helps."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from tests.cli.calling import invoke, words
+from tests.cli.calling import invoke, run_process, words
 
 QUICK = ("--preset", "light", "--views", "error", "--gap", 2)
 
@@ -156,3 +160,64 @@ def test_rows_made_up_for_gaps_are_no_observations(tmp_path):
     result = invoke("detect", path, *QUICK)
     assert "gap (1): after line 301: 100 missing" in words(result)
     assert "500 observations" in result.stdout
+
+
+LINES = "Date;Time;Wärme;anomaly\n" + "".join(f"{day:02d}.04.2024;18.00.00;{day},5;0\n" for day in range(1, 9))
+
+
+def watch(content, *arguments):
+    command = [sys.executable, "-m", "tocsin", "watch", *map(str, arguments)]
+    return subprocess.run(command, input=content, capture_output=True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "utf-16-le"])
+def test_watch_understands_lines_in_any_encoding(encoding):
+    result = watch(LINES.encode(encoding))
+    assert result.returncode == 0, result.stderr
+    said = result.stderr.decode()
+    assert said.startswith("time: Date + Time, day first; decimal comma; 1 feature; not anomaly\n")
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [record["value"] for record in records] == [day + 0.5 for day in range(1, 9)]
+    assert records[0]["time"] == "2024-04-01T18:00:00"
+
+
+def test_watch_takes_the_options_for_what_lines_do_not_tell():
+    lines = "logger 5\ntime;x;y\n01/02/2024;1,234;-9\n02/02/2024;5,678;3\n"
+    options = ["--skip", 1, "--month-first", "--decimal", ",", "--missing", "-9", "--encoding", "utf-32-le"]
+    result = watch(lines.encode("utf-32-le"), *options)
+    assert result.returncode == 0, result.stderr
+    first = json.loads(result.stdout.splitlines()[0])
+    assert (first["time"], first["value"]) == ("2024-01-02T00:00:00", [1.234, None])
+    refused = run_process("watch", "--skip", 1, stdin=lines)
+    assert refused.returncode == 3
+    assert "line 3: numbers such as '1,234' can be read" in refused.stderr
+    assert "give --decimal" in refused.stderr
+
+
+def test_watch_puts_observations_together():
+    times = np.datetime64("2024-01-01T00:00:00") + np.arange(9) * np.timedelta64(20, "s")
+    lines = "time,x\n" + "".join(f"{time},{i}\n" for i, time in enumerate(times))
+    result = run_process("watch", "--every", "1min", "--aggregate", "max", stdin=lines)
+    assert result.returncode == 0, result.stderr
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(record["time"], record["value"]) for record in records] == [
+        ("2024-01-01T00:00:00", 2.0), ("2024-01-01T00:01:00", 5.0), ("2024-01-01T00:02:00", 8.0),
+    ]  # fmt: skip
+    refused = run_process("watch", "--every", "1min", stdin="1\n")
+    assert refused.returncode == 3
+    assert "--every needs times, but the lines have none; name their field with --time" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--encoding", "klingon"], "--encoding must be one that Python knows"),
+        (["--decimal", "x"], "--decimal must be one of"),
+        (["--every", "1h", "--interval", "1h"], "--every is the interval"),
+        (["--every", "1h", "--aggregate", "median"], "--aggregate must be one of"),
+    ],
+)
+def test_wrong_ways_of_reading_lines_are_named(arguments, said):
+    result = invoke("watch", *arguments, stdin="1\n")
+    assert result.exit_code == 2, result.output
+    assert said in words(result)

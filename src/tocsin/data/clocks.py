@@ -19,7 +19,7 @@ _HOURS = ("hour", "hr", "hh")
 
 def find_clock(sample: Mapping[str, Cells], dates: str, taken: set[str | None]) -> str | None:
     """The column with the times of day that belong to a column of bare dates; None if there is none."""
-    if not is_dates(sample[dates]):
+    if dates not in sample or not is_dates(sample[dates]):
         return None
     free = [name for name in sample if name not in taken and name != dates]
     for name in free:
@@ -64,7 +64,7 @@ def _full(cells: Cells) -> list[Any]:
 def _are_hours(cells: Cells) -> bool:
     hours = read_numbers(cells)[0]
     hours = hours[np.isfinite(hours)]
-    return hours.size > 1 and bool(np.all((hours == np.floor(hours)) & (hours >= 0) & (hours <= 23)))
+    return hours.size > 0 and bool(np.all((hours == np.floor(hours)) & (hours >= 0) & (hours <= 23)))
 
 
 def _date_text(cell: Any) -> str:

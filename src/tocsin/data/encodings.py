@@ -9,6 +9,14 @@ WESTERN = "cp1252"  # Latin-1 as Windows writes it
 NAMES = {"utf-16": "UTF-16", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16", WESTERN: "Latin-1"}
 
 
+def check_encoding(encoding: str | None) -> str | None:
+    """The encoding by its proper name; ValueError if there is none of that name."""
+    try:
+        return None if encoding is None else codecs.lookup(encoding).name
+    except LookupError:
+        raise ValueError(f"encoding must be one that Python knows, such as 'utf-8', got {encoding!r}") from None
+
+
 def find_encoding(start: bytes) -> str | None:
     """UTF-8, UTF-16 or Western (Latin-1); None for bytes that are no text.
 

@@ -117,6 +117,10 @@ class Evidence:
         marks = [*self._thousands, *([other] if other in self._either else [])]
         return Numerals(decimal, "".join(mark for mark in dict.fromkeys(marks) if mark != decimal))
 
+    def settle(self) -> None:
+        """Hold on to the decimal point that was shown so far, whatever comes."""
+        self._given = self._given or self._decimal()
+
     def _decimal(self) -> str | None:
         if self._decimals:
             return "," if self._decimals[","] > self._decimals["."] else "."

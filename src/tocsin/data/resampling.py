@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tocsin import checks
 from tocsin.data.lines import Observation
 from tocsin.data.problems import ProblemLog
+from tocsin.data.timeline import as_interval
 
 Floats = NDArray[np.float64]
 
@@ -76,8 +77,9 @@ class Resampler:
     """The same for a stream: an observation is given out when one of a later time comes."""
 
     def __init__(self, every: Any, aggregate: str = "mean") -> None:
-        """`every` is a timedelta64 or a number, as the times are."""
-        self._every = every
+        """`every` is a length of time, or a number where the times are numbers."""
+        self._given = every
+        self._every: Any = None  # in the kind of the times, once one is known
         self._aggregate = checks.choice("aggregate", aggregate, AGGREGATES)
         self._open: dict[str | None, tuple[Any, list[tuple[float, ...]]]] = {}
 
@@ -88,6 +90,9 @@ class Resampler:
         """
         if observation.time is None:
             raise ValueError("`every` needs times, but the lines have none; name their field with `time`")
+        if self._every is None:
+            dated = isinstance(observation.time, np.datetime64)
+            self._every = as_interval(self._given, dated=dated, name="every")
         time = _floor(np.array([observation.time]), self._every)[0]
         before = self._open.get(observation.id)
         if before is not None and time < before[0]:

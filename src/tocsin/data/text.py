@@ -1,6 +1,5 @@
 """Text in chunks of lines, with exact line numbers, from files that may be damaged."""
 
-import codecs
 import io
 import re
 import zlib
@@ -8,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tocsin import checks
-from tocsin.data.encodings import find_encoding
+from tocsin.data.encodings import check_encoding, find_encoding
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.sources import PEEKED, OpenSource
 
@@ -28,10 +27,7 @@ class TextChunks:
         self._source = source
         self._log = log
         self._skip = checks.integer("skip", skip, least=0)
-        try:
-            self.encoding = self._found() if encoding is None else codecs.lookup(encoding).name
-        except LookupError:
-            raise ValueError(f"encoding must be one that Python knows, such as 'utf-8', got {encoding!r}") from None
+        self.encoding = check_encoding(encoding) or self._found()
 
     def _found(self) -> str:
         stream: Any = self._source.stream
