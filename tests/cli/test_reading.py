@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,6 +153,30 @@ def test_a_rare_budget_on_one_second_data_works(tmp_path):
     assert "60 observations" in result.stdout
 
 
+def test_what_irregular_times_do_is_told(tmp_path):
+    path = tmp_path / "irregular.csv"
+    steps = np.where(np.arange(600) % 10 == 0, 80, np.where(np.arange(600) % 10 == 5, 300, 60))
+    times = np.datetime64("2024-01-01T00:00:00") + np.cumsum(steps)
+    path.write_text("time,x\n" + "".join(f"{time},{i * 7919 % 101}\n" for i, time in enumerate(times)))
+    said = words(invoke("detect", path, *QUICK))
+    assert "every 1 min; 59 of 599 steps are irregular, and count as one each (--every evens them out)" in said
+    assert "60 gaps, of 240 in all, count as missing" in said
+    assert "are irregular" not in words(invoke("detect", path, "--every", "10min", *QUICK))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to write to")
+def test_results_that_cannot_be_written_are_told(european, tmp_path):
+    target = tmp_path / "v.csv"
+    result = invoke("detect", european, *QUICK, "--incidents", target)
+    assert result.exit_code == 0
+    target.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tocsin.data.writers.open", lambda *_, **__: open("/dev/full", "wb"), raising=False)  # noqa: SIM115
+        result = invoke("detect", european, *QUICK, "--incidents", target)
+    assert result.exit_code == 1
+    assert "the results cannot be written" in words(result)
+
+
 def test_rows_made_up_for_gaps_are_no_observations(tmp_path):
     path = tmp_path / "gap.csv"
     times, values = hourly()
@@ -160,6 +185,7 @@ def test_rows_made_up_for_gaps_are_no_observations(tmp_path):
     result = invoke("detect", path, *QUICK)
     assert "gap (1): after line 301: 100 missing" in words(result)
     assert "500 observations" in result.stdout
+    assert "has 500 observations" in words(invoke("detect", path, "--alarm-rate", "1/week"))
 
 
 LINES = "Date;Time;Wärme;anomaly\n" + "".join(f"{day:02d}.04.2024;18.00.00;{day},5;0\n" for day in range(1, 9))

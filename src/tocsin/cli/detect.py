@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -139,6 +140,22 @@ def detect(
     reading["every"] = number_or_text(every)
     run = _Run(settings, reading, jobs or os.cpu_count() or 1, drawing=plot is not None, reference=reference)
     share = _checked_budget(budget, settings)
+    try:
+        _detect(run, files, share, output, exit_code)
+        run.report(top=top, incidents=incidents, plot=plot, output=output)
+    except BrokenPipeError:
+        raise  # nobody reads any more, which is no failure of ours
+    except OSError as error:
+        say(f"the results cannot be written: {error}")
+        raise typer.Exit(Exit.FAILED) from error
+    except BrokenExecutor as error:
+        say(f"a process came to a sudden end, perhaps for want of memory; try --jobs 1: {error}")
+        raise typer.Exit(Exit.FAILED) from error
+    raise typer.Exit(run.exit_code(exit_code))
+
+
+def _detect(run: "_Run", files: list[str], share: str | float | None, output: Path | None, exit_code: bool) -> None:
+    """Judge all files, and write their verdicts as they come."""
     with ExitStack() as resources:
         try:
             writer = resources.enter_context(open_writer(output)) if output is not None else None
@@ -155,8 +172,6 @@ def detect(
                 run.judge(file, signals, writer, prefix=len(files) > 1)
         if not run.results:
             raise typer.Exit(run.exit_code(exit_code))  # and an earlier result stays as it is
-    run.report(top=top, incidents=incidents, plot=plot, output=output)
-    raise typer.Exit(run.exit_code(exit_code))
 
 
 def _checked_budget(budget: str | None, settings: Mapping[str, Any]) -> str | float | None:
@@ -222,7 +237,7 @@ class _Run:
         label = _label(file)
         try:
             return read_signals(file, **self.reading)
-        except (DataError, OSError, ImportError) as error:
+        except (DataError, OSError, ImportError, MemoryError) as error:
             self._fail(label, error)
             return nullcontext()
         except (TypeError, ValueError) as error:
@@ -274,7 +289,7 @@ class _Run:
             ):
                 self._take(result, alone or f"{name}{result.signal}")
             self.problems.extend([*signals.problems, *found])
-        say(f"{label}: {signals.understood}")
+        say(f"{label}: {in_options(signals.understood)}")
         for problem in merge_problems([*signals.problems, *found]):
             say(f"{label}: {in_options(problem)}")
 

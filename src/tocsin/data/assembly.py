@@ -1,6 +1,6 @@
 """From a reader's blocks to signals: cells become numbers, rows find their signal, problems their place."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,7 +52,7 @@ class Assembly:
         features = len(columns.values) // self._parts
         self.spool = Spool(features, None if rule is None else rule.dtype, wishes.limit)
         numbers, self._words, find = split_missing(wishes.missing)
-        self._cleared: set[int] = set()
+        self._given_out: set[int] = set()
         self._found: list[tuple[float, ...]] | None = None
         self._sentinels = Sentinels(len(columns.values), numbers, find=find and wishes.guess)
         self.understood = Understood(
@@ -113,7 +113,11 @@ class Assembly:
         if self._wishes.separate:
             features = features[part : part + 1]
             name = features[0] if self.columns.id is None else f"{name}/{features[0]}"
-        self._clear_sentinels(code, values, lines, part, log)
+        first_time = code not in self._given_out  # signals may be put together again
+        self._given_out.add(code)
+        cleared = self._clear_sentinels(values, lines, part, log)
+        if first_time:
+            self.understood.sentinels.update(cleared)
         interval = self._wishes.interval
         if self._rule is None:
             interval = None if interval is None else as_interval(interval, dated=not isinstance(interval, (int, float)))
@@ -140,15 +144,25 @@ class Assembly:
             check_losses(count - sum(problem.count for problem in late), late, self._wishes.most_lost)
         except DataError as error:
             raise DataError(f"signal {name!r}: {error}") from error
-        self.understood.intervals.add(timeline.interval)
-        return Signal(name, features, timeline.times, timeline.values, timeline.lines, timeline.interval, tuple(log))
+        signal = Signal(name, features, timeline.times, timeline.values, timeline.lines, timeline.interval, tuple(log))
+        if first_time:
+            self._note_steps(signal)
+        return signal
+
+    def _note_steps(self, signal: Signal) -> None:
+        """Add a signal's steps to what was understood."""
+        counts = {problem.kind: problem.count for problem in signal.problems}
+        self.understood.intervals.add(signal.interval)
+        self.understood.steps += max(signal.observed - 1, 0)
+        self.understood.irregular += counts.get("irregular step", 0)
+        self.understood.gaps += counts.get("gap", 0)
+        self.understood.filled += len(signal) - signal.observed
 
     def _clear_sentinels(
-        self, code: int, values: NDArray[np.float64], lines: NDArray[np.int64], part: int, log: ProblemLog
-    ) -> None:
-        """Make NaN of the numbers that mean missing."""
-        first_time = code not in self._cleared
-        self._cleared.add(code)
+        self, values: NDArray[np.float64], lines: NDArray[np.int64], part: int, log: ProblemLog
+    ) -> Counter[float]:
+        """Make NaN of the numbers that mean missing, and count them."""
+        cleared: Counter[float] = Counter()
         if self._found is None:
             self._found = self._sentinels.conclude()  # all rows are read by now
         for column in range(values.shape[1]):
@@ -161,8 +175,8 @@ class Assembly:
                 places = (f"{self._unit} {lines[row]}, column {name}: {sentinel:g}" for row in rows)
                 log.add("sentinel", rows.size, places)
                 values[rows, column] = np.nan
-                if first_time:  # signals may be put together again
-                    self.understood.sentinels[sentinel] += rows.size
+                cleared[sentinel] += rows.size
+        return cleared
 
     def general_problems(self) -> tuple[Problem, ...]:
         """Those of no one signal, and of signals of which nothing is left."""

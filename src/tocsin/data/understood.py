@@ -10,6 +10,8 @@ from tocsin.data.numerals import PLAIN, Numerals
 from tocsin.data.signal import Interval
 from tocsin.data.times import TimeRule
 
+OFTEN = 0.01  # of all steps: what is off more often is worth a word
+
 
 @dataclass
 class Understood:
@@ -24,6 +26,10 @@ class Understood:
     signals: int = 1
     separate: bool = False
     intervals: set[Interval | None] = field(default_factory=set)
+    steps: int = 0  # from one observation to the next; of these,
+    irregular: int = 0  # so many are off the interval, and no gap,
+    gaps: int = 0  # and so many are gaps,
+    filled: int = 0  # for which so many observations were put in
     sentinels: Counter[float] = field(default_factory=Counter)
 
     def __str__(self) -> str:
@@ -57,6 +63,11 @@ class Understood:
             yield f"every {duration_text(known[0])}{by}"
         elif known:
             yield f"every {duration_text(min(known))} to {duration_text(max(known))}"
+        if self.irregular > OFTEN * self.steps:
+            off = f"{self.irregular:,} of {self.steps:,} steps"
+            yield f"{off} are irregular, and count as one each (`every` evens them out)"
+        if self.gaps > OFTEN * self.steps:
+            yield f"{self.gaps:,} gaps, of {self.filled:,} in all, count as missing"
 
 
 def _count(number: int, what: str) -> str:
