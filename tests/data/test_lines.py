@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.data.tables import write
-from tocsin.data import DataError, LineError, LineParser, Observation, read_signals
+from tocsin.data import AGGREGATES, DataError, LineError, LineParser, Observation, Resampler, read_signals
 
 
 def parse(lines, *arguments, **options):
@@ -104,9 +104,9 @@ def test_a_bad_line_is_named_and_the_next_is_read(good, bad, message):
     [
         (["a,b", "x,y"], {}, r"line 2: no number, but at least one is needed"),
         (['{"a": "x"}'], {}, r"line 1: no number"),
-        (["a,b", "1,2"], {"values": "c"}, r"line 2: the line has no column 'c' \(given as values\)"),
+        (["a,b", "1,2"], {"values": "c"}, r"line 2: the line has no column 'c' \(given as `values`\)"),
         (["a,b", "1,2"], {"time": "bb"}, r"did you mean 'b'"),
-        (["time,b", "01/02/2024,2"], {}, r"line 2: times such as '01/02/2024' can be read .* give time_format"),
+        (["time,b", "01/02/2024,2"], {}, r"line 2: times such as '01/02/2024' can be read .* give `day_first`"),
         (["time,b", "foo,2"], {}, r"line 2: column time: 'foo' is not a time"),
         (["5"], {"format": "jsonl"}, r"line 1: a JSON object is needed, not '5'"),
     ],
@@ -134,3 +134,72 @@ def test_a_stream_reads_what_a_file_does(tmp_path, suffix):
     observations = parse(path.read_text().splitlines())
     assert np.array_equal([observation.time for observation in observations], signal.times)
     assert np.array_equal([observation.values for observation in observations], signal.values, equal_nan=True)
+
+
+EUROPEAN = ["Date;Time;CO;T;anomaly", ";;mg/m3;°C;-", "10/03/2004;18.00.00;2,6;1.360;0", "13/03/2004;19.00.00;2;7;1"]
+
+
+def test_lines_as_people_have_them():
+    parser = LineParser(day_first=True)
+    found = [observation for line in EUROPEAN if (observation := parser.parse(line)) is not None]
+    times = [np.datetime64("2004-03-10T18:00"), np.datetime64("2004-03-13T19:00")]
+    assert found == [Observation(None, times[0], (2.6, 1360.0)), Observation(None, times[1], (2.0, 7.0))]
+    assert str(parser.understood) == (
+        "time: Date + Time, day first; decimal comma; a point between thousands; 2 features; not anomaly"
+    )
+
+
+def test_a_decimal_comma_that_comes_late():
+    assert [one.values for one in parse(["a;b", "1;2", "3;4,25"])] == [(1.0, 2.0), (3.0, 4.25)]
+    with pytest.raises(LineError, match=r"line 3: column b: '4,25' is not a finite number"):
+        parse(["a;b", "1;2.5", "3;4,25"])
+    with pytest.raises(LineError, match=r"line 2: numbers such as '1,234' can be read .* give `decimal`"):
+        parse(["a;b", "1;1,234"])
+    assert parse(["a;b", "1;1,234"], decimal=",")[0].values == (1.0, 1.234)
+    assert parse(["1,5 2,5"], "plain", decimal=",")[0].values == (1.5, 2.5)
+
+
+def test_what_is_skipped_ignored_and_missing():
+    lines = ["made by a machine", "a,b,c", "1,-200,3", "2,ERR,3"]
+    found = parse(lines, skip=1, ignore="c", missing=["-200", "err"])
+    assert np.array_equal([one.values for one in found], [(1, np.nan), (2, np.nan)], equal_nan=True)
+
+
+def test_a_label_alone_is_a_value():
+    assert parse(["time,anomaly", "1,0"])[0].values == (0.0,)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_a_stream_is_put_together_as_a_file_is(tmp_path, aggregate):
+    rng = np.random.default_rng(3)
+    times = np.datetime64("2024-01-01T00:00:00") + np.sort(rng.choice(3000, 400, replace=False))
+    values = rng.normal(size=(400, 2)).round(3)
+    values[rng.random((400, 2)) < 0.3] = np.nan
+    path = tmp_path / "x.csv"
+    path.write_text("time,a,b\n" + "".join(f"{t},{a},{b}\n" for t, (a, b) in zip(times, values, strict=True)))
+    (signal,) = read_signals(path, every="10s", aggregate=aggregate)
+    resampler = Resampler("10s", aggregate)
+    found = [one for line in parse(path.read_text().splitlines()) if (one := resampler.push(line)) is not None]
+    found.extend(resampler.flush())
+    there = signal.lines > 0
+    assert np.array_equal([one.time for one in found], signal.times[there])
+    assert np.array_equal([one.values for one in found], signal.values[there], equal_nan=True)
+    obvious = values[(times >= found[0].time) & (times < found[0].time + np.timedelta64(10, "s")), 0]
+    obvious = obvious[np.isfinite(obvious)]
+    by = {"mean": np.mean, "last": lambda some: some[-1], "max": np.max, "sum": np.sum, "count": len}[aggregate]
+    expected = by(obvious) if obvious.size or aggregate == "count" else np.nan
+    np.testing.assert_allclose(found[0].values[0], expected)
+
+
+def test_what_cannot_be_put_together():
+    resampler = Resampler("10s")
+    with pytest.raises(ValueError, match="`every` needs times"):
+        resampler.push(Observation(None, None, (1.0,)))
+    with pytest.raises(ValueError, match="every must be a number, as the times are numbers"):
+        resampler.push(Observation(None, 5.0, (1.0,)))
+    numbers = Resampler(10)
+    assert numbers.push(Observation("a", 5.0, (1.0,))) is None
+    assert numbers.push(Observation("b", 25.0, (1.0,))) is None
+    assert numbers.push(Observation("a", 19.0, (2.0,))) == Observation("a", 0.0, (1.0,))
+    with pytest.raises(ValueError, match=r"time must be later than 10\.0"):
+        numbers.push(Observation("a", 5.0, (1.0,)))

@@ -7,8 +7,8 @@ import pytest
 
 import tocsin.data
 from tocsin.data.cells import MISSING_TEXTS
-from tocsin.data.columns import TIME_NAMES
 from tocsin.data.sources import SUFFIXES
+from tocsin.data.times import TIME_NAMES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
 

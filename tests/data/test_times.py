@@ -126,7 +126,7 @@ def test_slashed_dates_are_read_when_one_shows_the_order(moments, day_first):
 
 
 def test_slashed_dates_that_do_not_tell():
-    with pytest.raises(DataError, match=r"'01/02/2024' can be read with the day or the month first.*give time_format"):
+    with pytest.raises(DataError, match=r"'01/02/2024' can be read with the day or the month first.*give `day_first`"):
         read(["01/01/2024", "01/02/2024"])
     with pytest.raises(DataError, match=r"'31/12/2024' and '12/31/2024' do not agree"):
         read(["31/12/2024", "12/31/2024"])

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,20 @@ import numpy as np
 import typer
 
 from tocsin.cli.application import Exit, app, check_picture, console, progress, say, whole_number
-from tocsin.cli.options import check_settings, takes_detector_settings
+from tocsin.cli.options import check_settings, number_or_text, takes_detector_settings
+from tocsin.cli.reading import (
+    Aggregate,
+    DayFirst,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Every,
+    Ignore,
+    Missing,
+    Skip,
+    TimeFormat,
+    in_options,
+)
 from tocsin.data import (
     LONGEST_GAP,
     DataError,
@@ -33,6 +47,8 @@ from tocsin.evaluation import detection_report
 
 # Fewer observations than this are done sooner here than another process is started.
 WORTH_A_PROCESS = 200_000
+# Where more of the rows are lost, the file was not understood.
+MOST_LOST = 0.05
 # So many signals are kept to be drawn, those with the most severe incidents.
 MOST_KEPT = 50
 
@@ -70,11 +86,20 @@ def detect(
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by the file's name.")
     ] = None,
-    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Between fields. Default: found.")] = None,
-    decimal: Annotated[str, typer.Option("--decimal", help="The decimal point: '.' or ','.")] = ".",
-    time_format: Annotated[
-        str | None, typer.Option("--time-format", help="How times are written, such as '%d.%m.%Y %H:%M'.")
-    ] = None,
+    every: Every = None,
+    aggregate: Aggregate = "mean",
+    ignore: Ignore = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    skip: Skip = 0,
+    time_format: TimeFormat = None,
+    day_first: DayFirst = None,
+    most_lost: Annotated[
+        float,
+        typer.Option("--most-lost", metavar="SHARE", help="Stop if more of the rows are lost; 1 goes on with any."),
+    ] = MOST_LOST,
     longest_gap: Annotated[
         int,
         typer.Option(
@@ -107,11 +132,31 @@ def detect(
     _check_targets(files, {"--output": output, "--incidents": incidents, "--plot": plot})
     reading = {
         "format": file_format, "time": time, "values": value or None, "id": id, "separate": separate,
-        "interval": settings["interval"], "time_format": time_format, "delimiter": delimiter, "decimal": decimal,
-        "longest_gap": longest_gap,
+        "interval": settings["interval"], "every": every, "aggregate": aggregate, "ignore": ignore or (),
+        "missing": missing or None, "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip,
+        "time_format": time_format, "day_first": day_first, "longest_gap": longest_gap, "most_lost": most_lost,
     }  # fmt: skip
+    if every is not None and settings["interval"] is not None:
+        raise typer.BadParameter("--every is the interval: leave out --interval.", param_hint="--every")
+    reading["every"] = number_or_text(every)
     run = _Run(settings, reading, jobs or os.cpu_count() or 1, drawing=plot is not None, reference=reference)
     share = _checked_budget(budget, settings)
+    try:
+        _detect(run, files, share, output, exit_code)
+        run.report(top=top, incidents=incidents, plot=plot, output=output)
+    except BrokenPipeError:
+        raise  # nobody reads any more, which is no failure of ours
+    except OSError as error:
+        say(f"the results cannot be written: {error}")
+        raise typer.Exit(Exit.FAILED) from error
+    except BrokenExecutor as error:
+        say(f"a process came to a sudden end, perhaps for want of memory; try --jobs 1: {error}")
+        raise typer.Exit(Exit.FAILED) from error
+    raise typer.Exit(run.exit_code(exit_code))
+
+
+def _detect(run: "_Run", files: list[str], share: str | float | None, output: Path | None, exit_code: bool) -> None:
+    """Judge all files, and write their verdicts as they come."""
     with ExitStack() as resources:
         try:
             writer = resources.enter_context(open_writer(output)) if output is not None else None
@@ -128,8 +173,6 @@ def detect(
                 run.judge(file, signals, writer, prefix=len(files) > 1)
         if not run.results:
             raise typer.Exit(run.exit_code(exit_code))  # and an earlier result stays as it is
-    run.report(top=top, incidents=incidents, plot=plot, output=output)
-    raise typer.Exit(run.exit_code(exit_code))
 
 
 def _checked_budget(budget: str | None, settings: Mapping[str, Any]) -> str | float | None:
@@ -195,12 +238,16 @@ class _Run:
         label = _label(file)
         try:
             return read_signals(file, **self.reading)
-        except (DataError, OSError, ImportError) as error:
-            say(error if str(error).startswith(label) else f"{label}: {error}")
-            self.failed = True
+        except (DataError, OSError, ImportError, MemoryError) as error:
+            self._fail(label, error)
             return nullcontext()
         except (TypeError, ValueError) as error:
-            raise typer.BadParameter(f"{error}.") from error
+            raise typer.BadParameter(f"{in_options(error)}.") from error
+
+    def _fail(self, label: str, error: Exception) -> None:
+        message = in_options(error)
+        say(message if message.startswith(label) else f"{label}: {message}")
+        self.failed = True
 
     def judge(self, file: str, signals: Signals | None, writer: Writer | None, *, prefix: bool) -> None:
         """The signals of one file: what can be done with it is done, the rest is told."""
@@ -219,7 +266,12 @@ class _Run:
         found: list[Problem] = []
 
         def passing() -> Iterator[Signal]:
-            for signal in signals:
+            for number in range(len(signals)):
+                try:
+                    signal = signals[number]
+                except (TypeError, ValueError, MemoryError) as error:
+                    self._fail(label, error)  # the others may be as they should
+                    continue
                 found.extend(signal.problems)
                 yield signal
 
@@ -238,13 +290,13 @@ class _Run:
             ):
                 self._take(result, alone or f"{name}{result.signal}")
             self.problems.extend([*signals.problems, *found])
+        say(f"{label}: {in_options(signals.understood)}")
         for problem in merge_problems([*signals.problems, *found]):
-            say(f"{label}: {problem}")
+            say(f"{label}: {in_options(problem)}")
 
     def _take(self, result: SignalResult, name: str) -> None:
         if result.error is not None:
-            say(f"{name}: {result.error}")
-            self.failed = True
+            self._fail(name, ValueError(result.error))
             return
         result = replace(result, signal=name)
         for incident in result.incidents:

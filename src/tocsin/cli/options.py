@@ -80,7 +80,7 @@ def _read(one: Setting, given: Any) -> Any:
         return options_of(given or [], _flag(one))
     if one.type == tuple[str, ...]:
         return list(given or one.default)
-    return _number_or_text(given) if one.name == "interval" else given
+    return number_or_text(given) if one.name == "interval" else given
 
 
 def _settings(given: Mapping[str, Any], *, scores: bool) -> dict[str, Any]:
@@ -92,7 +92,8 @@ def _settings(given: Mapping[str, Any], *, scores: bool) -> dict[str, Any]:
     return {**settings, "forecaster": None}
 
 
-def _number_or_text(text: str | None) -> float | str | None:
+def number_or_text(text: str | None) -> float | str | None:
+    """A number where it is one, else the text itself."""
     if text is None:
         return None
     try:

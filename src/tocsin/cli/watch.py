@@ -1,5 +1,6 @@
 """`tocsin watch`: lines in, verdicts out."""
 
+import io
 import json
 import math
 import signal
@@ -14,8 +15,22 @@ import numpy as np
 import typer
 
 from tocsin.cli.application import Exit, app, say, whole_number
-from tocsin.cli.options import check_settings, takes_detector_settings
-from tocsin.data import LineError, LineParser, Observation, format_times, read_signals
+from tocsin.cli.options import check_settings, number_or_text, takes_detector_settings
+from tocsin.cli.reading import (
+    Aggregate,
+    DayFirst,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Every,
+    Ignore,
+    Missing,
+    Skip,
+    TimeFormat,
+    in_options,
+)
+from tocsin.data import LineError, LineParser, Observation, Resampler, format_times, read_signals
+from tocsin.data.encodings import WESTERN, check_encoding, find_encoding
 from tocsin.detection import Detector, Verdict, Watch
 from tocsin.detection.audit import audit_together
 
@@ -49,8 +64,16 @@ def watch(
     time: Annotated[str | None, typer.Option("--time", help="The field of times.")] = None,
     value: Annotated[list[str] | None, typer.Option("--value", help="A field of values; repeatable.")] = None,
     id: Annotated[str | None, typer.Option("--id", help="The field that says which signal it is.")] = None,  # noqa: A002
-    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Between fields of a CSV line.")] = None,
-    time_format: Annotated[str | None, typer.Option("--time-format", help="How times are written.")] = None,
+    every: Every = None,
+    aggregate: Aggregate = "mean",
+    ignore: Ignore = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    skip: Skip = 0,
+    time_format: TimeFormat = None,
+    day_first: DayFirst = None,
     *,
     settings: dict[str, Any],
 ) -> None:
@@ -58,34 +81,60 @@ def watch(
 
     A line that cannot be read is told of on standard error and left out; the others go on.
     """
+    if every is not None:
+        if settings["interval"] is not None:
+            raise typer.BadParameter("--every is the interval: leave out --interval.", param_hint="--every")
+        settings["interval"] = number_or_text(every)
     check_settings(settings, interval_known=True)
+    # What holds for the lines holds for the file that was good, too.
+    written: dict[str, Any] = {
+        "time": time, "values": value or None, "ignore": ignore or (), "delimiter": delimiter, "decimal": decimal,
+        "missing": missing or None, "skip": skip, "time_format": time_format, "day_first": day_first,
+    }  # fmt: skip
     try:
-        parser = LineParser(
-            file_format, time=time, values=value or None, id=id, delimiter=delimiter, time_format=time_format
-        )
-        watched = _resumed(state, settings, None if reference is None else _good(reference, time, value))
+        parser = LineParser(file_format, id=id, **written)
+        together = None if every is None else Resampler(settings["interval"], aggregate)
+        check_encoding(encoding)
+        good = None
+        if reference is not None:
+            good = _good(reference, {**written, "encoding": encoding, "every": settings["interval"] if every else None,
+                                     "aggregate": aggregate})  # fmt: skip
+        watched = _resumed(state, settings, good)
         if state is not None:
             watched.save(state)  # found out now, not after the first thousand lines: whether it can be written
     except (OSError, TypeError, ValueError) as error:
-        raise typer.BadParameter(f"{error}.") from error
-    damaged = False
+        raise typer.BadParameter(f"{in_options(error)}.") from error
+    damaged = told = False
+
+    def judge(observation: Observation) -> bool:
+        """Write the verdict; false if nobody reads any more."""
+        verdict = watched.observe(observation, parser.features)
+        if alarms_only and not verdict.alarm:
+            return True
+        return _write(_record(observation, verdict, watched.detectors[observation.id]))
+
     with _stopping_gently() as stop:
-        for number, line in enumerate(_lines(stop), start=1):
+        for number, line in enumerate(_lines(stop, encoding), start=1):
             try:
                 observation = parser.parse(line)
                 if observation is None:
                     continue
-                verdict = watched.observe(observation, parser.features)
+                if not told:
+                    say(parser.understood)
+                    told = True
+                if together is not None:
+                    observation = together.push(observation)
+                if observation is not None and not judge(observation):
+                    break
             except (LineError, TypeError, ValueError) as error:
-                say(error if isinstance(error, LineError) else f"line {number}: {error}")
+                say(in_options(error if isinstance(error, LineError) else f"line {number}: {error}"))
                 damaged = True
                 continue
-            if verdict.alarm or not alarms_only:
-                detector = watched.detectors[observation.id]
-                if not _write(_record(observation, verdict, detector)):
-                    break
             if state is not None and number % save_every == 0:
                 _save(watched, state)
+        else:
+            for observation in () if together is None or stop.asked else together.flush():
+                judge(observation)
         if state is not None:
             _save(watched, state)
     if watched.detectors:
@@ -110,9 +159,9 @@ def _save(watched: Watch, state: Path) -> None:
         raise typer.Exit(Exit.FAILED) from error
 
 
-def _good(file: Path, time: str | None, value: list[str] | None) -> Any:
+def _good(file: Path, reading: dict[str, Any]) -> Any:
     """The values of the one signal in a file."""
-    with read_signals(file, time=time, values=value or None) as signals:
+    with read_signals(file, **reading) as signals:
         if len(signals) != 1:
             raise ValueError(f"--reference must be a file of one signal, got {len(signals)} in {file}")
         return next(iter(signals)).values
@@ -153,14 +202,15 @@ def _stopping_gently() -> Iterator[_Stop]:
             signal.signal(number, handler)
 
 
-def _lines(stop: _Stop) -> Iterator[str]:
+def _lines(stop: _Stop, encoding: str | None) -> Iterator[str]:
     """Standard input line by line; ends at its end, or when asked to stop."""
-    stream = sys.stdin.buffer if hasattr(sys.stdin, "buffer") else sys.stdin
+    stream: Any = None
     while True:
         try:
             stop.waiting = True
             if stop.asked:
                 return
+            stream = stream or _decoded(sys.stdin, encoding)
             line = stream.readline()
             stop.waiting = False
         except KeyboardInterrupt:
@@ -169,7 +219,23 @@ def _lines(stop: _Stop) -> Iterator[str]:
             stop.waiting = False
         if not line:
             return
-        yield line.decode("utf-8", errors="replace") if isinstance(line, bytes) else line
+        yield _text(line) if isinstance(line, bytes) else line
+
+
+def _decoded(stdin: Any, encoding: str | None) -> Any:
+    """Standard input in bytes, or as text where its lines cannot be told by their bytes."""
+    stream = getattr(stdin, "buffer", stdin)
+    if encoding is None and hasattr(stream, "peek"):
+        found = find_encoding(stream.peek(1))  # waits for the first bytes, and takes none
+        encoding = found if found and found.startswith("utf-16") else None
+    return stream if encoding is None else io.TextIOWrapper(stream, encoding=encoding, errors="replace")
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode(WESTERN, errors="replace")
 
 
 def _record(observation: Observation, verdict: Verdict, detector: Detector) -> dict[str, Any]:

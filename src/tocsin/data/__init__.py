@@ -1,18 +1,21 @@
 """Files, frames and streams in, results out: gaps and bad values made explicit, never dropped and never invented."""
 
-from tocsin.data.assembly import Signals
 from tocsin.data.columns import Columns
-from tocsin.data.durations import parse_duration
+from tocsin.data.durations import duration_text, parse_duration
 from tocsin.data.frames import frame_like, signals_from_frame
 from tocsin.data.lines import LineError, LineParser, Observation
 from tocsin.data.problems import KINDS, DataError, DataWarning, Problem, merge_problems
 from tocsin.data.reading import read_signals
+from tocsin.data.resampling import AGGREGATES, Resampler
 from tocsin.data.signal import Interval, Signal
+from tocsin.data.signals import Signals
 from tocsin.data.timeline import LONGEST_GAP, infer_interval, missing_steps
 from tocsin.data.times import parse_time
+from tocsin.data.understood import Understood
 from tocsin.data.writers import Writer, check_writable, format_times, open_writer
 
 __all__ = [
+    "AGGREGATES",
     "KINDS",
     "LONGEST_GAP",
     "Columns",
@@ -23,10 +26,13 @@ __all__ = [
     "LineParser",
     "Observation",
     "Problem",
+    "Resampler",
     "Signal",
     "Signals",
+    "Understood",
     "Writer",
     "check_writable",
+    "duration_text",
     "format_times",
     "frame_like",
     "infer_interval",

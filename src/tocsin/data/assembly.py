@@ -1,151 +1,90 @@
 """From a reader's blocks to signals: cells become numbers, rows find their signal, problems their place."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin import checks
 from tocsin.data.blocks import Block, Reader
-from tocsin.data.cells import KIND_OF, Cells, is_missing, read_numbers
-from tocsin.data.columns import Columns, choose_columns, shown
+from tocsin.data.cells import KIND_OF, MISSING, Cells, is_missing, read_numbers
+from tocsin.data.columns import Columns, shown
+from tocsin.data.ids import Ids
+from tocsin.data.losses import check_losses
+from tocsin.data.numerals import Numerals
 from tocsin.data.problems import DataError, Problem, ProblemLog, merge_problems
+from tocsin.data.resampling import resample
+from tocsin.data.sentinels import Sentinels, split_missing
 from tocsin.data.signal import Signal
-from tocsin.data.spool import LIMIT, Spool
-from tocsin.data.timeline import LONGEST_GAP, as_interval, lay_out
-from tocsin.data.times import TimeRule, choose_time_rule
+from tocsin.data.spool import Spool
+from tocsin.data.time_cells import time_cells
+from tocsin.data.timeline import as_interval, lay_out
+from tocsin.data.times import TimeRule
+from tocsin.data.understood import Understood
+from tocsin.data.wishes import Wishes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What the caller asks of a table, whatever it is read from; see `read_signals`."""
-
-    time: str | None = None
-    values: str | Iterable[str] | None = None
-    id: str | None = None
-    separate: bool = False
-    interval: Any = None
-    time_format: str | None = None
-    decimal: str = "."
-    longest_gap: int = LONGEST_GAP
-    limit: int = LIMIT
-
-    def __post_init__(self) -> None:
-        checks.choice("decimal", self.decimal, (".", ","))
-        checks.integer("longest_gap", self.longest_gap, least=0)
-        checks.integer("limit", self.limit, least=1)
-        if self.interval is not None:
-            as_interval(self.interval, dated=True)
-
-
-class Signals:
-    """Signals of one source: how many there are is known, and each is put together when it is asked for.
-
-    Iterating gives them in the order of their first appearance, and may be done again. `rows` is how many observations
-    were read, before duplicates are dropped and gaps filled. `problems` are those that belong to no one signal.
-    `columns` says which were used. Closing (or leaving a `with` block) removes the temporary file, if there is one.
-    """
-
-    def __init__(self, assembly: "_Assembly", name: str) -> None:
-        self._assembly = assembly
-        self._name = name
-        self._closed = False
-        self._codes = np.flatnonzero(assembly.spool.counts)
-        self.rows = int(assembly.spool.counts.sum())
-        self.columns = assembly.columns
-        self.problems: tuple[Problem, ...] = assembly.general_problems()
-
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def __iter__(self) -> Iterator[Signal]:
-        if self._closed:
-            raise ValueError("these signals were closed; read them again")
-        for code in self._codes.tolist():
-            yield self._assembly.signal(code, self._name)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the data; the signals already given out stay good."""
-        self._closed = True
-        self._assembly.spool.close()
-
-
-def assemble(reader: Reader, wishes: Wishes, name: str, log: ProblemLog) -> Signals:
-    """Read everything a reader has."""
-    sample = reader.sample()
-    if not any(len(cells) for cells in sample.values()):
-        raise DataError(f"{reader.label} holds no rows")
-    columns = choose_columns(
-        reader.label, sample, log, time=wishes.time, values=wishes.values, id=wishes.id, decimal=wishes.decimal
-    )
-    rule = None
-    if columns.time is not None:
-        rule = choose_time_rule(sample[columns.time], wishes.time_format)
-        if rule is None:
-            first = next((shown(cell) for cell in sample[columns.time] if not is_missing(cell)), "nothing")
-            raise DataError(
-                f"{reader.label}: the time column {columns.time!r} holds no times that can be read, but {first}; "
-                "accepted are ISO 8601, dates, numbers, or what time_format says"
-            )
-    assembly = _Assembly(reader.unit, columns, rule, wishes, log)
-    try:
-        for block in reader.blocks(columns.used):
-            assembly.add(block)
-        if rule is not None:
-            rule.settle()
-        if assembly.numbers == 0:
-            raise DataError(_nothing_there(columns, merge_problems(assembly.all_problems())))
-    except DataError as error:
-        assembly.spool.close()
-        message = str(error)
-        raise DataError(message if message.startswith(reader.label) else f"{reader.label}: {message}") from error
-    return Signals(assembly, name)
-
-
-def _nothing_there(columns: Columns, problems: tuple[Problem, ...]) -> str:
-    found = ". ".join(map(str, problems))
-    return f"no observation could be read from {', '.join(map(repr, columns.values))}. Found: {found}"
-
-
-class _Assembly:
+class Assembly:
     """Rows on their way into the spool, and back out as signals."""
 
-    def __init__(self, unit: str, columns: Columns, rule: TimeRule | None, wishes: Wishes, log: ProblemLog) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        columns: Columns,
+        rule: TimeRule | None,
+        wishes: Wishes,
+        numerals: Numerals,
+        log: ProblemLog,
+    ) -> None:
         self.columns = columns
         self.numbers = 0  # finite ones, so far
-        self._unit = unit
+        self.rows = 0  # with a time and an id
+        self.spoilt = 0  # of these, rows without any value, as their cells are damaged
+        self._unit = reader.unit
         self._rule = rule
         self._wishes = wishes
+        self._numerals = numerals
         self._log = log
         self._logs: defaultdict[int, ProblemLog] = defaultdict(ProblemLog)
-        self._ids = _Ids()
+        self._ids = Ids()
         self._parts = len(columns.values) if wishes.separate else 1  # signals in one row
         features = len(columns.values) // self._parts
         self.spool = Spool(features, None if rule is None else rule.dtype, wishes.limit)
+        numbers, self._words, find = split_missing(wishes.missing)
+        self._given_out: set[int] = set()
+        self._found: list[tuple[float, ...]] | None = None
+        self._sentinels = Sentinels(len(columns.values), numbers, find=find and wishes.guess)
+        self.understood = Understood(
+            columns,
+            rule,
+            reader.notes,
+            numerals,
+            columns.left_out,
+            None if wishes.every is None else wishes.aggregate,
+            separate=wishes.separate,
+        )
 
     def add(self, block: Block) -> None:
         """Take in some rows."""
         codes, keep = self._read_ids(block)
+        read = [read_numbers(self._told(block.cells[name]), self._numerals) for name in self.columns.values]
+        values = np.column_stack([numbers for numbers, _ in read])
         times = None
         if self._rule is not None:
-            times, keep = self._read_times(block, codes, keep)
-        read = [read_numbers(block.cells[name], self._wishes.decimal) for name in self.columns.values]
-        values = np.column_stack([numbers for numbers, _ in read])
+            empty = np.all([why == MISSING if why is not None else np.zeros_like(keep) for _, why in read], axis=0)
+            times, keep = self._read_times(block, codes, keep, empty)
         self._log_cells(block, codes, keep, [why for _, why in read])
         lines = block.lines
         if not keep.all():
             codes, values, lines = codes[keep], values[keep], lines[keep]
             times = None if times is None else times[keep]
+        self._sentinels.look(values)
         self.numbers += int(np.isfinite(values).sum())
+        self.rows += len(codes)
+        damaged = [why[keep] > MISSING for _, why in read if why is not None]
+        if damaged:
+            self.spoilt += int(np.count_nonzero(np.any(damaged, axis=0) & np.isnan(values).all(axis=1)))
         if self._parts > 1:
             codes = (codes[:, np.newaxis] * self._parts + np.arange(self._parts)).ravel()
             lines = np.repeat(lines, self._parts)
@@ -153,6 +92,12 @@ class _Assembly:
             values = values.reshape(-1, 1)
         if len(codes):
             self.spool.add(codes, times, lines, values)
+
+    def _told(self, cells: Cells) -> Cells:
+        """Cells with nothing in place of the words that mean missing."""
+        if not self._words or isinstance(cells, np.ndarray):
+            return cells
+        return [None if isinstance(cell, str) and cell.strip().lower() in self._words else cell for cell in cells]
 
     def signal(self, code: int, name: str) -> Signal:
         """Put one signal together."""
@@ -168,25 +113,70 @@ class _Assembly:
         if self._wishes.separate:
             features = features[part : part + 1]
             name = features[0] if self.columns.id is None else f"{name}/{features[0]}"
+        first_time = code not in self._given_out  # signals may be put together again
+        self._given_out.add(code)
+        cleared = self._clear_sentinels(values, lines, part, log)
+        if first_time:
+            self.understood.sentinels.update(cleared)
         interval = self._wishes.interval
         if self._rule is None:
             interval = None if interval is None else as_interval(interval, dated=not isinstance(interval, (int, float)))
+            self.understood.intervals.add(interval)
             return Signal(name, features, None, values, lines, interval, tuple(log))
         times = self._rule.finish(np.ascontiguousarray(rows["time"]))
+        count = len(rows)
         del rows  # its memory is no longer needed once it has been taken apart
         good = times == times  # a date such as 31/02/2024 shows only once day and month are told apart
         if not good.all():
             log.add("bad time", int((~good).sum()), (f"{self._unit} {line}: no such date" for line in lines[~good]))
             times, values, lines = times[good], values[good], lines[good]
-        if interval is not None:
-            interval = as_interval(interval, dated=times.dtype.kind == "M")
+        dated = times.dtype.kind == "M"
         try:
+            if self._wishes.every is not None:
+                interval = as_interval(self._wishes.every, dated=dated, name="every")
+                times, values, lines = resample(times, values, lines, interval, self._wishes.aggregate, log, self._unit)
+            elif interval is not None:
+                interval = as_interval(interval, dated=dated)
             timeline = lay_out(
                 times, values, lines, log=log, interval=interval, longest_gap=self._wishes.longest_gap, unit=self._unit
             )
+            late = [problem for problem in log if problem.kind == "duplicate time"]
+            check_losses(count - sum(problem.count for problem in late), late, self._wishes.most_lost)
         except DataError as error:
             raise DataError(f"signal {name!r}: {error}") from error
-        return Signal(name, features, timeline.times, timeline.values, timeline.lines, timeline.interval, tuple(log))
+        signal = Signal(name, features, timeline.times, timeline.values, timeline.lines, timeline.interval, tuple(log))
+        if first_time:
+            self._note_steps(signal)
+        return signal
+
+    def _note_steps(self, signal: Signal) -> None:
+        """Add a signal's steps to what was understood."""
+        counts = {problem.kind: problem.count for problem in signal.problems}
+        self.understood.intervals.add(signal.interval)
+        self.understood.steps += max(signal.observed - 1, 0)
+        self.understood.irregular += counts.get("irregular step", 0)
+        self.understood.gaps += counts.get("gap", 0)
+        self.understood.filled += len(signal) - signal.observed
+
+    def _clear_sentinels(
+        self, values: NDArray[np.float64], lines: NDArray[np.int64], part: int, log: ProblemLog
+    ) -> Counter[float]:
+        """Make NaN of the numbers that mean missing, and count them."""
+        cleared: Counter[float] = Counter()
+        if self._found is None:
+            self._found = self._sentinels.conclude()  # all rows are read by now
+        for column in range(values.shape[1]):
+            feature = part + column
+            for sentinel in self._found[feature]:
+                rows = np.flatnonzero(values[:, column] == sentinel)
+                if not rows.size:
+                    continue
+                name = self.columns.values[feature]
+                places = (f"{self._unit} {lines[row]}, column {name}: {sentinel:g}" for row in rows)
+                log.add("sentinel", rows.size, places)
+                values[rows, column] = np.nan
+                cleared[sentinel] += rows.size
+        return cleared
 
     def general_problems(self) -> tuple[Problem, ...]:
         """Those of no one signal, and of signals of which nothing is left."""
@@ -209,11 +199,11 @@ class _Assembly:
         return codes, known
 
     def _read_times(
-        self, block: Block, codes: NDArray[np.int64], keep: NDArray[np.bool_]
+        self, block: Block, codes: NDArray[np.int64], keep: NDArray[np.bool_], empty: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        if self._rule is None or self.columns.time is None:
+        if self._rule is None:
             raise TypeError("there is no time column to read")
-        cells = block.cells[self.columns.time]
+        cells = time_cells(block.cells, self.columns, self._numerals)
         times, zoned = self._rule.read(cells)
 
         def place(row: int) -> str:
@@ -221,7 +211,8 @@ class _Assembly:
 
         bad = self._rule.bad(times)
         if bad.any():
-            self._report("bad time", np.flatnonzero(keep & bad), codes, place)
+            told = [row for row in np.flatnonzero(keep & bad).tolist() if not (empty[row] and is_missing(cells[row]))]
+            self._report("bad time", np.array(told, dtype=np.intp), codes, place)  # a row of nothing is none
         if zoned is not None:
             self._report("zone", np.flatnonzero(keep & zoned & ~bad), codes, place)
         return times, keep & ~bad
@@ -263,29 +254,3 @@ class _Assembly:
         starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
         for group in np.split(order, starts[1:]) if len(order) else ():
             self._logs[int(owners[group[0]])].add(kind, len(group), (place(int(i)) for i in group))
-
-
-class _Ids:
-    """Numbers for signals, in the order of their first appearance; -1 for cells that name none."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._codes: dict[str, int] = {"": -1}
-
-    def codes(self, cells: Cells) -> NDArray[np.int64]:
-        texts = list(map(_id_text, cells))
-        found = list(map(self._codes.get, texts))
-        if None in found:
-            for text in texts:
-                if text not in self._codes:
-                    self._codes[text] = len(self.names)
-                    self.names.append(text)
-            found = list(map(self._codes.get, texts))
-        return np.array(found, dtype=np.int64)
-
-
-def _id_text(cell: Any) -> str:
-    """An id as text. Only an empty cell is no id: "NA" may well name something."""
-    if isinstance(cell, str):
-        return cell.strip()
-    return "" if is_missing(cell) else str(cell)

@@ -33,6 +33,7 @@ class Reader(Protocol):
     label: str  # what messages call the source
     unit: str  # what messages call a row: "line" or "row"
     names: Sequence[str]
+    notes: Sequence[str]  # what was found of how it is written
 
     def sample(self) -> Mapping[str, Cells]:
         """The first cells of every column, at most `SAMPLE` rows. Called once, before `blocks`."""

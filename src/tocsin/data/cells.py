@@ -6,16 +6,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.data.numerals import PLAIN, Numerals
+
 Cells = Sequence[Any] | NDArray[Any]  # text cells are str; cells of typed sources are numbers, None, stamps, ...
 
 MISSING, TEXT, INFINITE = 1, 2, 3
 KIND_OF = {MISSING: "missing value", TEXT: "not a number", INFINITE: "infinite value"}
 
-MISSING_TEXTS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "-", "?"})
-_DECIMAL_COMMA = str.maketrans({",": ".", ".": "'"})  # where the comma is the point, a point is no part of a number
+MISSING_TEXTS = frozenset(
+    {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "-", "--", "---", "?", "n.a.", "no data"}
+)
 
 
-def read_numbers(cells: Cells, decimal: str = ".") -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
+def read_numbers(cells: Cells, numerals: Numerals = PLAIN) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
     """Finite numbers or NaN, and for each cell why it is NaN (0 where it is not), or None where none is.
 
     Examples
@@ -30,8 +33,8 @@ def read_numbers(cells: Cells, decimal: str = ".") -> tuple[NDArray[np.float64],
         if cells.dtype.kind not in "iuf":
             why[:] = TEXT
     else:
-        if decimal != ".":
-            cells = [cell.translate(_DECIMAL_COMMA) if isinstance(cell, str) else cell for cell in cells]
+        if not numerals.plain:
+            cells = list(map(numerals.as_python, cells))
         values, why = _read_all(cells)
     strange = ~np.isfinite(values)
     if not strange.any():

@@ -8,24 +8,28 @@ from typing import Any
 import numpy as np
 
 from tocsin.data.cells import TEXT, Cells, is_missing, read_numbers
+from tocsin.data.clocks import find_clock, is_clock, is_dates
+from tocsin.data.labels import why_no_feature
+from tocsin.data.numerals import PLAIN, Numerals
 from tocsin.data.problems import DataError, ProblemLog
-from tocsin.data.times import choose_time_rule
-
-TIME_NAMES = ("time", "timestamp", "date", "datetime", "ds", "ts")
+from tocsin.data.times import choose_time_rule, is_time_name
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that matter."""
+    """The columns that matter; `clock` has the times of day where `time` has only the dates."""
 
     time: str | None
     values: tuple[str, ...]
     id: str | None
+    clock: str | None = None
+    left_out: tuple[str, ...] = ()  # numeric, but labels or counters
 
     @property
     def used(self) -> tuple[str, ...]:
         """All of them, each once."""
-        return tuple(dict.fromkeys(name for name in (self.time, self.id, *self.values) if name is not None))
+        names = (self.time, self.clock, self.id, *self.values)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def choose_columns(
@@ -36,21 +40,28 @@ def choose_columns(
     time: str | None = None,
     values: str | Iterable[str] | None = None,
     id: str | None = None,  # noqa: A002
-    decimal: str = ".",
+    ignore: Iterable[str] = (),
+    numerals: Numerals = PLAIN,
+    guess: bool = False,
 ) -> Columns:
     """The given columns, and where none is given, what their names and first cells say.
 
-    The time is the first column with a name in `TIME_NAMES` (in any case), else the first whose cells are moments.
-    The values are all other columns of which at least half of the first cells (those not missing) are numbers; who
-    is left out is logged.
+    The time is the first column with a name in `TIME_NAMES` (in any case), else the first whose cells are moments; a
+    column of times of day beside one of dates belongs to it. The values are all other columns of which at least half
+    of the first cells (those not missing) are numbers; with `guess`, labels and counters are none of them. Who is left
+    out is logged.
     """
     names = list(sample)
-    for role, name in (("time", time), ("id", id)):
-        if name is not None:
-            _require(label, role, name, names)
-    if time is None:
-        time = find_time(sample, {id} | set(_as_names(values) or ()))
+    ignored = _as_names(ignore) or ()
+    for role, given in (("time", [time]), ("id", [id]), ("ignore", ignored)):
+        for name in given:
+            if name is not None:
+                _require(label, role, name, names)
     chosen = _as_names(values)
+    taken = {id, *(chosen or ()), *ignored}
+    if time is None:
+        time = find_time(sample, taken)
+    clock = None if time is None else find_clock(sample, time, taken)
     if chosen is not None:
         if not chosen:
             raise ValueError("values must name at least one column, got none")
@@ -58,29 +69,46 @@ def choose_columns(
             _require(label, "values", name, names)
             if name in (time, id):
                 raise ValueError(f"values must not hold the time or id column, got {name!r}")
-        return Columns(time, chosen, id)
-    others = [name for name in names if name not in (time, id)]
-    chosen = tuple(name for name in others if _is_numeric(sample[name], decimal))
-    if not chosen:
+        return Columns(time, chosen, id, clock)
+    others = [name for name in names if name not in (time, id, clock, *ignored)]
+    numeric = [name for name in others if _is_numeric(sample[name], numerals)]
+    if not numeric:
         raise DataError(
             f"{label} has no numeric column" + (f" besides {time!r}" if time else "") + f"; its columns: {_list(names)}"
         )
+    reasons = {
+        name: why
+        for name in (numeric if guess else ())
+        if (why := why_no_feature(name, sample[name], numerals, position=names.index(name) + 1))
+    }
+    if len(reasons) == len(numeric):
+        reasons = {}  # nothing else is there to be looked at
     for name in others:
-        if name not in chosen:
+        if name in reasons:
+            log.add("column left out", 1, [f"column {name}: {reasons[name]}; to use it, name it as one of `values`"])
+        elif name not in numeric and not _is_nothing(name, sample[name], names):
             log.add("column left out", 1, [f"column {name}: {_described(sample[name])}"])
-    return Columns(time, chosen, id)
+    return Columns(time, tuple(name for name in numeric if name not in reasons), id, clock, tuple(reasons))
 
 
 def find_time(sample: Mapping[str, Cells], taken: set[str | None]) -> str | None:
-    """The column that is the time by its name, or else by its cells; None if there is none."""
+    """The column that is the time by its name, or else by its cells; None if there is none.
+
+    Times of day alone are no times: the column of dates beside them is.
+    """
     free = [name for name in sample if name not in taken]
-    for name in free:
-        if name.strip().lower() in TIME_NAMES:
+    named = [name for name in free if is_time_name(name)]
+    for name in named:
+        if not is_clock(sample[name]) and choose_time_rule(sample[name]) is not None:
             return name
+    if any(is_clock(sample[name]) for name in named):
+        dates = next((name for name in free if is_dates(sample[name])), None)
+        if dates is not None:
+            return dates
     for position, name in enumerate(free):
         if _is_moments(sample[name], may_count=position == 0 and name == "1"):
             return name
-    return None
+    return named[0] if named else None
 
 
 def shown(cell: Any) -> str:
@@ -100,7 +128,7 @@ def _require(label: str, role: str, name: str, names: Sequence[str]) -> None:
         return
     close = get_close_matches(name.lower(), [known.lower() for known in names], n=1)
     hint = next((f"; did you mean {known!r}?" for known in names if [known.lower()] == close), "")
-    raise DataError(f"{label} has no column {name!r} (given as {role}){hint or ';'} its columns: {_list(names)}")
+    raise DataError(f"{label} has no column {name!r} (given as `{role}`){hint or ';'} its columns: {_list(names)}")
 
 
 def _list(names: Sequence[str]) -> str:
@@ -117,11 +145,16 @@ def _is_moments(cells: Cells, *, may_count: bool) -> bool:
     return may_count and rule.dtype is np.int64 and steps.size > 0 and bool(np.all(steps >= 0))
 
 
-def _is_numeric(cells: Cells, decimal: str) -> bool:
-    numbers, why = read_numbers(cells, decimal)
+def _is_numeric(cells: Cells, numerals: Numerals) -> bool:
+    numbers, why = read_numbers(cells, numerals)
     text = 0 if why is None else np.count_nonzero(why == TEXT)
     count = np.count_nonzero(np.isfinite(numbers))
     return bool(count and count >= text)
+
+
+def _is_nothing(name: str, cells: Cells, names: Sequence[str]) -> bool:
+    """Whether a column has neither a name nor a cell: a delimiter too many."""
+    return name == str(names.index(name) + 1) and all(map(is_missing, cells))
 
 
 def _described(cells: Cells) -> str:

@@ -2,18 +2,17 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, count
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.data.blocks import SAMPLE, Block
-from tocsin.data.cells import Cells, is_missing, read_numbers
+from tocsin.data.cells import Cells
+from tocsin.data.header import Heading, column_names, find_heading, find_table, trimmed
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.text import TextChunks
-from tocsin.data.times import is_time
 
-DELIMITERS = ("\t", ";", "|", ",")  # the comma last: where another separates, it may be part of numbers and texts
 MOST_LINES = 100  # that a quoted field may run over: beyond, its quote is taken for a stray one
 
 Rows = tuple[list[list[str]], NDArray[np.int64]]
@@ -22,8 +21,9 @@ Rows = tuple[list[list[str]], NDArray[np.int64]]
 class DelimitedReader:
     """Reads fields separated by `delimiter` (found from the first lines if None), quoted by '"' or not.
 
-    Blank lines and lines that start with '#' are passed over. `header` says whether the first line names the columns;
-    None finds out: it does unless all its cells are numbers, times or empty. Nameless columns are called by position.
+    Blank lines and lines that start with '#' are passed over, and so are a preamble and units below the header; `notes`
+    says so. `header` says whether the first line names the columns; None finds out: it does unless all its cells are
+    numbers, times or empty. Nameless columns are called by position.
     A row with a wrong number of fields, or with a quote that is never closed, is kept out and reported.
     """
 
@@ -38,7 +38,7 @@ class DelimitedReader:
         delimiter: str | None = None,
         header: bool | None = None,
         time_format: str | None = None,
-        decimal: str = ".",
+        decimal: str | None = None,
     ) -> None:
         self.label = label
         self._log = log
@@ -46,16 +46,27 @@ class DelimitedReader:
         first = self._lines.first()
         if not first:
             raise DataError(f"{label} holds no rows: only blank or comment lines")
-        self._delimiter = delimiter or find_delimiter(first)
+        self._delimiter, before = find_table(first, delimiter)
         self._width = 0  # until the header is read
-        rows, numbers = self._parse(first, self._lines.first_numbers, last=False)
+        rows, numbers = self._parse(first[before:], self._lines.first_numbers[before:], last=False)
         if not rows:
             raise DataError(f"{label} cannot be read as CSV: its first line opens a quote that is never closed")
         if header is None:
-            header = not looks_like_data(rows[0], time_format, decimal)
-        self.names: Sequence[str] = column_names(rows[0] if header else [""] * len(rows[0]))
+            heading = find_heading(rows[:SAMPLE], time_format, decimal)
+        else:
+            heading = Heading(0 if header else None, units=False)
+        top = [""] * len(rows[0]) if heading.header is None else rows[heading.header]
+        data = rows[heading.rows :]
+        self.names: Sequence[str] = column_names(trimmed(top, data[:SAMPLE]))
+        self.notes: Sequence[str] = self._noted(
+            before + (heading.header or 0), numbers[heading.rows - 1] if heading.units else None
+        )
         self._width = len(self.names)
-        self._rows = chain([self._checked(rows[int(header) :], numbers[int(header) :])], self._further_rows())
+        self._rows = chain([self._checked(data, numbers[heading.rows :])], self._further_rows())
+
+    def _noted(self, before: int, units: int | None) -> list[str]:
+        notes = [f"{before} lines before the header"] if before > 1 else ["1 line before the header"] if before else []
+        return [*notes, *([f"units in line {units}"] if units is not None else [])]
 
     def sample(self) -> Mapping[str, Cells]:
         start = next(((rows, numbers) for rows, numbers in self._rows if rows), None)
@@ -167,36 +178,3 @@ class _Lines:
     ) -> tuple[list[str], NDArray[np.int64], bool]:
         returned, self._returned = self._returned, ([], np.empty(0, dtype=np.int64))
         return returned[0] + lines, np.concatenate([returned[1], numbers]), last
-
-
-def find_delimiter(lines: Sequence[str]) -> str:
-    """The first of tab, semicolon, bar and comma of which (nearly) every line has as many as the first one."""
-    lines = lines[:50]
-    for delimiter in DELIMITERS:
-        try:
-            counts = [len(row) for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True)]
-        except csv.Error:
-            continue  # a field too long to be one
-        if counts[0] > 1 and counts.count(counts[0]) >= 0.8 * len(counts):
-            return delimiter
-    # No line is like the first: a file of one column, or one whose rows are all wrong, and will be said to be.
-    return max(reversed(DELIMITERS), key=lines[0].count)
-
-
-def looks_like_data(row: Sequence[str], time_format: str | None = None, decimal: str = ".") -> bool:
-    """Whether a first line holds numbers and times (and at least one) rather than names."""
-    full = [cell for cell in row if not is_missing(cell)]
-    numbers = read_numbers(full, decimal)[0]
-    return bool(full) and all(
-        np.isfinite(number) or is_time(cell, time_format) for cell, number in zip(full, numbers, strict=True)
-    )
-
-
-def column_names(header: Sequence[str]) -> list[str]:
-    """Names without blanks around; a nameless column is called by its position, a repeated name numbered."""
-    names: list[str] = []
-    for position, cell in enumerate(header, start=1):
-        name = cell.strip() or str(position)
-        candidates = (name if n == 1 else f"{name}_{n}" for n in count(1))
-        names.append(next(candidate for candidate in candidates if candidate not in names))
-    return names

@@ -70,3 +70,18 @@ def _exactly(duration: Any) -> int:
     if isinstance(duration, np.timedelta64) and not np.isnat(duration):
         return int(duration.astype("timedelta64[ns]").astype(np.int64))
     raise ValueError(duration)
+
+
+def duration_text(duration: np.timedelta64 | float) -> str:
+    """A length of time as people write it, in the largest unit that gives a whole number; a bare number as it is.
+
+    Examples
+    --------
+    >>> duration_text(np.timedelta64(90, "m")), duration_text(np.timedelta64(2, "h")), duration_text(0.5)
+    ('90 min', '2 h', '0.5')
+    """
+    if not isinstance(duration, np.timedelta64):
+        return f"{duration:.6g}"
+    length = int(duration.astype("timedelta64[ns]").astype(np.int64))
+    name, size = next((name, size) for name, size in reversed(_UNITS.items()) if length % size == 0 and name != "w")
+    return f"{length // size} {name}"

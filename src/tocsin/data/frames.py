@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tocsin.data.assembly import Signals, Wishes, assemble
 from tocsin.data.blocks import SAMPLE, Block, rows_per_block
 from tocsin.data.cells import Cells
 from tocsin.data.problems import DataError, ProblemLog
+from tocsin.data.signals import Signals, assemble
 from tocsin.data.spool import LIMIT
 from tocsin.data.timeline import LONGEST_GAP
+from tocsin.data.wishes import Wishes
 
 
 def signals_from_frame(
@@ -73,6 +74,7 @@ def _plain(column: ArrayLike) -> Any:
 class _FrameReader:
     label = "the frame"
     unit = "row"
+    notes: Sequence[str] = ()
 
     def __init__(self, frame: Any) -> None:
         import narwhals as nw

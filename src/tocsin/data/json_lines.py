@@ -24,6 +24,7 @@ class JsonLinesReader:
     """
 
     unit = "line"
+    notes: Sequence[str] = ()
 
     def __init__(self, chunks: TextChunks, label: str, log: ProblemLog) -> None:
         self.label = label

@@ -3,22 +3,31 @@
 import csv
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tocsin import checks
 from tocsin.data.cells import MISSING, is_missing, read_numbers
+from tocsin.data.clocks import find_clock
 from tocsin.data.columns import Columns, choose_columns, find_time, shown
-from tocsin.data.delimited import column_names, find_delimiter, looks_like_data
+from tocsin.data.header import column_names, find_table, is_units, looks_like_data
 from tocsin.data.json_lines import parse_object
+from tocsin.data.labels import is_label
+from tocsin.data.numerals import PLAIN, Evidence, Numerals
 from tocsin.data.problems import DataError, ProblemLog
+from tocsin.data.sentinels import split_missing
+from tocsin.data.time_cells import time_cells
 from tocsin.data.times import TimeRule, choose_time_rule
+from tocsin.data.understood import Understood
 
 LINE_FORMATS = ("auto", "csv", "jsonl", "plain")
 
 _SEPARATOR = re.compile(r"\s*[,;|]\s*|\s+")
+_NO_COMMA = re.compile(r"\s*[;|]\s*|\s+")  # where it is the decimal point
+_EVIDENT = 20  # observations by which the way of writing numbers is told, besides those that do not fit it
 _ID = "id"  # the column that is the id where none is given
 
 
@@ -46,9 +55,14 @@ class LineParser:
     format : "plain" (numbers separated by blanks or commas), "csv" (a header line, or none if the first line holds
         only numbers and times), "jsonl" (objects), or "auto": what the first line looks like.
     time, values, id : names of columns, as for `read_signals`; but a column called "id" is the id by itself, and every
-        column that holds a number or nothing in the first observation is a feature.
+        column that holds a number or nothing in the first observation is a feature, unless it is a label.
+    ignore : names of columns to leave out.
     time_format : how times are written, in the words of `datetime.strptime`.
+    day_first : whether the day comes before the month in times such as 01/02/2024; the first line must show it else.
     delimiter : what separates CSV fields; by default found from the first line.
+    decimal : the decimal point, "." or ","; by default found where a cell can only be read so.
+    missing : numbers and words that mean that nothing was measured. Unlike in a file, none is found by itself.
+    skip : how many lines to pass over at the start.
 
     Examples
     --------
@@ -66,16 +80,32 @@ class LineParser:
         time: str | None = None,
         values: str | Iterable[str] | None = None,
         id: str | None = None,  # noqa: A002
+        ignore: str | Iterable[str] = (),
         time_format: str | None = None,
+        day_first: bool | None = None,
         delimiter: str | None = None,
+        decimal: str | None = None,
+        missing: str | float | Iterable[str | float] | None = None,
+        skip: int = 0,
     ) -> None:
         self._format = checks.choice("format", format, LINE_FORMATS)
         self._time = time
         self._values = (values,) if isinstance(values, str) else None if values is None else tuple(values)
         self._id = id
+        self._ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
         self._time_format = time_format
+        self._day_first = day_first
         self._delimiter = delimiter
+        if decimal is not None:
+            checks.choice("decimal", decimal, (".", ","))
+        self._decimal = decimal
+        self._evidence = Evidence(decimal)
+        self._numerals = PLAIN if decimal is None else Numerals(decimal)
+        self._seen = 0  # observations that are part of the evidence
+        self._missing, self._words, _ = split_missing(missing)
+        self._skip = checks.integer("skip", skip, least=0)
         self._names: list[str] | None = None
+        self._headed = self._format in ("auto", "csv")  # until the first line shows that there is no header
         self._columns: Columns | None = None
         self._known: frozenset[str] = frozenset()
         self._rule: TimeRule | None = None
@@ -86,18 +116,30 @@ class LineParser:
         """The names of the features; None before the first observation."""
         return None if self._columns is None else self._columns.values
 
+    @property
+    def understood(self) -> Understood | None:
+        """How the lines are taken; None before the first observation."""
+        if self._columns is None:
+            return None
+        return Understood(self._columns, self._rule, (), self._numerals, self._columns.left_out)
+
     def parse(self, text: str) -> Observation | None:
         """The observation on the next line; None if it is blank, a comment or the header."""
         self.line += 1
         text = text.removeprefix("\ufeff").strip()
-        if not text or text.startswith("#"):
+        if not text or text.startswith("#") or self.line <= self._skip:
             return None
         try:
             if self._format == "auto":
-                self._format = _guessed(text)
+                self._format = self._guessed(text)
             row = self._row(text)
             if row is None:
                 return None
+            if self._seen < _EVIDENT:
+                self._seen += 1
+                # The first line must show how it is to be read; later ones are read as the first if they do not.
+                with suppress(DataError) if self._columns else nullcontext():
+                    self._learn_numerals(row.values())
             columns = self._columns or self._choose(row)
             observation = Observation(
                 self._id_of(row, columns), self._time_of(row, columns), self._values_of(row, columns)
@@ -112,10 +154,10 @@ class LineParser:
         if self._format == "jsonl":
             return parse_object(text)
         if self._format == "plain":
-            cells = _SEPARATOR.split(text)
+            cells = self._separator.split(text)
         else:
             if self._delimiter is None:
-                self._delimiter = find_delimiter([text])
+                self._delimiter = find_table([text])[0]
             cells = next(csv.reader([text], delimiter=self._delimiter, skipinitialspace=True))
         if self._names is None:
             header = self._format == "csv" and not looks_like_data(cells, self._time_format)
@@ -124,6 +166,9 @@ class LineParser:
                 self._names = ["value"]
             if header:
                 return None
+            self._headed = False
+        if self._headed and self._columns is None and is_units(cells):
+            return None
         if len(cells) != len(self._names):
             raise ValueError(f"{len(cells)} fields, but there were {len(self._names)} at first: {shown(text)}")
         return dict(zip(self._names, cells, strict=True))
@@ -131,13 +176,25 @@ class LineParser:
     def _choose(self, row: Mapping[str, Any]) -> Columns:
         sample = {name: [cell] for name, cell in row.items()}
         id_ = self._id or (_ID if _ID in row and _ID not in (self._time, *(self._values or ())) else None)
-        time = self._time or find_time(sample, {id_, *(self._values or ())})
+        taken = {id_, *(self._values or ()), *self._ignored}
+        time = self._time or find_time(sample, taken)
+        clock = None if time is None else find_clock(sample, time, taken)
         values = self._values
+        labels: tuple[str, ...] = ()
         if values is None:
-            values = tuple(name for name in row if name not in (time, id_) and _is_value(row[name]))
+            others = [name for name in row if name not in (time, clock, *taken)]
+            values = tuple(name for name in others if self._is_value(row[name]))
             if not values:
                 raise ValueError(f"no number, but at least one is needed: {shown(dict(row))}")
-        return choose_columns("the line", sample, ProblemLog(), time=time, values=values, id=id_)
+            labels = tuple(name for name in values if is_label(name, [row[name]]))
+            if len(labels) < len(values):  # else nothing would be left
+                values = tuple(name for name in values if name not in labels)
+            else:
+                labels = ()
+        chosen = choose_columns(
+            "the line", sample, ProblemLog(), time=time, values=values, id=id_, ignore=self._ignored
+        )
+        return replace(chosen, left_out=labels)
 
     def _id_of(self, row: Mapping[str, Any], columns: Columns) -> str | None:
         if columns.id is None:
@@ -151,8 +208,9 @@ class LineParser:
     def _time_of(self, row: Mapping[str, Any], columns: Columns) -> np.datetime64 | float | None:
         if columns.time is None:
             return None
-        cell = row.get(columns.time)
-        rule = self._rule or choose_time_rule([cell], self._time_format)
+        names = [name for name in (columns.time, columns.clock) if name is not None]
+        (cell,) = time_cells({name: [row.get(name)] for name in names}, columns, self._numerals)
+        rule = self._rule or choose_time_rule([cell], self._time_format, self._day_first)
         if rule is not None:
             stored = rule.read([cell])[0]
             if not rule.bad(stored)[0]:
@@ -162,32 +220,56 @@ class LineParser:
                     self._rule = rule
                     return time if isinstance(time, np.datetime64) else float(time)
         accepted = f"one of the form {self._time_format!r}" if self._time_format else "ISO 8601, a date or a number"
-        raise ValueError(f"column {columns.time}: {shown(cell)} is not a time; accepted: {accepted}, like the first")
+        hint = "" if self._time_format else ", or what `time_format` says"
+        raise ValueError(
+            f"column {columns.time}: {shown(cell)} is not a time; accepted: {accepted}, like the first{hint}"
+        )
 
     def _values_of(self, row: Mapping[str, Any], columns: Columns) -> tuple[float, ...]:
         absent = [name for name in columns.values if name not in row]
         if absent:
             raise ValueError(f"no {', '.join(absent)}; every line must hold {', '.join(columns.values)}")
         if self._columns is not None and self._values is None and not row.keys() <= self._known:
-            added = [name for name in row if name not in self._known and _is_value(row[name])]
+            added = [name for name in row if name not in self._known and self._is_value(row[name])]
             if added:
                 raise ValueError(f"{', '.join(added)} besides {', '.join(columns.values)}, which were all at first")
         cells = [row[name] for name in columns.values]
-        numbers, why = read_numbers(cells)
+        if self._words:
+            cells = [None if isinstance(one, str) and one.strip().lower() in self._words else one for one in cells]
+        numbers, why = read_numbers(cells, self._numerals)
+        if why is not None and np.any(why > MISSING) and self._learn_numerals(cells):
+            numbers, why = read_numbers(cells, self._numerals)
+        if self._missing:
+            numbers[np.isin(numbers, self._missing)] = np.nan
         for i in np.flatnonzero(why > MISSING) if why is not None else ():
             raise ValueError(
                 f"column {columns.values[i]}: {shown(cells[i])} is not a finite number; accepted: a number, "
-                "or null, NaN, NA or nothing for a missing one"
+                "or null, NaN, NA or nothing for a missing one (or what `missing` says)"
             )
         return tuple(numbers.tolist())
 
+    def _learn_numerals(self, cells: Iterable[Any]) -> bool:
+        """See how numbers are written by some cells; whether that is another way than was known."""
+        for cell in cells:
+            self._evidence.add([cell])
+        self._evidence.settle()
+        found = self._evidence.conclude()
+        if found is None or found == self._numerals:
+            return False
+        self._numerals = found
+        return True
 
-def _guessed(text: str) -> str:
-    if text.startswith("{"):
-        return "jsonl"
-    return "plain" if all(map(_is_value, _SEPARATOR.split(text))) else "csv"
+    @property
+    def _separator(self) -> re.Pattern[str]:
+        return _NO_COMMA if self._decimal == "," else _SEPARATOR
 
+    def _guessed(self, text: str) -> str:
+        if text.startswith("{"):
+            return "jsonl"
+        return "plain" if all(map(self._is_value, self._separator.split(text))) else "csv"
 
-def _is_value(cell: Any) -> bool:
-    why = read_numbers([cell])[1]
-    return why is None or bool(why[0] <= MISSING)
+    def _is_value(self, cell: Any) -> bool:
+        if isinstance(cell, str) and cell.strip().lower() in self._words:
+            return True
+        why = read_numbers([cell], self._numerals)[1]
+        return why is None or bool(why[0] <= MISSING)

@@ -19,6 +19,7 @@ class ParquetReader:
     """Reads a Parquet file through pyarrow, which is imported only here. Rows are counted from 1."""
 
     unit = "row"
+    notes: Sequence[str] = ()
 
     def __init__(self, source: OpenSource, resources: ExitStack) -> None:
         self.label = source.label

@@ -13,6 +13,7 @@ Severity = Literal["note", "damage"]
 KINDS = MappingProxyType[str, Severity](
     {
         "missing value": "note",
+        "sentinel": "note",
         "gap": "note",
         "zone": "note",
         "column left out": "note",

@@ -4,15 +4,17 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from tocsin.data.assembly import Signals, Wishes, assemble
 from tocsin.data.delimited import DelimitedReader
+from tocsin.data.encodings import NAMES
 from tocsin.data.json_lines import JsonLinesReader
 from tocsin.data.parquet import ParquetReader
 from tocsin.data.problems import ProblemLog
+from tocsin.data.signals import Signals, assemble
 from tocsin.data.sources import Source, open_source
 from tocsin.data.spool import LIMIT
 from tocsin.data.text import TextChunks
 from tocsin.data.timeline import LONGEST_GAP
+from tocsin.data.wishes import Wishes
 
 if TYPE_CHECKING:
     from tocsin.data.blocks import Reader
@@ -25,14 +27,21 @@ def read_signals(
     time: str | None = None,
     values: str | Iterable[str] | None = None,
     id: str | None = None,  # noqa: A002
+    ignore: str | Iterable[str] = (),
     separate: bool = False,
     interval: Any = None,
+    every: Any = None,
+    aggregate: str = "mean",
     time_format: str | None = None,
+    day_first: bool | None = None,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
+    missing: str | float | Iterable[str | float] | None = None,
     header: bool | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
+    skip: int = 0,
     longest_gap: int = LONGEST_GAP,
+    most_lost: float = 1.0,
     limit: int = LIMIT,
     name: str | None = None,
 ) -> Signals:
@@ -43,14 +52,22 @@ def read_signals(
     source : a path, "-" for standard input, or an open file.
     format : "csv", "tsv", "jsonl" or "parquet"; by default what the suffix says, else what the first bytes look like.
     time, values, id : names of columns. By default the time is found by its name or its cells, the values are the
-        other numeric columns, and there is no id. With an id, every id is a signal; without, the file is one.
+        other numeric columns but for labels and counters, and there is no id. With an id, every id is a signal;
+        without, the file is one. Times of day in a column of their own belong to the column of dates.
+    ignore : names of columns to leave out.
     separate : make every value column a signal of its own, instead of the features of one.
     interval : the sampling interval ("5min", a timedelta, a number of seconds; for times that are numbers, a number).
         By default it is inferred for each signal.
+    every, aggregate : put together what there is in every "1min", say: by its "mean", "last", "max", "sum" or "count".
+        That is then the interval.
     time_format : how times are written, in the words of `datetime.strptime`.
-    delimiter, decimal, header, encoding : how a text file is written. By default the delimiter (tab, semicolon, bar or
-        comma) and whether there is a header are found out.
+    day_first : whether the day comes before the month in times such as 01/02/2024. By default they show it.
+    delimiter, decimal, header, encoding : how a text file is written. By default all are found out: the delimiter (tab,
+        semicolon, bar or comma), the decimal point or comma, whether there is a header, and UTF-8, UTF-16 or Latin-1.
+    missing : numbers and words that mean that nothing was measured, besides those that plainly do; "none" to find none.
+    skip : how many lines of a text file to pass over at its start. By default a preamble is found.
     longest_gap : how many observations are put in for one gap, at most.
+    most_lost : the share of rows that may be lost for whatever reason before it is an error.
     limit : how many numbers are held in memory before they go to a temporary file.
     name : what to call the signal of a file that is one; by default the file's name without suffixes.
 
@@ -63,12 +80,19 @@ def read_signals(
         time=time,
         values=values,
         id=id,
+        ignore=ignore,
         separate=separate,
         interval=interval,
+        every=every,
+        aggregate=aggregate,
         time_format=time_format,
+        day_first=day_first,
         decimal=decimal,
+        missing=missing,
         longest_gap=longest_gap,
+        most_lost=most_lost,
         limit=limit,
+        guess=True,
     )
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
@@ -79,7 +103,7 @@ def read_signals(
         if opened.format == "parquet":
             reader = ParquetReader(opened, resources)
         else:
-            chunks = TextChunks(opened, encoding, log)
+            chunks = TextChunks(opened, encoding, log, skip)
             if opened.format == "jsonl":
                 reader = JsonLinesReader(chunks, opened.label, log)
             else:
@@ -93,4 +117,6 @@ def read_signals(
                     time_format=time_format,
                     decimal=decimal,
                 )
+            if chunks.encoding in NAMES:
+                reader.notes = [NAMES[chunks.encoding], *reader.notes]
         return assemble(reader, wishes, name or opened.name, log)

@@ -39,6 +39,11 @@ class Signal:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def observed(self) -> int:
+        """How many observations there are, without those that were put in for gaps."""
+        return int(np.count_nonzero(self.lines))
+
     def piece(self, first: int, last: int) -> "Signal":
         """The observations from `first` up to `last`."""
         part = slice(first, last)

@@ -29,6 +29,7 @@ SUFFIXES = {
 Source = str | PathLike[str] | IO[Any]
 
 UNNAMED = "the open file"
+PEEKED = 2**16  # bytes by which format and encoding are told
 _GZIP = b"\x1f\x8b"
 
 
@@ -69,7 +70,7 @@ def open_source(source: Source, given_format: str | None) -> Iterator[OpenSource
         if os.path.isdir(path):  # unlike pathlib's, it takes any text
             raise DataError(f"{path} is a folder, not a file")
         try:
-            stream = open(path, "rb")  # noqa: SIM115
+            stream = open(path, "rb", buffering=PEEKED)  # noqa: SIM115
         except (OSError, ValueError) as error:
             raise DataError(f"{path} cannot be opened: {getattr(error, 'strerror', None) or error}") from error
         with stream:
@@ -83,7 +84,7 @@ def _prepared(stream: IO[Any], label: str, given_format: str | None) -> OpenSour
         if format_ == "parquet":
             raise DataError(f"{label} is open as text; Parquet needs a file opened in binary mode")
         return OpenSource(label, name, format_ or "csv", stream, compressed=False)
-    buffered = stream if hasattr(stream, "peek") else io.BufferedReader(_Unclosed(stream))
+    buffered = stream if hasattr(stream, "peek") else io.BufferedReader(_Unclosed(stream), PEEKED)
     start = _peek(buffered, label)
     compressed = start.startswith(_GZIP)
     if label.lower().endswith(".gz") and not compressed:
@@ -98,7 +99,7 @@ def _prepared(stream: IO[Any], label: str, given_format: str | None) -> OpenSour
 
 def _peek(stream: Any, label: str) -> bytes:
     try:
-        return bytes(stream.peek(4096)[:4096])
+        return bytes(stream.peek(PEEKED)[:PEEKED])
     except (EOFError, OSError, zlib.error) as error:
         raise DataError(f"{label} cannot be read: {error}") from error
 
@@ -106,7 +107,8 @@ def _peek(stream: Any, label: str) -> bytes:
 def _guessed(start: bytes) -> str:
     if start.startswith(b"PAR1"):
         return "parquet"
-    return "jsonl" if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") else "csv"
+    text = start.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")  # in UTF-8 or UTF-16
+    return "jsonl" if text.startswith(b"{") else "csv"
 
 
 class _Unclosed(io.RawIOBase):

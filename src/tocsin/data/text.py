@@ -1,14 +1,15 @@
 """Text in chunks of lines, with exact line numbers, from files that may be damaged."""
 
-import codecs
 import io
 import re
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from tocsin import checks
+from tocsin.data.encodings import check_encoding, find_encoding
 from tocsin.data.problems import DataError, ProblemLog
-from tocsin.data.sources import OpenSource
+from tocsin.data.sources import PEEKED, OpenSource
 
 CHUNK = 16_384  # lines, at most
 CHUNK_SIZE = 2**21  # characters, after which a chunk is full: a line may hold thousands of cells
@@ -17,16 +18,28 @@ _UNDECODABLE = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that 
 
 
 class TextChunks:
-    """Iterates over (number of the first line, lines). Undecodable bytes become U+FFFD and are reported."""
+    """Iterates over (number of the first line, lines). Undecodable bytes become U+FFFD and are reported.
 
-    def __init__(self, source: OpenSource, encoding: str, log: ProblemLog) -> None:
+    The encoding is found by the first bytes if it is not given. The first `skip` lines are passed over.
+    """
+
+    def __init__(self, source: OpenSource, encoding: str | None, log: ProblemLog, skip: int = 0) -> None:
         self._source = source
-        self._encoding = encoding
         self._log = log
-        try:
-            self._utf8 = codecs.lookup(encoding).name == "utf-8"
-        except LookupError:
-            raise ValueError(f"encoding must be one that Python knows, such as 'utf-8', got {encoding!r}") from None
+        self._skip = checks.integer("skip", skip, least=0)
+        self.encoding = check_encoding(encoding) or self._found()
+
+    def _found(self) -> str:
+        stream: Any = self._source.stream
+        if isinstance(stream, io.TextIOBase):
+            return "utf-8"
+        encoding = find_encoding(stream.peek(PEEKED)[:PEEKED])
+        if encoding is None:
+            raise DataError(
+                f"{self._source.label} is not text (or in an encoding that must be given: `encoding`); "
+                f"it was to be read as {self._source.format}"
+            )
+        return encoding
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         number = 1
@@ -35,19 +48,23 @@ class TextChunks:
                 self._repair(chunk, number)
             if number == 1:
                 chunk[0] = chunk[0].removeprefix("\ufeff")  # a byte order mark is no part of the text
-            yield number, chunk
+            passed = max(self._skip + 1 - number, 0)
+            if passed < len(chunk):
+                yield number + passed, chunk[passed:]
             number += len(chunk)
 
     def _lines(self) -> Iterator[str]:
         stream = self._source.stream
-        text = stream if isinstance(stream, io.TextIOBase) else self._decoded(stream)
+        text = stream
+        if not isinstance(stream, io.TextIOBase):
+            text = io.TextIOWrapper(stream, encoding=self.encoding, errors="surrogateescape", newline="")
         count = 0
         try:
             for line in text:
                 count += 1
                 yield line
         except UnicodeError as error:
-            raise DataError(f"{self._source.label} cannot be read as {self._encoding}: {error}") from error
+            raise DataError(f"{self._source.label} cannot be read as {self.encoding}: {error}") from error
         except (EOFError, zlib.error, OSError) as error:
             if not self._source.compressed:
                 raise DataError(f"{self._source.label} cannot be read: {error}") from error
@@ -55,14 +72,6 @@ class TextChunks:
         finally:
             if isinstance(text, io.TextIOWrapper) and text is not stream:
                 text.detach()  # else its end would close what is not ours
-
-    def _decoded(self, stream: Any) -> io.TextIOWrapper:
-        if self._utf8 and b"\0" in stream.peek(4096)[:4096]:
-            raise DataError(
-                f"{self._source.label} is not text (or is UTF-16: then give encoding='utf-16'); "
-                f"it was to be read as {self._source.format}"
-            )
-        return io.TextIOWrapper(stream, encoding=self._encoding, errors="surrogateescape", newline="")
 
     def _repair(self, chunk: list[str], first: int) -> None:
         for i, line in enumerate(chunk):

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.data.durations import parse_duration
+from tocsin.data.durations import duration_text, parse_duration
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.signal import Interval
 
 LONGEST_GAP = 1000
 MOST_INSERTED = 20_000_000  # observations put into one signal for its gaps, before the interval must be wrong
+MOST_APART = 50  # intervals: where observations are usually further apart, the interval must be wrong
 TOLERANCE = 0.1  # of an interval: a step off by more is irregular
 
 
@@ -70,13 +71,13 @@ def missing_steps(previous: Any, now: Any, interval: Any, longest_gap: int = LON
     return int(_missing(_steps(np.array([previous, now])), interval, longest_gap)[0])
 
 
-def as_interval(interval: Any, *, dated: bool) -> Interval:
+def as_interval(interval: Any, *, dated: bool, name: str = "interval") -> Interval:
     """A given interval in the kind of the times: a duration (a bare number means seconds), or a number."""
     if isinstance(interval, (str, timedelta, np.timedelta64)):
         if not dated:
-            raise ValueError(f"interval must be a number, as the times are numbers, got {interval!r}")
+            raise ValueError(f"{name} must be a number, as the times are numbers, got {interval!r}")
         return parse_duration(interval)
-    number = checks.number("interval", interval, above=0, below=np.inf)
+    number = checks.number(name, interval, above=0, below=np.inf)
     return np.timedelta64(round(number * 10**9), "ns") if dated else number
 
 
@@ -109,11 +110,23 @@ def lay_out(
     if interval is None or len(times) < 2:
         return Timeline(times, values, lines, interval)
     steps = _steps(times)
+    _check_interval(steps, interval)
     missing = _missing(steps, interval, longest_gap)
     _log_steps(steps, missing, interval, longest_gap, lines, log, unit)
     if not missing.any():
         return Timeline(times, values, lines, interval)
     return _fill(times, values, lines, missing, interval)
+
+
+def _check_interval(steps: NDArray[Any], interval: Interval) -> None:
+    """DataError where nearly all observations would be missing: the interval is given, and wrong."""
+    typical = np.sort(steps)[(steps.size - 1) // 2]
+    if steps.size > 1 and typical // interval > MOST_APART:
+        apart = duration_text(typical)
+        raise DataError(
+            f"the times are {apart} apart, but the interval is to be {duration_text(interval)}: nearly all would be "
+            f"missing; leave out `interval`, or give the {apart} that they show"
+        )
 
 
 def _steps(times: NDArray[Any]) -> NDArray[Any]:
@@ -166,8 +179,8 @@ def _fill(
     inserted = int(missing.sum())
     if inserted > MOST_INSERTED:
         raise DataError(
-            f"{inserted} observations would be missing among {len(times)}: the interval {interval} cannot be right; "
-            "give interval, or a smaller longest_gap"
+            f"{inserted} observations would be missing among {len(times)}: the interval "
+            f"{duration_text(interval)} cannot be right; give `interval`, or a smaller `longest_gap`"
         )
     ends = np.cumsum(missing)
     places = np.arange(len(times))

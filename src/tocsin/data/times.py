@@ -1,7 +1,7 @@
 """A column of times: which rule reads it is settled by its first cells and then holds for all.
 
 - Texts are ISO 8601 (or a loose form of it). Dates such as 31/12/2024 are read once the column shows whether the day
-  or the month comes first. `time_format` overrides both.
+  or the month comes first; with points between (31.12.2024), the day does. `time_format` overrides both.
 - Numbers that all have 10, 13, 16 or 19 digits before the point are Unix time in seconds, milliseconds, microseconds
   or nanoseconds; whole numbers that all read as YYYYMMDD are dates; all other numbers stay what they are.
 """
@@ -9,6 +9,7 @@
 import re
 from abc import ABC, abstractmethod
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from tocsin.data.cells import Cells, is_missing, read_numbers
 from tocsin.data.moments import FIRST_YEAR, LAST_YEAR, NAT, nanoseconds, read_formatted, read_moments
 from tocsin.data.problems import DataError
 
+TIME_NAMES = ("time", "timestamp", "date", "datetime", "ds", "ts")
 _UNIX_UNITS = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}  # digits before the point -> nanoseconds
 _DAY = 86_400_000_000  # microseconds
 _SLASHED = re.compile(
     r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})"
-    r"(?:[T\s]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,6}))?)?(?:\s*([AP])\.?M\.?)?)?",
+    r"(?:[T\s]\s*(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d{1,6}))?)?(?:\s*([AP])\.?M\.?)?)?",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -34,6 +36,7 @@ class TimeRule(ABC):
 
     dtype: type = np.int64
     of_numbers = False  # whether the cells are numbers, which need not be times at all
+    order = ""  # which comes first in a date, "day first" or "month first", where that had to be found out
 
     @abstractmethod
     def read(self, cells: Cells) -> Read:
@@ -123,7 +126,8 @@ class _DigitDates(TimeRule):
 class _SlashedDates(TimeRule):
     """Day or month first: stored as they stand, in one number, until the column has shown which."""
 
-    def __init__(self) -> None:
+    def __init__(self, day_first: bool | None = None) -> None:
+        self._given = day_first
         self._day_first = ""  # the first date that can only be read so
         self._month_first = ""
         self._either = ""
@@ -149,34 +153,46 @@ class _SlashedDates(TimeRule):
             self._day_first = self._day_first or match[0]
         elif second > 12:
             self._month_first = self._month_first or match[0]
-        elif first != second:
+        elif first != second and match[2] != ".":
             self._either = self._either or match[0]
         time_of_day = ((hour * 60 + minute) * 60 + whole_second) * 10**6 + int((match[8] or "").ljust(6, "0"))
         return ((year * 100 + first) * 100 + second) * _DAY + time_of_day
 
+    @property
+    def order(self) -> str:  # type: ignore[override]
+        day_first = not self._month_first if self._given is None else self._given
+        return "day first" if day_first else "month first"
+
     def settle(self) -> None:
+        if self._given is not None:
+            return
         if self._day_first and self._month_first:
             raise DataError(
                 f"times such as {self._day_first!r} and {self._month_first!r} do not agree whether the day or the "
-                "month comes first; write them as YYYY-MM-DD"
+                "month comes first; write them as YYYY-MM-DD, or give `day_first`"
             )
         if self._either and not self._day_first and not self._month_first:
             raise DataError(
                 f"times such as {self._either!r} can be read with the day or the month first, and none shows which; "
-                "give time_format, such as '%d/%m/%Y' or '%m/%d/%Y'"
+                "give `day_first`, or `time_format` such as '%d/%m/%Y'"
             )
 
     def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
         bad = self.bad(stored)
         date, time_of_day = np.divmod(np.where(bad, 0, stored), _DAY)
         first, second = date // 100 % 100, date % 100
-        day, month = (second, first) if self._month_first else (first, second)
+        day, month = (first, second) if self.order == "day first" else (second, first)
         days = _dates(date // 10000, month, day)
         bad |= days == NAT
         return np.where(bad, NAT, np.where(bad, 0, days) + time_of_day * 1000).view("datetime64[ns]")
 
 
-def choose_time_rule(cells: Cells, time_format: str | None = None) -> TimeRule | None:
+def is_time_name(name: str) -> bool:
+    """Whether a column is called like a time, with or without a unit or zone in brackets behind."""
+    return re.split(r"[\[(]", name, maxsplit=1)[0].strip().lower() in TIME_NAMES
+
+
+def choose_time_rule(cells: Cells, time_format: str | None = None, day_first: bool | None = None) -> TimeRule | None:
     """The rule that reads most of these first cells, or None if none does."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         return _Stamps()
@@ -191,9 +207,10 @@ def choose_time_rule(cells: Cells, time_format: str | None = None) -> TimeRule |
     numbers = numbers[np.isfinite(numbers)]
     if 2 * len(numbers) >= len(sample) and len(numbers):
         return _number_rule(numbers)
-    for rule in (_Texts(), _SlashedDates()):
+    for new in (_Texts, partial(_SlashedDates, day_first)):
+        rule: TimeRule = new()
         if 2 * np.count_nonzero(rule.bad(rule.read(sample)[0])) < len(sample):
-            return type(rule)()
+            return new()
     return None
 
 

@@ -100,7 +100,7 @@ def detect_signal(
         kept = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if keep else None
         return SignalResult(
             signal=signal.name,
-            observations=len(signal),
+            observations=signal.observed,
             incidents=[_of(incident, signal.name) for incident in detector.incidents],
             alarm_rate=detector.alarm_rate,
             audit=detector.audit,
@@ -113,7 +113,7 @@ def detect_signal(
             own_past_since=own_past_since,
         )
     except (ValueError, TypeError, MemoryError) as error:
-        return SignalResult(signal.name, len(signal), [], error=str(error))
+        return SignalResult(signal.name, signal.observed, [], error=str(error))
 
 
 def _first_time(piece: Signal, there: NDArray[np.bool_], first: int) -> Any:

@@ -209,9 +209,9 @@ class Detector:
 
     def warn_if_short(self, signal: Signal) -> None:
         """Warn if the signal has too few observations for the alarm rate."""
-        if self.observations + len(signal) < self.warm_up:
+        if self.observations + signal.observed < self.warm_up:
             warnings.warn(
-                f"signal {signal.name!r} has {self.observations + len(signal)} observations, but an alarm rate of "
+                f"signal {signal.name!r} has {self.observations + signal.observed} observations, but an alarm rate of "
                 f"{self.alarm_rate:.3g} needs {self.warm_up} before p-values are calibrated: until then they are "
                 "bounds, and there may be no alarm at all",
                 ResolutionWarning,

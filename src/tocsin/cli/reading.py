@@ -1,0 +1,76 @@
+"""Options that say how data are written and read, shared by commands, and messages in their words."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from tocsin.data import AGGREGATES
+
+_PANEL = "How the data are read"
+_FLAGS = {"values": "--value", "day_first": "--day-first or --month-first"}
+_ARGUMENTS = (
+    "time|values|id|ignore|separate|interval|every|aggregate|time_format|day_first|delimiter|decimal|missing|encoding|"
+    "skip|longest_gap|most_lost|format|reference"
+)
+_NAMED = re.compile(rf"`({_ARGUMENTS})`|^({_ARGUMENTS})(?= must| names|=)|(?<=: )({_ARGUMENTS})(?= must)")
+
+
+def in_options(message: object) -> str:
+    """A message of the library in the words of a command: its arguments are options here.
+
+    Examples
+    --------
+    >>> in_options("pump.csv: give `time_format`, or another `interval`")
+    'pump.csv: give --time-format, or another --interval'
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name = next(filter(None, match.groups()))
+        return _FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+    return _NAMED.sub(option, str(message))
+
+
+Ignore = Annotated[
+    list[str] | None, typer.Option("--ignore", help="A column to leave out; repeatable.", rich_help_panel=_PANEL)
+]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="Between fields. Default: found.", rich_help_panel=_PANEL)
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", help="The decimal point: '.' or ','. Default: found.", rich_help_panel=_PANEL),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="Such as utf-16 or latin-1. Default: found.", rich_help_panel=_PANEL),
+]
+Skip = Annotated[int, typer.Option("--skip", min=0, help="Lines to pass over at the start.", rich_help_panel=_PANEL)]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option("--time-format", help="How times are written, such as '%d.%m.%Y %H:%M'.", rich_help_panel=_PANEL),
+]
+DayFirst = Annotated[
+    bool | None,
+    typer.Option("--day-first/--month-first", help="What 01/02/2024 means. Default: found.", rich_help_panel=_PANEL),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        metavar="NUMBER|WORD",
+        help="A value that means nothing was measured; repeatable. 'none': take no number for that by itself.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Every = Annotated[
+    str | None,
+    typer.Option(
+        "--every", metavar="DURATION", help="Put together what there is in every 1min, say.", rich_help_panel=_PANEL
+    ),
+]
+Aggregate = Annotated[
+    str,
+    typer.Option("--aggregate", metavar="NAME", help=f"By what: {', '.join(AGGREGATES)}.", rich_help_panel=_PANEL),
+]

@@ -1,0 +1,122 @@
+"""Observations at any times, put together into one for every so often.
+
+The one at t has what comes from t up to t + `every`; its times are whole multiples of `every` since 1970 (or zero).
+Missing values are left out of what is put together. Where nothing is, nothing is made up.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin import checks
+from tocsin.data.lines import Observation
+from tocsin.data.problems import ProblemLog
+from tocsin.data.timeline import as_interval
+
+Floats = NDArray[np.float64]
+
+
+def _mean(values: Floats, starts: NDArray[np.intp]) -> Floats:
+    count = _count(values, starts)
+    total = np.add.reduceat(np.nan_to_num(values, nan=0.0), starts, axis=0)
+    return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+
+
+def _sum(values: Floats, starts: NDArray[np.intp]) -> Floats:
+    total: Floats = np.add.reduceat(np.nan_to_num(values, nan=0.0), starts, axis=0)
+    total[_count(values, starts) == 0] = np.nan
+    return total
+
+
+def _max(values: Floats, starts: NDArray[np.intp]) -> Floats:
+    highest: Floats = np.fmax.reduceat(values, starts, axis=0)
+    return highest
+
+
+def _last(values: Floats, starts: NDArray[np.intp]) -> Floats:
+    rows = np.where(np.isnan(values), -1, np.arange(len(values))[:, np.newaxis])
+    last = np.maximum.reduceat(rows, starts, axis=0)
+    there = last >= starts[:, np.newaxis]
+    return np.where(there, np.take_along_axis(values, np.maximum(last, 0), axis=0), np.nan)
+
+
+def _count(values: Floats, starts: NDArray[np.intp]) -> Floats:
+    counts: Floats = np.add.reduceat(np.isfinite(values).astype(np.float64), starts, axis=0)
+    return counts
+
+
+_BY: dict[str, Callable[[Floats, NDArray[np.intp]], Floats]] = {
+    "mean": _mean, "last": _last, "max": _max, "sum": _sum, "count": _count,
+}  # fmt: skip
+AGGREGATES = tuple(_BY)
+
+
+def resample(
+    times: NDArray[Any],
+    values: Floats,
+    lines: NDArray[np.int64],
+    every: Any,
+    aggregate: str,
+    log: ProblemLog,
+    unit: str,
+) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
+    """One row for each time in which there is any; its line is that of the first observation in it."""
+    late = times < np.maximum.accumulate(times)
+    if late.any():
+        log.add("unsorted", int(late.sum()), (f"{unit} {line}: earlier than before" for line in lines[late]))
+        order = np.argsort(times, kind="stable")
+        times, values, lines = times[order], values[order], lines[order]
+    bins = _floor(times, every)
+    starts = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
+    return bins[starts], _BY[aggregate](values, starts), lines[starts]
+
+
+class Resampler:
+    """The same for a stream: an observation is given out when one of a later time comes."""
+
+    def __init__(self, every: Any, aggregate: str = "mean") -> None:
+        """`every` is a length of time, or a number where the times are numbers."""
+        self._given = every
+        self._every: Any = None  # in the kind of the times, once one is known
+        self._aggregate = checks.choice("aggregate", aggregate, AGGREGATES)
+        self._open: dict[str | None, tuple[Any, list[tuple[float, ...]]]] = {}
+
+    def push(self, observation: Observation) -> Observation | None:
+        """Take in an observation; give out the one that is whole now, if there is one.
+
+        ValueError for one without a time, or one that belongs to what was given out before.
+        """
+        if observation.time is None:
+            raise ValueError("`every` needs times, but the lines have none; name their field with `time`")
+        if self._every is None:
+            dated = isinstance(observation.time, np.datetime64)
+            self._every = as_interval(self._given, dated=dated, name="every")
+        time = _floor(np.array([observation.time]), self._every)[0]
+        before = self._open.get(observation.id)
+        if before is not None and time < before[0]:
+            raise ValueError(f"time must be later than {before[0]}, which was given out, got {observation.time}")
+        if before is not None and time == before[0]:
+            before[1].append(observation.values)
+            return None
+        self._open[observation.id] = (time, [observation.values])
+        return None if before is None else self._whole(observation.id, *before)
+
+    def flush(self) -> Iterator[Observation]:
+        """What is left at the end."""
+        for id_, (time, rows) in self._open.items():
+            yield self._whole(id_, time, rows)
+        self._open = {}
+
+    def _whole(self, id_: str | None, time: Any, rows: list[tuple[float, ...]]) -> Observation:
+        values = _BY[self._aggregate](np.array(rows, dtype=np.float64), np.zeros(1, dtype=np.intp))[0]
+        return Observation(id_, time if isinstance(time, np.datetime64) else float(time), tuple(values.tolist()))
+
+
+def _floor(times: NDArray[Any], every: Any) -> NDArray[Any]:
+    if times.dtype.kind != "M":
+        return np.asarray(np.floor(times / every) * every)
+    stamps = times.astype("datetime64[ns]").view(np.int64)
+    length = int(every.astype("timedelta64[ns]").astype(np.int64))
+    return np.asarray(stamps // length * length).view("datetime64[ns]")

@@ -1,0 +1,127 @@
+"""Everything that a reader has, as signals."""
+
+from collections.abc import Iterator, Mapping
+from typing import Self
+
+import numpy as np
+
+from tocsin.data.assembly import Assembly
+from tocsin.data.blocks import Reader
+from tocsin.data.cells import Cells, is_missing
+from tocsin.data.clocks import is_clock
+from tocsin.data.columns import Columns, choose_columns, shown
+from tocsin.data.losses import check_losses
+from tocsin.data.numerals import PLAIN, Numerals, find_numerals
+from tocsin.data.problems import DataError, Problem, ProblemLog, merge_problems
+from tocsin.data.signal import Signal
+from tocsin.data.time_cells import time_cells
+from tocsin.data.times import choose_time_rule
+from tocsin.data.wishes import Wishes
+
+
+class Signals:
+    """Signals of one source: how many there are is known, and each is put together when it is asked for.
+
+    Iterating gives them in the order of their first appearance, and may be done again. `rows` is how many observations
+    were read, before duplicates are dropped and gaps filled. `problems` are those that belong to no one signal.
+    `columns` says which were used, `understood` how the source was taken, in one line. Closing (or leaving a `with`
+    block) removes the temporary file, if there is one.
+    """
+
+    def __init__(self, assembly: Assembly, name: str) -> None:
+        self._assembly = assembly
+        self._name = name
+        self._closed = False
+        self._codes = np.flatnonzero(assembly.spool.counts)
+        self.rows = int(assembly.spool.counts.sum())
+        self.columns = assembly.columns
+        self.understood = assembly.understood
+        self.understood.signals = len(self._codes)
+        self.problems: tuple[Problem, ...] = assembly.general_problems()
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __iter__(self) -> Iterator[Signal]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, number: int) -> Signal:
+        """Put together the signal of this number (from 0). DataError for one that cannot be; others may well be."""
+        if self._closed:
+            raise ValueError("these signals were closed; read them again")
+        return self._assembly.signal(int(self._codes[number]), self._name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the data; the signals already given out stay good."""
+        self._closed = True
+        self._assembly.spool.close()
+
+
+def assemble(reader: Reader, wishes: Wishes, name: str, log: ProblemLog) -> Signals:
+    """Read everything a reader has."""
+    sample = reader.sample()
+    if not any(len(cells) for cells in sample.values()):
+        raise DataError(f"{reader.label} holds no rows")
+    try:
+        numerals = _numerals(sample, wishes)
+    except DataError as error:
+        raise DataError(f"{reader.label}: {error}") from error
+    columns = choose_columns(
+        reader.label,
+        sample,
+        log,
+        time=wishes.time,
+        values=wishes.values,
+        id=wishes.id,
+        ignore=wishes.ignore,
+        numerals=numerals,
+        guess=wishes.guess,
+    )
+    rule = None
+    if columns.time is not None:
+        cells = time_cells(sample, columns, numerals)
+        rule = choose_time_rule(cells, wishes.time_format, wishes.day_first)
+        if rule is None:
+            first = next((shown(cell) for cell in cells if not is_missing(cell)), "nothing")
+            raise DataError(
+                f"{reader.label}: the time column {columns.time!r} holds no times that can be read, but {first}; "
+                "accepted are ISO 8601, dates, numbers, or what `time_format` says"
+            )
+    elif wishes.every is not None:
+        raise DataError(f"{reader.label}: `every` needs times, but no column holds any; name it with `time`")
+    assembly = Assembly(reader, columns, rule, wishes, numerals, log)
+    try:
+        for block in reader.blocks(columns.used):
+            assembly.add(block)
+        if rule is not None:
+            rule.settle()
+        problems = merge_problems(assembly.all_problems())
+        if assembly.numbers == 0:
+            raise DataError(_nothing_there(columns, problems))
+        check_losses(assembly.rows, problems, wishes.most_lost, assembly.spoilt)
+    except DataError as error:
+        assembly.spool.close()
+        message = str(error)
+        raise DataError(message if message.startswith(reader.label) else f"{reader.label}: {message}") from error
+    return Signals(assembly, name)
+
+
+def _numerals(sample: Mapping[str, Cells], wishes: Wishes) -> Numerals:
+    """How numbers are written; only texts can tell, and the times among them tell nothing."""
+    columns = [
+        cells
+        for name, cells in sample.items()
+        if name not in (wishes.time, wishes.id) and not isinstance(cells, np.ndarray) and not is_clock(cells)
+    ]
+    return find_numerals(columns, wishes.decimal) if wishes.guess or wishes.decimal else PLAIN
+
+
+def _nothing_there(columns: Columns, problems: tuple[Problem, ...]) -> str:
+    found = ". ".join(map(str, problems))
+    return f"no observation could be read from {', '.join(map(repr, columns.values))}. Found: {found}"
