@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tests.detection.material import ARRAYS, SMALL, MovingMean, hard_values, same_as_stacked, same_verdicts, stacked
+from tocsin.data import Signal
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet
+from tocsin.detection.batch import detect_signal
 from tocsin.detection.explaining import verdict_on
 from tocsin.forecasting import make_forecaster
 
@@ -242,3 +244,21 @@ def test_memory_does_not_grow():
     before = size()
     detector.run(hard_values(0, 1000))
     assert size() == before
+
+
+def numbered(values):
+    """A signal without times."""
+    return Signal("a", ("value",), None, values[:, np.newaxis], np.arange(1, len(values) + 1), None, ())
+
+
+def test_it_is_told_since_when_a_signal_is_judged_and_by_what():
+    settings = {"alarm_rate": 0.001, "forecaster": "last-value", "views": "error"}
+    values = np.random.default_rng(3).normal(size=2000)
+    result = detect_signal(numbered(values), settings, keep=True)
+    verdicts = Detector(**settings).run(values)
+    warm, own = verdicts.warm[:, 0], (verdicts.warm & ~verdicts.estimated)[:, 0]
+    assert (result.judged_since, result.own_past_since) == (np.argmax(warm), np.argmax(own))
+    assert result.judged_since < result.own_past_since
+    np.testing.assert_array_equal(result.columns["estimated"], verdicts.estimated[:, 0])
+    short = detect_signal(numbered(values[:900]), settings, keep=False)
+    assert short.own_past_since is None

@@ -475,7 +475,7 @@ def test_columns_without_times_are_numbered():
         signal = next(iter(signals))
     verdicts = Detector(**LAST).run_signal(signal)
     columns = verdict_columns(signal, verdicts)
-    names = "time value forecast low high p severity alarm merged return_period warm"
+    names = "time value forecast low high p severity alarm merged return_period warm estimated"
     assert list(columns) == names.split()
     assert columns["time"].tolist() == list(range(600))
 

@@ -90,6 +90,21 @@ def test_the_summary_tells_the_finding_with_its_ratio_and_since_when():
     assert detection_report.summary([nothing]) == "40 observations, all of them warm-up"
 
 
+@pytest.mark.parametrize(
+    ("since", "own", "told"),
+    [
+        (551, 551, "judged since 551, by its own past"),
+        (551, 1200, "judged since 551; by its own past since 1200, before that estimated"),
+        (551, None, "judged since 551, by an estimate: the signal is too short for its own past to tell"),
+    ],
+)
+def test_the_summary_tells_since_when_and_by_what_a_signal_is_judged(since, own, told):
+    audit = Audit(0.01, 4000, 40, 1.0, 0.99, 0.008, 0.012, first=since)
+    one = SignalResult("a", 4551, [], 0.01, audit, judged_since=since, own_past_since=own)
+    assert detection_report.summary([one]).splitlines()[-1] == told
+    assert "judged" not in detection_report.summary([one, one])
+
+
 def test_the_signal_with_the_most_severe_incident_is_the_worst():
     calm, bad = (SignalResult("a", 1, [an_incident(severity=severity)]) for severity in (1.0, 4.0))
     none = SignalResult("a", 1, [])

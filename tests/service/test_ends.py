@@ -9,6 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.service.engine.material import until
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
 from tocsin.detection import Detector
@@ -137,6 +138,8 @@ def test_a_false_alarm_ends_and_stays_so_after_kills(monitor: MonitorProcess, ho
     assert label(monitor, incident["id"], "fault")["open"]
     over = label(monitor, incident["id"], "false alarm")
     assert (over["open"], over["ended"], over["label"]) == (False, "labelled", "false alarm")
+    # What was sent right before a kill is sent again: nobody could note that it had arrived.
+    until(lambda: not sum(httpx.get(f"{monitor.address}/api/v1/status").json()["outbox"].values()))
     monitor.kill()
     monitor.start()
     assert label(monitor, incident["id"], "false alarm")["closed"] == over["closed"]

@@ -27,6 +27,7 @@ from tocsin.cli.reading import (
     in_options,
 )
 from tocsin.data import (
+    LONGEST_GAP,
     DataError,
     Problem,
     Signal,
@@ -104,7 +105,7 @@ def detect(
         typer.Option(
             "--longest-gap", parser=whole_number(0), metavar="INTEGER", help="A gap counts as so many missing, at most."
         ),
-    ] = 10_000,
+    ] = LONGEST_GAP,
     budget: Annotated[
         str | None,
         typer.Option(

@@ -239,7 +239,7 @@ def test_the_incident_before_it_is_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_it_is_there_as_a_whole_or_not_at_all(tmp_path: Path, when: str) -> None:
     store = FailingStore.open(f"sqlite:///{tmp_path / 'tocsin.db'}")
-    made = Rig(tmp_path, store=store)
+    made = Rig(tmp_path, settings_of(engine={"snapshot_every": 10**6}), store)  # no state is stored meanwhile
     try:
         made.feed("a", VALUES)
         plans = iter([when])
@@ -247,6 +247,7 @@ def test_it_is_there_as_a_whole_or_not_at_all(tmp_path: Path, when: str) -> None
         with pytest.raises(StoreError):
             _mark(made)
         until(lambda: made.events.count(("status", {"ready": True})) == 2)  # it began, and began again
+        until(lambda: made.engine.ready)
         assert store.failures == 1
         assert (made.engine.status("a").reference is not None) == (when == "after")
         detector = oracle()

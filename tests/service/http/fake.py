@@ -90,7 +90,7 @@ class FakeEngine:
         row = writer.add_signal(name, features, {}, unit=unit, created=time.time_ns())
         self.signals[name] = SignalStatus(
             row.id, name, features, unit, None, 0.001, "incidents", None, None, (NAN,) * len(features), NAN, NAN, False,
-            False, 0, 500, False, None, (), None,
+            False, 0, 500, 1500, False, None, (), None,
         )  # fmt: skip
 
     def overview(self) -> list[SignalStatus]:

@@ -51,6 +51,7 @@ def signal(
         "promise": "incidents", "last_time": text(now), "last_arrival": text(now),
         "value": [column[-1] for column in columns["value"]],
         "p": p, "severity": -math.log10(p), "alarm": False, "warm": True, "observations": 4812, "warm_up": 532,
+        "own_past_after": 1032,
         "silent": False, "incident": None, "reference": None,
         "recent": list(zip(columns["times"], columns["value"][0], columns["p"], alarms, strict=True)),
     } | more  # fmt: skip

@@ -121,6 +121,18 @@ def test_signal_page_draws_and_says(opened, monitor):
     assert min(drawn) > 20  # colours: lines, bands, text
 
 
+def test_signal_page_says_what_is_estimated(opened, monitor):
+    monitor.signals[PUMP]["observations"] = 700
+    page = opened(of_signal(PUMP))
+    expect(page.get_by_text("estimated: 700 of the 1,032 observations it takes to tell")).to_be_visible()
+
+
+def test_an_incident_that_a_budget_withholds_says_so(opened, monitor):
+    monitor.change_incident(4, withheld=True)
+    page = opened("#/incidents/4")
+    expect(page.get_by_text("not told")).to_be_visible()
+
+
 def test_signal_page_goes_on_live_and_zooms(opened, monitor):
     page = opened(of_signal(PUMP))
     page.wait_for_selector(".charts canvas")

@@ -49,6 +49,7 @@ class Aside:
             warm=False,
             observations=0,
             warm_up=0,
+            own_past_after=0,
             silent=False,
             incident=self.incidents[-1].id if self.incidents else None,
             recent=(),

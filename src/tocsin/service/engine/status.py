@@ -37,6 +37,8 @@ class SignalStatus:
     warm: bool
     observations: int
     warm_up: int
+    #: How many it needs until its own past tells how rare something is; before, that is estimated.
+    own_past_after: int
     silent: bool
     #: The number of the open incident, if there is one: that of its alarms, else that of its silence.
     incident: int | None

@@ -150,6 +150,7 @@ class Watched:
             warm=newest is not None and newest.warm and self.observations > 0,
             observations=self.observations,
             warm_up=fleet.warm_up,
+            own_past_after=fleet.own_past_after,
             silent=self.silence_incident is not None,
             incident=self.alarm_incident if self.alarm_incident is not None else self.silence_incident,
             recent=tuple(self.recent),

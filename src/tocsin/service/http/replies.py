@@ -95,6 +95,9 @@ class SignalOut(BaseModel):
     warm: bool
     observations: int = Field(description="How many observations it has learned from.")
     warm_up: int = Field(description="How many it needs until it is warm.")
+    own_past_after: int = Field(
+        description="How many it needs until its own past tells how rare something is; before, that is estimated."
+    )
     silent: bool
     incident: int | None = Field(description="The incident that goes on.")
     recent: list[Point] = Field(description="The newest observations: time, value of the first feature, p, alarm.")

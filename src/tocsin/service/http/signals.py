@@ -198,6 +198,7 @@ def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
         "warm": status.warm,
         "observations": status.observations,
         "warm_up": status.warm_up,
+        "own_past_after": status.own_past_after,
         "silent": status.silent,
         "incident": status.incident,
         "recent": [

@@ -32,6 +32,12 @@ export function signalSummary(signal) {
           incident ? el("a", { href: incidentHash(incident.id) }, words) : words,
         ),
       ),
+      signal.warm &&
+        signal.observations < signal.own_past_after &&
+        fact(
+          "Rarity",
+          `estimated: ${count(signal.observations)} of the ${count(signal.own_past_after)} observations it takes to tell`,
+        ),
       signal.aside && fact("Set aside", `${signal.aside}; configure it, reset it or remove it`),
       fact("Value", el("span", { class: "live-value" }, values(perFeature(signal.value), signal.unit))),
       fact("p", el("span", { class: "live-value" }, pValue(signal.p))),

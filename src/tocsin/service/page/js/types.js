@@ -15,6 +15,7 @@
  * @property {boolean} warm
  * @property {number} observations
  * @property {number} warm_up
+ * @property {number} own_past_after
  * @property {boolean} silent
  * @property {string | null} aside why its detector cannot be rebuilt
  * @property {number} alarm_rate
