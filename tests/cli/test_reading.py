@@ -100,6 +100,10 @@ def test_what_goes_wrong_while_reading_is_told_in_options_and_the_others_are_don
         ("x\n1\n2\n3\n", ["--every", "5min"], "--every needs times, but no column holds any; name it with --time"),
         ("time,x\nfoo,1\nbar,2\n", [], "or what --time-format says"),
         ("time,x\n1,1\n", ["--value", "z"], "no column 'z' (given as --value)"),
+        ("time,x\n1,1,5\n2,1,5\n", [], "holds no rows. Found: wrong number of fields (2): line 2: 3 instead of 2"),
+        ("time,x\n1,1,5\n2,1,5\n", [], "What may help: --delimiter is what separates fields"),
+        ("time,x\n1,5%\n2,6%\n", [], "its columns: 'time', 'x'; 'x' is text such as '5%'"),
+        ("time,x\n1,1\n1,2\n1,3\n", [], "What may help: --id names the column that tells signals apart"),
     ],
 )
 def test_errors_name_the_option_that_helps(content, arguments, said, tmp_path):

@@ -73,9 +73,9 @@ def choose_columns(
     others = [name for name in names if name not in (time, id, clock, *ignored)]
     numeric = [name for name in others if _is_numeric(sample[name], numerals)]
     if not numeric:
-        raise DataError(
-            f"{label} has no numeric column" + (f" besides {time!r}" if time else "") + f"; its columns: {_list(names)}"
-        )
+        besides = f" besides {time!r}" if time else ""
+        held = f"; {others[0]!r} is {_described(sample[others[0]])}" if others else ""
+        raise DataError(f"{label} has no numeric column{besides}; its columns: {_list(names)}{held}")
     reasons = {
         name: why
         for name in (numeric if guess else ())

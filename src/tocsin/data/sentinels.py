@@ -53,7 +53,7 @@ class Sentinels:
         off = np.maximum(self._low - value, value - self._high)
         there = (self._counts >= _LEAST) & (off > 0) & np.isfinite(width)
         negative = (value < 0) & (self._low >= 0)
-        plain = there & ((off > width) | negative)
+        plain = there & (((off > width) & (width > 0)) | negative)
         beside = there & plain.any(axis=1, keepdims=True) & (value < 0)
         found = plain | beside
         return [(*self._given, *KNOWN[found[:, column]].tolist()) for column in range(len(width))]

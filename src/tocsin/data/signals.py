@@ -10,7 +10,7 @@ from tocsin.data.blocks import Reader
 from tocsin.data.cells import Cells, is_missing
 from tocsin.data.clocks import is_clock
 from tocsin.data.columns import Columns, choose_columns, shown
-from tocsin.data.losses import check_losses
+from tocsin.data.losses import check_losses, nothing_read
 from tocsin.data.numerals import PLAIN, Numerals, find_numerals
 from tocsin.data.problems import DataError, Problem, ProblemLog, merge_problems
 from tocsin.data.signal import Signal
@@ -67,7 +67,7 @@ def assemble(reader: Reader, wishes: Wishes, name: str, log: ProblemLog) -> Sign
     """Read everything a reader has."""
     sample = reader.sample()
     if not any(len(cells) for cells in sample.values()):
-        raise DataError(f"{reader.label} holds no rows")
+        raise nothing_read(reader.label, log)
     try:
         numerals = _numerals(sample, wishes)
     except DataError as error:
