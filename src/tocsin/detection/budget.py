@@ -97,7 +97,8 @@ class IncidentBudget:
     def __init__(self, rate: float, *, since: float = 0.0, signals: int = 1) -> None:
         self.rate, self.signals = rate, signals
         self._pool = Pool(since)
-        self._loosened, self._at = 0.0, since
+        # At first only the rarest: until there are many proposals, rates far out are too small on heavy tails.
+        self._loosened, self._at = TIGHTEST, since
 
     def tells(self, rarity: float, now: float) -> bool:
         """Whether to tell of an incident that is as rare as that by now."""
