@@ -129,7 +129,7 @@ def test_ready_goes_and_comes_again_with_the_store(failing: Rig) -> None:
     assert failing.engine.waiting == 1
     store.plan, store.reading_fails = (lambda: ""), (lambda: False)
     assert statuses(waiting.result(DEADLINE)) == [Status.SCORED]
-    assert failing.engine.ready
+    until(lambda: failing.engine.ready)  # it takes observations a little before it says so
     assert failing.engine.waiting == 0
 
 
