@@ -224,11 +224,12 @@ def _draw_severity(axes: Any, result: SignalResult) -> None:
 def _shade_early(axes: Any, columns: Mapping[str, NDArray[Any]]) -> None:
     """The warm-up, and lighter what was judged by an estimate."""
     time, warm = columns["time"], columns["warm"]
-    for name, colour, there in (("warm-up", "0.88", ~warm), ("estimated", "0.95", warm & columns["estimated"])):
-        if there.any() and not there.all():
-            first = int(np.argmax(there))
-            last = min(time.size - int(np.argmax(there[::-1])), time.size - 1)
-            axes.axvspan(time[first], time[last], color=colour, linewidth=0, zorder=0.3 if name == "estimated" else 0.4)
+    judged, own = (
+        int(np.argmax(there)) if there.any() else time.size - 1 for there in (warm, warm & ~columns["estimated"])
+    )
+    for name, colour, first, last in (("warm-up", "0.88", 0, judged), ("estimated", "0.95", judged, own)):
+        if first < last and warm.any():
+            axes.axvspan(time[first], time[last], color=colour, linewidth=0, zorder=0.4)
             axes.annotate(
                 name, (axes.convert_xunits(time[first]), 0.93), xycoords=axes.get_xaxis_transform(), xytext=(3, 0),
                 textcoords="offset points", va="top", fontsize=8, color="0.4",
