@@ -17,10 +17,11 @@ LARGEST_SHARE = 1 / 200
 # How many proposals are kept to rank new ones among, and from how many on.
 POOL = 4096
 LEAST_POOLED = 20
-# What is rarer than nearly all proposals is estimated from so many times the root of their number of the rarest. Where
-# the signals' own rates are right, such rates decay by one nat; that counts as so many more proposals.
+# What is rarer than all proposals is estimated from so many times the root of their number of the rarest. Where the
+# signals' own rates are right, rarities decay by one nat, but on heavy tails more slowly: twice as slowly counts as so
+# many more proposals.
 RAREST = 1.5
-PRIOR_WEIGHT, PRIOR_DECAY = 10.0, 1.0
+PRIOR_WEIGHT, PRIOR_DECAY = 10.0, 2.0
 # What is tolerated follows what was told, by so much with each incident, and within these bounds: many true faults must
 # not silence the next ones.
 TIGHTENING = 0.2
@@ -120,13 +121,14 @@ class IncidentBudget:
         if rarities.size < LEAST_POOLED:
             return self.signals * math.exp(-rarity)
         reached = int(np.count_nonzero(rarities >= rarity))
+        often = (1 + reached) / self._pool.span(now)
+        if reached > 0:
+            return often
         count = math.ceil(RAREST * math.sqrt(rarities.size))
-        if reached >= count:
-            return (1 + reached) / self._pool.span(now)
         rarest = np.partition(rarities, rarities.size - count)[-count:]
-        begins = rarest.min()
+        begins = float(rarest.min())
         decay = (float(np.sum(rarest - begins)) + PRIOR_WEIGHT * PRIOR_DECAY) / (count + PRIOR_WEIGHT)
-        return count / self._pool.span(now) * math.exp(-(rarity - begins) / decay)
+        return often * math.exp(-(rarity - float(rarest.max())) / decay)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to go on later."""
