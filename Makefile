@@ -10,7 +10,7 @@ SPARK := .venv-spark
 SPARK_INSTALLED := $(SPARK)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv demo serve check test test-pretrained test-spark lint benchmark clean
+.PHONY: help venv demo serve check test test-pretrained test-spark lint docs release-check benchmark clean
 
 help:
 	@echo "make demo             set everything up and show the main job"
@@ -20,6 +20,8 @@ help:
 	@echo "make test-pretrained  the same for the adapters to pretrained forecasters, in an environment of their own"
 	@echo "make test-spark       the same for Tocsin on Apache Spark, likewise; needs Java 17 or newer"
 	@echo "make lint             only the checks of style, types and room boundaries"
+	@echo "make docs             the documentation site, in build/site; open its index.html"
+	@echo "make release-check    build the sdist and the wheel, and try the wheel in an empty environment"
 	@echo "make benchmark        measure speed, calibration and what faults are found"
 	@echo "make clean            remove what these made"
 
@@ -70,6 +72,13 @@ test-pretrained: $(PRETRAINED_INSTALLED)
 test-spark: $(SPARK_INSTALLED)
 	$(SPARK)/bin/pytest -rs tests/spark
 
+docs: venv
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
+
+release-check: venv
+	$(BIN)/python tests/release.py
+
 # Other networks are measured beside the embedded one where `make test-pretrained` has installed their libraries, and
 # Spark where `make test-spark` has.
 benchmark: venv
@@ -83,5 +92,5 @@ benchmark: venv
 	$(if $(wildcard $(SPARK)/bin/python),$(SPARK)/bin/python benchmarks/spark.py)
 
 clean:
-	rm -rf $(VENV) $(PRETRAINED) $(SPARK) demo simulation dist
+	rm -rf $(VENV) $(PRETRAINED) $(SPARK) build demo simulation dist
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

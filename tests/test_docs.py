@@ -21,7 +21,7 @@ from tocsin.evaluation.bench.methods import METHODS as BENCH_METHODS
 from tocsin.evaluation.bench.rivals import RIVALS
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
