@@ -10,7 +10,7 @@ SPARK := .venv-spark
 SPARK_INSTALLED := $(SPARK)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv demo serve check test test-pretrained test-spark lint docs release-check benchmark clean
+.PHONY: help venv demo serve check test test-pretrained test-spark lint lint-page docs release-check benchmark clean
 
 help:
 	@echo "make demo             set everything up and show the main job"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-pretrained  the same for the adapters to pretrained forecasters, in an environment of their own"
 	@echo "make test-spark       the same for Tocsin on Apache Spark, likewise; needs Java 17 or newer"
 	@echo "make lint             only the checks of style, types and room boundaries"
+	@echo "make lint-page        check the page's JavaScript with tsc and eslint; needs npm"
 	@echo "make docs             the documentation site, in build/site; open its index.html"
 	@echo "make release-check    build the sdist and the wheel, and try the wheel in an empty environment"
 	@echo "make benchmark        measure speed, calibration and what faults are found"
@@ -58,6 +59,15 @@ lint: venv
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# No lock file: the versions are exact, and what they need is not shipped.
+node_modules: package.json
+	npm install --no-package-lock --no-audit --no-fund --silent
+	touch node_modules
+
+lint-page: node_modules
+	node_modules/.bin/tsc
+	node_modules/.bin/eslint src/tocsin/service/page/js
+
 # Less than two minutes, for while one works; `make test` runs all.
 check: lint
 	$(BIN)/pytest -n auto -m "not slow"
@@ -92,5 +102,5 @@ benchmark: venv
 	$(if $(wildcard $(SPARK)/bin/python),$(SPARK)/bin/python benchmarks/spark.py)
 
 clean:
-	rm -rf $(VENV) $(PRETRAINED) $(SPARK) build demo simulation dist
+	rm -rf $(VENV) $(PRETRAINED) $(SPARK) build demo dist node_modules simulation
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,7 +2,7 @@
 
 import { colour } from "../theme.js";
 
-/** @typedef {import("../../vendor/uplot/uPlot.esm.js").default} Plot */
+/** @typedef {import("../../vendor/uplot/uPlot.esm.js")} Plot */
 /**
  * Seconds since 1970. A stretch is an incident that no single observation shows.
  * @typedef {{from: number, to: number, kind: "incident" | "stretch" | "maintenance" | "silence" | "reference"}} Span

@@ -37,7 +37,7 @@ export function pChart(box, { alarm_rate: alarmRate, promise }, alarms, spans, c
       axes: [timeAxis(), decadeAxis()],
       plugins: [shaded(spans), alarmMarks(1, alarms, spans), ...(promise === "observations" ? [level] : [])],
     },
-    null,
+    undefined,
     box,
   );
 }

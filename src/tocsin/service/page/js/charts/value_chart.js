@@ -16,7 +16,7 @@ import { leftAxis, timeAxis } from "./parts.js";
  * @param {object} hooks
  */
 export function valueChart(box, height, alarms, spans, cursor, hooks) {
-  const none = { points: { show: false }, stroke: null, width: 0 };
+  const none = { points: { show: false }, width: 0 };
   return new uPlot(
     {
       width: box.clientWidth || 300,
@@ -35,7 +35,7 @@ export function valueChart(box, height, alarms, spans, cursor, hooks) {
       axes: [timeAxis(), leftAxis()],
       plugins: [shaded(spans), alarmMarks(4, alarms, spans)],
     },
-    null,
+    undefined,
     box,
   );
 }
