@@ -2,7 +2,7 @@
 
 from tocsin.conformal.decay import ExponentialDecay
 from tocsin.conformal.gaussian import GaussianTail
-from tocsin.conformal.merge import MERGES, Guarantee, Merge, merge_p_values
+from tocsin.conformal.merge import MERGES, Guarantee, Merge, available_merges, merge_p_values
 from tocsin.conformal.scorer import Scorer
 from tocsin.conformal.split import SplitConformal
 from tocsin.conformal.storage import SCORERS, load_scorer, save_scorer
@@ -20,6 +20,7 @@ __all__ = [
     "Scorer",
     "SlidingWindow",
     "SplitConformal",
+    "available_merges",
     "critical_size",
     "load_scorer",
     "merge_p_values",

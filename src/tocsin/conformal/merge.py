@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from importlib.metadata import entry_points
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -130,13 +132,31 @@ MERGES = {
         Merge("hommel", "(1 + 1/2 + ... + 1/k) min over i of k p_(i) / i", Guarantee.ANY_DEPENDENCE, _hommel),
     )
 }
-"""Every merge by its name."""
+"""The merges that come with Tocsin, by name."""
+
+ENTRY_POINTS = "tocsin.merges"
+
+
+@cache
+def available_merges() -> dict[str, Merge]:
+    """All merges by name, those of other packages last; a name that is taken stays with this package."""
+    merges = dict(MERGES)
+    for point in entry_points(group=ENTRY_POINTS):
+        merge = point.load()
+        if not isinstance(merge, Merge):
+            raise TypeError(f"the entry point {point.name!r} of {ENTRY_POINTS} must be a Merge, got {merge!r}")
+        merges.setdefault(point.name, merge)
+    return merges
 
 
 def merge_p_values(p: ArrayLike, how: str, axis: int = -1) -> Floats:
-    """Merge the p-values in `p` along `axis`; `how` is a name in `MERGES`, which says what the result is worth.
+    """Merge the p-values in `p` along `axis`; `how` is the name of a merge.
+
+    `available_merges()` has them all, and what each result is worth.
+
 
     >>> merge_p_values([[0.01, 0.2, 0.3], [0.5, 0.5, 0.5]], "cauchy").round(4)
     array([0.0281, 0.5   ])
     """
-    return MERGES[checks.choice("how", how, MERGES)](p, axis)
+    merges = MERGES if how in MERGES else available_merges()
+    return merges[checks.choice("how", how, merges)](p, axis)

@@ -12,7 +12,7 @@ import pytest
 from tests.service.parts import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin.service.config import AlertmanagerSink as SinkSettings
+from tocsin.service.config import AlertmanagerSettings as SinkSettings
 from tocsin.service.config import Settings
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.alertmanager import AlertmanagerSink

@@ -10,7 +10,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.service.parts import Mosquitto, Running, run, until
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin.service.config import MqttSink as SinkSettings
+from tocsin.service.config import MqttSinkSettings as SinkSettings
 from tocsin.service.config import Settings
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.mqtt import MqttSink

@@ -11,7 +11,7 @@ from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin.service import backoff
 from tocsin.service.config import Settings
-from tocsin.service.config import WebhookSink as SinkSettings
+from tocsin.service.config import WebhookSettings as SinkSettings
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import outbox as module
 from tocsin.service.sinks.outbox import Outbox

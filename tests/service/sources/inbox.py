@@ -2,9 +2,12 @@
 
 import asyncio
 from collections import defaultdict
+from typing import Any
 
 from tocsin.service.errors import MonitorError
+from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Observation, Outcome, Status
+from tocsin.service.sources import SourceContext
 
 
 class Inbox:
@@ -46,6 +49,10 @@ class Inbox:
 
     def cursor(self, source: str) -> str | None:
         return self.cursors.get(source)
+
+    def context(self, metrics: Metrics, **more: Any) -> SourceContext:
+        """What a source is given that hands over to this."""
+        return SourceContext(self.submit, self.cursor, metrics, **more)
 
     def values(self, signal: str) -> list[float]:
         """The first feature of a signal's observations, by time."""

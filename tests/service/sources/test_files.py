@@ -10,7 +10,7 @@ import pytest
 
 from tests.service.parts import Running, run, until
 from tests.service.sources.inbox import Inbox
-from tocsin.service.config import FileSource as Settings
+from tocsin.service.config import FileSourceSettings as Settings
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
 from tocsin.service.sources import tails
@@ -26,7 +26,7 @@ def inbox() -> Inbox:
 
 def made(inbox: Inbox, path: Path, *, most: int = 2000, **given: Any) -> FileSource:
     settings = Settings(**{"name": "files", "path": path, "poll": 0.02, **given})
-    return FileSource(settings, inbox.submit, inbox.cursor, Metrics(), most=most)
+    return FileSource(settings, inbox.context(Metrics(), most=most))
 
 
 def lines(*numbers: int) -> str:

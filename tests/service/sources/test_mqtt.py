@@ -12,7 +12,7 @@ import pytest
 from tests.service.parts import Mosquitto, Running, run, until
 from tests.service.sources.device import Device
 from tests.service.sources.inbox import Inbox
-from tocsin.service.config import MqttSource as Settings
+from tocsin.service.config import MqttSourceSettings as Settings
 from tocsin.service.metrics import Metrics
 from tocsin.service.mqtt import MOST_HELD
 from tocsin.service.observations import Status
@@ -36,7 +36,7 @@ async def connected(device: Device) -> None:
 def test_plain_numbers_statuses_and_results(broker: Mosquitto, metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
-        source = MqttSource(settings(broker, signal="{1}-{2}"), inbox.submit, metrics)
+        source = MqttSource(settings(broker, signal="{1}-{2}"), inbox.context(metrics))
         with Device(broker, "tocsin/#") as device:
             async with Running(source):
                 await connected(device)
@@ -65,7 +65,7 @@ def test_json_with_several_features_and_times(broker: Mosquitto, metrics: Metric
         inbox = Inbox()
         given = settings(broker, value=("reading.v", "all[1]"), time="at", results_topic="")
         with Device(broker, "tocsin/status") as device:
-            async with Running(MqttSource(given, inbox.submit, metrics)):
+            async with Running(MqttSource(given, inbox.context(metrics))):
                 await connected(device)
                 device.publish("plant/a", {"reading": {"v": 1}, "all": [0, 2.5], "at": START})
                 device.publish("plant/a", {"all": [0, 3.5], "at": "2023-11-14T22:13:21Z"})
@@ -93,7 +93,7 @@ def test_bad_messages_are_counted_told_once_and_never_come_again(
             {"v": True, "t": START},
         ]
         with Device(broker, "tocsin/status") as device:
-            source = MqttSource(timed(broker), inbox.submit, metrics)
+            source = MqttSource(timed(broker), inbox.context(metrics))
             async with Running(source):
                 await connected(device)
                 for payload in bad:
@@ -105,7 +105,7 @@ def test_bad_messages_are_counted_told_once_and_never_come_again(
             count = metrics.registry.get_sample_value("tocsin_source_errors_total", {"source": "plant"})
             assert count == len(bad)
             device.heard.clear()
-            again = MqttSource(timed(broker), inbox.submit, metrics)
+            again = MqttSource(timed(broker), inbox.context(metrics))
             async with Running(again):
                 await connected(device)
                 device.publish("plant/a", {"v": 2, "t": START + 1})
@@ -124,7 +124,7 @@ def test_nothing_is_acknowledged_before_it_is_durable(broker: Mosquitto, metrics
         inbox = Inbox()
         with Device(broker, "tocsin/status") as device:
             inbox.open.clear()
-            async with Running(MqttSource(timed(broker), inbox.submit, metrics)):
+            async with Running(MqttSource(timed(broker), inbox.context(metrics))):
                 await connected(device)
                 for i in range(100):
                     device.publish("plant/a", {"v": i, "t": START + i})
@@ -133,7 +133,7 @@ def test_nothing_is_acknowledged_before_it_is_durable(broker: Mosquitto, metrics
             for i in range(100, 150):
                 device.publish("plant/a", {"v": i, "t": START + i})
             inbox.open.set()
-            async with Running(MqttSource(timed(broker), inbox.submit, metrics)):
+            async with Running(MqttSource(timed(broker), inbox.context(metrics))):
                 await until(lambda: len(inbox.kept) == 150)
                 await asyncio.sleep(0.2)
         assert inbox.values("plant/a") == [float(i) for i in range(150)]
@@ -145,7 +145,7 @@ def test_nothing_is_acknowledged_before_it_is_durable(broker: Mosquitto, metrics
 def test_the_broker_holds_on_while_the_monitor_is_busy(broker: Mosquitto, metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
-        source = MqttSource(timed(broker), inbox.submit, metrics, most=10)
+        source = MqttSource(timed(broker), inbox.context(metrics, most=10))
         with Device(broker, "tocsin/status") as device:
             async with Running(source):
                 await connected(device)
@@ -166,7 +166,7 @@ def test_a_batch_that_fails_is_tried_again(broker: Mosquitto, metrics: Metrics) 
     async def test() -> None:
         inbox = Inbox()
         inbox.failures = 1
-        source = MqttSource(timed(broker), inbox.submit, metrics)
+        source = MqttSource(timed(broker), inbox.context(metrics))
         with Device(broker, "tocsin/status") as device:
             async with Running(source):
                 await connected(device)
@@ -181,7 +181,7 @@ def test_a_batch_that_fails_is_tried_again(broker: Mosquitto, metrics: Metrics) 
 def test_a_broker_that_goes_and_comes_back(broker: Mosquitto, metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
-        source = MqttSource(timed(broker), inbox.submit, metrics)
+        source = MqttSource(timed(broker), inbox.context(metrics))
         async with Running(source):
             with Device(broker, "tocsin/status") as device:
                 await connected(device)
@@ -210,7 +210,10 @@ def test_a_broker_that_goes_and_comes_back(broker: Mosquitto, metrics: Metrics) 
 def test_own_messages_are_no_observations(broker: Mosquitto, metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
-        source = MqttSource(settings(broker, topics=("#",)), inbox.submit, metrics, own={"tocsin/incidents"})
+        source = MqttSource(
+            settings(broker, topics=("#",)),
+            inbox.context(metrics, own_topics={"tocsin/incidents"}),
+        )
         with Device(broker, "tocsin/status") as device:
             async with Running(source):
                 await connected(device)
@@ -226,7 +229,7 @@ def test_own_messages_are_no_observations(broker: Mosquitto, metrics: Metrics) -
 
     run(test)
     with pytest.raises(ValueError, match="itself publishes"):
-        MqttSource(settings(broker, topics=("tocsin/results/#",)), Inbox().submit, metrics)
+        MqttSource(settings(broker, topics=("tocsin/results/#",)), Inbox().context(metrics))
 
 
 def test_a_retained_message_counts_only_with_its_time(broker: Mosquitto, metrics: Metrics) -> None:
@@ -236,7 +239,7 @@ def test_a_retained_message_counts_only_with_its_time(broker: Mosquitto, metrics
             for given, expected in ((timed(broker), [1.0, 2.0]), (settings(broker, name="b", value=("v",)), [2.0])):
                 inbox = Inbox()
                 device.heard.clear()
-                async with Running(MqttSource(given, inbox.submit, Metrics())):
+                async with Running(MqttSource(given, inbox.context(Metrics()))):
                     await connected(device)
                     device.publish("plant/a", {"v": 2, "t": START + 1})
                     await until(lambda inbox=inbox, expected=expected: len(inbox.kept) >= len(expected))
@@ -248,11 +251,11 @@ def test_a_retained_message_counts_only_with_its_time(broker: Mosquitto, metrics
 def test_a_password_is_used_and_never_told(tmp_path: Path, metrics: Metrics, caplog: pytest.LogCaptureFixture) -> None:
     async def test(broker: Mosquitto) -> None:
         inbox = Inbox()
-        wrong = MqttSource(settings(broker, username="tocsin", password="wr0ng"), inbox.submit, metrics)
+        wrong = MqttSource(settings(broker, username="tocsin", password="wr0ng"), inbox.context(metrics))
         async with Running(wrong):
             await until(lambda: wrong.health.last_error)
         assert "ot authorized" in (wrong.health.last_error or "")
-        right = MqttSource(settings(broker, username="tocsin", password="s3cret"), inbox.submit, metrics)
+        right = MqttSource(settings(broker, username="tocsin", password="s3cret"), inbox.context(metrics))
         with Device(broker, "tocsin/status", user=("tocsin", "s3cret")) as device:
             async with Running(right):
                 await connected(device)
@@ -269,8 +272,11 @@ def test_a_password_is_used_and_never_told(tmp_path: Path, metrics: Metrics, cap
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
 def test_tls(tmp_path: Path, metrics: Metrics) -> None:
     async def test(broker: Mosquitto) -> None:
-        suspicious = MqttSource(settings(broker, tls=True), Inbox().submit, metrics)
-        trusting = MqttSource(settings(broker, tls=True, ca_file=broker.certificate), Inbox().submit, metrics)
+        suspicious = MqttSource(settings(broker, tls=True), Inbox().context(metrics))
+        trusting = MqttSource(
+            settings(broker, tls=True, ca_file=broker.certificate),
+            Inbox().context(metrics),
+        )
         async with Running(suspicious, trusting):
             await until(lambda: suspicious.health.last_error)
             await until(lambda: trusting.health.last_success)
@@ -280,7 +286,7 @@ def test_tls(tmp_path: Path, metrics: Metrics) -> None:
     with Mosquitto(tmp_path / "guarded", tls=True) as broker:
         run(lambda: test(broker))
         with pytest.raises(ValueError, match=r"ca_file .* cannot be used"):
-            MqttSource(settings(broker, ca_file=tmp_path / "none.pem"), Inbox().submit, metrics)
+            MqttSource(settings(broker, ca_file=tmp_path / "none.pem"), Inbox().context(metrics))
 
 
 @pytest.mark.parametrize("pattern", ["", "a/#/b", "a#", "a+/b", "a/b\0"])
@@ -297,7 +303,7 @@ def test_right_patterns(pattern: str) -> None:
 def test_what_waits_is_bounded_in_bytes(broker: Mosquitto, metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
-        source = MqttSource(timed(broker), inbox.submit, metrics)
+        source = MqttSource(timed(broker), inbox.context(metrics))
         padding = "x" * 200_000
         with Device(broker, "tocsin/status") as device:
             async with Running(source):
@@ -321,7 +327,7 @@ def test_messages_that_are_too_large_are_left_out_by_the_broker(broker: Mosquitt
     async def test() -> None:
         inbox = Inbox()
         with Device(broker, "tocsin/status") as device:
-            async with Running(MqttSource(timed(broker), inbox.submit, metrics)):
+            async with Running(MqttSource(timed(broker), inbox.context(metrics))):
                 await connected(device)
                 device.publish("plant/a", {"t": START, "v": 1.0, "padding": "x" * 400_000})
                 device.publish("plant/a", {"t": START + 1, "v": 2.0})

@@ -18,9 +18,10 @@ import pytest
 
 from tests.service.parts import Prometheus, Running, run, until
 from tests.service.sources.inbox import Inbox
-from tocsin.service.config import PrometheusSource as Settings
+from tocsin.service.config import PrometheusSourceSettings as Settings
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
+from tocsin.service.sources import SourceContext
 from tocsin.service.sources import prometheus as module
 from tocsin.service.sources.prometheus import PrometheusSource
 
@@ -104,7 +105,7 @@ def test_follows_catches_up_and_asks_nothing_twice(
         queries = [looks, {"query": "broken * 1", "step": 1}, {"query": "nonsense(", "step": 1}]
         with Prometheus(tmp_path / "prometheus", target[1].place) as prometheus:
             given = settings(prometheus.url, *queries, lookback=5)
-            source = PrometheusSource(given, inbox.submit, inbox.cursor, metrics)
+            source = PrometheusSource(given, inbox.context(metrics))
             async with Running(source):
                 await until(lambda: len(inbox.values("looks/a")) >= 2)
                 target[0].late = True
@@ -115,7 +116,7 @@ def test_follows_catches_up_and_asks_nothing_twice(
             await asyncio.sleep(1)
             await asyncio.to_thread(prometheus.stop)
             before = max(place[1] for place in inbox.kept)
-            again = PrometheusSource(given, inbox.submit, inbox.cursor, metrics)
+            again = PrometheusSource(given, inbox.context(metrics))
             async with Running(again):
                 await until(lambda: again.health.last_error is not None)
                 await asyncio.to_thread(prometheus.start)
@@ -151,7 +152,7 @@ def test_a_long_past_is_asked_in_pieces(metrics: Metrics) -> None:
         with Web(every_step) as web:
             given = settings(f"http://{web.place}", {"query": "x", "step": 1}, lookback=30_000)
             started = time.time()
-            async with Running(PrometheusSource(given, inbox.submit, inbox.cursor, metrics)):
+            async with Running(PrometheusSource(given, inbox.context(metrics))):
                 await until(lambda: len(inbox.kept) >= 30_000)
             spans = [(float(asked["start"]), float(asked["end"])) for asked in web.asked]
         assert max(end - start for start, end in spans) + 1 == module.MOST_POINTS
@@ -171,7 +172,7 @@ def test_broken_off_in_a_piece(metrics: Metrics) -> None:
         inbox = Inbox()
         with Web(every_step) as web:
             given = settings(f"http://{web.place}", {"query": "x", "step": 1}, lookback=150)
-            source = PrometheusSource(given, inbox.submit, inbox.cursor, metrics, most=40)
+            source = PrometheusSource(given, inbox.context(metrics, most=40))
             taken = 0
 
             async def submit(batch: Any) -> Any:
@@ -212,7 +213,7 @@ def test_wrong_answers_are_told_and_tried_again(
         left = [answer, answer]
         with Web(lambda asked: left.pop() if left else every_step(asked)) as web:
             given = settings(f"http://{web.place}", {"query": "x", "step": 1}, lookback=5)
-            source = PrometheusSource(given, inbox.submit, inbox.cursor, metrics)
+            source = PrometheusSource(given, inbox.context(metrics))
             async with Running(source):
                 await until(lambda: len(inbox.kept) >= 5)
         assert told in (source.health.last_error or "")
@@ -232,7 +233,7 @@ def test_series_that_would_be_one_signal(metrics: Metrics) -> None:
 
         with Web(answer) as web:
             given = settings(f"http://{web.place}", {"query": "x", "signal": "{host}", "step": 1}, lookback=1)
-            source = PrometheusSource(given, inbox.submit, inbox.cursor, metrics)
+            source = PrometheusSource(given, inbox.context(metrics))
             async with Running(source):
                 await until(lambda: inbox.kept)
         assert inbox.signals == {"b"}
@@ -249,12 +250,15 @@ def test_secrets_are_sent_and_never_told(metrics: Metrics, caplog: pytest.LogCap
             basic = settings(f"http://user:pa55word@{web.place}", query, lookback=2)
             bearer = settings(f"http://{web.place}", query, lookback=2, bearer_token="t0ken", name="other")
             async with Running(
-                *(PrometheusSource(one, inbox.submit, lambda _: None, metrics) for one in (basic, bearer))
+                *(
+                    PrometheusSource(one, SourceContext(inbox.submit, lambda _: None, metrics))
+                    for one in (basic, bearer)
+                )
             ):
                 await until(lambda: len(inbox.batches) >= 2)
             sent = {headers.get("Authorization") for headers in web.headers}
         assert sent == {"Bearer t0ken", "Basic dXNlcjpwYTU1d29yZA=="}
-        gone = PrometheusSource(basic, inbox.submit, inbox.cursor, metrics)
+        gone = PrometheusSource(basic, inbox.context(metrics))
         async with Running(gone):
             await until(lambda: gone.health.last_error)
         assert "pa55word" not in (gone.health.last_error or "")

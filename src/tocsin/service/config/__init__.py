@@ -1,43 +1,45 @@
 """The settings of the monitor: a TOML file, environment variables above it, and what they are made of."""
 
 from tocsin.service.config.budgets import Budget
+from tocsin.service.config.kinds import SinkSettings, SourceSettings
 from tocsin.service.config.layers import Layer
 from tocsin.service.config.loading import ConfigError, Loaded, load_settings, read_settings, variable_of
 from tocsin.service.config.server import Engine, Server, Storage
 from tocsin.service.config.settings import Settings
 from tocsin.service.config.signals import DETECTOR_SETTINGS, Template, check_detector
-from tocsin.service.config.sinks import AlertmanagerSink, MqttSink, Sink, Sinks, WebhookSink
+from tocsin.service.config.sinks import AlertmanagerSettings, MqttSinkSettings, Sinks, WebhookSettings
 from tocsin.service.config.sources import (
-    FileSource,
+    FileSourceSettings,
     MqttBroker,
-    MqttSource,
+    MqttSourceSettings,
     PrometheusQuery,
-    PrometheusSource,
+    PrometheusSourceSettings,
     Sources,
 )
 
 __all__ = [
     "DETECTOR_SETTINGS",
-    "AlertmanagerSink",
+    "AlertmanagerSettings",
     "Budget",
     "ConfigError",
     "Engine",
-    "FileSource",
+    "FileSourceSettings",
     "Layer",
     "Loaded",
     "MqttBroker",
-    "MqttSink",
-    "MqttSource",
+    "MqttSinkSettings",
+    "MqttSourceSettings",
     "PrometheusQuery",
-    "PrometheusSource",
+    "PrometheusSourceSettings",
     "Server",
     "Settings",
-    "Sink",
+    "SinkSettings",
     "Sinks",
+    "SourceSettings",
     "Sources",
     "Storage",
     "Template",
-    "WebhookSink",
+    "WebhookSettings",
     "check_detector",
     "load_settings",
     "read_settings",

@@ -109,14 +109,15 @@ def _misspelt(variables: Mapping[str, str]) -> list[str]:
 
 def _missing_files(settings: Settings) -> list[str]:
     """Files that are not there now; they may be by the time they are needed."""
-    given = {
-        "server.tls_certificate": settings.server.tls_certificate,
-        "server.tls_key": settings.server.tls_key,
-        **{f"sources.mqtt[{at}].ca_file": one.ca_file for at, one in enumerate(settings.sources.mqtt)},
-        **{f"sources.files[{at}].path": one.path for at, one in enumerate(settings.sources.files)},
-        **{f"sinks.mqtt[{at}].ca_file": one.ca_file for at, one in enumerate(settings.sinks.mqtt)},
-    }
-    return [f"{path}: {file} is not there" for path, file in given.items() if file is not None and not file.exists()]
+    places = [
+        ("server", settings.server),
+        *((f"sources.{place}", one) for place, one in settings.sources.each()),
+        *((f"sinks.{place}", one) for place, one in settings.sinks.each()),
+    ]
+    given = {f"{place}.{name}": value for place, part in places for name, value in part}
+    return [
+        f"{path}: {file} is not there" for path, file in given.items() if isinstance(file, Path) and not file.exists()
+    ]
 
 
 def _nearest(name: str) -> str:

@@ -44,7 +44,7 @@ class Settings(Part):
             merged = {**self.detector, **template.detector}
             _check_part(f"templates[{number}].detector", merged, template.features)
         for kind, parts in (("sources", self.sources), ("sinks", self.sinks)):
-            names = [one.name for group in type(parts).model_fields for one in getattr(parts, group)]
+            names = [one.name for _, one in parts.each()]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ValueError(f"{kind}: each must have a name of its own, got {', '.join(twice)} more than once")

@@ -1,11 +1,11 @@
 """The settings of sinks: where incidents go."""
 
-from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, field_validator
 
-from tocsin.service.config.parts import Name, Part, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
+from tocsin.service.config.kinds import Group, SinkSettings, group_of
+from tocsin.service.config.parts import Name, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
 from tocsin.service.config.sources import MqttBroker
 
 
@@ -14,22 +14,10 @@ def _called(example: str) -> Any:
     return Field(description="What it is called in metrics and logs.", examples=[example])
 
 
-class Sink(Part):
-    """Where incidents are told."""
-
-    name: Name = _called("sink")
-    match: str = Field(default="*", description="Which signals' incidents, a pattern with * and ?.")
-    min_severity: float = Field(default=0.0, ge=0, description="Only incidents of at least this severity.")
-    timeout: Seconds = Field(default=10.0, description="How long to wait for an answer.")
-
-    def wants(self, signal: str, severity: float) -> bool:
-        """Whether it is told of an incident."""
-        return fnmatchcase(signal, self.match) and severity >= self.min_severity
-
-
-class AlertmanagerSink(Sink):
+class AlertmanagerSettings(SinkSettings):
     """Prometheus' Alertmanager."""
 
+    implementation = "tocsin.service.sinks.alertmanager:AlertmanagerSink"
     name: Name = _called("alertmanager")
     url: Url = Field(default="http://127.0.0.1:9093", description="The Alertmanager.", repr=False)
     bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
@@ -39,9 +27,10 @@ class AlertmanagerSink(Sink):
     refresh: Seconds = Field(default=60.0, description="How often an alert that goes on is repeated.")
 
 
-class WebhookSink(Sink):
+class WebhookSettings(SinkSettings):
     """Any address that takes Alertmanager's webhook payload (version 4)."""
 
+    implementation = "tocsin.service.sinks.webhook:WebhookSink"
     name: Name = _called("webhook")
     url: SecretUrl = Field(description="The address.", repr=False, examples=["https://hooks.example.com/tocsin"])
     bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
@@ -50,9 +39,10 @@ class WebhookSink(Sink):
     )
 
 
-class MqttSink(Sink, MqttBroker):
+class MqttSinkSettings(SinkSettings, MqttBroker):
     """An MQTT broker."""
 
+    implementation = "tocsin.service.sinks.mqtt:MqttSink"
     name: Name = _called("broker")
     topic: Topic = Field(
         default="tocsin/incidents/{signal}", description="Where incidents are published, retained while open."
@@ -64,11 +54,9 @@ class MqttSink(Sink, MqttBroker):
         return check_placeholders(topic, "there is {signal}", "signal")
 
 
-class Sinks(Part):
-    """Where incidents go."""
+BUILT_IN = {"alertmanager": AlertmanagerSettings, "webhook": WebhookSettings, "mqtt": MqttSinkSettings}
 
-    alertmanager: tuple[AlertmanagerSink, ...] = Field(default=(), description="Prometheus' Alertmanager.")
-    webhook: tuple[WebhookSink, ...] = Field(
-        default=(), description="Any address that takes Alertmanager's webhook payload (version 4)."
-    )
-    mqtt: tuple[MqttSink, ...] = Field(default=(), description="An MQTT broker.")
+if TYPE_CHECKING:
+    Sinks = Group[SinkSettings]
+else:
+    Sinks = group_of("Sinks", "Where incidents go.", "tocsin.sinks", SinkSettings, BUILT_IN)

@@ -2,10 +2,11 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, field_validator
 
+from tocsin.service.config.kinds import Group, SourceSettings, group_of
 from tocsin.service.config.parts import (
     Name,
     Part,
@@ -37,9 +38,10 @@ class MqttBroker(Part):
     )
 
 
-class MqttSource(MqttBroker):
+class MqttSourceSettings(MqttBroker, SourceSettings):
     """Observations from an MQTT broker."""
 
+    implementation = "tocsin.service.sources.mqtt:MqttSource"
     name: Name = Field(description="What it is called in metrics and logs.", examples=["plant"])
     topics: tuple[str, ...] = Field(
         description="Topic patterns, with + and #.", min_length=1, examples=[["plant/+/vibration"]]
@@ -87,9 +89,10 @@ class PrometheusQuery(Part):
         return signal
 
 
-class PrometheusSource(Part):
+class PrometheusSourceSettings(SourceSettings):
     """Observations from a Prometheus server."""
 
+    implementation = "tocsin.service.sources.prometheus:PrometheusSource"
     name: Name = Field(description="What it is called in metrics and logs.", examples=["prometheus"])
     url: Url = Field(default="http://127.0.0.1:9090", description="The server.", repr=False)
     bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
@@ -99,9 +102,10 @@ class PrometheusSource(Part):
     timeout: Seconds = Field(default=30.0, description="How long to wait for an answer.")
 
 
-class FileSource(Part):
+class FileSourceSettings(SourceSettings):
     """Observations from a file, or the files of a folder, that grow."""
 
+    implementation = "tocsin.service.sources.files:FileSource"
     name: Name = Field(description="What it is called in metrics and logs.", examples=["files"])
     path: Path = Field(description="A file, or a folder.", examples=["/var/lib/sensors"])
     pattern: str = Field(default="*", description="Which files of a folder.")
@@ -131,11 +135,11 @@ class FileSource(Part):
         return form
 
 
-class Sources(Part):
-    """Where observations come from, apart from HTTP."""
+BUILT_IN = {"mqtt": MqttSourceSettings, "prometheus": PrometheusSourceSettings, "files": FileSourceSettings}
 
-    mqtt: tuple[MqttSource, ...] = Field(default=(), description="Observations from an MQTT broker.")
-    prometheus: tuple[PrometheusSource, ...] = Field(default=(), description="Observations from a Prometheus server.")
-    files: tuple[FileSource, ...] = Field(
-        default=(), description="Observations from a file, or the files of a folder, that grow."
+if TYPE_CHECKING:
+    Sources = Group[SourceSettings]
+else:
+    Sources = group_of(
+        "Sources", "Where observations come from, apart from HTTP.", "tocsin.sources", SourceSettings, BUILT_IN
     )

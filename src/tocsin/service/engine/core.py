@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 
-from tocsin.service.config import Settings, Sink
+from tocsin.service.config import Settings
 from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.block import Block, load_kernels
 from tocsin.service.engine.budgets import Budgets
@@ -46,8 +46,7 @@ class Core:
 
     def __init__(self, settings: Settings, store: Store, hub: Hub, metrics: Metrics) -> None:
         self.settings, self.store, self.hub, self.metrics = settings, store, hub, metrics
-        sinks = settings.sinks
-        self.sinks: list[Sink] = [*sinks.alertmanager, *sinks.webhook, *sinks.mqtt]
+        self.sinks = [sink for _, sink in settings.sinks.each()]
         self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
         self.places = self._new_places()
         self.signals: dict[str, Watched] = {}

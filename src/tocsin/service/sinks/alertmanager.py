@@ -4,8 +4,7 @@ import time
 from collections.abc import Sequence, Set
 from typing import Any
 
-from tocsin.service.config import AlertmanagerSink as AlertmanagerSinkSettings
-from tocsin.service.config import Settings
+from tocsin.service.config import AlertmanagerSettings, Settings
 from tocsin.service.outgoing import Client, open_client
 from tocsin.service.sinks.alerts import alert_of, check_labels, level_of, link_to, plain
 from tocsin.service.sinks.posting import HttpSink
@@ -25,7 +24,7 @@ class AlertmanagerSink(HttpSink):
 
     kind = "alertmanager"
 
-    def __init__(self, settings: AlertmanagerSinkSettings, monitor: Settings) -> None:
+    def __init__(self, settings: AlertmanagerSettings, monitor: Settings) -> None:
         super().__init__(settings.name)
         check_labels(settings.labels)
         self.refresh = settings.refresh

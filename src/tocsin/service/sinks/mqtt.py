@@ -2,8 +2,7 @@
 
 import json
 
-from tocsin.service.config import MqttSink as MqttSinkSettings
-from tocsin.service.config import Settings
+from tocsin.service.config import MqttSinkSettings, Settings
 from tocsin.service.mqtt import BrokerError, Connection
 from tocsin.service.shapes import incident_shape
 from tocsin.service.sinks.alerts import link_to, summary_of

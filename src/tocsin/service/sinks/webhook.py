@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from tocsin.service.config import Settings
-from tocsin.service.config import WebhookSink as WebhookSinkSettings
+from tocsin.service.config import Settings, WebhookSettings
 from tocsin.service.outgoing import Client, open_client, without_user
 from tocsin.service.shapes import time_text
 from tocsin.service.sinks.alerts import IDENTITY, Alert, alert_of, fingerprint, link_to
@@ -23,7 +22,7 @@ class WebhookSink(HttpSink):
 
     kind = "webhook"
 
-    def __init__(self, settings: WebhookSinkSettings, monitor: Settings) -> None:
+    def __init__(self, settings: WebhookSettings, monitor: Settings) -> None:
         super().__init__(settings.name)
         self._settings, self._monitor = settings, monitor
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,16 +36,29 @@ class SourceHealth:
     skipped: int = 0
 
 
+@dataclass(frozen=True)
+class SourceContext:
+    """What the monitor gives to a source."""
+
+    submit: Submit
+    cursor: ReadCursor
+    metrics: Metrics
+    #: The most observations of one batch.
+    most: int = MOST_TOGETHER
+    #: Topics at and below which this monitor publishes itself.
+    own_topics: Set[str] = frozenset()
+
+
 class Source(ABC):
     """Brings observations, as long as `run` runs."""
 
     kind: ClassVar[str]
 
-    def __init__(self, name: str, submit: Submit, metrics: Metrics) -> None:
+    def __init__(self, name: str, context: SourceContext) -> None:
         self.name = name
         self.health = SourceHealth()
-        self._submit = submit
-        self._errors = metrics.source_errors.labels(source=name)
+        self._submit = context.submit
+        self._errors = context.metrics.source_errors.labels(source=name)
         self._complained: float | None = None
         self._unsaid = 0
 

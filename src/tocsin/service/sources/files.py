@@ -12,10 +12,9 @@ import numpy as np
 from tocsin.data import LineParser
 from tocsin.data import Observation as Line
 from tocsin.service.backoff import Backoff
-from tocsin.service.config import FileSource as FileSourceSettings
-from tocsin.service.metrics import Metrics
+from tocsin.service.config import FileSourceSettings
 from tocsin.service.observations import Cursor, Observation, check_name
-from tocsin.service.sources.base import MOST_TOGETHER, ReadCursor, Source, Submit
+from tocsin.service.sources.base import Source, SourceContext
 from tocsin.service.sources.tails import Place, Tail
 from tocsin.service.stamps import Stamps
 
@@ -34,17 +33,9 @@ class FileSource(Source):
 
     kind = "file"
 
-    def __init__(
-        self,
-        settings: FileSourceSettings,
-        submit: Submit,
-        cursor: ReadCursor,
-        metrics: Metrics,
-        *,
-        most: int = MOST_TOGETHER,
-    ) -> None:
-        super().__init__(settings.name, submit, metrics)
-        self._settings, self._cursor, self._most = settings, cursor, most
+    def __init__(self, settings: FileSourceSettings, context: SourceContext) -> None:
+        super().__init__(settings.name, context)
+        self._settings, self._cursor, self._most = settings, context.cursor, context.most
         self._tails: dict[int, Tail] | None = None
         self._places: dict[int, Place] = {}
         self._waiting: tuple[list[Observation], str] | None = None

@@ -2,18 +2,16 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Collection
 
 from paho.mqtt.subscribeoptions import SubscribeOptions
 from pydantic_core import to_json
 
 from tocsin.service.backoff import Backoff
-from tocsin.service.config import MqttSource as MqttSourceSettings
-from tocsin.service.metrics import Metrics
+from tocsin.service.config import MqttSourceSettings
 from tocsin.service.mqtt import Connection, Message, Presence, Session
 from tocsin.service.observations import Observation, check_name
 from tocsin.service.shapes import verdict_shape
-from tocsin.service.sources.base import MOST_TOGETHER, Source, Submit
+from tocsin.service.sources.base import Source, SourceContext
 from tocsin.service.sources.naming import Template, topic_signal
 from tocsin.service.sources.payloads import LARGEST, Payload
 
@@ -38,21 +36,13 @@ class MqttSource(Source):
 
     kind = "mqtt"
 
-    def __init__(
-        self,
-        settings: MqttSourceSettings,
-        submit: Submit,
-        metrics: Metrics,
-        *,
-        most: int = MOST_TOGETHER,
-        own: Collection[str] = (),
-    ) -> None:
-        super().__init__(settings.name, submit, metrics)
-        self._most = most
+    def __init__(self, settings: MqttSourceSettings, context: SourceContext) -> None:
+        super().__init__(settings.name, context)
+        self._most = context.most
         self._template = Template(settings.signal)
         self._payload = Payload(settings.value, settings.time)
         self._results = settings.results_topic
-        self._own = {*own, settings.status_topic, *([self._results] if self._results else [])}
+        self._own = {*context.own_topics, settings.status_topic, *([self._results] if self._results else [])}
         for topic in settings.topics:
             check_pattern(topic)
             if self._is_own(topic):
@@ -72,7 +62,7 @@ class MqttSource(Source):
                 (topic, SubscribeOptions(1, noLocal=not topic.startswith("$share/"), retainHandling=retained))
                 for topic in settings.topics
             ],
-            session=Session(SESSION_SECONDS, min(most, MOST_UNACKNOWLEDGED), LARGEST + _HEADERS),
+            session=Session(SESSION_SECONDS, min(self._most, MOST_UNACKNOWLEDGED), LARGEST + _HEADERS),
             presence=Presence(settings.status_topic),
             on_message=self._take,
             on_connect=self._connected,

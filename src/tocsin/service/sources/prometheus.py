@@ -6,12 +6,10 @@ import time
 from typing import Any
 
 from tocsin.service.backoff import Backoff
-from tocsin.service.config import PrometheusQuery
-from tocsin.service.config import PrometheusSource as PrometheusSourceSettings
-from tocsin.service.metrics import Metrics
+from tocsin.service.config import PrometheusQuery, PrometheusSourceSettings
 from tocsin.service.observations import Cursor, Observation
 from tocsin.service.outgoing import Client, ask, open_client
-from tocsin.service.sources.base import LONGEST_WAIT, MOST_TOGETHER, ReadCursor, Source, Submit
+from tocsin.service.sources.base import LONGEST_WAIT, Source, SourceContext
 from tocsin.service.sources.matrix import MalformedError, observations_in
 from tocsin.service.sources.naming import Template
 from tocsin.service.telling import told
@@ -36,17 +34,9 @@ class PrometheusSource(Source):
 
     kind = "prometheus"
 
-    def __init__(
-        self,
-        settings: PrometheusSourceSettings,
-        submit: Submit,
-        cursor: ReadCursor,
-        metrics: Metrics,
-        *,
-        most: int = MOST_TOGETHER,
-    ) -> None:
-        super().__init__(settings.name, submit, metrics)
-        self._settings, self._cursor, self._most = settings, cursor, most
+    def __init__(self, settings: PrometheusSourceSettings, context: SourceContext) -> None:
+        super().__init__(settings.name, context)
+        self._settings, self._cursor, self._most = settings, context.cursor, context.most
         self._followed = [_Followed(self.name, query) for query in settings.queries]
         keys = [one.key for one in self._followed]
         if len(set(keys)) < len(keys):

@@ -1,0 +1,81 @@
+"""Kinds of sources and sinks: those that come with Tocsin, and those of other packages.
+
+A kind is a class of settings that names what works with them, which is imported only where one is set up. Everything
+that lists kinds (settings, their validation, the example and the page of settings, the engine) reads them here.
+"""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import Field, create_model
+
+from tocsin.service.config.parts import Name, Part, Seconds
+
+
+class KindSettings(Part):
+    """The settings of a source or a sink."""
+
+    #: What works with these settings, as "module:Class"; imported where one is set up.
+    implementation: ClassVar[str]
+    name: Name
+
+    @classmethod
+    def load(cls) -> Any:
+        """The class that works with these settings."""
+        module, _, name = cls.implementation.partition(":")
+        return getattr(import_module(module), name)
+
+
+class SourceSettings(KindSettings):
+    """Where observations come from."""
+
+    name: Name = Field(description="What it is called in metrics and logs.", examples=["source"])
+
+
+class SinkSettings(KindSettings):
+    """Where incidents are told."""
+
+    name: Name = Field(description="What it is called in metrics and logs.", examples=["sink"])
+    match: str = Field(default="*", description="Which signals' incidents, a pattern with * and ?.")
+    min_severity: float = Field(default=0.0, ge=0, description="Only incidents of at least this severity.")
+    timeout: Seconds = Field(default=10.0, description="How long to wait for an answer.")
+
+    def wants(self, signal: str, severity: float) -> bool:
+        """Whether it is told of an incident."""
+        return fnmatchcase(signal, self.match) and severity >= self.min_severity
+
+
+S = TypeVar("S", bound=KindSettings)
+
+
+class Group(Part, Generic[S]):
+    """All sources, or all sinks: a list for each kind."""
+
+    def each(self) -> Iterator[tuple[str, S]]:
+        """All that are set up, each with its place: `mqtt[0]`."""
+        for kind in type(self).model_fields:
+            for number, one in enumerate(getattr(self, kind)):
+                yield f"{kind}[{number}]", one
+
+
+def group_of(name: str, about: str, points: str, base: type[S], built_in: Mapping[str, type[S]]) -> type[Group[S]]:
+    """A group with the kinds that are built in and those that packages offer as entry points.
+
+    A name that is taken stays with this package.
+    """
+    kinds = dict(built_in)
+    for point in entry_points(group=points):
+        if not point.name.isidentifier():
+            raise ValueError(f"a name in {points} must be made of letters, digits and _, got {point.name!r}")
+        kind = point.load()
+        if not (isinstance(kind, type) and issubclass(kind, base)):
+            raise TypeError(f"the entry point {point.name!r} of {points} must be a {base.__name__}, got {kind!r}")
+        kinds.setdefault(point.name, kind)
+    fields: dict[str, Any] = {
+        kind: (tuple[settings, ...], Field(default=(), description=(settings.__doc__ or "").partition("\n")[0]))  # type: ignore[valid-type]
+        for kind, settings in kinds.items()
+    }
+    return create_model(name, __base__=Group[base], __doc__=about, **fields)  # type: ignore[valid-type]
