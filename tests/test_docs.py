@@ -58,7 +58,7 @@ def test_nothing_is_left_to_fill_in(page):
 
 
 def test_the_readme_has_examples():
-    assert (ROOT / "README.md").read_text().count(">>>") > 15
+    assert (ROOT / "README.md").read_text().count(">>>") > 5
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
