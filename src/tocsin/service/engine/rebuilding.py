@@ -45,7 +45,8 @@ def go_on(core: Core, signal: Watched, new: Watched, ended: Ended, change: Chang
         core.places.release(signal.block, signal.place)
         signal.block, signal.place = place
         signal.row, signal.reference = new.row, new.reference
-        signal.last_time, signal.unsaved = new.last_time, 0
+        signal.last_time = new.last_time
+        signal.saved()
         signal.count()
         if closed is not None:
             signal.remember(closed)

@@ -91,6 +91,11 @@ class Writer(Reader):
         self.connection.execute(delete(schema.observations).where(columns.signal == signal.id, columns.time > after))
         return taken
 
+    def add_foretold(self, signal_id: int, time: int, foretold: bytes) -> None:
+        """Keep what was forecast after the newest observations of a signal, up to one time, until a state is stored."""
+        values = {"signal": signal_id, "time": time, "foretold": foretold}
+        self.connection.execute(insert(schema.foretold).values(values))
+
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
         """Store the state of a signal's detector in the place of the one before."""
         self.remove_state(signal_id)
@@ -98,7 +103,9 @@ class Writer(Reader):
         self.connection.execute(insert(schema.states).values(values))
 
     def remove_state(self, signal_id: int) -> None:
+        """Remove the state of a signal's detector, and what was forecast after it."""
         self._delete(schema.states, signal=signal_id)
+        self._delete(schema.foretold, signal=signal_id)
 
     def put_reference(self, reference: ReferenceRow, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
         """Store a signal's reference, with what was observed in it, in the place of the one before."""
