@@ -132,7 +132,7 @@ def test_what_was_forecast_and_cannot_be_used_is_forecast_again(tmp_path: Path, 
             "width": pack_arrays({**stored, "foretold": stored["foretold"][..., :3]}),
             "times": pack_arrays({**stored, "times": stored["times"] - 7}),
         }
-        made.engine.write(lambda writer: writer.add_foretold(1, START, wrong[damage])).result(9)
+        made.engine.write(lambda writer: writer.add_foretold([(1, START, wrong[damage])])).result(9)
         made = made.crash()
         before = asked.forecasts
         _feed(made, values[150:], 150)

@@ -255,8 +255,7 @@ def test_forecasts_of_signals_of_version_7_can_be_kept(store_url: str, engine: E
     assert version(engine) == newest_version()
     with store.transaction() as writer:
         for time in (20, 10):
-            writer.add_foretold(signal, time, f"up to {time}".encode())
-            writer.add_foretold(other, time, b"of another signal")
+            writer.add_foretold([(signal, time, f"up to {time}".encode()), (other, time, b"of another signal")])
         assert writer.foretold([signal]) == {signal: [b"up to 10", b"up to 20"]}
         writer.put_state(signal, 20, 25, b"state")
         assert writer.foretold([signal, other]) == {signal: [], other: [b"of another signal"] * 2}

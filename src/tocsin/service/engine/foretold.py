@@ -59,15 +59,18 @@ class Notes:
 
 
 class Foretold:
-    """What is stored of the forecasts after a signal's state, given out in the order of its observations."""
+    """What is stored of the forecasts after a signal's state, given out in the order of its observations.
 
-    def __init__(self, features: int, width: int, stored: Iterable[bytes] = ()) -> None:
+    None is stored where they would be of no use.
+    """
+
+    def __init__(self, features: int, width: int, stored: Iterable[bytes] | None) -> None:
         self._times, self._foretold = np.empty(0, dtype=np.int64), np.empty((0, features, width))
         self._at = 0
-        #: Whether it is of other observations, and of no use any more.
-        self.broken = False
+        #: Whether what is stored, or the rest of it, is of no use.
+        self.broken = stored is None
         try:
-            parts = [_unpacked(one, features, width) for one in stored]
+            parts = [_unpacked(one, features, width) for one in stored or ()]
         except (KeyError, ValueError) as error:  # of another release, or damaged
             log.warning("what was forecast is forecast anew, since it cannot be read: %s", error)
             self.broken = True

@@ -73,6 +73,7 @@ def mend(core: Core, aside: Aside, row: SignalRow, *, learn: bool) -> None:
     change: Change | None = (lambda writer: writer.remove_reference(row.id)) if removed else None
     (new.block, new.place), closed = _store(core, aside, new, open_alarm, "relearned" if learn else "reset", change)
     new.last_arrival = time.time_ns()
+    new.saved()
     for incident in aside.incidents:
         if closed is None or incident.id != closed.id:
             new.remember(incident)

@@ -115,8 +115,7 @@ def _score(core: Core, found: Sorted) -> None:
     done = dict(zip(work, run(Block.run, work.keys(), work.values()), strict=True))
     for signal, arrivals in found.fresh.items():
         taken = done[signal.block][signal.place]
-        if taken.foretold is not None:
-            signal.notes.add(work[signal.block][signal.place].times, taken.foretold)
+        signal.note_forecasts(work[signal.block][signal.place].times, taken.foretold)
         for arrival, verdict in zip(arrivals, taken.judged, strict=True):
             kept = verdict if arrival.status is Status.SCORED else _unjudged(arrival.values)
             arrival.outcome = Outcome(signal.name, arrival.time, arrival.status, kept)
@@ -137,9 +136,8 @@ def _store(core: Core, cursors: Sequence[Cursor], found: Sorted, now: int) -> Ch
         return []
     with core.store.transaction() as writer:
         writer.add_observations(_rows(new))
-        for signal, arrivals in found.fresh.items():
-            if signal.notes.due:
-                writer.add_foretold(signal.row.id, arrivals[-1].time, signal.notes.take())
+        due = [(signal, some[-1].time) for signal, some in found.fresh.items() if signal.notes.due]
+        writer.add_foretold([(signal.row.id, last, signal.notes.take()) for signal, last in due])
         changed = [*_end_silences(core, writer, found, now), *_put_alarms(core, writer, found, now)]
         for cursor in cursors:
             writer.put_cursor(cursor.source, cursor.position)

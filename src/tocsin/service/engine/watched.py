@@ -86,6 +86,11 @@ class Watched:
             for number in np.flatnonzero(apart > 1.4 * interval)
         }
 
+    def note_forecasts(self, times: NDArray[np.datetime64], foretold: NDArray[np.float64] | None) -> None:
+        """Keep what was forecast after its newest observations, if that is worth keeping."""
+        if foretold is not None:
+            self.notes.add(times, foretold)
+
     def saved(self) -> None:
         """Its state is stored."""
         self.unsaved = 0

@@ -91,10 +91,11 @@ class Writer(Reader):
         self.connection.execute(delete(schema.observations).where(columns.signal == signal.id, columns.time > after))
         return taken
 
-    def add_foretold(self, signal_id: int, time: int, foretold: bytes) -> None:
-        """Keep what was forecast after the newest observations of a signal, up to one time, until a state is stored."""
-        values = {"signal": signal_id, "time": time, "foretold": foretold}
-        self.connection.execute(insert(schema.foretold).values(values))
+    def add_foretold(self, rows: Sequence[tuple[int, int, bytes]]) -> None:
+        """Keep what was forecast after the newest observations of signals, up to a time, until a state is stored."""
+        if rows:
+            names = ("signal", "time", "foretold")
+            self.connection.execute(insert(schema.foretold), [dict(zip(names, row, strict=True)) for row in rows])
 
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
         """Store the state of a signal's detector in the place of the one before."""
