@@ -8,7 +8,8 @@ is warm, as fast as they are taken. Then each signal sends one observation a sec
 signals spread over the second: the latency is that of a request, from when it was due to its reply, when everything in
 it is scored and durable. Then the signals send more observations in each request, a tenth more at a time, until the
 monitor answers 429 or no longer keeps up. Then the monitor is killed, and started again: `ready_s` is how long it takes
-until it takes observations. At the end what is stored is counted.
+until it takes observations, and `ready_cpu_s` the CPU time of all its cores until then. At the end what is stored is
+counted.
 
     python benchmarks/service.py --minutes 0 --hold 0  # only how long a start after a kill takes
 """
@@ -177,14 +178,16 @@ def main():
             monitor.start(wait=False)
             monitor.wait_until_ready(600)
             ready = time.perf_counter() - started
+            ready_cpu, _ = process_figures(monitor.pid)
             table.add_row("start after a kill", f"{ready:.1f} s")
+            table.add_row("  CPU", f"{ready_cpu:.1f} s, {1000 * ready_cpu / given.signals:.1f} ms a signal")
             monitor.stop()
         lost, doubled = count_stored(f"sqlite:///{folder}/data/tocsin.db", load)
     table.add_row("acknowledged", f"{load.acknowledged.sum():,}")
     Console().print(table)
     print(
         f"p99_ms={steady['p99']:.1f} held_per_s={held:.0f} rss_mb={steady['rss']:.0f} ready_s={ready:.1f} "
-        f"lost={lost} doubled={doubled}"
+        f"ready_cpu_s={ready_cpu:.1f} lost={lost} doubled={doubled}"
     )
 
 

@@ -1,6 +1,7 @@
 """Named arrays in npz files, or quickly in bytes; never pickle."""
 
 import json
+import math
 import os
 import struct
 import zlib
@@ -50,7 +51,7 @@ def unpack_arrays(data: bytes) -> dict[str, NDArray[Any]]:
         dtype = np.dtype(kind)
         if dtype.hasobject:
             raise ValueError(f"packed arrays must be plain, got {kind!r} for {name!r}")
-        count = int(np.prod(shape, dtype=np.int64))
+        count = math.prod(shape)
         arrays[name] = np.frombuffer(content, dtype=dtype, count=count, offset=at).reshape(shape)
         at += count * dtype.itemsize
     return arrays

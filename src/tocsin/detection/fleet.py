@@ -17,7 +17,7 @@ from tocsin.detection.budget import make_selection
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.incidents import Incident, IncidentLog
 from tocsin.detection.joining import joined, split
-from tocsin.detection.pipeline import Pipeline
+from tocsin.detection.pipeline import Noting, Pipeline
 from tocsin.detection.settings import DetectorSettings, FleetSettings, proposing
 from tocsin.detection.sharing import Sharing
 from tocsin.detection.signature import takes_signals_and_settings
@@ -78,6 +78,11 @@ class Fleet:
     def forecaster(self) -> Forecaster | None:
         """What says what comes next; None where the values are nonconformity scores already."""
         return self.pipeline.forecaster
+
+    @property
+    def foretold_width(self) -> int:
+        """How many numbers are forecast after each observation of a feature; see `run`."""
+        return self.pipeline.foretold_width
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -149,10 +154,15 @@ class Fleet:
         table = checks.numbers("values", values)
         return self.run(table[np.newaxis], rows=rows, times=None if times is None else np.asarray(times)[np.newaxis])
 
-    def run(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
+    def run(
+        self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None,
+        foretold: NDArray[np.float64] | None = None, noting: Noting | None = None,
+    ) -> Verdicts:  # fmt: skip
         """Take a history, `(T, S)` or `(T, S, F)`, as if by T calls of `update`.
 
-        `times`, dates or numbers, has the shape (T, S).
+        `times`, dates or numbers, has the shape (T, S). What is forecast after the observations is given to `noting`,
+        `(t, S, F, foretold_width)` piece by piece. Who has kept it, and takes the same observations again after the
+        same ones, gives it as `foretold`: the verdicts are the same, and nothing has to be forecast.
         """
         chosen = self.pipeline.everything if rows is None else self._rows(rows)
         table = checks.numbers("values", values)
@@ -165,8 +175,12 @@ class Fleet:
                 f"shape {np.shape(values)}"
             )
         times = None if times is None else as_times(times, table.shape[:2])
+        if foretold is not None and foretold.shape != (*table.shape, self.foretold_width):
+            raise ValueError(
+                f"foretold must have shape {(*table.shape, self.foretold_width)}, got shape {foretold.shape}"
+            )
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
-        verdicts = self.pipeline.run(table, chosen)
+        verdicts = self.pipeline.run(table, chosen, foretold, noting)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
         self._guard(verdicts)
         if self._sharing is not None:

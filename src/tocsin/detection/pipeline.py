@@ -1,5 +1,6 @@
 """From values to verdicts, for many signals at once."""
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -13,9 +14,10 @@ from tocsin.detection.ranking import Ranking
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.verdict import Verdicts
 from tocsin.detection.views.view import MOST_AT_ONCE, NO_FAULTS, NO_SPREAD, Seen, ViewSession
-from tocsin.forecasting.forecaster import Forecast
+from tocsin.forecasting.forecaster import ODDS, Forecast
 
 Rows = NDArray[np.intp]
+Noting = Callable[[Floats], None]
 
 # How often the band is drawn anew, in observations. It moves slowly, and takes longer than a p-value.
 BAND_EVERY = MOST_AT_ONCE
@@ -42,6 +44,7 @@ class Pipeline:
         self.ranking = Ranking(signals, self.views, settings, past)
         self._places = self._laid_out()
         self._horizons, self._steps = settings.horizons, settings.steps
+        self._judgements = ODDS if any(view.judgements for view in self.views) else 0
         self.settles = self._recovers = 0
         if self.forecaster is not None:
             self.settles = self.forecaster.settles
@@ -69,15 +72,22 @@ class Pipeline:
             first += shape[0] * shape[1]
         return places
 
-    def run(self, values: Floats, rows: Rows | None = None) -> Verdicts:
-        """Take `values[T, N, F]`, T observations of the signals `rows` (all of them if None)."""
+    def run(
+        self, values: Floats, rows: Rows | None = None, foretold: Floats | None = None, noting: Noting | None = None
+    ) -> Verdicts:
+        """Take `values[T, N, F]`, T observations of the signals `rows` (all of them if None).
+
+        What is forecast after them goes to `noting`, `[t, N, F, foretold_width]` piece by piece. Who has all that from
+        an earlier run of the same signals gives it as `foretold`: the numbers are the same, and nothing is forecast.
+        """
         rows = self.everything if rows is None else rows
         values = np.where(np.isinf(values), np.nan, values)
         parts: list[Verdicts] = []
         first = 0
         while first < values.shape[0] or not parts:
             part = values[first : first + self._steps_together(rows)]
-            parts.append(self._judge(part, rows))
+            known = None if foretold is None else foretold[first : first + part.shape[0]]
+            parts.append(self._judge(part, rows, known, noting))
             first += max(part.shape[0], 1)
         return Verdicts.joined(parts)
 
@@ -94,11 +104,11 @@ class Pipeline:
         until_drawn = BAND_EVERY - self.seen[rows] % BAND_EVERY
         return int(until_drawn.min(initial=BAND_EVERY))
 
-    def _judge(self, values: Floats, rows: Rows) -> Verdicts:
+    def _judge(self, values: Floats, rows: Rows, foretold: Floats | None, noting: Noting | None) -> Verdicts:
         due = rows[self.seen[rows] % BAND_EVERY == 0] if values.shape[0] else rows[:0]
         if due.size:
             self._bounds[due] = self.ranking.bounds(due)
-        seen = self._look(values, rows)
+        seen = self._look(values, rows, foretold, noting)
         steps, count = values.shape[:2]
         scores = np.empty((steps, count, self.ranking.width))
         scores.fill(np.nan)
@@ -130,7 +140,7 @@ class Pipeline:
             state=judged.state,
         )
 
-    def _look(self, values: Floats, rows: Rows) -> Seen:
+    def _look(self, values: Floats, rows: Rows, foretold: Floats | None, noting: Noting | None) -> Seen:
         """Forecast from the values, and line up what had been forecast for them."""
         steps, count, features = values.shape
         ready = np.ones(values.shape, dtype=np.bool_)
@@ -149,28 +159,49 @@ class Pipeline:
         series = self._series(rows)
         chosen = None if rows is self.everything else series  # all need not be checked again
         wanted = (age == 0) & asked.reshape(steps, count * features)
-        forecast = self._session.run(values.reshape(steps, count * features), chosen, wanted)
+        flat = values.reshape(steps, count * features)
+        if foretold is None:
+            said = self._said(self._session.run(flat, chosen, wanted))
+        else:
+            self._session.run(flat, chosen, np.zeros_like(wanted))  # it follows the values, and need not answer
+            said = foretold.reshape(steps, count * features, self.foretold_width)
 
         def by_feature(array: Floats) -> Floats:
             return array.reshape(steps, count, features, array.shape[-1])
 
-        predicted, issued = map(by_feature, self._forecasts.push(forecast.median, age, series))
+        if noting is not None:
+            noting(by_feature(said))
+        ahead = self._steps + self.settings.refresh - 1
+        medians, spreads, odds = (
+            np.ascontiguousarray(part) for part in np.split(said, [ahead, self.foretold_width - self._judgements], -1)
+        )
+        predicted, issued = map(by_feature, self._forecasts.push(medians, age, series))
         seen = (predicted, NO_SPREAD, issued, NO_SPREAD)
         if self._spreads is not None:
-            quantiles = forecast.quantiles
-            if quantiles is None:
-                raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
-            spread, wide = map(by_feature, self._spreads.push(quantiles[..., -1] - quantiles[..., 0], age, series))
+            spread, wide = map(by_feature, self._spreads.push(spreads, age, series))
             seen = (predicted, spread, issued, wide)
-        return Seen(values, *seen, ready, self._odds(forecast, values.shape))
+        return Seen(values, *seen, ready, by_feature(odds) if self._judgements else NO_FAULTS)
 
-    def _odds(self, forecast: Forecast, shape: tuple[int, ...]) -> Floats:
-        """The odds of faults, for views that look at them."""
-        if not any(view.judgements for view in self.views):
-            return NO_FAULTS
-        if forecast.faults is None:
-            raise RuntimeError(f"forecaster {self.forecaster!r} gave no odds of faults although it judges")
-        return forecast.faults.reshape(*shape, forecast.faults.shape[-1])
+    @property
+    def foretold_width(self) -> int:
+        """How many numbers are forecast after each observation of a feature: medians, spreads and odds of faults."""
+        if self.forecaster is None:
+            return 0
+        ahead = self._steps + self.settings.refresh - 1
+        return ahead * (1 if self._spreads is None else 2) + self._judgements
+
+    def _said(self, forecast: Forecast) -> Floats:
+        """Of a forecast all that is looked at, one behind the other."""
+        parts = [forecast.median]
+        if self._spreads is not None:
+            if forecast.quantiles is None:
+                raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
+            parts.append(forecast.quantiles[..., -1] - forecast.quantiles[..., 0])
+        if self._judgements:
+            if forecast.faults is None:
+                raise RuntimeError(f"forecaster {self.forecaster!r} gave no odds of faults although it judges")
+            parts.append(forecast.faults)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
         """The one-step forecast, and the values from which on its error by itself is evidence enough for an alarm."""

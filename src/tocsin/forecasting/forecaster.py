@@ -17,6 +17,8 @@ MOST_SERIES = 2**31 - 1
 MOST_STEPS = 4096
 # Beyond this a value counts as infinite: differences and sums of such values would be.
 LARGEST = 1e300
+# How many odds of faults a forecast comes with, if any.
+ODDS = 2
 # So many observations of a history are followed at once: the forecasts after all of a long one could fill the memory.
 _TOGETHER = 4096
 
@@ -153,6 +155,8 @@ class Forecaster(ABC):
     #: How many observations it needs after a gap longer than its horizon, roughly, until what it fills in for the gap
     #: no longer shows in its forecasts.
     recovers: int = 0
+    #: Whether a forecast takes so long that who needs it twice had better keep it.
+    slow: ClassVar[bool] = True
 
     @property
     def judges(self) -> bool:

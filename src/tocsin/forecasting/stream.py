@@ -12,6 +12,8 @@ from tocsin.forecasting.forecaster import Forecast, Forecaster, as_contexts
 class StreamForecaster(Forecaster):
     """A forecaster that follows a series. To forecast from a context is to follow it from its beginning to its end."""
 
+    slow = False
+
     def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:
         medians = []
         for context in as_contexts(contexts):

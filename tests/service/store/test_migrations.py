@@ -44,7 +44,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 7
+    assert version(engine) == newest_version() == 8
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -88,13 +88,21 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 8, and this program knows those up to 7"):
+    with pytest.raises(StoreError, match="tables of version 9, and this program knows those up to 8"):
         Store.open(store_url)
-    assert version(engine) == 8
+    assert version(engine) == 9
+
+
+def as_version_7(engine: Engine) -> None:
+    """Make the tables those of version 7."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE foretold")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 7")
 
 
 def as_version_6(engine: Engine) -> None:
     """Make the tables those of version 6."""
+    as_version_7(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE incidents DROP COLUMN withheld")
         connection.exec_driver_sql("UPDATE schema_version SET version = 6")
@@ -234,6 +242,25 @@ def test_stores_of_version_5_remember_whether_there_are_tokens(store_url: str, e
         assert writer.guarded_since() == (7 if tokens else None)
         assert [row.patterns for row in writer.tokens()] == [()] * tokens
         assert writer.audit(limit=1) == []
+    store.close()
+
+
+def test_forecasts_of_signals_of_version_7_can_be_kept(store_url: str, engine: Engine) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        signal, other = (add_signal(writer, name).id for name in "ab")
+    store.close()
+    as_version_7(engine)
+    store = Store.open(store_url)
+    assert version(engine) == newest_version()
+    with store.transaction() as writer:
+        for time in (20, 10):
+            writer.add_foretold([(signal, time, f"up to {time}".encode()), (other, time, b"of another signal")])
+        assert writer.foretold([signal]) == {signal: [b"up to 10", b"up to 20"]}
+        writer.put_state(signal, 20, 25, b"state")
+        assert writer.foretold([signal, other]) == {signal: [], other: [b"of another signal"] * 2}
+        writer.remove_signal(other)
+        assert writer.foretold([other]) == {other: []}
     store.close()
 
 

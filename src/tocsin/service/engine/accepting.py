@@ -32,6 +32,6 @@ def accept(core: Core, signal: Watched, fields: Mapping[str, Any]) -> IncidentRo
         raise RuntimeError(f"incident {number} is gone")
     with core.lock:
         signal.remember(row)
-        signal.unsaved = 0
+        signal.saved()
     core.tell([(signal, row)])
     return row

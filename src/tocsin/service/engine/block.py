@@ -20,12 +20,30 @@ MOST_STEPS = 256
 class Stretch:
     """Observations of one signal that follow each other: `values[T, F]` at `times[T]`.
 
-    `wanted` are the positions, ascending, whose verdicts are asked for: others only have the detector learn.
+    `wanted` are the positions, ascending, whose verdicts are asked for: others only have the detector learn. `foretold`
+    is what was forecast after each of them, `[T, F, width]`, where somebody has kept that.
     """
 
     values: NDArray[np.float64]
     times: NDArray[np.datetime64]
     wanted: Sequence[int] = ()
+    foretold: NDArray[np.float64] | None = None
+
+    def split(self, foretold: NDArray[np.float64]) -> "tuple[Stretch, Stretch]":
+        """Those of which is known what was forecast after them, and the rest; verdicts of neither are asked for."""
+        at = len(foretold)
+        return Stretch(self.values[:at], self.times[:at], (), foretold), Stretch(self.values[at:], self.times[at:])
+
+
+@dataclass(slots=True)
+class Taken:
+    """What became of a stretch: the verdicts that were asked for, and what was forecast, `[T, F, width]`.
+
+    The latter is None where it takes no time to forecast it again.
+    """
+
+    judged: list[Judged]
+    foretold: NDArray[np.float64] | None = None
 
 
 class Block:
@@ -37,6 +55,8 @@ class Block:
         self.rows = rows
         self._free = list(reversed(range(rows)))
         self._used: set[int] = set()
+        forecaster = self.fleet.forecaster
+        self._slow = forecaster is not None and forecaster.slow
 
     @property
     def full(self) -> bool:
@@ -86,9 +106,13 @@ class Block:
         """Compare a row from now on with these values alone, `[T, F]`, whatever it has learned before."""
         self.fleet.learn_reference(values, row=row)
 
-    def run(self, stretches: Mapping[int, Stretch]) -> dict[int, list[Judged]]:
-        """The verdicts that are wanted on stretches of observations, one stretch of each row given."""
+    def run(self, stretches: Mapping[int, Stretch]) -> dict[int, Taken]:
+        """Let detectors take stretches of observations, one stretch of each row given.
+
+        What was forecast is known after all of them, or after none.
+        """
         judged: dict[int, list[Judged]] = {row: [] for row in stretches}
+        noted: dict[int, list[NDArray[np.float64]]] = {row: [] for row in stretches}
         left = sorted(row for row, stretch in stretches.items() if len(stretch.times))
         at = 0
         while left:
@@ -96,7 +120,13 @@ class Block:
             values = np.stack([stretches[row].values[at:end] for row in left], axis=1)
             times = np.stack([stretches[row].times[at:end] for row in left], axis=1)
             rows = None if len(left) == self.rows else np.array(left)
-            verdicts = self.fleet.run(values, rows=rows, times=times)
+            known = [one for row in left if (one := stretches[row].foretold) is not None]
+            foretold = np.stack([one[at:end] for one in known], axis=1) if known else None
+            said: list[NDArray[np.float64]] = []
+            noting = said.append if self._slow and foretold is None else None
+            verdicts = self.fleet.run(values, rows=rows, times=times, foretold=foretold, noting=noting)
+            for column, row in enumerate(left):
+                noted[row] += [part[:, column] for part in said]
             wanted = {}
             for column, row in enumerate(left):
                 first = len(judged[row])
@@ -107,7 +137,7 @@ class Block:
                 judged[left[column]] += some
             at = end
             left = [row for row in left if len(stretches[row].times) > at]
-        return judged
+        return {row: Taken(judged[row], np.concatenate(noted[row]) if noted[row] else None) for row in stretches}
 
 
 def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[int, list[Judged]]:

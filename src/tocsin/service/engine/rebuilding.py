@@ -45,7 +45,8 @@ def go_on(core: Core, signal: Watched, new: Watched, ended: Ended, change: Chang
         core.places.release(signal.block, signal.place)
         signal.block, signal.place = place
         signal.row, signal.reference = new.row, new.reference
-        signal.last_time, signal.unsaved = new.last_time, 0
+        signal.last_time = new.last_time
+        signal.saved()
         signal.count()
         if closed is not None:
             signal.remember(closed)
@@ -72,6 +73,7 @@ def mend(core: Core, aside: Aside, row: SignalRow, *, learn: bool) -> None:
     change: Change | None = (lambda writer: writer.remove_reference(row.id)) if removed else None
     (new.block, new.place), closed = _store(core, aside, new, open_alarm, "relearned" if learn else "reset", change)
     new.last_arrival = time.time_ns()
+    new.saved()
     for incident in aside.incidents:
         if closed is None or incident.id != closed.id:
             new.remember(incident)

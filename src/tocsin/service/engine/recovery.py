@@ -148,7 +148,7 @@ class Recovery:
         block = rebuilt.block
         if block is None:
             raise RuntimeError(f"no block for {rows[0].name!r}")
-        stored = {row.id: state for row in rows if (state := reader.state(row.id)) is not None}
+        stored = reader.states([row.id for row in rows])
         places: dict[int, int] = {}
         with suppress(ValueError):  # then it is found out below which one it is
             states = [arrays_from_bytes(state.state) for state in stored.values()]

@@ -1,10 +1,14 @@
 """What is stored of signals, taken by their detectors once more."""
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from tocsin.service.engine.block import Block
+from tocsin.service.engine.foretold import Floats, Foretold
 from tocsin.service.engine.watched import NOTHING, RECENT, Watched
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Status
@@ -45,7 +49,17 @@ class Said:
         return next((one for one in self.accepted if time is None or one > time), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """What is at hand of a signal while it is rebuilt: forecasts, and the newest of the observations taken again."""
+
+    foretold: Foretold
+    newest: deque[ObservationRow] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+
 NOTHING_SAID = Said()
+NOTHING_FORETOLD: Floats = np.empty((0, 0, 0))
+NOT_REBUILT: Mapping[Watched, Rebuilding] = {}
 
 
 def latest(*times: int | None) -> int | None:
@@ -67,19 +81,24 @@ def replay(
     raise to end it.
     """
     said = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
-    replayed = _take_stored(reader, block, signals, said, check)
+    # Forecasts of another state are of no use.
+    stored = reader.foretold([signal.row.id for signal in signals if signal not in renewed])
+    shape = len(block.fleet.features), block.fleet.foretold_width
+    rebuilt = {signal: Rebuilding(Foretold(*shape, stored.get(signal.row.id))) for signal in signals}
+    replayed = _take_stored(reader, block, signals, said, rebuilt, check)
     for signal in said:
         block.forget_incidents(signal.place)
         signal.last_time = latest(signal.last_time, renewed[signal])
     for signal in signals:
-        _remember_newest(reader, signal)
+        _remember_newest(reader, signal, rebuilt[signal].newest)
     block.take_closed()  # they were stored together with the observations
     return replayed
 
 
 def _take_stored(
-    reader: Reader, block: Block, signals: Sequence[Watched], said: Mapping[Watched, Said], check: Check | None = None
-) -> int:
+    reader: Reader, block: Block, signals: Sequence[Watched], said: Mapping[Watched, Said],
+    rebuilt: Mapping[Watched, Rebuilding] = NOT_REBUILT, check: Check | None = None,
+) -> int:  # fmt: skip
     """Let the detectors of a block take what is stored after the last times of their signals, piece by piece.
 
     A piece ends where something was taken for normal.
@@ -96,7 +115,9 @@ def _take_stored(
             )
             for signal in left
         }
-        _learn(block, pieces, said)
+        _learn(block, pieces, said, rebuilt)
+        for signal in rebuilt:
+            rebuilt[signal].newest.extend(pieces.get(signal, ()))
         for signal, end in ends.items():
             if end is not None and len(pieces[signal]) < PIECE:
                 block.fleet.accept(signal.place)
@@ -106,26 +127,39 @@ def _take_stored(
     return taken
 
 
-def _learn(block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], said: Mapping[Watched, Said]) -> None:
-    """Let detectors take stored observations, some of them as missing."""
-    stretches = {}
+def _learn(
+    block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], said: Mapping[Watched, Said],
+    rebuilt: Mapping[Watched, Rebuilding],
+) -> None:  # fmt: skip
+    """Let detectors take stored observations, some of them as missing. What is known of forecasts is not made again."""
+    known, rest = {}, {}
     for signal, rows in pieces.items():
         if rows:
             missing = (NOTHING,) * len(signal.row.features)
-            known = said.get(signal, NOTHING_SAID)
-            values = [missing if known.is_missing(row.time) else value_of(row) for row in rows]
-            stretches[signal.place] = replace(signal.stretch([row.time for row in rows], values), wanted=())
-    block.run(stretches)
+            of_signal = said.get(signal, NOTHING_SAID)
+            values = [missing if of_signal.is_missing(row.time) else value_of(row) for row in rows]
+            stretch = signal.stretch([row.time for row in rows], values)
+            foretold = rebuilt[signal].foretold.take(stretch.times) if signal in rebuilt else NOTHING_FORETOLD
+            known[signal.place], rest[signal.place] = stretch.split(foretold)
+    block.run(known)
+    taken = block.run(rest)
     for signal, rows in pieces.items():
         if rows:
+            if signal in rebuilt and not rebuilt[signal].foretold.broken:
+                signal.note_forecasts(rest[signal.place].times, taken[signal.place].foretold)
+            else:
+                signal.notes.break_off()  # there are none for what came before
             signal.last_time = rows[-1].time
             signal.unsaved += len(rows)
 
 
-def _remember_newest(reader: Reader, signal: Watched) -> None:
-    rows = reader.observations(signal.row.id, statuses=TAKEN, limit=RECENT, newest=True)
+def _remember_newest(reader: Reader, signal: Watched, newest: Sequence[ObservationRow]) -> None:
+    """Keep the newest observations in mind, of which some are at hand."""
+    until = newest[0].time - 1 if newest else None
+    more = RECENT - len(newest)
+    before = reader.observations(signal.row.id, until=until, statuses=TAKEN, limit=more, newest=True) if more else []
     last, signal.last_time = signal.last_time, None
-    for row in rows:
+    for row in (*before, *newest):
         signal.note(row.time, row.judged)
     signal.last_time = last  # a state that was brought from elsewhere may be ahead of what is stored
 
@@ -147,7 +181,7 @@ def learn_what_can_be(reader: Reader, signal: Watched) -> None:
     """The same as `learn_anew` of a signal that was set aside, without its reference if that cannot be learned."""
     _take_stored(reader, signal.block, [signal], {signal: _begin_renewed(reader, signal)})
     signal.block.take_closed()
-    _remember_newest(reader, signal)
+    _remember_newest(reader, signal, ())
 
 
 def learn_reference(

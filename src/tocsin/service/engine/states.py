@@ -25,7 +25,7 @@ def save_states(store: Store, signals: Sequence[Watched]) -> None:
         for signal, state in states.items():
             writer.put_state(signal.row.id, signal.last_time, time.time_ns(), state)
     for signal in signals:
-        signal.unsaved = 0
+        signal.saved()
 
 
 def packed_states(signals: Sequence[Watched]) -> dict[Watched, bytes]:

@@ -107,14 +107,16 @@ def _score(core: Core, found: Sorted) -> None:
     work: dict[Block, dict[int, Stretch]] = {}
     for signal, arrivals in found.fresh.items():
         missing = (NOTHING,) * len(signal.row.features)
-        taken = [arrival.values if arrival.status is Status.SCORED else missing for arrival in arrivals]
-        stretch = signal.stretch([arrival.time for arrival in arrivals], taken)
+        values = [arrival.values if arrival.status is Status.SCORED else missing for arrival in arrivals]
+        stretch = signal.stretch([arrival.time for arrival in arrivals], values)
         work.setdefault(signal.block, {})[signal.place] = stretch
     # With one block there is nothing to share among threads.
     run = map if len(work) == 1 else core.pool.map
-    judged = dict(zip(work, run(Block.run, work.keys(), work.values()), strict=True))
+    done = dict(zip(work, run(Block.run, work.keys(), work.values()), strict=True))
     for signal, arrivals in found.fresh.items():
-        for arrival, verdict in zip(arrivals, judged[signal.block][signal.place], strict=True):
+        taken = done[signal.block][signal.place]
+        signal.note_forecasts(work[signal.block][signal.place].times, taken.foretold)
+        for arrival, verdict in zip(arrivals, taken.judged, strict=True):
             kept = verdict if arrival.status is Status.SCORED else _unjudged(arrival.values)
             arrival.outcome = Outcome(signal.name, arrival.time, arrival.status, kept)
     for arrival in found.late:
@@ -134,6 +136,8 @@ def _store(core: Core, cursors: Sequence[Cursor], found: Sorted, now: int) -> Ch
         return []
     with core.store.transaction() as writer:
         writer.add_observations(_rows(new))
+        due = [(signal, some[-1].time) for signal, some in found.fresh.items() if signal.notes.due]
+        writer.add_foretold([(signal.row.id, last, signal.notes.take()) for signal, last in due])
         changed = [*_end_silences(core, writer, found, now), *_put_alarms(core, writer, found, now)]
         for cursor in cursors:
             writer.put_cursor(cursor.source, cursor.position)

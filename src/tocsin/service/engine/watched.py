@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tocsin.detection.gaps import missing_times
 from tocsin.service.engine.block import Block, Stretch
+from tocsin.service.engine.foretold import Notes
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
 from tocsin.service.observations import Judged
 from tocsin.service.store import IncidentRow, ReferenceRow, SignalRow
@@ -40,6 +41,8 @@ class Watched:
     observations: int = 0
     #: Observations since its state was last stored.
     unsaved: int = 0
+    #: What was forecast after those.
+    notes: Notes = field(default_factory=Notes)
     #: Numbers of its open incidents.
     alarm_incident: int | None = None
     silence_incident: int | None = None
@@ -82,6 +85,16 @@ class Watched:
             int(number): missing_times(before[number], moments[number], interval)
             for number in np.flatnonzero(apart > 1.4 * interval)
         }
+
+    def note_forecasts(self, times: NDArray[np.datetime64], foretold: NDArray[np.float64] | None) -> None:
+        """Keep what was forecast after its newest observations, if that is worth keeping."""
+        if foretold is not None:
+            self.notes.add(times, foretold)
+
+    def saved(self) -> None:
+        """Its state is stored."""
+        self.unsaved = 0
+        self.notes.begin()
 
     def count(self) -> None:
         """Keep in mind how many observations its detector has taken."""

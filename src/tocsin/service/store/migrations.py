@@ -94,9 +94,18 @@ def _withheld(connection: Connection) -> None:
     connection.exec_driver_sql(f"ALTER TABLE incidents ADD COLUMN withheld BOOLEAN NOT NULL DEFAULT {no}")
 
 
+def _foretold(connection: Connection) -> None:
+    """What was forecast is kept until it is in a state."""
+    binary = "BYTEA" if connection.dialect.name == "postgresql" else "BLOB"
+    connection.exec_driver_sql(
+        "CREATE TABLE foretold (signal BIGINT NOT NULL REFERENCES signals (id) ON DELETE CASCADE, "
+        f"time BIGINT NOT NULL, foretold {binary} NOT NULL, PRIMARY KEY (signal, time))"
+    )
+
+
 # The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
 # `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
-STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends, _refused, _who_did_what, _withheld)
+STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends, _refused, _who_did_what, _withheld, _foretold)
 
 # Held while the tables are made or changed, so that two that open a new store at once do not both make them.
 _CHANGING = 0x746F6373696E

@@ -106,6 +106,21 @@ class Reader:
         states = schema.states
         return next(iter(self._rows(StateRow, select(states).where(states.c.signal == signal_id))), None)
 
+    def states(self, signal_ids: Collection[int]) -> dict[int, StateRow]:
+        """The states of those of the signals that have one."""
+        states = schema.states
+        rows = self._rows(StateRow, select(states).where(states.c.signal.in_(signal_ids)))
+        return {row.signal: row for row in rows}
+
+    def foretold(self, signal_ids: Collection[int]) -> dict[int, list[bytes]]:
+        """What is stored of the forecasts after the states of signals, in the order of their observations."""
+        columns = schema.foretold.c
+        wanted = select(columns.signal, columns.foretold).where(columns.signal.in_(signal_ids))
+        found: dict[int, list[bytes]] = {number: [] for number in signal_ids}
+        for signal, foretold in self.connection.execute(wanted.order_by(columns.signal, columns.time)):
+            found[signal].append(foretold)
+        return found
+
     def states_times(self) -> dict[int, int | None]:
         """Of which observation the newest is that is in the stored state of each signal that has one."""
         rows = self.connection.execute(select(schema.states.c.signal, schema.states.c.time))

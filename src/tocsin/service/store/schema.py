@@ -106,6 +106,16 @@ states = Table(
     Column("state", LargeBinary, nullable=False),
 )
 
+# What was forecast after observations that are in no state yet, some of them in a row, up to a time: a start would have
+# to forecast all that again.
+foretold = Table(
+    "foretold",
+    metadata,
+    Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("foretold", LargeBinary, nullable=False),
+)
+
 # What was observed is copied: observations go when they are too old, a reference stays until somebody removes it.
 reference = Table(
     "reference",

@@ -91,6 +91,12 @@ class Writer(Reader):
         self.connection.execute(delete(schema.observations).where(columns.signal == signal.id, columns.time > after))
         return taken
 
+    def add_foretold(self, rows: Sequence[tuple[int, int, bytes]]) -> None:
+        """Keep what was forecast after the newest observations of signals, up to a time, until a state is stored."""
+        if rows:
+            names = ("signal", "time", "foretold")
+            self.connection.execute(insert(schema.foretold), [dict(zip(names, row, strict=True)) for row in rows])
+
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
         """Store the state of a signal's detector in the place of the one before."""
         self.remove_state(signal_id)
@@ -98,7 +104,9 @@ class Writer(Reader):
         self.connection.execute(insert(schema.states).values(values))
 
     def remove_state(self, signal_id: int) -> None:
+        """Remove the state of a signal's detector, and what was forecast after it."""
         self._delete(schema.states, signal=signal_id)
+        self._delete(schema.foretold, signal=signal_id)
 
     def put_reference(self, reference: ReferenceRow, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
         """Store a signal's reference, with what was observed in it, in the place of the one before."""

@@ -1,0 +1,71 @@
+"""Observations taken again with what was forecast after them: the same numbers, and nothing is forecast."""
+
+import numpy as np
+import pytest
+
+from tests.detection.material import SMALL, MovingMean, hard_values, same_verdicts
+from tests.forecasting.embedded_oracle import random_arrays
+from tocsin.arrays import write_arrays
+from tocsin.detection import Fleet
+from tocsin.forecasting import EmbeddedForecaster
+from tocsin.forecasting.embedded import session
+
+STEPS, SIGNALS = 400, 3
+# Observations up to `KNOWN` were taken before, with forecasts; then those up to `AGAIN` are taken again.
+KNOWN, AGAIN = 150, 350
+
+
+def asked_for_nothing(weights, memory, patches, asked, quantiles, faults):
+    assert len(patches) == 0
+    assert len(asked) == 0
+
+
+@pytest.mark.parametrize(
+    ("features", "settings"),
+    [
+        (1, {}),
+        (2, {"nonconformity": "high"}),
+        (1, {"refresh": 4, "views": ["error", "level"]}),
+        (1, {"scaled": True}),
+        (2, {"views": ["error", "fault"], "scaled": True, "refresh": 2, "forecaster": "judging"}),
+        (1, {"forecaster": MovingMean(), "scaled": True}),
+        (1, {"forecaster": "seasonal-naive"}),
+    ],
+)
+def test_what_was_foretold_is_not_forecast_again(features, settings, monkeypatch, tmp_path):
+    if settings.get("forecaster") == "judging":
+        write_arrays(random_arrays(), tmp_path / "weights.npz")
+        settings = {**settings, "forecaster": EmbeddedForecaster(weights=tmp_path / "weights.npz")}
+    values = np.stack([hard_values(seed, STEPS, features) for seed in range(SIGNALS)], axis=1)
+    values[200:290, 1] = np.nan  # within a long gap nothing is forecast
+    names = [f"feature {number}" for number in range(features)]
+    whole, again = (Fleet(SIGNALS, names, **{**SMALL, **settings}) for _ in range(2))
+    whole.run(values[:KNOWN])
+    pieces = []
+    expected = whole.run(values[KNOWN:AGAIN], noting=pieces.append)
+    foretold = np.concatenate(pieces)
+    assert foretold.shape == (AGAIN - KNOWN, SIGNALS, features, whole.foretold_width)
+    again.run(values[:KNOWN])
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "answer", asked_for_nothing)
+        same_verdicts(again.run(values[KNOWN:AGAIN], foretold=foretold), expected)
+    same_verdicts(again.run(values[AGAIN:]), whole.run(values[AGAIN:]))
+    wanted, found = whole.state(), again.state()
+    for name in wanted:
+        np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
+
+
+def test_signals_are_taken_again_one_by_one():
+    values = np.stack([hard_values(seed, STEPS) for seed in range(SIGNALS)], axis=1)
+    whole, again = (Fleet(SIGNALS, **SMALL) for _ in range(2))
+    pieces = []
+    whole.run(values[:AGAIN], noting=pieces.append)
+    foretold = np.concatenate(pieces)
+    for row in (2, 0, 1):
+        again.run(values[:AGAIN, [row]], rows=[row], foretold=foretold[:, [row]])
+    same_verdicts(again.run(values[AGAIN:]), whole.run(values[AGAIN:]))
+
+
+def test_what_was_foretold_of_something_else_is_refused():
+    with pytest.raises(ValueError, match=r"foretold must have shape \(3, 2, 1, 60\), got shape \(3, 2, 1, 15\)"):
+        Fleet(2).run(np.zeros((3, 2)), foretold=np.zeros((3, 2, 1, 15)))
