@@ -1,8 +1,8 @@
 """Detectors of many signals that share their settings, run as one."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,24 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
-from tocsin.data import parse_time
+from tocsin.data import is_frame, parse_time
 from tocsin.detection.alarm_rate import LEAST_BLOCKS, most_beyond
 from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
 from tocsin.detection.budget import make_selection
 from tocsin.detection.declaration import lists_settings
+from tocsin.detection.histories import run_frame
+from tocsin.detection.history_settings import ALONE, FleetSettings, HistorySettings, told_names
 from tocsin.detection.incidents import Incident, IncidentLog
 from tocsin.detection.joining import joined, split
 from tocsin.detection.pipeline import Pipeline
-from tocsin.detection.settings import DetectorSettings, FleetSettings, proposing
+from tocsin.detection.settings import DetectorSettings, proposing
 from tocsin.detection.sharing import Sharing
-from tocsin.detection.signature import takes_signals_and_settings
+from tocsin.detection.signature import Signals, takes_signals_and_settings
 from tocsin.detection.storage import damage_told, made_of, packed, read_header, settings_of, tree_of
 from tocsin.detection.verdict import Verdicts
 from tocsin.detection.views import View
 from tocsin.forecasting import Forecaster
-
-# What a detector calls its signal: a state does not depend on the row that it was taken from.
-ALONE = "signal"
 
 
 @lists_settings(FleetSettings)
@@ -38,22 +37,112 @@ class Fleet:
 
     Parameters
     ----------
-    signals : how many signals, or their names.
+    signals : how many signals, or their names; those of the first frame where they are not given.
     {settings}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fleet = Fleet(["pump", "fan"], alarm_rate=0.01)
+    >>> verdicts = fleet.run(np.random.default_rng(0).normal(size=(700, 2)))
+    >>> verdicts.p.shape
+    (700, 2)
+    >>> fleet
+    Fleet of 2 signals: pump, fan; alarm rate 0.01; 1,400 observations, 10 incidents
     """
 
+    names: list[str]
+    features: list[str]
+    interval: float | None
+    settings: DetectorSettings
+    budget: str | float | None
+    pipeline: Pipeline
+    log: IncidentLog
+    trail: AuditTrail
+    #: How rows of a frame are put together, and the time of the last observation of rows that came in frames.
+    every: float | None
+    aggregate: str
+    last_times: dict[int, Any]
+    _sharing: Sharing | None
+    _shared_rate: float | None
+    # What was asked for, and the same until the first data tell the rest of it.
+    _asked: tuple[Signals | None, HistorySettings, str | float | None] | None
+    _wanted: tuple[Signals | None, HistorySettings, str | float | None] | None
+
     @takes_signals_and_settings(FleetSettings)
-    def __init__(self, signals: int | Sequence[str], settings: FleetSettings) -> None:
-        self._begin(signals, settings.of_a_signal, settings.budget)
+    def __init__(self, signals: Signals | None, settings: FleetSettings) -> None:
+        self._want(signals, settings, settings.budget)
 
     @classmethod
-    def of(cls, signals: int | Sequence[str], settings: DetectorSettings, budget: str | float | None = None) -> Self:
+    def of(cls, signals: Signals, settings: DetectorSettings, budget: str | float | None = None) -> Self:
         """A fleet with settings that are there already."""
         fleet = cls.__new__(cls)
+        fleet.every, fleet.aggregate, fleet._asked, fleet._wanted = None, "mean", None, None
         fleet._begin(signals, settings, budget)
         return fleet
 
-    def _begin(self, signals: int | Sequence[str], settings: DetectorSettings, budget: str | float | None) -> None:
+    @classmethod
+    def wanting(cls, signals: Signals | None, settings: HistorySettings) -> Self:
+        """A fleet with settings of which a part may come with the first data."""
+        fleet = cls.__new__(cls)
+        fleet._want(signals, settings, None)
+        return fleet
+
+    def _want(self, signals: Signals | None, settings: HistorySettings, budget: str | float | None) -> None:
+        self.every, self.aggregate = settings.every_seconds, settings.aggregate
+        if signals is not None and not settings.waits_for_interval:
+            self._begin(signals, settings.of_a_signal(), budget)
+        elif signals is not None:
+            checks.names("signals", signals, ALONE)
+        self._asked = self._wanted = (signals, settings, budget)
+
+    def clone(self) -> Self:
+        """A fleet with the same settings that has seen nothing."""
+        if self._asked is None:
+            return self.of(self.names, self.settings, self.budget)
+        fleet = type(self).__new__(type(self))
+        fleet._want(*self._asked)
+        return fleet
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is not there because the data have not told it yet: made without them, or refused."""
+            wanted = self.__dict__.get("_wanted")
+            if wanted is None or self.is_made or name not in Fleet.__annotations__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if wanted[0] is None:
+                raise ValueError("signals must be given, how many or their names, or come with a frame; got neither")
+            self._begin(wanted[0], wanted[1].of_a_signal(), wanted[2])
+            return getattr(self, name)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether all is known that is needed to judge."""
+        return "pipeline" in self.__dict__
+
+    @property
+    def expected(self) -> DetectorSettings:
+        """The settings; before the first data what is known of them."""
+        return self.settings if self._wanted is None or self.is_made else self._wanted[1]
+
+    def meet(self, *, features: Sequence[str], interval: Any = None, signals: Sequence[str] | None = None) -> None:
+        """Take over what the first data tell of what was not given: names, features, the interval."""
+        if self._wanted is None:
+            return
+        given, settings, budget = self._wanted
+        if self.is_made and self.pipeline.seen.any():
+            self._wanted = None
+            return
+        own = None if given is None else checks.names("signals", given, ALONE)
+        names = list(signals or [ALONE]) if own is None else told_names(own, signals, ALONE)
+        told = settings.of_a_signal(features, interval)
+        if not self.is_made or told != self.settings or names != self.names:
+            self._begin(names, told, budget)
+        self._wanted = None
+
+    def _begin(self, signals: Signals, settings: DetectorSettings, budget: str | float | None) -> None:
+        self.last_times = {}
         self.names = checks.names("signals", signals, ALONE)
         self.budget, self._sharing, self._shared_rate = budget, None, None
         if budget is not None:
@@ -147,13 +236,50 @@ class Fleet:
         all others no time passes. The verdicts have one step.
         """
         table = checks.numbers("values", values)
-        return self.run(table[np.newaxis], rows=rows, times=None if times is None else np.asarray(times)[np.newaxis])
+        moments = None if times is None else np.asarray(times)[np.newaxis]
+        return self.run_arrays(table[np.newaxis], rows=rows, times=moments)
 
-    def run(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
-        """Take a history, `(T, S)` or `(T, S, F)`, as if by T calls of `update`.
+    def run(
+        self,
+        data: Any,
+        /,
+        *,
+        rows: ArrayLike | None = None,
+        times: Any = None,
+        time: str | None = None,
+        values: str | Iterable[str] | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> Any:
+        """Take a history, as if by calls of `update`: `Verdicts` on arrays, `Results` on a frame.
 
-        `times`, dates or numbers, has the shape (T, S).
+        Arrays are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, has the shape (T, S), and `rows` says which
+        signals they are of. A frame (pandas, polars, Arrow) has a signal in each column, or with `id` the column that
+        says which signal a row is of; then its other columns are features. `time`, `values` and `id` are names of
+        columns. Signals go by their names, and go on from what was seen of them before.
         """
+        if is_frame(data):
+            for name, given in (("rows", rows), ("times", times)):
+                if given is not None:
+                    raise ValueError(f"{name} must be left out with a frame, whose columns say it, got {given!r}")
+            return run_frame(self, data, time=time, values=values, id=id)
+        for name, given in (("time", time), ("values", values), ("id", id)):
+            if given is not None:
+                raise ValueError(f"{name} names a column and needs a frame, got {given!r} with {type(data).__name__}")
+        return self.run_arrays(data, rows=rows, times=times)
+
+    def detect(
+        self,
+        frame: Any,
+        *,
+        time: str | None = None,
+        values: str | Iterable[str] | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> Any:
+        """Verdicts on the histories in a frame, as one long frame of the same kind; see `run`."""
+        return run_frame(self, frame, time=time, values=values, id=id).frame
+
+    def run_arrays(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
+        """Take a history in arrays; see `run`."""
         chosen = self.pipeline.everything if rows is None else self._rows(rows)
         table = checks.numbers("values", values)
         count = len(self.features)
@@ -345,7 +471,18 @@ class Fleet:
         if self._sharing is not None:
             self._sharing.forget(row)
         self.names[row] = self.log.names[row]
+        self.last_times.pop(row, None)
+        if last_time is not None:
+            self.last_times[row] = last_time
         return last_time
+
+    def __repr__(self) -> str:
+        if not self.is_made:
+            return f"Fleet that waits for its first frame; alarm rate {self.expected.alarm_rate}"
+        shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        rate = f"alarm rate {self.settings.alarm_rate}" if self.budget is None else f"budget {self.budget}"
+        seen, found = int(self.pipeline.seen.sum()), len(self.incidents())
+        return f"Fleet of {len(self.names)} signals: {shown}; {rate}; {seen:,} observations, {found:,} incidents"
 
     def _alike(self, state: Mapping[str, NDArray[Any]]) -> tuple["Fleet", Any]:
         """A fleet of the one signal of a state, and the signal's last time; refuses one made in another way."""
@@ -373,7 +510,12 @@ class Fleet:
 
     def state(self, **extra: Any) -> dict[str, NDArray[Any]]:
         """Everything needed to go on later, as plain arrays, and what is told beside that JSON can hold."""
-        return self._state(self.pipeline.everything, self.log, extra, self._sharing)
+        frames: dict[str, Any] = {}  # what only those need to know who go on with frames
+        if self.every is not None:
+            frames.update(every=self.every, aggregate=self.aggregate)
+        if self.last_times:
+            frames["last_times"] = [self.last_times.get(row) for row in range(len(self.names))]
+        return self._state(self.pipeline.everything, self.log, {**frames, **extra}, self._sharing)
 
     def _state(
         self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any], sharing: Sharing | None = None
@@ -397,6 +539,10 @@ class Fleet:
         with damage_told():
             fleet = cls.of(header["signals"], settings, header.get("budget"))
             fleet._restore(state, header["incidents"])
+            frames = header["extra"]
+            fleet.every, fleet.aggregate = frames.get("every"), frames.get("aggregate", "mean")
+            times = enumerate(frames.get("last_times", ()))
+            fleet.last_times = {row: time for row, time in times if time is not None}
             return fleet
 
     def _restore(self, state: Mapping[str, NDArray[Any]], incidents: dict[str, Any]) -> None:
