@@ -24,6 +24,7 @@ from tocsin.detection.signature import takes_settings
 from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes, read_header
 from tocsin.detection.verdict import Verdict, Verdicts
 from tocsin.forecasting import Forecaster
+from tocsin.forecasting.registry import find_forecaster
 
 
 class ResolutionWarning(UserWarning):
@@ -88,7 +89,7 @@ class Detector:
     @property
     def observations(self) -> int:
         """How many observations it has seen, missing ones included."""
-        return self.fleet.observations(0)
+        return self.fleet.observations(0) if self.fleet.is_made else 0
 
     @property
     def guarantee(self) -> str:
@@ -98,7 +99,7 @@ class Detector:
     @property
     def incidents(self) -> list[Incident]:
         """The newest incidents; one that is not over comes last."""
-        return self.fleet.incidents()
+        return self.fleet.incidents() if self.fleet.is_made else []
 
     @property
     def audit(self) -> Audit:
@@ -186,13 +187,21 @@ class Detector:
 
     def _run_frame(self, data: Any, time: str | None, values: str | Iterable[str] | None) -> Result:
         (signal, *_), origin = read_frame(self.fleet, data, time=time, values=values, name=called(data))
+        return self.run_signal(signal, origin, chosen=values is not None)
+
+    def run_signal(self, signal: Signal, origin: Origin | None = None, *, chosen: bool = False) -> Result:
+        """Take a signal that was read from a file or frame; warns if it is too short for the alarm rate.
+
+        `origin` says how frames of results are made, `chosen` that its features were chosen, whatever they are called.
+        """
         self.fleet.meet(features=signal.features, interval=signal.interval)
-        signal = check_features(signal, self.features, chosen=values is not None)
+        signal = check_features(signal, self.features, chosen=chosen)
         gap = gap_before(self.fleet, self._last_time, signal)
         self.warn_if_short(signal)
         pass_gap(self.fleet, 0, gap)
         before = self.observations
-        return result_of(self.fleet, 0, signal, self._run_arrays(signal.values, signal.times), before, origin)
+        verdicts = self._run_arrays(signal.values, signal.times)
+        return result_of(self.fleet, 0, signal, verdicts, before, origin or Origin())
 
     def _run_arrays(self, table: NDArray[np.float64], times: NDArray[Any] | None) -> Verdicts:
         if table.ndim != 2 or table.shape[1] != len(self.features):
@@ -240,7 +249,7 @@ class Detector:
                 f"{self.alarm_rate:.3g} needs {self.warm_up} before p-values are calibrated: until then they are "
                 "bounds, and there may be no alarm at all",
                 ResolutionWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def __repr__(self) -> str:
@@ -249,7 +258,7 @@ class Detector:
         if not fleet.is_made:
             return f"Detector that waits for its first frame; {rate}"
         seen, found = self.observations, len(self.incidents)
-        return f"Detector of {', '.join(self.features)}; {rate}; {seen:,} observations, {found:,} incidents"
+        return f"Detector of {', '.join(self.features)}; {rate}; observations: {seen:,}; incidents: {found:,}"
 
     def save(self, file: File) -> None:
         """Write everything needed to go on later to a file (npz, never pickle), in one step or not at all."""
@@ -262,6 +271,20 @@ class Detector:
         `forecaster` is needed only if it is none that goes by a name (see `available_forecasters`).
         """
         return cls.from_state(read_arrays(file, "a detector"), forecaster=forecaster, threads=threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        fleet = self.fleet
+        made = fleet.is_made
+        unnamed = fleet.forecaster if made and find_forecaster(fleet.settings.forecaster_name) is None else None
+        return {"asked_for": fleet.asked_for, "state": self.state() if made else None, "forecaster": unnamed}
+
+    def __setstate__(self, kept: Mapping[str, Any]) -> None:
+        if kept["state"] is None:
+            self._begin(Fleet.wanting(*kept["asked_for"][:2]), None)
+            return
+        same = self.from_state(kept["state"], forecaster=kept["forecaster"])
+        same.fleet.asked_for = kept["asked_for"]
+        self._begin(same.fleet, same._last_time)
 
     def to_bytes(self) -> bytes:
         """What `save` writes, for a database or another process."""

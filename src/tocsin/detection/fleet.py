@@ -48,7 +48,7 @@ class Fleet:
     >>> verdicts.p.shape
     (700, 2)
     >>> fleet
-    Fleet of 2 signals: pump, fan; alarm rate 0.01; 1,400 observations, 10 incidents
+    Fleet of 2 signals: pump, fan; alarm rate 0.01; observations: 1,400; incidents: 1
     """
 
     names: list[str]
@@ -65,8 +65,8 @@ class Fleet:
     last_times: dict[int, Any]
     _sharing: Sharing | None
     _shared_rate: float | None
-    # What was asked for, and the same until the first data tell the rest of it.
-    _asked: tuple[Signals | None, HistorySettings, str | float | None] | None
+    #: What was asked for, for who begins anew, and the same until the first data tell the rest of it.
+    asked_for: tuple[Signals | None, HistorySettings, str | float | None] | None
     _wanted: tuple[Signals | None, HistorySettings, str | float | None] | None
 
     @takes_signals_and_settings(FleetSettings)
@@ -77,7 +77,7 @@ class Fleet:
     def of(cls, signals: Signals, settings: DetectorSettings, budget: str | float | None = None) -> Self:
         """A fleet with settings that are there already."""
         fleet = cls.__new__(cls)
-        fleet.every, fleet.aggregate, fleet._asked, fleet._wanted = None, "mean", None, None
+        fleet.every, fleet.aggregate, fleet.asked_for, fleet._wanted = None, "mean", None, None
         fleet._begin(signals, settings, budget)
         return fleet
 
@@ -94,14 +94,14 @@ class Fleet:
             self._begin(signals, settings.of_a_signal(), budget)
         elif signals is not None:
             checks.names("signals", signals, ALONE)
-        self._asked = self._wanted = (signals, settings, budget)
+        self.asked_for = self._wanted = (signals, settings, budget)
 
     def clone(self) -> Self:
         """A fleet with the same settings that has seen nothing."""
-        if self._asked is None:
+        if self.asked_for is None:
             return self.of(self.names, self.settings, self.budget)
         fleet = type(self).__new__(type(self))
-        fleet._want(*self._asked)
+        fleet._want(*self.asked_for)
         return fleet
 
     if not TYPE_CHECKING:
@@ -482,7 +482,7 @@ class Fleet:
         shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
         rate = f"alarm rate {self.settings.alarm_rate}" if self.budget is None else f"budget {self.budget}"
         seen, found = int(self.pipeline.seen.sum()), len(self.incidents())
-        return f"Fleet of {len(self.names)} signals: {shown}; {rate}; {seen:,} observations, {found:,} incidents"
+        return f"Fleet of {len(self.names)} signals: {shown}; {rate}; observations: {seen:,}; incidents: {found:,}"
 
     def _alike(self, state: Mapping[str, NDArray[Any]]) -> tuple["Fleet", Any]:
         """A fleet of the one signal of a state, and the signal's last time; refuses one made in another way."""

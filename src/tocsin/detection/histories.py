@@ -31,9 +31,7 @@ def run_frame(
     """What a fleet says of the signals in a frame."""
     features = fleet.expected.feature_names
     if id is None and len(features) > 1:
-        raise ValueError(
-            f"id must name the column that says the signal, as each has {len(features)} features, got None"
-        )
+        raise ValueError(f"id must name the column that says the signal, each of which has {len(features)} features")
     signals, origin = read_frame(fleet, data, time=time, values=values, id=id, separate=id is None)
     fleet.meet(
         features=features if id is None else signals[0].features,

@@ -41,8 +41,10 @@ class Result:
     >>> values = np.random.default_rng(0).normal(size=1000)
     >>> values[800] = 9.0
     >>> result = Detector(alarm_rate=0.005).run(values)
-    >>> result.alarm.shape, np.flatnonzero(result.alarm).tolist()
-    ((1000,), [800, 801, 802, 803, 804, 805, 806, 807, 809, 810, 811, 812, 813, 814])
+    >>> result.alarm.shape, np.flatnonzero(result.alarm)[0]
+    ((1000,), np.int64(800))
+    >>> result.incident_list[0].explanation
+    '9.13 above the forecast'
     """
 
     #: The observations that were judged, those put in for gaps included.

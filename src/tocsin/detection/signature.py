@@ -46,6 +46,29 @@ def takes_signals_and_settings(
     return decorate
 
 
+def keeps_settings(*left_out: str) -> Callable[[Callable[[T], None]], Callable[..., None]]:
+    """Have a constructor take settings of a detector by their names, and keep them as they were given.
+
+    That is how estimators of other libraries are made: they check their settings when they are used.
+    """
+    kept = [one for one in inspect.signature(DetectorSettings).parameters.values() if one.name not in left_out]
+
+    def decorate(init: Callable[[T], None]) -> Callable[..., None]:
+        @wraps(init)
+        def wrapped(self: T, **settings: Any) -> None:
+            _check_call(self, shown, (self,), settings)
+            init(self)
+            for one in kept:
+                setattr(self, one.name, settings.get(one.name, one.default))
+
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        shown = inspect.Signature([itself, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in kept)])
+        wrapped.__signature__ = shown  # type: ignore[attr-defined]  # what `help`, editors and estimators look at
+        return wrapped
+
+    return decorate
+
+
 def _check_call(self: Any, shown: inspect.Signature, given: tuple[Any, ...], settings: dict[str, Any]) -> None:
     """Refuse what Python would refuse, in the name of the class that was called and not of what it is made of."""
     name = type(self).__name__
