@@ -18,7 +18,7 @@ except ImportError as error:
 _KEPT = [name for name in declared(DetectorSettings) if name != "features"]
 
 
-class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]  # River is no part of what is checked here
+class AnomalyDetector(base.AnomalyDetector):
     """Judges observations, dicts of numbers, in the order in which they come.
 
     It takes the settings of a `tocsin.Detector` by their names. The first observation that is learned tells the

@@ -21,7 +21,7 @@ _NOT_TAKEN = ("features", "promise")
 _KEPT = [name for name in declared(DetectorSettings) if name not in _NOT_TAKEN]
 
 
-class AnomalyDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class AnomalyDetector(OutlierMixin, BaseEstimator):
     """Judges rows in the order of time: 1 for what is normal, -1 where p is under the alarm rate.
 
     It takes the settings of a `tocsin.Detector` by their names, except `features`, which are the columns, and

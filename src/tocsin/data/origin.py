@@ -73,7 +73,7 @@ class Origin:
     def _some_frame(self) -> Any:
         if self.kind is not None:
             return self.kind
-        found = next((library for library in LIBRARIES if importlib.util.find_spec(library)), None)
+        found: Any = next((library for library in LIBRARIES if importlib.util.find_spec(library)), None)
         if found is None:
             raise ImportError("a frame needs a library of frames: pip install pandas, polars or pyarrow")
         import narwhals as nw

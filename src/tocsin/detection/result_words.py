@@ -68,7 +68,7 @@ def moment(result: Result, time: object) -> str:
     if zone is None or not isinstance(time, np.datetime64):
         return time_text(time)
     local = time.astype("datetime64[us]").item().replace(tzinfo=ZoneInfo("UTC")).astimezone(ZoneInfo(zone))
-    return local.isoformat(sep=" ", timespec="auto" if local.second or local.microsecond else "minutes")
+    return str(local.isoformat(sep=" ", timespec="auto" if local.second or local.microsecond else "minutes"))
 
 
 def worst(results: Sequence[Result], most: int) -> list[tuple[Result, Incident]]:

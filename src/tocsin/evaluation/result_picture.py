@@ -28,7 +28,7 @@ def _tell_times_in(figure: Any, zone: str) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     for axes in figure.axes:
-        most = round(12 * axes.get_position().width)  # so that none runs into the next
+        most = 10 if axes.get_position().width > 0.5 else 5  # so that none runs into the next
         locator = AutoDateLocator(tz=zone, minticks=2, maxticks=most)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
