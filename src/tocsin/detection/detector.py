@@ -180,6 +180,10 @@ class Detector:
         table = table[:, np.newaxis] if table.ndim == 1 else table
         if table.ndim == 2:
             self.fleet.meet(features=checks.names("features", max(table.shape[1], 1), "feature"))
+        if table.ndim != 2 or table.shape[1] != len(self.features):
+            raise ValueError(
+                f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
+            )
         column = None if times is None else as_times(times, table.shape[:1])
         signal = Signal(ALONE, tuple(self.features), column, table, np.arange(1, len(table) + 1), None, ())
         before = self.observations
@@ -204,10 +208,6 @@ class Detector:
         return result_of(self.fleet, 0, signal, verdicts, before, origin or Origin())
 
     def _run_arrays(self, table: NDArray[np.float64], times: NDArray[Any] | None) -> Verdicts:
-        if table.ndim != 2 or table.shape[1] != len(self.features):
-            raise ValueError(
-                f"values must have shape (T, {len(self.features)}), times and features, got shape {table.shape}"
-            )
         verdicts = self.fleet.run_arrays(table[:, np.newaxis], times=None if times is None else times[:, np.newaxis])
         if times is not None and times.size:
             self._last_time = times[-1]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +13,11 @@ from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import is_frame, parse_time
 from tocsin.detection.alarm_rate import LEAST_BLOCKS, most_beyond
 from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
+from tocsin.detection.beginning import Beginning
 from tocsin.detection.budget import make_selection
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.histories import run_frame
-from tocsin.detection.history_settings import ALONE, FleetSettings, HistorySettings, told_names
+from tocsin.detection.history_settings import ALONE, FleetSettings
 from tocsin.detection.incidents import Incident, IncidentLog
 from tocsin.detection.joining import joined, split
 from tocsin.detection.pipeline import Pipeline
@@ -30,7 +31,7 @@ from tocsin.forecasting import Forecaster
 
 
 @lists_settings(FleetSettings)
-class Fleet:
+class Fleet(Beginning):
     """Watches many signals at once: each as a `Detector` of its own would, with the same numbers, but faster together.
 
     With a budget, all signals together have the incidents that it allows: of those that they propose, the rarest.
@@ -51,95 +52,9 @@ class Fleet:
     Fleet of 2 signals: pump, fan; alarm rate 0.01; observations: 1,400; incidents: 1
     """
 
-    names: list[str]
-    features: list[str]
-    interval: float | None
-    settings: DetectorSettings
-    budget: str | float | None
-    pipeline: Pipeline
-    log: IncidentLog
-    trail: AuditTrail
-    #: How rows of a frame are put together, and the time of the last observation of rows that came in frames.
-    every: float | None
-    aggregate: str
-    last_times: dict[int, Any]
-    _sharing: Sharing | None
-    _shared_rate: float | None
-    #: What was asked for, for who begins anew, and the same until the first data tell the rest of it.
-    asked_for: tuple[Signals | None, HistorySettings, str | float | None] | None
-    _wanted: tuple[Signals | None, HistorySettings, str | float | None] | None
-
     @takes_signals_and_settings(FleetSettings)
     def __init__(self, signals: Signals | None, settings: FleetSettings) -> None:
         self._want(signals, settings, settings.budget)
-
-    @classmethod
-    def of(cls, signals: Signals, settings: DetectorSettings, budget: str | float | None = None) -> Self:
-        """A fleet with settings that are there already."""
-        fleet = cls.__new__(cls)
-        fleet.every, fleet.aggregate, fleet.asked_for, fleet._wanted = None, "mean", None, None
-        fleet._begin(signals, settings, budget)
-        return fleet
-
-    @classmethod
-    def wanting(cls, signals: Signals | None, settings: HistorySettings) -> Self:
-        """A fleet with settings of which a part may come with the first data."""
-        fleet = cls.__new__(cls)
-        fleet._want(signals, settings, None)
-        return fleet
-
-    def _want(self, signals: Signals | None, settings: HistorySettings, budget: str | float | None) -> None:
-        self.every, self.aggregate = settings.every_seconds, settings.aggregate
-        if signals is not None and not settings.waits_for_interval:
-            self._begin(signals, settings.of_a_signal(), budget)
-        elif signals is not None:
-            checks.names("signals", signals, ALONE)
-        self.asked_for = self._wanted = (signals, settings, budget)
-
-    def clone(self) -> Self:
-        """A fleet with the same settings that has seen nothing."""
-        if self.asked_for is None:
-            return self.of(self.names, self.settings, self.budget)
-        fleet = type(self).__new__(type(self))
-        fleet._want(*self.asked_for)
-        return fleet
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """What is not there because the data have not told it yet: made without them, or refused."""
-            wanted = self.__dict__.get("_wanted")
-            if wanted is None or self.is_made or name not in Fleet.__annotations__:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            if wanted[0] is None:
-                raise ValueError("signals must be given, how many or their names, or come with a frame; got neither")
-            self._begin(wanted[0], wanted[1].of_a_signal(), wanted[2])
-            return getattr(self, name)
-
-    @property
-    def is_made(self) -> bool:
-        """Whether all is known that is needed to judge."""
-        return "pipeline" in self.__dict__
-
-    @property
-    def expected(self) -> DetectorSettings:
-        """The settings; before the first data what is known of them."""
-        return self.settings if self._wanted is None or self.is_made else self._wanted[1]
-
-    def meet(self, *, features: Sequence[str], interval: Any = None, signals: Sequence[str] | None = None) -> None:
-        """Take over what the first data tell of what was not given: names, features, the interval."""
-        if self._wanted is None:
-            return
-        given, settings, budget = self._wanted
-        if self.is_made and self.pipeline.seen.any():
-            self._wanted = None
-            return
-        own = None if given is None else checks.names("signals", given, ALONE)
-        names = list(signals or [ALONE]) if own is None else told_names(own, signals, ALONE)
-        told = settings.of_a_signal(features, interval)
-        if not self.is_made or told != self.settings or names != self.names:
-            self._begin(names, told, budget)
-        self._wanted = None
 
     def _begin(self, signals: Signals, settings: DetectorSettings, budget: str | float | None) -> None:
         self.last_times = {}
