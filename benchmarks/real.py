@@ -55,7 +55,7 @@ def measure_skab(path):
     values = frame.drop(columns=["datetime", "anomaly", "changepoint"]).to_numpy(float)
     detector = Detector(values.shape[1], alarm_rate=SKAB_RATE)
     detector.learn_reference(values[:REFERENCE])
-    found = detector.run(values[REFERENCE:]).open[:, 0]
+    found = detector.run(values[REFERENCE:]).open
     labels = labels[REFERENCE:]
     onset = int(np.argmax(labels))
     told = np.flatnonzero(found[onset:])

@@ -39,6 +39,8 @@ def test_public_names():
         "Merge",
         "NONCONFORMITIES",
         "ResolutionWarning",
+        "Result",
+        "Results",
         "SCORERS",
         "Scorer",
         "SeasonalNaive",

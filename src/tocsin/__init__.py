@@ -15,7 +15,18 @@ from tocsin.conformal import (
     merge_p_values,
     save_scorer,
 )
-from tocsin.detection import NONCONFORMITIES, Audit, Detector, Fleet, Incident, ResolutionWarning, Verdict, Verdicts
+from tocsin.detection import (
+    NONCONFORMITIES,
+    Audit,
+    Detector,
+    Fleet,
+    Incident,
+    ResolutionWarning,
+    Result,
+    Results,
+    Verdict,
+    Verdicts,
+)
 from tocsin.forecasting import (
     Autoregression,
     ContextForecaster,
@@ -53,6 +64,8 @@ __all__ = [
     "LastValue",
     "Merge",
     "ResolutionWarning",
+    "Result",
+    "Results",
     "Scorer",
     "SeasonalNaive",
     "Session",

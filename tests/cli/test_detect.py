@@ -62,7 +62,7 @@ def test_the_verdicts_are_those_of_the_detector(file, tmp_path):
     chosen = {"preset": "light", "views": ["error", "quiet"], "accept_after": 5, "gap": 3}
     detector = Detector(alarm_rate="1/day", interval="5min", **chosen)
     (signal,) = read_signals(file)
-    verdicts = detector.run(signal.values, signal.times)
+    verdicts = detector.run(signal.values, signal.times).verdicts
     np.testing.assert_array_equal(table["p"].to_numpy(), verdicts.p[:, 0])
     np.testing.assert_array_equal(table["merged"].to_numpy(), verdicts.merged[:, 0])
     assert set(table["signal"].to_pylist()) == {"signal"}
@@ -85,7 +85,7 @@ def test_long_files_are_split_and_shared_between_processes(tmp_path, monkeypatch
         assert "s2" in result.stdout
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1]
-    alone = Detector().run(signals["s3"]).p[:, 0]
+    alone = Detector().run(signals["s3"]).verdicts.p[:, 0]
     with output.open() as opened:
         streamed = [float(row["p"] or "nan") for row in csv.DictReader(opened) if row["signal"] == "s3"]
     np.testing.assert_array_equal(streamed, alone)

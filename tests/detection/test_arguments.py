@@ -88,8 +88,11 @@ def test_a_budget_needs_an_interval():
     message = "alarm_rate='1/day' is a budget over time: give the sampling interval"
     with pytest.raises(ValueError, match=message):
         parse_alarm_rate("1/day", None)
+    detector = Detector(alarm_rate="1/day", **QUICK)  # it may come with a frame
     with pytest.raises(ValueError, match=message):
-        Detector(alarm_rate="1/day", **QUICK)
+        detector.update(1.0)
+    with pytest.raises(ValueError, match=message):
+        detector.run([1.0, 2.0])
 
 
 @pytest.mark.parametrize(
@@ -156,8 +159,8 @@ def test_too_small_a_rate_is_refused_with_the_reason():
 
 
 BAD = {
-    "signals": [0, -1, 1.5, True, None, "name", [], ["a", "a"], ["a", 1], 2**40],
-    "features": [0, 2.0, False, None, "name", [], ["a", "a"], [None]],
+    "signals": [0, -1, 1.5, True, "name", [], ["a", "a"], ["a", 1], 2**40],
+    "features": [0, 2.0, False, "name", [], ["a", "a"], [None]],
     "alarm_rate": [0, 0.5, -1, "often", None, float("nan"), True],
     "interval": [0, -5, "soon", float("nan"), True, [], "0s", 1j, np.timedelta64("NaT")],
     "forecaster": ["nonsense", 5, LastValue, ["last-value"]],
@@ -168,13 +171,15 @@ BAD = {
     "nonconformity": ["other", "signed", None, 5, "Absolute", ["high"]],
     "scaled": [1, None, "yes", True],
     "merge_features": ["other", "fisher", None, 5, ["mean"]],
-    "accept_after": [-1, 1.5, None, "soon", True, "6h"],
+    "accept_after": [-1, 1.5, None, "soon", True],
     "early": [1, None, "yes"],
     "refresh": [0, -1, 1.5, None, "3", True, 2000],
     "window": [0, 249, 2**16 + 1, 300.0, "300", True],
     "learning_rate": [0, -1, 0.2, None, "x", float("nan"), True],
     "gap": [-1, 1.5, None, "3", True],
-    "budget": [0, 1.0, -1, "often", True, "5/fortnight", "5/day"],
+    "budget": [0, 1.0, -1, "often", True, "5/fortnight"],
+    "every": [0, -5, "soon", True, [], "0s"],
+    "aggregate": ["median", None, 5, "Mean"],
     "extrapolation": [0, -1, None, "3", True, 1e9],
     "min_deviation": [-1, None, "x", float("nan"), float("inf"), False, [0.0, 0.0]],
     "min_relative_deviation": [-0.5, None, "x", float("nan"), float("inf"), True],
@@ -184,8 +189,8 @@ BAD = {
 # Those that any forecaster will do for.
 PLAIN = [name for name in available_views() if not make_view(name).judgements]
 GOOD = {
-    "signals": [1, 2, np.int64(2), ["a", "b"], ("a",)],
-    "features": [1, 2, ["a", "b"], ("a",)],
+    "signals": [1, 2, np.int64(2), ["a", "b"], ("a",), None],
+    "features": [1, 2, ["a", "b"], ("a",), None],
     "alarm_rate": [0.1, "0.1", np.float64(0.1), Fraction(1, 10)],
     "interval": [None, 5, "5s"],
     "forecaster": [None, "last-value", LastValue(), MovingMean()],
@@ -196,8 +201,10 @@ GOOD = {
     "nonconformity": list(NONCONFORMITIES),
     "scaled": [False, np.False_],
     "merge_features": ["harmonic", "mean"],
-    "accept_after": [0, 10**6, "20"],
-    "budget": [None, 0.1],
+    "accept_after": [0, 10**6, "20", "6h"],
+    "budget": [None, 0.1, "5/day"],
+    "every": [None, "1min", 60, timedelta(minutes=1)],
+    "aggregate": ["mean", "last", "max", "sum", "count"],
     "extrapolation": [1, 1000.0],
     "early": [True, False, np.False_],
     "refresh": [1, 9],
@@ -241,11 +248,37 @@ def test_good_arguments_are_taken(name):
         made(name, value)
 
 
-def test_unknown_arguments_are_refused():
-    with pytest.raises(TypeError, match="colour"):
-        Detector(colour="red")
-    with pytest.raises(TypeError, match="signals"):
-        Detector(signals=3)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: Detector(colour="red"),
+            r"Detector\(\) got an unexpected argument 'colour'; accepted are features, al",
+        ),
+        (
+            lambda: Detector(alarmrate=0.1),
+            r"Detector\(\) got an unexpected argument 'alarmrate'; .* mean 'alarm_rate'\?",
+        ),
+        (lambda: Detector(signals=3), r"Detector\(\) got an unexpected argument 'signals'"),
+        (lambda: Detector(1, 0.01), r"Detector\(\) .*too many positional arguments; it is Detector\(features, and"),
+        (lambda: Detector(1, features=2), r"Detector\(\) .*multiple values for argument 'features'"),
+        (lambda: Fleet(2, colour="red"), r"Fleet\(\) got an unexpected argument 'colour'; accepted are signals, fe"),
+        (lambda: Fleet(2, 1, 0.01), r"Fleet\(\) .*too many positional arguments; it is Fleet\(signals, features, and"),
+    ],
+)
+def test_unknown_arguments_are_refused_in_the_name_of_what_was_called(call, message):
+    with pytest.raises(TypeError, match=message) as caught:
+        call()
+    assert "__init__" not in str(caught.value)
+    assert "Settings" not in str(caught.value)
+
+
+def test_a_fleet_without_signals_waits_for_a_frame():
+    fleet = Fleet(**QUICK)
+    with pytest.raises(ValueError, match="signals must be given, how many or their names, or come with a frame"):
+        fleet.update([1.0])
+    with pytest.raises(AttributeError, match="colour"):
+        _ = fleet.colour
 
 
 @pytest.mark.parametrize(
@@ -379,7 +412,7 @@ def test_warm_up_is_enough(promise, features, forecaster):
     """Of a signal with nothing missing, all verdicts after warm-up say so, and the first do not."""
     detector = Detector(features, window=250, alarm_rate=0.01, forecaster=forecaster, promise=promise)
     values = np.random.default_rng(0).normal(size=(detector.warm_up + 50, features))
-    warm = detector.run(values).warm[:, 0]
+    warm = detector.run(values).warm
     assert warm[detector.warm_up :].all()
     assert not warm[: detector.warm_up - 3].any()
 

@@ -376,7 +376,7 @@ def test_a_detector_audits_what_is_warm_and_not_missing(promise):
     """What is promised is what is counted: incidents that began, or observations with a p-value under the rate."""
     values = hard_values(1, 1000)
     detector = Detector(**LAST, promise=promise)
-    verdicts = detector.run(values)
+    verdicts = detector.run(values).verdicts
     counts = verdicts.warm[:, 0] & ~np.isnan(verdicts.p[:, 0])
     found = verdicts.opened[:, 0] if promise == "incidents" else verdicts.p[:, 0] < 0.03
     observations, alarms, _ = counted_by_hand(found, counts)

@@ -54,10 +54,10 @@ def same_state(one, other):
 def check_batch_is_stream(settings, features, seed, offset=0.0):
     values = offset + values_for(settings, seed, features)
     whole, single, pieces = (Detector(features, **settings) for _ in range(3))
-    verdicts = whole.run(values)
+    verdicts = whole.run(values).verdicts
     same_as_stacked(verdicts, stacked([single.update(row) for row in with_none(values)]))
     cuts = np.sort(np.random.default_rng(seed).integers(0, len(values), size=9))
-    parts = [pieces.run(part) for part in np.split(values, cuts)]
+    parts = [pieces.run(part).verdicts for part in np.split(values, cuts)]
     for name in ARRAYS:
         joined = np.concatenate([getattr(part, name) for part in parts])
         np.testing.assert_array_equal(joined, getattr(verdicts, name), err_msg=name)
@@ -136,7 +136,7 @@ def test_a_fleet_is_its_signals_each_alone(forecaster, more):
             given[row].append(values[step, row])
             got[row].append(verdict_on(verdicts, 0, column, None, fleet.views, fleet.features))
     for row, detector in enumerate(alone):
-        same_as_stacked(detector.run(given[row]), stacked(got[row]))
+        same_as_stacked(detector.run(given[row]).verdicts, stacked(got[row]))
         assert fleet.audit(row) == detector.audit
         assert [replaced(incident) for incident in fleet.incidents(row)] == detector.incidents
         np.testing.assert_array_equal(fleet.weights(row), detector.weights)
@@ -193,10 +193,10 @@ def test_nothing_given_changes_nothing(forecaster):
     settings = {**SMALL, "forecaster": None} if forecaster is None else settings_of(forecaster)
     detector, other = Detector(**settings), Detector(**settings)
     for _ in range(2):
-        empty = detector.run([])
+        empty = detector.run([]).verdicts
         assert empty.p.shape == (0, 1)
         assert empty.views.shape == (0, 1, 1 if forecaster is None else 4)
-        assert detector.run(np.empty((0, 1))).forecast.shape == (0, 1, 1)
+        assert detector.run(np.empty((0, 1))).verdicts.forecast.shape == (0, 1, 1)
         detector.run(hard_values(0, 60))
         other.run(hard_values(0, 60))
         same_state(detector, other)
@@ -210,7 +210,7 @@ def test_values_are_not_changed_and_not_kept():
     values = hard_values(0, 60)
     before = values.copy()
     detector = Detector(**settings_of("last-value"))
-    verdicts = detector.run(values)
+    verdicts = detector.run(values).verdicts
     np.testing.assert_array_equal(values, before)
     values[:] = 0.0
     assert not np.array_equal(verdicts.value[:, 0], values)
@@ -226,8 +226,8 @@ def test_what_a_mask_hides_is_missing():
     hidden = np.random.default_rng(0).random(values.shape) < 0.2
     masked, plain = np.ma.masked_array(values, hidden), np.where(hidden, np.nan, values)
     detectors = [Detector(2, **settings_of("last-value")) for _ in range(3)]
-    expected = detectors[0].run(plain)
-    same_verdicts(detectors[1].run(masked), expected)
+    expected = detectors[0].run(plain).verdicts
+    same_verdicts(detectors[1].run(masked).verdicts, expected)
     same_as_stacked(expected, stacked([detectors[2].update(row) for row in masked]))
     fleet = Fleet(1, 2, **settings_of("last-value"))
     for step in range(3):
@@ -255,7 +255,7 @@ def test_it_is_told_since_when_a_signal_is_judged_and_by_what():
     settings = {"alarm_rate": 0.001, "forecaster": "last-value", "views": "error"}
     values = np.random.default_rng(3).normal(size=2000)
     result = detect_signal(numbered(values), settings, keep=True)
-    verdicts = Detector(**settings).run(values)
+    verdicts = Detector(**settings).run(values).verdicts
     warm, own = verdicts.warm[:, 0], (verdicts.warm & ~verdicts.estimated)[:, 0]
     assert (result.judged_since, result.own_past_since) == (np.argmax(warm), np.argmax(own))
     assert result.judged_since < result.own_past_since

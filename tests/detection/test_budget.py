@@ -147,4 +147,4 @@ def test_another_signal_in_a_row_begins_without_an_incident():
 )
 def test_what_is_no_budget_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        Fleet(3, **{**HOURLY, **given})
+        _ = Fleet(3, **{**HOURLY, **given}).names

@@ -15,7 +15,7 @@ def test_a_weekly_budget_is_useful_on_the_first_day():
     values = np.random.default_rng(1).normal(size=DAY + 60)
     values[DAY : DAY + 30] += 12
     detector = Detector(**WEEKLY)
-    verdicts = detector.run(values)
+    verdicts = detector.run(values).verdicts
     assert detector.warm_up <= DAY < detector.fleet.own_past_after
     assert verdicts.warm[DAY - 1, 0]
     assert verdicts.estimated[DAY, 0]

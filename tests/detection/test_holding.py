@@ -30,7 +30,7 @@ def late(detector):
 
 def test_a_step_is_one_incident_until_it_is_over():
     detector = Detector(**SETTINGS)
-    verdicts = detector.run(with_step(300, 200))
+    verdicts = detector.run(with_step(300, 200)).verdicts
     incident = late(detector)[0]
     assert (incident.first, incident.ended) == (BEFORE, "returned")
     assert BEFORE + 300 <= incident.last < BEFORE + 300 + 40
@@ -57,7 +57,7 @@ def test_equal_faults_are_incidents_of_the_same_rank():
 
 def test_what_stays_is_accepted_after_a_while_and_becomes_normal():
     detector = Detector(**SETTINGS, accept_after=200)
-    verdicts = detector.run(with_step(1500, 0))
+    verdicts = detector.run(with_step(1500, 0)).verdicts
     incident = late(detector)[0]
     assert incident.ended == "accepted"
     assert 195 <= incident.duration <= 350

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.detection.material import ARRAYS, LAST, SHOWN, SMALL, hard_values, same_as_stacked, same_verdicts, stacked
 from tocsin.data import LONGEST_GAP, DataWarning, signals_from_frame
-from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts, verdict_columns
+from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts
 from tocsin.detection.incidents import MOST_KEPT, IncidentLog
 from tocsin.detection.verdict import FADES, LASTS, RETURNED
 from tocsin.detection.views import make_view
@@ -191,7 +191,7 @@ def test_guards_take_back_alarms_too_close_to_the_forecast(features, guards):
     """All else stays as it is without them: p, what is learned, and the audit, which counts before the guards."""
     values = hard_values(5, 900, features)
     free, guarded = Detector(features, **LAST), Detector(features, **LAST, **guards)
-    one, other = free.run(values), guarded.run(values)
+    one, other = free.run(values).verdicts, guarded.run(values).verdicts
     same_verdicts(one, other, [name for name in ARRAYS if name != "alarm"])
     assert free.audit == guarded.audit
     expected = []
@@ -212,11 +212,11 @@ def test_guards_take_back_alarms_too_close_to_the_forecast(features, guards):
 
 def test_short_incidents_are_not_told_of():
     values = hard_values(6, 900)
-    alarms = Detector(**LAST, gap=2).run(values).alarm[:, 0]
+    alarms = Detector(**LAST, gap=2).run(values).verdicts.alarm[:, 0]
     assert alarms.sum() > 10
     for shortest in (1, 2, 4):
         detector = Detector(**LAST, min_duration=shortest, gap=2)
-        assert np.array_equal(detector.run(values).alarm[:, 0], alarms)
+        assert np.array_equal(detector.run(values).verdicts.alarm[:, 0], alarms)
         groups = [group for group in grouped(alarms, 2) if group[-1] - group[0] + 1 >= shortest]
         assert [(one.first, one.last) for one in detector.incidents] == [(group[0], group[-1]) for group in groups]
 
@@ -269,7 +269,7 @@ def test_gaps_in_a_stream_are_missing_observations_as_in_a_file(kind):
     with signals_from_frame(frame, interval=60) as signals:
         signal = next(iter(signals))
     assert len(signal) > len(values) + 20
-    verdicts = file.run_signal(signal)
+    verdicts = file.run_signal(signal).verdicts
     assert stream.observations == file.observations == len(signal)
     there = signal.lines > 0
     single = stacked(got)
@@ -387,7 +387,7 @@ def test_frames_give_the_numbers_of_arrays(kind, features):
     detector, plain = Detector(names, **LAST), Detector(names, **LAST)
     result = detector.detect(frame, values=names)
     assert type(result) is type(frame)
-    verdicts = plain.run(values, times)
+    verdicts = plain.run(values, times).verdicts
     ending = [""] if features == 1 else [" a", " b"]
     for name in ("value", "forecast", "low", "high"):
         for k, end in enumerate(ending):
@@ -412,10 +412,10 @@ def test_a_frame_of_unsorted_times_with_a_gap_is_the_signal_in_order():
         result = detector.detect(frame, time="t", values="v")
     expected = values.copy()
     expected[100:104] = np.nan
-    verdicts = plain.run(expected)
+    verdicts = plain.run(expected).verdicts
     np.testing.assert_array_equal(result["value"], expected)
     np.testing.assert_array_equal(result["p"], verdicts.p[:, 0])
-    np.testing.assert_array_equal(result["time"], times)
+    np.testing.assert_array_equal(result["t"], times)
 
 
 def test_a_second_frame_goes_on_after_the_first():
@@ -426,7 +426,7 @@ def test_a_second_frame_goes_on_after_the_first():
     result = detector.detect(later, time="t", values="v")
     expected = values.copy()
     expected[600:605] = np.nan
-    np.testing.assert_array_equal(result["p"], plain.run(expected).p[605:, 0])
+    np.testing.assert_array_equal(result["p"], plain.run(expected).verdicts.p[605:, 0])
     with pytest.raises(ValueError, match="time must be later than the last one"):
         detector.detect(later, time="t", values="v")
     assert detector.observations == 700
@@ -442,8 +442,8 @@ def test_what_is_wrong_with_a_frame_is_told():
 
 def test_a_frame_with_the_wrong_number_of_features_is_refused():
     frame = pl.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]})
-    detector = Detector(**LAST)
-    with pytest.raises(ValueError, match=r"signal 'signal' must have 1 features.*got 2: a, b"):
+    detector = Detector(1, **LAST)
+    with pytest.raises(ValueError, match=r"signal 'signal' must have 1 feature like.*got 2: a, b"):
         detector.detect(frame)
     assert detector.observations == 0
     with pytest.raises(TypeError, match="frame must be an eager frame"):
@@ -458,7 +458,7 @@ def test_a_detector_goes_on_from_frame_to_frame_and_to_single_observations():
         detector.detect(pl.DataFrame({"v": values[:200]}))
     detector.detect(pl.DataFrame({"v": values[200:700]}))
     got = [detector.update(value) for value in values[700:]]
-    same_as_stacked(_tail(plain.run(values), 700), stacked(got))
+    same_as_stacked(_tail(plain.run(values).verdicts, 700), stacked(got))
 
 
 def _tail(verdicts, first):
@@ -473,8 +473,7 @@ def test_columns_without_times_are_numbered():
     frame = pl.DataFrame({"v": np.zeros(600)})
     with signals_from_frame(frame) as signals:
         signal = next(iter(signals))
-    verdicts = Detector(**LAST).run_signal(signal)
-    columns = verdict_columns(signal, verdicts)
+    columns = Detector(**LAST).run_signal(signal).columns
     names = "time value forecast low high p severity alarm merged return_period warm estimated"
     assert list(columns) == names.split()
     assert columns["time"].tolist() == list(range(600))

@@ -65,7 +65,7 @@ def test_a_detector_agrees_with_the_oracle(name):
     """To nine digits, alarms exactly: of signals with gaps, spikes, ties, infinities and a shift that is accepted."""
     detector, oracle = both(CASES[name])
     values = hard_values(len(name), detector.warm_up + 320, len(detector.features))
-    verdicts = detector.run(np.abs(values) if detector.fleet.forecaster is None else values)
+    verdicts = detector.run(np.abs(values) if detector.fleet.forecaster is None else values).verdicts
     agree(of_signal(verdicts), oracle.run(np.abs(values) if oracle.forecaster is None else values))
     assert verdicts.warm[-30:, 0].any()
     assert 0 < verdicts.alarm.sum() < 300
@@ -79,7 +79,7 @@ def test_a_signal_that_begins_late_agrees_with_the_oracle(late):
     values[:late, 0] = np.nan
     values[: 2 * late, 1] = np.nan
     values[560:640] = np.nan
-    agree(of_signal(detector.run(values)), oracle.run(values))
+    agree(of_signal(detector.run(values).verdicts), oracle.run(values))
 
 
 @pytest.mark.parametrize("size", [1e-9, 1e9])
@@ -87,7 +87,7 @@ def test_signals_far_from_nothing_agree_with_the_oracle(size):
     """A billion and a little noise: differences are what counts, and of a mean nine digits are lost."""
     detector, oracle = both({"views": ALL})
     values = 1e9 * size + size * hard_values(5, STEPS)
-    agree(of_signal(detector.run(values)), oracle.run(values), digits=5)
+    agree(of_signal(detector.run(values).verdicts), oracle.run(values), digits=5)
 
 
 @pytest.mark.parametrize("kind", ["constant", "rounded", "resting", "counts"])
@@ -101,13 +101,13 @@ def test_signals_with_many_ties_agree_with_the_oracle(kind):
     }[kind][:, np.newaxis]
     values[700:705] += 40
     detector, oracle = both({"views": ALL})
-    agree(of_signal(detector.run(values)), oracle.run(values))
+    agree(of_signal(detector.run(values).verdicts), oracle.run(values))
 
 
 def test_the_material_leaves_nothing_untried():
     """Incidents that are held and accepted again, missing p-values, bands with ends and without, every cause."""
     detector, _ = both({"views": ALL})
-    verdicts = detector.run(hard_values(0, STEPS))
+    verdicts = detector.run(hard_values(0, STEPS)).verdicts
     assert verdicts.opened.sum() > 3
     assert np.isnan(verdicts.p).sum() > 20
     assert np.isinf(verdicts.high).any()

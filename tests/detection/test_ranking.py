@@ -20,7 +20,7 @@ def test_a_detector_whose_views_keep_nothing_can_be_restored(settings):
     detector = Detector(**{**LAST, **settings})
     detector.run(values[:120])
     restored = Detector.from_bytes(detector.to_bytes())
-    same_verdicts(restored.run(values[120:]), detector.run(values[120:]))
+    same_verdicts(restored.run(values[120:]).verdicts, detector.run(values[120:]).verdicts)
 
 
 @every_view
@@ -58,7 +58,7 @@ def test_a_view_by_itself_is_evidence_enough(view):
     values = noise(2000, 1, seed=1)[:, 0]
     values[1900:] = 0.0 if view == "quiet" else 40 + 9 * values[1900:]
     detector = Detector(window=1000, alarm_rate=0.01, forecaster="exponential-smoothing", views=view)
-    verdicts = detector.run(values)
+    verdicts = detector.run(values).verdicts
     assert verdicts.warm[-1, 0]
     assert verdicts.alarm[1900:, 0].any()
 
@@ -81,8 +81,8 @@ def test_guards_can_do_without_the_p_values_of_features():
     values = noise(1000, 2, seed=3)
     values[900:] *= 20
     settings = {**SMALL, "forecaster": "exponential-smoothing", "views": "shape"}
-    free = Detector(2, **settings).run(values)
-    guarded = Detector(2, **settings, min_deviation=15.0).run(values)
+    free = Detector(2, **settings).run(values).verdicts
+    guarded = Detector(2, **settings, min_deviation=15.0).run(values).verdicts
     assert np.isnan(free.feature_p).all()
     away = np.abs(free.value - free.forecast).max(axis=2)
     np.testing.assert_array_equal(guarded.alarm, free.alarm & (away >= 15))
@@ -95,7 +95,7 @@ def test_guards_can_do_without_the_p_values_of_features():
 def test_warm_up_is_that_of_the_view_that_is_heard_first(view, forecaster, promise):
     """Of a signal with nothing missing, all verdicts after warm-up say so, and the first do not."""
     detector = Detector(**SMALL, forecaster=forecaster, views=view, promise=promise)
-    warm = detector.run(noise(detector.warm_up + 120, 1)[:, 0]).warm[:, 0]
+    warm = detector.run(noise(detector.warm_up + 120, 1)[:, 0]).verdicts.warm[:, 0]
     first = int(np.argmax(warm))
     assert warm[first:].all()
     # An incident that is open holds back the end of a block.
@@ -104,7 +104,7 @@ def test_warm_up_is_that_of_the_view_that_is_heard_first(view, forecaster, promi
 
 def test_a_single_verdict_has_the_bits_of_many():
     values = hard_values(3, 150)
-    verdicts = Detector(**LAST).run(values)
+    verdicts = Detector(**LAST).run(values).verdicts
     single = [Detector(**LAST)]
     shown = [single[0].update(value) for value in values]
     for name in ("merged", "severity", "return_period"):
@@ -114,6 +114,6 @@ def test_a_single_verdict_has_the_bits_of_many():
 def test_the_band_of_scaled_errors_has_no_end_where_nothing_alarms_yet():
     """Also where the forecaster has no spread: nothing is made of no number times infinity."""
     detector = Detector(**SMALL, forecaster="embedded", scaled=True, views="error")
-    verdicts = detector.run(np.full(60, 4.0))
+    verdicts = detector.run(np.full(60, 4.0)).verdicts
     assert (verdicts.high[1:] == np.inf).all()
     assert (verdicts.low[1:] == -np.inf).all()

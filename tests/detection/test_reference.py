@@ -29,7 +29,7 @@ def test_a_signal_unlike_its_reference_is_in_an_incident_until_it_is_like_it_aga
     detector = watching(features)
     values = season(2600, 1, features)
     values[600:1800, 0] += 7
-    verdicts = detector.run(values)
+    verdicts = detector.run(values).verdicts
     # Longer than anything would be held open, or accepted, without a reference.
     assert verdicts.open[620:1800].mean() > 0.98
     assert verdicts.open[:600].mean() < 0.05
@@ -63,14 +63,14 @@ def test_a_reference_stays_through_restarts_and_until_another_is_learned():
     detector = watching()
     values = season(900, 5)
     values[400:] += 7
-    whole = detector.run(values)
+    whole = detector.run(values).verdicts
     again = watching()
-    parts = [again.run(values[:450])]
+    parts = [again.run(values[:450]).verdicts]
     again = Detector.from_state(again.state())
-    parts.append(again.run(values[450:]))
+    parts.append(again.run(values[450:]).verdicts)
     same_verdicts(type(whole).joined(parts), whole)
     again.learn_reference(season(GOOD, 0) + 7)
-    assert not again.run(values[500:]).open[100:].any()
+    assert not again.run(values[500:]).verdicts.open[100:].any()
 
 
 def test_signals_without_a_reference_are_as_before():
@@ -86,7 +86,7 @@ def test_signals_without_a_reference_are_as_before():
 def test_a_share_of_observations_stays_one():
     detector = Detector(**SETTINGS, promise="observations")
     detector.learn_reference(season(2 * GOOD))
-    verdicts = detector.run(season(800, 1) + 7)
+    verdicts = detector.run(season(800, 1) + 7).verdicts
     np.testing.assert_array_equal(verdicts.alarm, verdicts.warm & (verdicts.p < 0.002))
 
 
@@ -95,4 +95,4 @@ def test_a_reference_that_does_not_fit_is_refused(values, shape):
     detector = watching()
     with pytest.raises(ValueError, match=rf"values must have shape \(T, 1\), T at least \d+, got shape {shape}"):
         detector.learn_reference(values)
-    assert all(itertools.islice(np.isfinite(detector.run(season(200, 1)).surprise[-50:, 0]), 50))
+    assert all(itertools.islice(np.isfinite(detector.run(season(200, 1)).verdicts.surprise[-50:, 0]), 50))

@@ -82,7 +82,7 @@ def test_a_signal_moves_between_fleets_at_any_moment(kind, data):
     mixed = after[:together].copy()
     mixed[:, to] = values[at : at + together, 2]
     moved, expected = other.run(mixed), undisturbed.run(after[:together])
-    same_column(moved, to, detector.run(values[at : at + together, 2]))
+    same_column(moved, to, detector.run(values[at : at + together, 2]).verdicts)
     for row in kept:
         same_column(moved, row, expected, row)
         same_states(other.signal_state(row), undisturbed.signal_state(row))
@@ -103,7 +103,7 @@ def test_a_row_made_fresh_is_a_fresh_detector(kind):
     assert fleet.incidents(3) == []
     same_states(fleet.signal_state(3), detector.state())
     verdicts, expected = fleet.run(later), undisturbed.run(later)
-    same_column(verdicts, 3, detector.run(later[:, 3]))
+    same_column(verdicts, 3, detector.run(later[:, 3]).verdicts)
     for row in (0, 1, 2, 4):
         same_column(verdicts, row, expected, row)
     same_states(fleet.signal_state(3), detector.state())
@@ -124,11 +124,11 @@ def test_detectors_and_rows_are_exchanged_as_bytes(kind):
     assert fleet.names == ["signal 1", "signal 2", "signal 3", "signal 4", "pump"]
     assert {incident.signal for incident in fleet.incidents(4)} <= {"pump"}
     verdicts = fleet.run(values[500:650, np.newaxis], rows=[4], times=times[500:650, np.newaxis])
-    expected = detector.run(values[500:650], times[500:650])
+    expected = detector.run(values[500:650], times[500:650]).verdicts
     same_verdicts(verdicts, expected)
     third = Detector.from_state(fleet.signal_state(4, last_time=times[649]), **own)
     same_states(third.state(), detector.state())
-    same_verdicts(third.run(values[650:], times[650:]), detector.run(values[650:], times[650:]))
+    same_verdicts(third.run(values[650:], times[650:]).verdicts, detector.run(values[650:], times[650:]).verdicts)
     assert repr(third.incidents) == repr(detector.incidents)
 
 

@@ -14,7 +14,7 @@ import tocsin
 from tests.detection.material import LAST, MovingMean, hard_values, same_verdicts
 from tocsin.detection import Detector, DetectorSettings, Fleet
 from tocsin.detection.declaration import declared, setting
-from tocsin.detection.settings import FleetSettings
+from tocsin.detection.history_settings import FleetSettings, HistorySettings
 
 SOURCE = Path(tocsin.__file__).parent
 
@@ -104,7 +104,7 @@ def test_a_type_without_a_check_is_refused():
 
 
 def test_detectors_and_fleets_have_the_arguments_of_the_settings():
-    wanted = list(inspect.signature(DetectorSettings).parameters.values())
+    wanted = list(inspect.signature(HistorySettings).parameters.values())
     assert list(inspect.signature(Detector).parameters.values()) == wanted
     signals, *rest = inspect.signature(Fleet).parameters.values()
     assert signals.name == "signals"
@@ -113,7 +113,7 @@ def test_detectors_and_fleets_have_the_arguments_of_the_settings():
         *(one for one in inspect.signature(FleetSettings).parameters.values() if one not in wanted),
     ]
     assert [one.name for one in rest[len(wanted) :]] == ["budget"]
-    assert [one.name for one in wanted] == [one.name for one in fields(DetectorSettings)]
+    assert [one.name for one in wanted] == [*(one.name for one in fields(DetectorSettings)), "every", "aggregate"]
     assert [one.name for one in wanted if one.kind is not one.KEYWORD_ONLY] == ["features"]
     assert set(typing.get_type_hints(Fleet.__init__)) >= set(declared(DetectorSettings))
 
@@ -129,7 +129,8 @@ def test_docstrings_list_every_setting_with_its_help(kind):
 def test_made_of_ready_settings_they_are_the_same():
     settings = DetectorSettings(**LAST, views="error,quiet", gap=3)
     values = hard_values(0, 300)
-    same_verdicts(Detector.of(settings).run(values), Detector(**LAST, views=("error", "quiet"), gap=3).run(values))
+    other = Detector(**LAST, views=("error", "quiet"), gap=3)
+    same_verdicts(Detector.of(settings).run(values).verdicts, other.run(values).verdicts)
     fleet = Fleet.of(["a", "b"], settings)
     assert (fleet.names, fleet.settings) == (["a", "b"], settings)
     assert fleet.forecaster is settings.chosen_forecaster

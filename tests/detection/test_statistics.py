@@ -93,7 +93,7 @@ def test_no_signal_has_more_incidents_than_the_long_run_bound(kind, alarm_rate):
     """An inequality without any chance in it, at every length of the signal."""
     for settings in ({}, {"gap": 0, "accept_after": 0}):
         detector = Detector(alarm_rate=alarm_rate, forecaster="last-value", window=250, **settings)
-        verdicts = detector.run(nasty(kind, 3000))
+        verdicts = detector.run(nasty(kind, 3000)).verdicts
         beyond = most_beyond(detector.fleet.settings.sizes, alarm_rate, extrapolation=100)
         assert f"+ {beyond};" in detector.guarantee
         incidents = np.cumsum(verdicts.opened[:, 0])
@@ -107,7 +107,7 @@ def test_scores_that_grow_for_ever_have_no_more_incidents_than_the_bound():
     scores = np.arange(4000.0) ** 2
     scores[::2] = 0.0
     detector = Detector(alarm_rate=0.01, forecaster=None, window=250, gap=0)
-    incidents = np.cumsum(detector.run(scores).opened[:, 0])
+    incidents = np.cumsum(detector.run(scores).verdicts.opened[:, 0])
     beyond = most_beyond(detector.fleet.settings.sizes, 0.01, extrapolation=100)
     assert np.all(incidents <= 0.01 * np.arange(1, 4001) + beyond)
     assert incidents[-1] > 10

@@ -58,6 +58,7 @@ CONTINUE = textwrap.dedent(
         kind = Fleet if "fleet" in name else Detector
         one = kind.load(f"{sys.argv[1]}/{name}.saved", forecaster=forecaster)
         verdicts = one.run(values, times=times) if times.size else one.run(values)
+        verdicts = verdicts.verdicts if kind is Detector else verdicts
         np.savez(f"{sys.argv[1]}/{name}.done.npz", **everything(one, verdicts))
     """
 )
@@ -98,7 +99,8 @@ def test_a_new_process_goes_on_exactly(tmp_path):
         one.run(values[:at], times=times[:at] if timed else None)
         one.save(tmp_path / f"{name}.saved")
         np.savez(tmp_path / f"{name}.rest.npz", values=values[at:], times=times[at:] if timed else np.empty(0))
-        verdicts = one.run(values[at:], times=times[at:] if timed else None)
+        found = one.run(values[at:], times=times[at:] if timed else None)
+        verdicts = found.verdicts if isinstance(one, Detector) else found
         expected[name] = everything(one, verdicts)
     command = [sys.executable, "-c", CONTINUE, str(tmp_path), *CASES]
     subprocess.run(
@@ -123,7 +125,7 @@ def test_saved_at_any_step_goes_on_exactly(at):
     detector = Detector(2, **SMALL, forecaster="autoregression", accept_after=9, refresh=2)
     detector.run(values[:at])
     other = reloaded(detector)
-    same_verdicts(other.run(values[at:]), detector.run(values[at:]))
+    same_verdicts(other.run(values[at:]).verdicts, detector.run(values[at:]).verdicts)
     assert repr(other.incidents) == repr(detector.incidents)
     assert other.audit == detector.audit
     assert other.observations == LONGER

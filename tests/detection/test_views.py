@@ -28,7 +28,7 @@ def test_words_name_the_side_whatever_is_strange(nonconformity, view):
         window=250, alarm_rate=0.01, forecaster="exponential-smoothing", forecaster_options={"rate": 0.01}, views=view,
         nonconformity=nonconformity,
     )  # fmt: skip
-    verdicts = detector.run(values)
+    verdicts = detector.run(values).verdicts
     assert verdicts.alarm[940:, 0].sum() > 10
     assert side * verdicts.score[990, 0] > 5
     why = explain(verdicts, 990, 0, detector.fleet.views, detector.features)
@@ -44,7 +44,7 @@ def test_a_shape_that_begins_late_does_not_depend_on_when_it_was_saved(cut):
     detector = Detector(**LAST, views="shape")
     detector.run(values[:cut])
     restored = Detector.from_bytes(detector.to_bytes())
-    same_verdicts(restored.run(values[cut:]), detector.run(values[cut:]))
+    same_verdicts(restored.run(values[cut:]).verdicts, detector.run(values[cut:]).verdicts)
     session = detector.fleet.pipeline._views[0]
     assert (session._lost >= 0).all()
 
@@ -117,8 +117,8 @@ def test_a_view_of_another_package_is_judged_saved_and_explained(installed):
     detector = Detector(window=300, alarm_rate=0.01, forecaster="last-value", views="error,loudest")
     detector.run(values[:650])
     restored = Detector.from_bytes(detector.to_bytes())
-    verdicts = detector.run(values[650:])
-    same_verdicts(restored.run(values[650:]), verdicts)
+    verdicts = detector.run(values[650:]).verdicts
+    same_verdicts(restored.run(values[650:]).verdicts, verdicts)
     assert verdicts.alarm[50:60, 0].any()
     assert detector.update(0.0).views.keys() == {"error", "loudest"}
     alone = Detector(window=300, alarm_rate=0.01, forecaster="last-value", views="loudest")
@@ -242,7 +242,7 @@ def test_each_kind_of_fault_is_explained_by_its_view(view):
         ["flow", "heat [mm]"], alarm_rate=0.01, window=1000, forecaster="exponential-smoothing",
         forecaster_options={"rate": 0.02}, views="error,level,shape,quiet",
     )  # fmt: skip
-    verdicts = detector.run(values)
+    verdicts = detector.run(values).verdicts
     number = [one.name for one in detector.fleet.views].index(view)
     chosen = np.flatnonzero(verdicts.cause[1500:1600, 0, 0] == number)
     assert chosen.size
@@ -268,7 +268,7 @@ def test_odds_of_faults_are_ranked_as_any_score(judging):
     values = np.random.default_rng(2).normal(size=400)
     values[100:103] = np.nan
     detector = Detector(window=250, alarm_rate=0.02, forecaster=judging, views=("error", "fault"))
-    verdicts = detector.run(values)
+    verdicts = detector.run(values).verdicts
     assert [view.name for view in detector.fleet.views] == ["error", "fault"]
     said = verdicts.views[:, 0, 1]
     assert np.isfinite(said[-50:]).all()
@@ -283,7 +283,7 @@ def test_odds_of_faults_do_not_depend_on_when_they_were_saved(judging, cut):
     values = np.random.default_rng(3).normal(size=(400, 2))
     values[100:103, 1] = np.nan
     settings = {"window": 250, "alarm_rate": 0.02, "forecaster": judging, "views": ("error", "fault"), "features": 2}
-    whole = Detector(**settings).run(values)
+    whole = Detector(**settings).run(values).verdicts
     detector = Detector(**settings)
     detector.run(values[:cut])
     restored = Detector.from_bytes(detector.to_bytes(), forecaster=judging)

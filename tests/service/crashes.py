@@ -183,7 +183,7 @@ def compare(reader: Reader, sent: Sent, findings: Findings) -> None:
     findings.lost += len(set(sent.acknowledged) - {one.time for one in stored})
     findings.doubled += len(stored) - len({one.time for one in stored})
     detector = Detector(["value"], **SETTINGS)
-    verdicts = detector.run(np.array(sent.values), np.array(times).view("datetime64[ns]"))
+    verdicts = detector.run(np.array(sent.values), np.array(times).view("datetime64[ns]")).verdicts
     by_time = {one.time: one for one in stored}
     for step, time_of in enumerate(times):
         one = by_time.get(time_of)

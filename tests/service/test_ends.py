@@ -153,7 +153,7 @@ def test_a_false_alarm_ends_and_stays_so_after_kills(monitor: MonitorProcess, ho
     times = (START + np.arange(len(values)) * SECOND).view("datetime64[ns]")
     detector.run(values[:at], times[:at])
     assert detector.accept()
-    verdicts = detector.run(values[at:], times[at:])
+    verdicts = detector.run(values[at:], times[at:]).verdicts
     np.testing.assert_array_equal([outcome["p"] for outcome in outcomes], verdicts.p[:, 0])
     np.testing.assert_array_equal([outcome["alarm"] for outcome in outcomes], verdicts.alarm[:, 0])
     assert not signal_of(monitor, "moved")["incident"]

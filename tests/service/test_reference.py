@@ -38,7 +38,7 @@ def send(api: httpx.Client, first: int, last: int) -> list[dict[str, Any]]:
 
 def told(detector: Detector, first: int, last: int) -> list[list[Any]]:
     """What a detector says, as JSON does."""
-    found = detector.run(VALUES[first:last], times=TIMES[first:last])
+    found = detector.run(VALUES[first:last], times=TIMES[first:last]).verdicts
     columns = (found.p[:, 0], found.forecast[:, 0, 0], found.low[:, 0, 0], found.high[:, 0, 0])
     return [[None if not np.isfinite(one) else one for one in row] for row in np.stack(columns, axis=1).tolist()]
 

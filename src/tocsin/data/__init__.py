@@ -2,8 +2,9 @@
 
 from tocsin.data.columns import Columns
 from tocsin.data.durations import duration_text, parse_duration
-from tocsin.data.frames import frame_like, signals_from_frame
+from tocsin.data.frames import frame_like, is_frame, signals_from_frame
 from tocsin.data.lines import LineError, LineParser, Observation
+from tocsin.data.origin import Origin
 from tocsin.data.problems import KINDS, DataError, DataWarning, Problem, merge_problems
 from tocsin.data.reading import read_signals
 from tocsin.data.resampling import AGGREGATES, Resampler
@@ -25,6 +26,7 @@ __all__ = [
     "LineError",
     "LineParser",
     "Observation",
+    "Origin",
     "Problem",
     "Resampler",
     "Signal",
@@ -36,6 +38,7 @@ __all__ = [
     "format_times",
     "frame_like",
     "infer_interval",
+    "is_frame",
     "merge_problems",
     "missing_steps",
     "open_writer",

@@ -1,11 +1,11 @@
 """Frames into signals, and results back into the caller's kind of frame (pandas, polars, pyarrow, ...)."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tocsin.data.blocks import SAMPLE, Block, rows_per_block
 from tocsin.data.cells import Cells
@@ -15,6 +15,8 @@ from tocsin.data.spool import LIMIT
 from tocsin.data.timeline import LONGEST_GAP
 from tocsin.data.wishes import Wishes
 
+VALUE = "value"  # what a series without a name is called
+
 
 def signals_from_frame(
     frame: Any,
@@ -22,8 +24,11 @@ def signals_from_frame(
     time: str | None = None,
     values: str | Iterable[str] | None = None,
     id: str | None = None,  # noqa: A002
+    ignore: str | Iterable[str] = (),
     separate: bool = False,
     interval: Any = None,
+    every: Any = None,
+    aggregate: str = "mean",
     time_format: str | None = None,
     longest_gap: int = LONGEST_GAP,
     limit: int = LIMIT,
@@ -31,44 +36,83 @@ def signals_from_frame(
 ) -> Signals:
     """The signals of any eager frame that narwhals takes; the same as `read_signals` gives for the same content.
 
-    A pandas frame whose index holds times and which has no other time column is read with its index as the time.
-    Rows are counted from 1.
+    A series is a frame of one column. Pandas data whose index holds times and which have no other time column are read
+    with their index as the time. Rows are counted from 1.
     """
     wishes = Wishes(
         time=time,
         values=values,
         id=id,
+        ignore=ignore,
         separate=separate,
         interval=interval,
+        every=every,
+        aggregate=aggregate,
         time_format=time_format,
         longest_gap=longest_gap,
         limit=limit,
     )
-    return assemble(_FrameReader(_eager(frame)), wishes, name, ProblemLog())
+    return assemble(_FrameReader(eager_frame(frame)), wishes, name, ProblemLog())
 
 
-def frame_like(frame: Any, columns: Mapping[str, ArrayLike]) -> Any:
+def frame_like(frame: Any, columns: Mapping[str, Any]) -> Any:
     """A new frame with these columns, of the same kind as `frame`."""
     import narwhals as nw
 
     plain = {name: _plain(column) for name, column in columns.items()}
-    return nw.to_native(nw.from_dict(plain, backend=_eager(frame).implementation))
+    return nw.to_native(nw.from_dict(plain, backend=eager_frame(frame).implementation))
 
 
-def _eager(frame: Any) -> Any:
+def is_frame(data: Any) -> bool:
+    """Whether it is a frame or a series, eager or not, of a library that narwhals knows; arrays and lists are none."""
+    if type(data).__module__.partition(".")[0] in ("builtins", "numpy"):  # the usual case, without narwhals
+        return False
+    import narwhals as nw
+
+    known = nw.from_native(_from_arrow(data), pass_through=True, allow_series=True)
+    return isinstance(known, (nw.DataFrame, nw.LazyFrame, nw.Series))
+
+
+def eager_frame(data: Any) -> Any:
+    """A frame, or a series as a frame of one column, as narwhals has it; TypeError for anything else."""
     import narwhals as nw
 
     try:
-        return nw.from_native(frame, eager_only=True)
+        known = nw.from_native(_from_arrow(data), eager_only=True, allow_series=True)
     except TypeError:
         raise TypeError(
-            f"frame must be an eager frame (pandas, polars, pyarrow or another that narwhals takes), got {type(frame)}"
+            "frame must be an eager frame or series (pandas, polars, pyarrow or another that narwhals takes), "
+            f"got {type(data)}"
         ) from None
+    return known.alias(str(known.name or VALUE)).to_frame() if isinstance(known, nw.Series) else known
 
 
-def _plain(column: ArrayLike) -> Any:
+def time_index(frame: Any) -> tuple[str, Any] | None:
+    """The index of a pandas frame and what it is called, where it holds times and no column goes by that name."""
+    import narwhals as nw
+
+    index = nw.maybe_get_index(frame)
+    if index is None or not str(index.dtype).startswith("datetime64"):
+        return None
+    called = str(index.name or "time")
+    return None if called in map(str, frame.columns) else (called, index)
+
+
+def _from_arrow(data: Any) -> Any:
+    """Arrow's arrays and batches as what narwhals takes."""
+    arrow: Any = sys.modules.get("pyarrow")
+    if arrow is None:
+        return data
+    if isinstance(data, arrow.Array):
+        return arrow.chunked_array([data])
+    return arrow.Table.from_batches([data]) if isinstance(data, arrow.RecordBatch) else data
+
+
+def _plain(column: Any) -> Any:
     array = np.asarray(column)
-    return array.tolist() if array.dtype.kind in "OU" else array
+    if array.dtype.kind not in "OU":
+        return array
+    return array.tolist() if array.size else array.astype(str)  # of an empty list nobody knows that it holds texts
 
 
 class _FrameReader:
@@ -80,11 +124,10 @@ class _FrameReader:
         import narwhals as nw
 
         self._series = {str(name): frame[name] for name in frame.columns}
-        index = nw.maybe_get_index(frame)
-        if index is not None and str(index.dtype).startswith("datetime64"):
-            called = str(index.name or "time")
-            if called not in self._series:
-                self._series = {called: nw.from_native(index.to_series(), series_only=True), **self._series}
+        index = time_index(frame)
+        if index is not None:
+            name, times = index
+            self._series = {name: nw.from_native(times.to_series(), series_only=True), **self._series}
         if not self._series:
             raise DataError("the frame has no columns")
         self.names: Sequence[str] = list(self._series)

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from tocsin.data import Signal, parse_time
 from tocsin.detection.audit import Audit
-from tocsin.detection.detector import Detector, ResolutionWarning, verdict_columns
+from tocsin.detection.detector import Detector, ResolutionWarning
 from tocsin.detection.history_budget import HistoryBudget
 from tocsin.detection.incidents import Incident
+from tocsin.detection.result import verdict_columns
 from tocsin.detection.settings import DetectorSettings
 
 Sink = Callable[[str, dict[str, NDArray[Any]]], None]
@@ -86,7 +87,7 @@ def detect_signal(
         judged_since = own_past_since = None
         for first in range(0, max(len(signal), 1), PIECE):
             piece = signal.piece(first, first + PIECE)
-            verdicts = detector.run(piece.values, piece.times)
+            verdicts = detector.run(piece.values, piece.times).verdicts
             warm, own = verdicts.warm[:, 0], (verdicts.warm & ~verdicts.estimated)[:, 0]
             judged_since = _first_time(piece, warm, first) if judged_since is None else judged_since
             own_past_since = _first_time(piece, own, first) if own_past_since is None else own_past_since

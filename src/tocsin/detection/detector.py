@@ -9,32 +9,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
-from tocsin.data import (
-    DataWarning,
-    Signal,
-    frame_like,
-    merge_problems,
-    parse_time,
-    signals_from_frame,
-)
+from tocsin.data import Origin, Signal, is_frame, parse_time
 from tocsin.detection.audit import Audit
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.explaining import verdict_on
 from tocsin.detection.fleet import Fleet, as_times
 from tocsin.detection.gaps import missing_times
+from tocsin.detection.histories import called, check_features, gap_before, pass_gap, read_frame, result_of
+from tocsin.detection.history_settings import ALONE, HistorySettings
 from tocsin.detection.incidents import Incident
+from tocsin.detection.result import Result
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.signature import takes_settings
 from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes, read_header
 from tocsin.detection.verdict import Verdict, Verdicts
 from tocsin.forecasting import Forecaster
+from tocsin.forecasting.registry import find_forecaster
 
 
 class ResolutionWarning(UserWarning):
     """The data are too few for the alarm rate that was asked for."""
 
 
-@lists_settings(DetectorSettings)
+@lists_settings(HistorySettings)
 class Detector:
     """Values in, verdicts out, for one signal.
 
@@ -55,9 +52,9 @@ class Detector:
     True
     """
 
-    @takes_settings(DetectorSettings)
-    def __init__(self, settings: DetectorSettings) -> None:
-        self._begin(Fleet.of(1, settings), None)
+    @takes_settings(HistorySettings)
+    def __init__(self, settings: HistorySettings) -> None:
+        self._begin(Fleet.wanting(1, settings), None)
 
     @classmethod
     def of(cls, settings: DetectorSettings) -> Self:
@@ -92,7 +89,7 @@ class Detector:
     @property
     def observations(self) -> int:
         """How many observations it has seen, missing ones included."""
-        return self.fleet.observations(0)
+        return self.fleet.observations(0) if self.fleet.is_made else 0
 
     @property
     def guarantee(self) -> str:
@@ -102,7 +99,7 @@ class Detector:
     @property
     def incidents(self) -> list[Incident]:
         """The newest incidents; one that is not over comes last."""
-        return self.fleet.incidents()
+        return self.fleet.incidents() if self.fleet.is_made else []
 
     @property
     def audit(self) -> Audit:
@@ -114,20 +111,32 @@ class Detector:
         """The learned weights of past errors, `(features, streams of a feature, window)`, the newest lag first."""
         return self.fleet.weights(0)
 
+    def clone(self) -> Self:
+        """A detector with the same settings that has seen nothing."""
+        return self._around(self.fleet.clone(), None)
+
     def update(self, value: ArrayLike | None, time: Any = None) -> Verdict:
         """Take one observation: a number, or one for each feature; NaN or None for what is missing.
 
         With an `interval` and times, observations left out since the last one count as missing. Times must increase.
         """
+        self._refuse_every()
         row = self._row(value)
         moment = None
         if time is not None:
             moment = parse_time(time)
-            self._pass_gap(moment)
+            pass_gap(self.fleet, 0, missing_times(self._last_time, moment, self.fleet.interval))
         times = None if moment is None else np.array([[moment]])
-        verdicts = self.fleet.run(row, times=times)
+        verdicts = self.fleet.run_arrays(row, times=times)
         self._last_time = moment if moment is not None else self._last_time
         return verdict_on(verdicts, 0, 0, moment, self.fleet.views, self.features)
+
+    def _refuse_every(self) -> None:
+        if self.fleet.every is not None:
+            raise ValueError(
+                f"every={self.fleet.every:g} puts the rows of frames together: give them to `run` or `detect`, or put "
+                "single observations together with `tocsin.data.Resampler`"
+            )
 
     def _row(self, value: ArrayLike | None) -> NDArray[np.float64]:
         count = len(self.features)
@@ -138,26 +147,70 @@ class Detector:
             raise ValueError(f"value must be {count} number{'s' if count > 1 else ''}, one a feature, got {value!r}")
         return row.reshape(1, 1, count)
 
-    def _pass_gap(self, moment: Any) -> None:
-        missing = missing_times(self._last_time, moment, self.fleet.interval)
-        if missing.size:
-            self.fleet.run(np.full((missing.size, 1, len(self.features)), np.nan), times=missing[:, np.newaxis])
+    def run(
+        self,
+        data: Any,
+        /,
+        times: ArrayLike | None = None,
+        *,
+        time: str | None = None,
+        values: str | Iterable[str] | None = None,
+    ) -> Result:
+        """Take a history, as if by calls of `update`: arrays, a series or a frame (pandas, polars, Arrow).
 
-    def run(self, values: ArrayLike, times: ArrayLike | None = None) -> Verdicts:
-        """Take a history, `(T,)` or `(T, F)`, as if by T calls of `update`; returns the verdicts as arrays.
+        Arrays are `(T,)` or `(T, F)`. Their `times` are taken as they are: gaps in them are not filled.
 
-        `times` are taken as they are: gaps in them are not filled. `detect` and `tocsin.data` do that.
+        Of a frame, `time` and `values` are names of columns, found out where they are not given; of pandas, times may
+        be in the index. Observations are judged in the order of time, with those that a gap in the times stands for.
+        The first frame tells the names of the features and the interval, unless they are given. Bad values count as
+        missing, with a `DataWarning` that names them.
+
+        The detector goes on from what it has seen before: times must be later, and what was left out in between counts
+        as missing. `clone` begins anew.
         """
-        table = checks.numbers("values", values)
+        if is_frame(data):
+            if times is not None:
+                raise ValueError(f"times must be left out with a frame, whose `time` column says it, got {times!r}")
+            return self._run_frame(data, time, values)
+        for name, given in (("time", time), ("values", values)):
+            if given is not None:
+                raise ValueError(f"{name} names a column and needs a frame, got {given!r} with {type(data).__name__}")
+        self._refuse_every()
+        table = checks.numbers("values", data)
         table = table[:, np.newaxis] if table.ndim == 1 else table
+        if table.ndim == 2:
+            self.fleet.meet(features=checks.names("features", max(table.shape[1], 1), "feature"))
         if table.ndim != 2 or table.shape[1] != len(self.features):
             raise ValueError(
-                f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(values)}"
+                f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
             )
         column = None if times is None else as_times(times, table.shape[:1])
-        verdicts = self.fleet.run(table[:, np.newaxis], times=None if column is None else column[:, np.newaxis])
-        if column is not None and column.size:
-            self._last_time = column[-1]
+        signal = Signal(ALONE, tuple(self.features), column, table, np.arange(1, len(table) + 1), None, ())
+        before = self.observations
+        return result_of(self.fleet, 0, signal, self._run_arrays(table, column), before, Origin())
+
+    def _run_frame(self, data: Any, time: str | None, values: str | Iterable[str] | None) -> Result:
+        (signal, *_), origin = read_frame(self.fleet, data, time=time, values=values, name=called(data))
+        return self.run_signal(signal, origin, chosen=values is not None)
+
+    def run_signal(self, signal: Signal, origin: Origin | None = None, *, chosen: bool = False) -> Result:
+        """Take a signal that was read from a file or frame; warns if it is too short for the alarm rate.
+
+        `origin` says how frames of results are made, `chosen` that its features were chosen, whatever they are called.
+        """
+        self.fleet.meet(features=signal.features, interval=signal.interval)
+        signal = check_features(signal, self.features, chosen=chosen)
+        gap = gap_before(self.fleet, self._last_time, signal)
+        self.warn_if_short(signal)
+        pass_gap(self.fleet, 0, gap)
+        before = self.observations
+        verdicts = self._run_arrays(signal.values, signal.times)
+        return result_of(self.fleet, 0, signal, verdicts, before, origin or Origin())
+
+    def _run_arrays(self, table: NDArray[np.float64], times: NDArray[Any] | None) -> Verdicts:
+        verdicts = self.fleet.run_arrays(table[:, np.newaxis], times=None if times is None else times[:, np.newaxis])
+        if times is not None and times.size:
+            self._last_time = times[-1]
         return verdicts
 
     def learn_reference(self, values: ArrayLike) -> None:
@@ -181,31 +234,12 @@ class Detector:
         time: str | None = None,
         values: str | Iterable[str] | None = None,
     ) -> Any:
-        """Verdicts on a history in a frame (pandas, polars, Arrow and all others that narwhals takes), in such a frame.
+        """Verdicts on a history in a frame or series, in a frame of the same kind with its index and time zone.
 
-        `time` and `values` are names of columns, found out where they are not given. The verdicts have a row for each
-        observation in the order of time, with those that a gap in the times stands for; columns are those of
-        `verdict_columns`. The detector goes on from what it has seen before: times must be later, and what was left out
-        in between counts as missing. Bad values count as missing too, with a `DataWarning` that names them.
+        It has a row for each observation in the order of time, and the columns of `verdict_columns`. What `run` says of
+        frames holds here: `detect` is the `frame` of its result.
         """
-        with signals_from_frame(frame, time=time, values=values, interval=self.fleet.interval) as signals:
-            signal = next(iter(signals))
-            for problem in merge_problems([*signals.problems, *signal.problems]):
-                if problem.severity == "damage":
-                    warnings.warn(f"the frame is damaged: {problem}", DataWarning, stacklevel=2)
-        return frame_like(frame, verdict_columns(signal, self.run_signal(signal)))
-
-    def run_signal(self, signal: Signal) -> Verdicts:
-        """Verdicts on a signal that was read from a file or frame; warns if it is too short for the alarm rate."""
-        if len(signal.features) != len(self.features):
-            raise ValueError(
-                f"signal {signal.name!r} must have {len(self.features)} features like the detector, "
-                f"got {len(signal.features)}: {', '.join(signal.features)}"
-            )
-        self.warn_if_short(signal)
-        if signal.times is not None and len(signal):
-            self._pass_gap(signal.times[0])
-        return self.run(signal.values, signal.times)
+        return self._run_frame(frame, time, values).frame
 
     def warn_if_short(self, signal: Signal) -> None:
         """Warn if the signal has too few observations for the alarm rate."""
@@ -215,8 +249,16 @@ class Detector:
                 f"{self.alarm_rate:.3g} needs {self.warm_up} before p-values are calibrated: until then they are "
                 "bounds, and there may be no alarm at all",
                 ResolutionWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
+
+    def __repr__(self) -> str:
+        fleet = self.fleet
+        rate = f"alarm rate {fleet.expected.alarm_rate}"
+        if not fleet.is_made:
+            return f"Detector that waits for its first frame; {rate}"
+        seen, found = self.observations, len(self.incidents)
+        return f"Detector of {', '.join(self.features)}; {rate}; observations: {seen:,}; incidents: {found:,}"
 
     def save(self, file: File) -> None:
         """Write everything needed to go on later to a file (npz, never pickle), in one step or not at all."""
@@ -229,6 +271,20 @@ class Detector:
         `forecaster` is needed only if it is none that goes by a name (see `available_forecasters`).
         """
         return cls.from_state(read_arrays(file, "a detector"), forecaster=forecaster, threads=threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        fleet = self.fleet
+        made = fleet.is_made
+        unnamed = fleet.forecaster if made and find_forecaster(fleet.settings.forecaster_name) is None else None
+        return {"asked_for": fleet.asked_for, "state": self.state() if made else None, "forecaster": unnamed}
+
+    def __setstate__(self, kept: Mapping[str, Any]) -> None:
+        if kept["state"] is None:
+            self._begin(Fleet.wanting(*kept["asked_for"][:2]), None)
+            return
+        same = self.from_state(kept["state"], forecaster=kept["forecaster"])
+        same.fleet.asked_for = kept["asked_for"]
+        self._begin(same.fleet, same._last_time)
 
     def to_bytes(self) -> bytes:
         """What `save` writes, for a database or another process."""
@@ -253,22 +309,3 @@ class Detector:
         if len(fleet.names) != 1 or "time" not in extra:
             raise ValueError(f"this is the state of a fleet of {len(fleet.names)} signals: load it with Fleet.load")
         return cls._around(fleet, extra["time"])
-
-
-def verdict_columns(signal: Signal, verdicts: Verdicts, first: int = 0) -> dict[str, NDArray[Any]]:
-    """The verdicts on one signal as columns of a table, those that belong to a feature with its name.
-
-    Where the signal has no times, observations are numbered, from `first` on.
-    """
-    columns: dict[str, Any] = {}
-    columns["time"] = first + np.arange(len(signal)) if signal.times is None else signal.times
-    single = len(signal.features) == 1
-    for name in ("value", "forecast", "low", "high"):
-        for index, feature in enumerate(signal.features):
-            columns[name if single else f"{name} {feature}"] = getattr(verdicts, name)[:, 0, index]
-    for name in ("p", "severity", "alarm", "merged", "return_period", "warm", "estimated"):
-        columns[name] = getattr(verdicts, name)[:, 0]
-    if not single:
-        for index, feature in enumerate(signal.features):
-            columns[f"p {feature}"] = verdicts.feature_p[:, 0, index]
-    return columns

@@ -1,7 +1,7 @@
 """Detectors of many signals that share their settings, run as one."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,50 +10,54 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
-from tocsin.data import parse_time
+from tocsin.data import is_frame, parse_time
 from tocsin.detection.alarm_rate import LEAST_BLOCKS, most_beyond
 from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
+from tocsin.detection.beginning import Beginning
 from tocsin.detection.budget import make_selection
 from tocsin.detection.declaration import lists_settings
+from tocsin.detection.histories import run_frame
+from tocsin.detection.history_settings import ALONE, FleetSettings
 from tocsin.detection.incidents import Incident, IncidentLog
 from tocsin.detection.joining import joined, split
 from tocsin.detection.pipeline import Noting, Pipeline
-from tocsin.detection.settings import DetectorSettings, FleetSettings, proposing
+from tocsin.detection.settings import DetectorSettings, proposing
 from tocsin.detection.sharing import Sharing
-from tocsin.detection.signature import takes_signals_and_settings
+from tocsin.detection.signature import Signals, takes_signals_and_settings
 from tocsin.detection.storage import damage_told, made_of, packed, read_header, settings_of, tree_of
 from tocsin.detection.verdict import Verdicts
 from tocsin.detection.views import View
 from tocsin.forecasting import Forecaster
 
-# What a detector calls its signal: a state does not depend on the row that it was taken from.
-ALONE = "signal"
-
 
 @lists_settings(FleetSettings)
-class Fleet:
+class Fleet(Beginning):
     """Watches many signals at once: each as a `Detector` of its own would, with the same numbers, but faster together.
 
     With a budget, all signals together have the incidents that it allows: of those that they propose, the rarest.
 
     Parameters
     ----------
-    signals : how many signals, or their names.
+    signals : how many signals, or their names; those of the first frame where they are not given.
     {settings}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fleet = Fleet(["pump", "fan"], alarm_rate=0.01)
+    >>> verdicts = fleet.run(np.random.default_rng(0).normal(size=(700, 2)))
+    >>> verdicts.p.shape
+    (700, 2)
+    >>> fleet
+    Fleet of 2 signals: pump, fan; alarm rate 0.01; observations: 1,400; incidents: 1
     """
 
     @takes_signals_and_settings(FleetSettings)
-    def __init__(self, signals: int | Sequence[str], settings: FleetSettings) -> None:
-        self._begin(signals, settings.of_a_signal, settings.budget)
+    def __init__(self, signals: Signals | None, settings: FleetSettings) -> None:
+        self._want(signals, settings, settings.budget)
 
-    @classmethod
-    def of(cls, signals: int | Sequence[str], settings: DetectorSettings, budget: str | float | None = None) -> Self:
-        """A fleet with settings that are there already."""
-        fleet = cls.__new__(cls)
-        fleet._begin(signals, settings, budget)
-        return fleet
-
-    def _begin(self, signals: int | Sequence[str], settings: DetectorSettings, budget: str | float | None) -> None:
+    def _begin(self, signals: Signals, settings: DetectorSettings, budget: str | float | None) -> None:
+        self.last_times = {}
         self.names = checks.names("signals", signals, ALONE)
         self.budget, self._sharing, self._shared_rate = budget, None, None
         if budget is not None:
@@ -152,17 +156,57 @@ class Fleet:
         all others no time passes. The verdicts have one step.
         """
         table = checks.numbers("values", values)
-        return self.run(table[np.newaxis], rows=rows, times=None if times is None else np.asarray(times)[np.newaxis])
+        moments = None if times is None else np.asarray(times)[np.newaxis]
+        return self.run_arrays(table[np.newaxis], rows=rows, times=moments)
 
     def run(
+        self,
+        data: Any,
+        /,
+        *,
+        rows: ArrayLike | None = None,
+        times: Any = None,
+        time: str | None = None,
+        values: str | Iterable[str] | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> Any:
+        """Take a history, as if by calls of `update`: `Verdicts` on arrays, `Results` on a frame.
+
+        Arrays are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, has the shape (T, S), and `rows` says which
+        signals they are of. A frame (pandas, polars, Arrow) has a signal in each column, or with `id` the column that
+        says which signal a row is of; then its other columns are features. `time`, `values` and `id` are names of
+        columns. Signals go by their names, and go on from what was seen of them before.
+        """
+        if is_frame(data):
+            for name, given in (("rows", rows), ("times", times)):
+                if given is not None:
+                    raise ValueError(f"{name} must be left out with a frame, whose columns say it, got {given!r}")
+            return run_frame(self, data, time=time, values=values, id=id)
+        for name, given in (("time", time), ("values", values), ("id", id)):
+            if given is not None:
+                raise ValueError(f"{name} names a column and needs a frame, got {given!r} with {type(data).__name__}")
+        return self.run_arrays(data, rows=rows, times=times)
+
+    def detect(
+        self,
+        frame: Any,
+        *,
+        time: str | None = None,
+        values: str | Iterable[str] | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> Any:
+        """Verdicts on the histories in a frame, as one long frame of the same kind; see `run`."""
+        return run_frame(self, frame, time=time, values=values, id=id).frame
+
+    def run_arrays(
         self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None,
         foretold: NDArray[np.float64] | None = None, noting: Noting | None = None,
     ) -> Verdicts:  # fmt: skip
-        """Take a history, `(T, S)` or `(T, S, F)`, as if by T calls of `update`.
+        """Take a history in arrays; see `run`.
 
-        `times`, dates or numbers, has the shape (T, S). What is forecast after the observations is given to `noting`,
-        `(t, S, F, foretold_width)` piece by piece. Who has kept it, and takes the same observations again after the
-        same ones, gives it as `foretold`: the verdicts are the same, and nothing has to be forecast.
+        What is forecast after the observations is given to `noting`, `(t, S, F, foretold_width)` piece by piece. Who
+        has kept it, and takes the same observations again after the same ones, gives it as `foretold`: the verdicts
+        are the same, and nothing has to be forecast.
         """
         chosen = self.pipeline.everything if rows is None else self._rows(rows)
         table = checks.numbers("values", values)
@@ -359,7 +403,18 @@ class Fleet:
         if self._sharing is not None:
             self._sharing.forget(row)
         self.names[row] = self.log.names[row]
+        self.last_times.pop(row, None)
+        if last_time is not None:
+            self.last_times[row] = last_time
         return last_time
+
+    def __repr__(self) -> str:
+        if not self.is_made:
+            return f"Fleet that waits for its first frame; alarm rate {self.expected.alarm_rate}"
+        shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
+        rate = f"alarm rate {self.settings.alarm_rate}" if self.budget is None else f"budget {self.budget}"
+        seen, found = int(self.pipeline.seen.sum()), len(self.incidents())
+        return f"Fleet of {len(self.names)} signals: {shown}; {rate}; observations: {seen:,}; incidents: {found:,}"
 
     def _alike(self, state: Mapping[str, NDArray[Any]]) -> tuple["Fleet", Any]:
         """A fleet of the one signal of a state, and the signal's last time; refuses one made in another way."""
@@ -387,7 +442,12 @@ class Fleet:
 
     def state(self, **extra: Any) -> dict[str, NDArray[Any]]:
         """Everything needed to go on later, as plain arrays, and what is told beside that JSON can hold."""
-        return self._state(self.pipeline.everything, self.log, extra, self._sharing)
+        frames: dict[str, Any] = {}  # what only those need to know who go on with frames
+        if self.every is not None:
+            frames.update(every=self.every, aggregate=self.aggregate)
+        if self.last_times:
+            frames["last_times"] = [self.last_times.get(row) for row in range(len(self.names))]
+        return self._state(self.pipeline.everything, self.log, {**frames, **extra}, self._sharing)
 
     def _state(
         self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any], sharing: Sharing | None = None
@@ -411,6 +471,10 @@ class Fleet:
         with damage_told():
             fleet = cls.of(header["signals"], settings, header.get("budget"))
             fleet._restore(state, header["incidents"])
+            frames = header["extra"]
+            fleet.every, fleet.aggregate = frames.get("every"), frames.get("aggregate", "mean")
+            times = enumerate(frames.get("last_times", ()))
+            fleet.last_times = {row: time for row, time in times if time is not None}
             return fleet
 
     def _restore(self, state: Mapping[str, NDArray[Any]], incidents: dict[str, Any]) -> None:

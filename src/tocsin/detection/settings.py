@@ -15,7 +15,6 @@ from tocsin.conformal.history import MOST_LAGS
 from tocsin.conformal.scorer import MOST_THREADS
 from tocsin.data import parse_duration
 from tocsin.detection.alarm_rate import Sizes, is_budget, parse_alarm_rate, rarest_rate, sizes
-from tocsin.detection.budget import check_budget
 from tocsin.detection.declaration import declared, lists_settings, setting
 from tocsin.detection.nonconformity import NONCONFORMITIES
 from tocsin.detection.presets import AUTO, PRESETS, VIEWS_BY_NAME
@@ -27,7 +26,8 @@ LARGE = 10**9
 EXTRAPOLATION = 100.0
 
 
-def _features(name: str, value: Any) -> tuple[str, ...]:
+def as_features(name: str, value: Any) -> tuple[str, ...]:
+    """The names of features, of a number of them or as they are."""
     return tuple(checks.names(name, value, "feature"))
 
 
@@ -36,7 +36,8 @@ def _alarm_rate(name: str, value: Any) -> float | str:
     return value if isinstance(value, str) else checks.number(name, value, above=0, below=0.5)
 
 
-def _seconds(name: str, value: Any) -> float:
+def as_seconds(name: str, value: Any) -> float:
+    """A length of time in seconds."""
     # numpy counts its timedeltas among the integers.
     if isinstance(value, Real) and not isinstance(value, (bool, np.bool_, np.timedelta64)):
         return checks.number(name, value, above=0, most=1e12)
@@ -89,7 +90,7 @@ class DetectorSettings:
     """
 
     features: int | Sequence[str] = setting(
-        1, "how many features each signal has, or their names", check=_features, configured=False, saved=False,
+        1, "how many features each signal has, or their names", check=as_features, configured=False, saved=False,
         accepts="a number, or different names",
     )  # fmt: skip
     _: KW_ONLY
@@ -103,7 +104,7 @@ class DetectorSettings:
     )  # fmt: skip
     interval: float | str | timedelta | np.timedelta64 | None = setting(
         None, "the time between two observations: for budgets and gaps; `tocsin detect` finds it in the times",
-        check=_seconds, accepts="a length of time ('5min'), or a number of seconds",
+        check=as_seconds, accepts="a length of time ('5min'), or a number of seconds",
     )  # fmt: skip
     preset: str = setting(
         "full", "what forecaster, views and window are unless they are given: for most uses, or for large fleets",
@@ -172,6 +173,9 @@ class DetectorSettings:
         for one in declared(type(self)).values():
             object.__setattr__(self, one.name, one.checked(getattr(self, one.name)))
         self._check_together()
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
         _ = self.accepted_after
         _ = self.sizes  # refuses an alarm rate that could never be told
 
@@ -204,7 +208,7 @@ class DetectorSettings:
     @property
     def interval_seconds(self) -> float | None:
         """The time between two observations."""
-        return None if self.interval is None else _seconds("interval", self.interval)
+        return None if self.interval is None else as_seconds("interval", self.interval)
 
     @property
     def accepted_after(self) -> int:
@@ -216,7 +220,7 @@ class DetectorSettings:
                 f"accept_after={self.accept_after!r} is a length of time: give the sampling interval too, such as "
                 "interval='5min'"
             )
-        return min(math.ceil(_seconds("accept_after", self.accept_after) / self.interval_seconds), LARGE)
+        return min(math.ceil(as_seconds("accept_after", self.accept_after) / self.interval_seconds), LARGE)
 
     @property
     def judges_scores(self) -> bool:
@@ -318,34 +322,6 @@ class DetectorSettings:
                 f"refresh={self.refresh} needs forecasts of {steps} steps with these views, but {forecaster!r} gives "
                 f"{forecaster.longest_horizon} at most"
             )
-
-
-@lists_settings()
-@dataclass(frozen=True)
-class FleetSettings(DetectorSettings):
-    """How the signals of a fleet are judged, and what they share.
-
-    Parameters
-    ----------
-    {settings}
-    """
-
-    _: KW_ONLY
-    budget: str | float | None = setting(
-        None, "how many incidents all signals together may have, the rarest ('5/week'), or which share of them may be "
-        "false (0.1)", check=check_budget, configured=False, saved=False, unset="each signal has its alarm rate",
-        accepts="incidents in a time, or a number > 0 and < 1",
-    )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        if self.budget is not None:
-            check_alone(self.budget, self.alarm_rate, self.promise)
-        super().__post_init__()
-
-    @property
-    def of_a_signal(self) -> DetectorSettings:
-        """Those of each signal by itself."""
-        return DetectorSettings(**{name: getattr(self, name) for name in declared(DetectorSettings)})
 
 
 def check_alone(budget: Any, alarm_rate: Any, promise: str) -> None:

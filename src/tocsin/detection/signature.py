@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -13,17 +14,16 @@ S = TypeVar("S", bound=DetectorSettings)
 Signals = int | Sequence[str]
 
 
-def takes_settings(
-    make: Callable[P, DetectorSettings],
-) -> Callable[[Callable[[T, DetectorSettings], None]], Callable[Concatenate[T, P], None]]:
+def takes_settings(make: Callable[P, S]) -> Callable[[Callable[[T, S], None]], Callable[Concatenate[T, P], None]]:
     """Have a constructor that needs settings take the arguments of `make`, which makes them."""
 
-    def decorate(init: Callable[[T, DetectorSettings], None]) -> Callable[Concatenate[T, P], None]:
+    def decorate(init: Callable[[T, S], None]) -> Callable[Concatenate[T, P], None]:
         @wraps(init)
         def wrapped(self: T, *given: P.args, **settings: P.kwargs) -> None:
+            _check_call(self, shown, (self, *given), settings)
             init(self, make(*given, **settings))
 
-        _show_arguments(wrapped, init, make)
+        shown = _show_arguments(wrapped, init, make)
         return wrapped
 
     return decorate
@@ -31,23 +31,69 @@ def takes_settings(
 
 def takes_signals_and_settings(
     make: Callable[P, S],
-) -> Callable[[Callable[[T, Signals, S], None]], Callable[Concatenate[T, Signals, P], None]]:
-    """The same for a constructor that needs signals before the settings."""
+) -> Callable[[Callable[[T, Signals | None, S], None]], Callable[..., None]]:
+    """The same for a constructor that takes signals before the settings; None where they are not given."""
 
-    def decorate(init: Callable[[T, Signals, S], None]) -> Callable[Concatenate[T, Signals, P], None]:
+    def decorate(init: Callable[[T, Signals | None, S], None]) -> Callable[..., None]:
         @wraps(init)
-        def wrapped(self: T, signals: Signals, *given: P.args, **settings: P.kwargs) -> None:
+        def wrapped(self: T, signals: Signals | None = None, *given: P.args, **settings: P.kwargs) -> None:
+            _check_call(self, shown, (self, signals, *given), settings)
             init(self, signals, make(*given, **settings))
 
-        _show_arguments(wrapped, init, make)
+        shown = _show_arguments(wrapped, init, make)
         return wrapped
 
     return decorate
 
 
-def _show_arguments(wrapped: Any, init: Callable[..., None], make: Callable[..., Any]) -> None:
+def keeps_settings(*left_out: str) -> Callable[[Callable[[T], None]], Callable[..., None]]:
+    """Have a constructor take settings of a detector by their names, and keep them as they were given.
+
+    That is how estimators of other libraries are made: they check their settings when they are used.
+    """
+    kept = [one for one in inspect.signature(DetectorSettings).parameters.values() if one.name not in left_out]
+
+    def decorate(init: Callable[[T], None]) -> Callable[..., None]:
+        @wraps(init)
+        def wrapped(self: T, **settings: Any) -> None:
+            _check_call(self, shown, (self,), settings)
+            init(self)
+            for one in kept:
+                setattr(self, one.name, settings.get(one.name, one.default))
+
+        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        shown = inspect.Signature([itself, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in kept)])
+        wrapped.__signature__ = shown  # type: ignore[attr-defined]  # what `help`, editors and estimators look at
+        return wrapped
+
+    return decorate
+
+
+def _check_call(self: Any, shown: inspect.Signature, given: tuple[Any, ...], settings: dict[str, Any]) -> None:
+    """Refuse what Python would refuse, in the name of the class that was called and not of what it is made of."""
+    name = type(self).__name__
+    for unknown in settings.keys() - shown.parameters.keys():
+        near = get_close_matches(unknown, shown.parameters, n=1)
+        told = f"; did you mean {near[0]!r}?" if near else f"; accepted are {', '.join(list(shown.parameters)[1:])}"
+        raise TypeError(f"{name}() got an unexpected argument {unknown!r}{told}")
+    try:
+        shown.bind(*given, **settings)
+    except TypeError as error:
+        raise TypeError(f"{name}() got arguments that do not fit: {error}; it is {name}{_call(shown)}") from None
+
+
+def _call(shown: inspect.Signature) -> str:
+    """How a constructor is called, by its first arguments."""
+    positional = [
+        one.name for one in shown.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD and one.name != "self"
+    ]
+    return f"({', '.join(positional)}, and settings by their names)"
+
+
+def _show_arguments(wrapped: Any, init: Callable[..., None], make: Callable[..., Any]) -> inspect.Signature:
     """Let `help`, editors and pages show the arguments one by one."""
-    own = list(inspect.signature(init).parameters.values())[:-1]
+    itself, *own = list(inspect.signature(init).parameters.values())[:-1]
+    own = [itself, *(one.replace(default=None) for one in own)]
     shown = inspect.Signature([*own, *inspect.signature(make).parameters.values()], return_annotation=None)
     wrapped.__signature__ = shown
     wrapped.__annotations__ = {
@@ -55,3 +101,4 @@ def _show_arguments(wrapped: Any, init: Callable[..., None], make: Callable[...,
         for name, parameter in shown.parameters.items()
         if parameter.annotation is not parameter.empty
     }
+    return shown

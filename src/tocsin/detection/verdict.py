@@ -129,6 +129,10 @@ class Verdicts:
         """After how many observations an incident with as much evidence comes again, on average."""
         return np.asarray(1.0 / self.rate)
 
+    def column(self, signal: int) -> "Verdicts":
+        """The verdicts on one of the signals, in arrays of one signal."""
+        return Verdicts(*(getattr(self, field.name)[:, signal : signal + 1] for field in fields(self)))
+
     @classmethod
     def joined(cls, parts: "list[Verdicts]") -> "Verdicts":
         """Verdicts on one stretch of observations after the other."""

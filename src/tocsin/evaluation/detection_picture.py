@@ -35,6 +35,11 @@ Fault = tuple[Any, Any, str, str]
 
 
 def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Sequence[Fault] = ()) -> None:
+    """Write `detection_figure` to a file."""
+    detection_figure(results, faults=faults).savefig(path, dpi=110)
+
+
+def detection_figure(results: Sequence[SignalResult], *, faults: Sequence[Fault] = ()) -> Any:
     """One signal: values, forecast, band, incidents, severity, and the worst incidents close up. Several: the worst.
 
     `faults`, where they are known, are named: they are what should be found.
@@ -43,17 +48,16 @@ def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Seque
 
     shown = [result for result in results if result.columns is not None]
     if len(shown) == 1:
-        figure = _draw_one(shown[0], faults)
-    else:
-        shown = sorted(shown, key=worst_severity, reverse=True)
-        shown = shown[:MOST_SIGNALS]
-        figure = Figure(figsize=(12, 2.4 * len(shown)), layout="constrained")
-        for axes, result in zip(figure.subplots(len(shown), squeeze=False)[:, 0], shown, strict=True):
-            feature = _features(result)[0]
-            _draw_values(axes, result, feature)
-            _shade(axes, result, feature)
-            axes.set_title(result.signal if feature is None else f"{result.signal}: {feature}", loc="left", fontsize=10)
-    figure.savefig(path, dpi=110)
+        return _draw_one(shown[0], faults)
+    shown = sorted(shown, key=worst_severity, reverse=True)
+    shown = shown[:MOST_SIGNALS]
+    figure = Figure(figsize=(12, 2.4 * len(shown)), layout="constrained")
+    for axes, result in zip(figure.subplots(len(shown), squeeze=False)[:, 0], shown, strict=True):
+        feature = _features(result)[0]
+        _draw_values(axes, result, feature)
+        _shade(axes, result, feature)
+        axes.set_title(result.signal if feature is None else f"{result.signal}: {feature}", loc="left", fontsize=10)
+    return figure
 
 
 def worst_severity(result: SignalResult) -> float:

@@ -107,7 +107,7 @@ def test_the_detector_judges_for_itself(name, made, long_single, long_several):
         for method, merge in zip(methods, DETECTOR_MERGES, strict=False):
             values = material.file.values
             detector = Detector(values.shape[1], alarm_rate=0.001, merge_features=merge, **made)
-            verdicts = detector.run(values)
+            verdicts = detector.run(values).verdicts
             found = method(without_forecasts(material.file) if method.forecasts_itself else material)
             for column, expected in (
                 ("p", verdicts.p),

@@ -143,11 +143,10 @@ def _light_detector(material: Material, settings: Mapping[str, Any], merge_featu
 def _by_detector(values: Floats, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     """What a detector is judged by: its p, how it orders observations, what decides its alarms, and its incidents."""
     detector = Detector(values.shape[1], merge_features=merge_features, **settings)
-    verdicts = detector.run(values)
+    result = detector.run(values)
     weights = detector.weights.mean(axis=(0, 1))
     return Judgement(
-        verdicts.p[:, 0], weights, _bounds(detector.incidents, len(values)), verdicts.surprise[:, 0],
-        verdicts.evidence[:, 0],
+        result.p, weights, _bounds(detector.incidents, len(values)), result.surprise, result.evidence
     )  # fmt: skip
 
 

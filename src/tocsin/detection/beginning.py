@@ -1,0 +1,108 @@
+"""How a fleet comes to be: at once, or with the first data, which tell what was not given."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from tocsin import checks
+from tocsin.detection.audit import AuditTrail
+from tocsin.detection.history_settings import ALONE, HistorySettings, told_names
+from tocsin.detection.incidents import IncidentLog
+from tocsin.detection.pipeline import Pipeline
+from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.sharing import Sharing
+from tocsin.detection.signature import Signals
+
+
+class Beginning(ABC):
+    """What a fleet is made of. Where a part of it must come with the data, nothing of it is there before."""
+
+    names: list[str]
+    features: list[str]
+    interval: float | None
+    settings: DetectorSettings
+    budget: str | float | None
+    pipeline: Pipeline
+    log: IncidentLog
+    trail: AuditTrail
+    #: How rows of a frame are put together, and the time of the last observation of rows that came in frames.
+    every: float | None
+    aggregate: str
+    last_times: dict[int, Any]
+    _sharing: Sharing | None
+    _shared_rate: float | None
+    #: What was asked for, for who begins anew, and the same until the first data tell the rest of it.
+    asked_for: tuple[Signals | None, HistorySettings, str | float | None] | None
+    _wanted: tuple[Signals | None, HistorySettings, str | float | None] | None
+
+    @classmethod
+    def of(cls, signals: Signals, settings: DetectorSettings, budget: str | float | None = None) -> Self:
+        """A fleet with settings that are there already."""
+        fleet = cls.__new__(cls)
+        fleet.every, fleet.aggregate, fleet.asked_for, fleet._wanted = None, "mean", None, None
+        fleet._begin(signals, settings, budget)
+        return fleet
+
+    @classmethod
+    def wanting(cls, signals: Signals | None, settings: HistorySettings) -> Self:
+        """A fleet with settings of which a part may come with the first data."""
+        fleet = cls.__new__(cls)
+        fleet._want(signals, settings, None)
+        return fleet
+
+    def _want(self, signals: Signals | None, settings: HistorySettings, budget: str | float | None) -> None:
+        self.every, self.aggregate = settings.every_seconds, settings.aggregate
+        if signals is not None and not settings.waits_for_interval:
+            self._begin(signals, settings.of_a_signal(), budget)
+        elif signals is not None:
+            checks.names("signals", signals, ALONE)
+        self.asked_for = self._wanted = (signals, settings, budget)
+
+    def clone(self) -> Self:
+        """A fleet with the same settings that has seen nothing."""
+        if self.asked_for is None:
+            return self.of(self.names, self.settings, self.budget)
+        fleet = type(self).__new__(type(self))
+        fleet._want(*self.asked_for)
+        return fleet
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is not there because the data have not told it yet: made without them, or refused."""
+            wanted = self.__dict__.get("_wanted")
+            if wanted is None or self.is_made or name not in Beginning.__annotations__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            if wanted[0] is None:
+                raise ValueError("signals must be given, how many or their names, or come with a frame; got neither")
+            self._begin(wanted[0], wanted[1].of_a_signal(), wanted[2])
+            return getattr(self, name)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether all is known that is needed to judge."""
+        return "pipeline" in self.__dict__
+
+    @property
+    def expected(self) -> DetectorSettings:
+        """The settings; before the first data what is known of them."""
+        return self.settings if self._wanted is None or self.is_made else self._wanted[1]
+
+    def meet(self, *, features: Sequence[str], interval: Any = None, signals: Sequence[str] | None = None) -> None:
+        """Take over what the first data tell of what was not given: names, features, the interval."""
+        if self._wanted is None:
+            return
+        given, settings, budget = self._wanted
+        if self.is_made and self.pipeline.seen.any():
+            self._wanted = None
+            return
+        own = None if given is None else checks.names("signals", given, ALONE)
+        names = list(signals or [ALONE]) if own is None else told_names(own, signals, ALONE)
+        told = settings.of_a_signal(features, interval)
+        if not self.is_made or told != self.settings or names != self.names:
+            self._begin(names, told, budget)
+        self._wanted = None
+
+    @abstractmethod
+    def _begin(self, signals: Signals, settings: DetectorSettings, budget: str | float | None) -> None:
+        """Make all parts."""

@@ -1,0 +1,195 @@
+"""Frames and series through detectors: read, judged, and given back as they came."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.data import DataWarning, Origin, Signal, merge_problems, signals_from_frame
+from tocsin.data.frames import eager_frame
+from tocsin.detection.gaps import missing_times
+from tocsin.detection.history_settings import ALONE, are_named
+from tocsin.detection.result import Result
+from tocsin.detection.results import Results
+from tocsin.detection.verdict import Verdicts
+
+if TYPE_CHECKING:
+    from tocsin.detection.fleet import Fleet
+
+
+def run_frame(
+    fleet: "Fleet",
+    data: Any,
+    *,
+    time: str | None,
+    values: str | Iterable[str] | None,
+    id: str | None,  # noqa: A002
+) -> Results:
+    """What a fleet says of the signals in a frame."""
+    features = fleet.expected.feature_names
+    if id is None and len(features) > 1:
+        raise ValueError(f"id must name the column that says the signal, each of which has {len(features)} features")
+    signals, origin = read_frame(fleet, data, time=time, values=values, id=id, separate=id is None)
+    fleet.meet(
+        features=features if id is None else signals[0].features,
+        interval=_usual([signal.interval for signal in signals]),
+        signals=[signal.name for signal in signals],
+    )
+    if id is not None:
+        signals = [check_features(signal, fleet.features, chosen=values is not None) for signal in signals]
+    rows = [_row_of(fleet, signal.name, number, len(signals)) for number, signal in enumerate(signals)]
+    # All that can go wrong goes wrong before anything is changed.
+    gaps = [gap_before(fleet, fleet.last_times.get(row), signal) for row, signal in zip(rows, signals, strict=True)]
+    for row, gap in zip(rows, gaps, strict=True):
+        pass_gap(fleet, row, gap)
+    before = [fleet.observations(row) for row in rows]
+    verdicts = run_signals(fleet, rows, signals)
+    for row, signal in zip(rows, signals, strict=True):
+        if signal.times is not None and len(signal):
+            fleet.last_times[row] = signal.times[-1]
+    results = {
+        signal.name: result_of(fleet, row, signal, judged, first, origin)
+        for row, signal, judged, first in zip(rows, signals, verdicts, before, strict=True)
+    }
+    return Results(results, origin, id or ALONE)
+
+
+def _usual(intervals: Sequence[Any]) -> Any:
+    """The interval that most signals have."""
+    known = [one for one in intervals if one is not None]
+    return max(known, key=known.count) if known else None
+
+
+def _row_of(fleet: "Fleet", name: str, number: int, count: int) -> int:
+    """The row of a signal: by its name, or where the fleet has only numbers, by its place."""
+    if name in fleet.names:
+        return fleet.names.index(name)
+    if not are_named(fleet.names, ALONE) and count == len(fleet.names):
+        return number
+    known = ", ".join(map(repr, fleet.names[:5])) + (", ..." if len(fleet.names) > 5 else "")
+    raise ValueError(f"signals must be among the {len(fleet.names)} of the fleet, {known}, got {name!r}")
+
+
+def gap_before(fleet: "Fleet", last_time: Any, signal: Signal) -> NDArray[Any]:
+    """The times of what is missing between what was seen before and a signal; ValueError for one that is not later."""
+    if signal.times is None or not len(signal):
+        return np.empty(0)
+    try:
+        return missing_times(last_time, signal.times[0], fleet.interval)
+    except ValueError as error:
+        raise ValueError(f"{error}; a detector goes on from what it has seen, `clone()` begins anew") from None
+
+
+def pass_gap(fleet: "Fleet", row: int, times: NDArray[Any]) -> None:
+    """Let time pass in which a signal had no observation."""
+    if times.size:
+        nothing = np.full((times.size, 1, len(fleet.features)), np.nan)
+        fleet.run_arrays(nothing, rows=[row], times=times[:, np.newaxis])
+
+
+def read_frame(
+    fleet: "Fleet",
+    data: Any,
+    *,
+    time: str | None,
+    values: str | Iterable[str] | None,
+    id: str | None = None,  # noqa: A002
+    separate: bool = False,
+    name: str = ALONE,
+) -> tuple[list[Signal], Origin]:
+    """The signals of a frame or series, and how results come back; damage is told with a `DataWarning`.
+
+    Where a frame has all features that the fleet knows by name, it is those that are read, unless `values` are given.
+    """
+    features = fleet.expected.feature_names
+    if values is None and not separate and are_named(features, "feature"):
+        values = features if set(features) <= set(map(str, eager_frame(data).columns)) else None
+    with signals_from_frame(
+        data, time=time, values=values, id=id, separate=separate, name=name, every=fleet.every,
+        aggregate=fleet.aggregate, interval=None if fleet.every is not None else fleet.expected.interval_seconds,
+    ) as read:  # fmt: skip
+        signals = list(read)
+        column = read.columns.time
+        problems = merge_problems([*read.problems, *(problem for signal in signals for problem in signal.problems)])
+    for problem in problems:
+        if problem.severity == "damage":
+            warnings.warn(f"the frame is damaged: {problem}", DataWarning, stacklevel=4)
+    return signals, Origin.of(data, column, regrouped=fleet.every is not None)
+
+
+def called(data: Any) -> str:
+    """What the signal of a frame is called: a series has a name."""
+    name = getattr(data, "name", None)
+    return str(name) if isinstance(name, str) and name else ALONE
+
+
+def check_features(signal: Signal, features: Sequence[str], *, chosen: bool) -> Signal:
+    """The signal with its features in the order of the detector's; ValueError where they are others."""
+    if len(signal.features) != len(features):
+        raise ValueError(
+            f"signal {signal.name!r} must have {len(features)} feature{'s' if len(features) != 1 else ''} like the "
+            f"detector, got {len(signal.features)}: {', '.join(signal.features)}"
+        )
+    if len(features) > 1 and not chosen and are_named(features, "feature") and signal.features != tuple(features):
+        raise ValueError(
+            f"signal {signal.name!r} must have the features {', '.join(features)} as before, "
+            f"got {', '.join(signal.features)}; choose columns with `values`"
+        )
+    return replace(signal, features=tuple(features)) if are_named(features, "feature") else signal
+
+
+def result_of(fleet: "Fleet", row: int, signal: Signal, verdicts: Verdicts, before: int, origin: Origin) -> Result:
+    """What a fleet says of one of its signals, after it has judged these observations."""
+    incidents = [replace(one, signal=signal.name) for one in fleet.incidents(row) if one.last >= before]
+    return Result(
+        judged=signal,
+        verdicts=verdicts,
+        before=before,
+        incident_list=incidents,
+        audit=fleet.audit(row),
+        alarm_rate=fleet.settings.alarm_rate if fleet.budget is None else fleet.alarm_rate,
+        budget=fleet.budget,
+        interval=fleet.interval,
+        warm_up=fleet.warm_up,
+        origin=origin,
+    )
+
+
+def run_signals(fleet: "Fleet", rows: Sequence[int], signals: Sequence[Signal]) -> list[Verdicts]:
+    """Verdicts on histories of several signals of a fleet, in the order of time where they share a budget."""
+    times = [np.arange(len(signal)) if signal.times is None else signal.times for signal in signals]
+    parts: list[list[Verdicts]] = [[] for _ in signals]
+    stretches = _together(times)
+    if fleet.budget is None and len(stretches) > len(signals):
+        # Each by itself: the numbers are the same, and long stretches are faster than wide ones.
+        stretches = [([number], [slice(len(signal))]) for number, signal in enumerate(signals)]
+    for there, slices in stretches:
+        values = np.stack([signals[one].values[part] for one, part in zip(there, slices, strict=True)], axis=1)
+        moments = np.stack([times[one][part] for one, part in zip(there, slices, strict=True)], axis=1)
+        dated = signals[there[0]].times is not None
+        verdicts = fleet.run_arrays(values, rows=[rows[one] for one in there], times=moments if dated else None)
+        for column, one in enumerate(there):
+            parts[one].append(verdicts.column(column))
+    return [Verdicts.joined(part) for part in parts]
+
+
+def _together(times: Sequence[NDArray[Any]]) -> list[tuple[list[int], list[slice]]]:
+    """The stretches of time in which the same signals have observations, with the part of each that lies in it."""
+    if all(np.array_equal(times[0], other) for other in times[1:]):
+        return [(list(range(len(times))), [slice(len(times[0]))] * len(times))]
+    moments = np.unique(np.concatenate(times))
+    there = np.stack([np.isin(moments, one) for one in times], axis=1)
+    begins = np.flatnonzero(np.append(True, (there[1:] != there[:-1]).any(axis=1)))
+    return list(_stretches(there, begins))
+
+
+def _stretches(there: NDArray[np.bool_], begins: NDArray[np.intp]) -> Iterator[tuple[list[int], list[slice]]]:
+    seen = np.zeros(there.shape[1], dtype=np.int64)
+    for first, last in zip(begins, np.append(begins[1:], len(there)), strict=True):
+        present = np.flatnonzero(there[first])
+        length = int(last - first)
+        yield present.tolist(), [slice(int(seen[one]), int(seen[one]) + length) for one in present]
+        seen[present] += length

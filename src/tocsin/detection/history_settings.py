@@ -1,0 +1,134 @@
+"""Settings of which a part may come with the data: the features, the interval between observations."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from tocsin import checks
+from tocsin.data import AGGREGATES
+from tocsin.detection.alarm_rate import is_budget, parse_alarm_rate
+from tocsin.detection.budget import check_budget
+from tocsin.detection.declaration import declared, lists_settings, setting
+from tocsin.detection.settings import DetectorSettings, as_features, as_seconds, check_alone
+
+# What a detector calls its signal: a state does not depend on the row that it was taken from.
+ALONE = "signal"
+
+
+@lists_settings()
+@dataclass(frozen=True)
+class HistorySettings(DetectorSettings):
+    """How signals are judged whose first data may tell their features and their interval.
+
+    Parameters
+    ----------
+    {settings}
+    """
+
+    features: int | Sequence[str] | None = setting(  # type: ignore[assignment]  # None until the data tell
+        None, "how many features each signal has, or their names", check=as_features, configured=False, saved=False,
+        accepts="a number, or different names", unset="1, or the columns of the first frame",
+    )  # fmt: skip
+    _: KW_ONLY
+    every: float | str | timedelta | np.timedelta64 | None = setting(
+        None, "put the rows of a frame together into one observation for every so often ('1min')",
+        check=as_seconds, accepts="a length of time ('1min'), or a number of seconds", configured=False, saved=False,
+    )  # fmt: skip
+    aggregate: str = setting(
+        "mean", "how `every` puts rows together", choices=AGGREGATES, configured=False, saved=False
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.every is not None and self.interval is not None:
+            raise ValueError(f"interval must not be given beside every, which is it, got {self.interval!r}")
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features; those of one feature as long as nobody has told."""
+        return checks.names("features", 1 if self.features is None else self.features, "feature")
+
+    @property
+    def interval_seconds(self) -> float | None:
+        """The time between two observations; None until the data tell."""
+        return super().interval_seconds if self.every is None else self.every_seconds
+
+    @property
+    def every_seconds(self) -> float | None:
+        """How much time the rows of a frame are put together of."""
+        return None if self.every is None else as_seconds("every", self.every)
+
+    @property
+    def waits_for_interval(self) -> bool:
+        """Whether nothing can be judged before the interval is known."""
+        return self.interval_seconds is None and (is_budget(self.alarm_rate) or isinstance(self.accept_after, str))
+
+    def _check_sizes(self) -> None:
+        if not self.waits_for_interval:
+            super()._check_sizes()
+            return
+        if is_budget(self.alarm_rate):
+            parse_alarm_rate(self.alarm_rate, interval_seconds=1e-9)
+        if not self.loads_a_model:
+            _ = self.chosen_forecaster  # a wrong one is told at once, not with the first data
+
+    def of_a_signal(self, features: Sequence[str] | None = None, interval: Any = None) -> DetectorSettings:
+        """Those of each signal by itself, with what the data tell of what was not given."""
+        given = {name: getattr(self, name) for name in declared(DetectorSettings)}
+        given["features"] = told_names(self.feature_names, features, "feature", given=self.features is not None)
+        seconds = self.interval_seconds
+        given["interval"] = seconds if seconds is not None else _plain(interval)
+        return DetectorSettings(**given)
+
+
+@lists_settings()
+@dataclass(frozen=True)
+class FleetSettings(HistorySettings):
+    """How the signals of a fleet are judged, and what they share.
+
+    Parameters
+    ----------
+    {settings}
+    """
+
+    _: KW_ONLY
+    budget: str | float | None = setting(
+        None, "how many incidents all signals together may have, the rarest ('5/week'), or which share of them may be "
+        "false (0.1)", check=check_budget, configured=False, saved=False, unset="each signal has its alarm rate",
+        accepts="incidents in a time, or a number > 0 and < 1",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            check_alone(self.budget, self.alarm_rate, self.promise)
+        super().__post_init__()
+
+    @property
+    def waits_for_interval(self) -> bool:
+        """Whether nothing can be judged before the interval is known."""
+        return super().waits_for_interval or (isinstance(self.budget, str) and self.interval_seconds is None)
+
+
+def told_names(own: Sequence[str], told: Sequence[str] | None, singular: str, *, given: bool = True) -> list[str]:
+    """The names that data tell in the place of mere numbers of the same count; of all, where none were given.
+
+    >>> told_names(["feature 1", "feature 2"], ["flow", "pressure"], "feature")
+    ['flow', 'pressure']
+    >>> told_names(["flow", "pressure"], ["a", "b"], "feature")
+    ['flow', 'pressure']
+    """
+    fits = told is not None and (not given or (len(told) == len(own) and not are_named(own, singular)))
+    return list(told) if told is not None and fits else list(own)
+
+
+def are_named(names: Sequence[str], singular: str) -> bool:
+    """Whether names say more than a number."""
+    return list(names) != checks.names("names", len(names), singular)
+
+
+def _plain(interval: Any) -> Any:
+    # numpy's floats are no numbers to the checks that look for a length of time.
+    return float(interval) if isinstance(interval, np.floating) else interval

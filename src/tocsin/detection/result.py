@@ -1,0 +1,191 @@
+"""What a detector says of a history of one signal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.data import Origin, Signal
+from tocsin.detection.audit import Audit
+from tocsin.detection.incident_words import incident_columns
+from tocsin.detection.incidents import Incident
+from tocsin.detection.verdict import Verdicts
+
+# Those of the verdicts that have an entry for each feature.
+_BY_FEATURE = frozenset({"value", "forecast", "low", "high", "feature_p"})
+_MOMENTS = ("start", "end", "peak")
+
+
+def _array(name: str, doc: str) -> Any:
+    def get(self: "Result") -> NDArray[Any]:
+        array: NDArray[Any] = getattr(self.verdicts, name)[:, 0]
+        return array[:, 0] if name in _BY_FEATURE and len(self.features) == 1 else array
+
+    return property(get, doc=doc)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """What a detector says of a history of one signal: arrays, frames, incidents, a picture.
+
+    Arrays have an entry for each observation, `(T,)`; with several features, `value`, `forecast`, `low`, `high` and
+    `feature_p` are `(T, F)`. `Verdict` says what each means. `frame` and `incidents` are frames of the kind that the
+    data came in, with its index and time zone; of arrays, of pandas, polars or pyarrow, whichever is there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tocsin import Detector
+    >>> values = np.random.default_rng(0).normal(size=1000)
+    >>> values[800] = 9.0
+    >>> result = Detector(alarm_rate=0.005).run(values)
+    >>> result.alarm.shape, np.flatnonzero(result.alarm)[0]
+    ((1000,), np.int64(800))
+    >>> result.incident_list[0].explanation
+    '9.13 above the forecast'
+    """
+
+    #: The observations that were judged, those put in for gaps included.
+    judged: Signal
+    #: The verdicts as a fleet has them: with an axis for signals, and one for features.
+    verdicts: Verdicts
+    #: How many observations the detector had seen before.
+    before: int
+    #: The incidents that these observations are part of.
+    incident_list: Sequence[Incident]
+    #: Whether the promised alarm rate was kept until the end of these observations.
+    audit: Audit
+    #: The tolerated rate of false incidents, as it was given.
+    alarm_rate: float | str
+    #: What all signals of a fleet have together instead, where they have.
+    budget: float | str | None
+    #: The seconds between two observations, where they are known.
+    interval: float | None
+    #: How many observations it takes until there may be alarms.
+    warm_up: int
+    origin: Origin
+
+    value = _array("value", "The observations.")
+    p = _array("p", "How often so much evidence is to be expected: low when anomalous.")
+    alarm = _array("alarm", "Whether each observation alarms.")
+    forecast = _array("forecast", "What was forecast one step before.")
+    low = _array("low", "The values under which the one-step error by itself is evidence enough.")
+    high = _array("high", "The values over which it is.")
+    severity = _array("severity", "How strange each observation is, -log10 of a mean of ranks.")
+    merged = _array("merged", "The mean rank in all views together. It is not a p-value.")
+    return_period = _array("return_period", "After how many observations as much evidence comes again.")
+    rate = _array("rate", "The same as a rate per observation.")
+    evidence = _array("evidence", "What alarms are decided by, in nats.")
+    surprise = _array("surprise", "The severity in nats.")
+    feature_p = _array("feature_p", "One p-value for each feature.")
+    views = _array("views", "The severity in each view, in nats, `(T, views)`.")
+    opened = _array("opened", "Where an incident began.")
+    open = _array("open", "Whether the signal is in an incident.")
+    warm = _array("warm", "Whether there may be alarms.")
+    estimated = _array("estimated", "Whether alarms are decided by an estimated tail.")
+
+    def __len__(self) -> int:
+        return len(self.judged)
+
+    @property
+    def signal(self) -> str:
+        """What the signal is called."""
+        return self.judged.name
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return self.judged.features
+
+    @property
+    def times(self) -> NDArray[Any] | None:
+        """The times of the observations, in UTC where they had a zone; None where there are none."""
+        return self.judged.times
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All verdicts as columns of a table."""
+        return verdict_columns(self.judged, self.verdicts)
+
+    @property
+    def frame(self) -> Any:
+        """All verdicts as a frame, a row for each observation."""
+        return self.origin.frame(self.columns, self.judged.lines)
+
+    @property
+    def incidents(self) -> Any:
+        """The incidents as a frame, a row for each; `incident_list` has them as objects."""
+        return incident_frame(self.incident_list, self.origin, dated=_is_dated(self.judged))
+
+    def __getitem__(self, name: str) -> Any:
+        """A column of `frame`, as the caller's kind of frame has its columns."""
+        return self.frame[name]
+
+    def plot(self) -> Any:
+        """A picture: values, forecast, band, incidents, severity, and the worst incidents close up.
+
+        It is a figure of matplotlib, which notebooks show; `figure.savefig(path)` writes it.
+        """
+        return drawn([self])
+
+    def __repr__(self) -> str:
+        from tocsin.detection.result_words import told
+
+        return told(self)
+
+    def _repr_html_(self) -> str:
+        from tocsin.detection.result_page import page
+
+        return page([self])
+
+    def incidents_within(self) -> list[Incident]:
+        """The incidents with their observations counted from the first of these, and cut to them."""
+        times, last = self.columns["time"], len(self) - 1
+        cut = []
+        for one in self.incident_list:
+            first, end = max(one.first - self.before, 0), min(one.last - self.before, last)
+            peak = one.peak - self.before if self.times is None else one.peak
+            peak = peak if times[first] <= peak <= times[end] else times[first]
+            cut.append(replace(one, first=first, last=end, start=times[first], end=times[end], peak=peak))
+        return cut
+
+
+def drawn(results: Sequence[Result]) -> Any:
+    """The results as a figure of matplotlib."""
+    # The room of pictures is above this one: it is asked only when somebody wants one.
+    from tocsin.evaluation.result_picture import figure_of
+
+    return figure_of(results)
+
+
+def incident_frame(incidents: Sequence[Incident], origin: Origin, *, dated: bool) -> Any:
+    """Incidents as a frame of the caller's kind."""
+    columns = incident_columns(incidents)
+    if dated and not incidents:
+        columns.update({name: np.empty(0, dtype="datetime64[ns]") for name in _MOMENTS})
+    return origin.table(columns, _MOMENTS)
+
+
+def _is_dated(signal: Signal) -> bool:
+    return signal.times is not None and signal.times.dtype.kind == "M"
+
+
+def verdict_columns(signal: Signal, verdicts: Verdicts, first: int = 0) -> dict[str, NDArray[Any]]:
+    """The verdicts on one signal as columns of a table, those that belong to a feature with its name.
+
+    Where the signal has no times, observations are numbered, from `first` on.
+    """
+    columns: dict[str, Any] = {}
+    columns["time"] = first + np.arange(len(signal)) if signal.times is None else signal.times
+    single = len(signal.features) == 1
+    for name in ("value", "forecast", "low", "high"):
+        for index, feature in enumerate(signal.features):
+            columns[name if single else f"{name} {feature}"] = getattr(verdicts, name)[:, 0, index]
+    for name in ("p", "severity", "alarm", "merged", "return_period", "warm", "estimated"):
+        columns[name] = getattr(verdicts, name)[:, 0]
+    if not single:
+        for index, feature in enumerate(signal.features):
+            columns[f"p {feature}"] = verdicts.feature_p[:, 0, index]
+    return columns

@@ -1,0 +1,94 @@
+"""Tocsin as an anomaly detector of River."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tocsin.detection import Detector, Verdict
+from tocsin.detection.declaration import declared
+from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.signature import keeps_settings
+
+try:
+    from river import base
+except ImportError as error:
+    raise ImportError("tocsin.river needs river: pip install 'tocsin[river]'") from error
+
+_KEPT = [name for name in declared(DetectorSettings) if name != "features"]
+
+
+class AnomalyDetector(base.AnomalyDetector):
+    """Judges observations, dicts of numbers, in the order in which they come.
+
+    It takes the settings of a `tocsin.Detector` by their names. The first observation that is learned tells the
+    features; later, one that is not there is missing, and others are left aside.
+
+    `score_one` is the severity (0 until there is one): it grows with how strange the observation is after all that was
+    learned, and changes nothing. Call it before `learn_one` with the same observation, as River does everywhere: then
+    each is worked on only once. `verdict_one` is all there is to say, with `p` and `alarm`.
+
+    Examples
+    --------
+    >>> import random
+    >>> rng = random.Random(0)
+    >>> model = AnomalyDetector(alarm_rate=0.01)
+    >>> for _ in range(1000):
+    ...     model.learn_one({"temperature": rng.gauss(20, 1)})
+    >>> model.score_one({"temperature": 20.5}) < 1 < model.score_one({"temperature": 30.0})
+    True
+    >>> model.verdict_one({"temperature": 30.0}).alarm
+    True
+    """
+
+    @keeps_settings("features")
+    def __init__(self) -> None:
+        self._detector: Detector | None = None
+        # The observation that was scored last, what was said of it, and where to go back to if it is not learned.
+        self._tried: tuple[list[float], Verdict, Mapping[str, Any]] | None = None
+
+    def learn_one(self, x: Mapping[Any, Any]) -> None:
+        """Take one observation in."""
+        if self._detector is None:
+            settings = {name: getattr(self, name) for name in _KEPT}
+            self._names = sorted(x, key=str)
+            self._detector = Detector(max(len(self._names), 1), **settings)
+        values = self._values(x)
+        if self._is_tried(values):
+            self._tried = None
+            return
+        self._go_back()
+        self._detector.update(values)
+
+    def score_one(self, x: Mapping[Any, Any]) -> float:
+        """How strange an observation would be; 0 until that can be said."""
+        verdict = self.verdict_one(x)
+        return 0.0 if verdict is None or np.isnan(verdict.severity) else verdict.severity
+
+    def verdict_one(self, x: Mapping[Any, Any]) -> Verdict | None:
+        """What the detector would say of an observation; None before the first is learned."""
+        if self._detector is None:
+            return None
+        values = self._values(x)
+        if not self._is_tried(values):
+            self._go_back()
+            before = self._detector.state()
+            self._tried = (values, self._detector.update(values), before)
+        return None if self._tried is None else self._tried[1]
+
+    def _values(self, x: Mapping[Any, Any]) -> list[float]:
+        return [float(x.get(name, np.nan)) for name in self._names] or [np.nan]
+
+    def _is_tried(self, values: list[float]) -> bool:
+        return self._tried is not None and np.array_equal(self._tried[0], values, equal_nan=True)
+
+    def _go_back(self) -> None:
+        """Forget an observation that was scored and not learned."""
+        if self._tried is not None and self._detector is not None:
+            forecaster = self._detector.fleet.forecaster
+            self._detector = Detector.from_state(self._tried[2], forecaster=forecaster)
+            self._tried = None
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"forecaster": "last-value", "views": "error", "window": 250}

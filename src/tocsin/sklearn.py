@@ -1,0 +1,95 @@
+"""Tocsin as an outlier detector of scikit-learn."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.detection import Detector, Result
+from tocsin.detection.declaration import declared
+from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.signature import keeps_settings
+
+try:
+    from sklearn.base import BaseEstimator, OutlierMixin
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError("tocsin.sklearn needs scikit-learn: pip install 'tocsin[sklearn]'") from error
+
+# The data tell how many features there are, and what is predicted is of single observations.
+_NOT_TAKEN = ("features", "promise")
+_KEPT = [name for name in declared(DetectorSettings) if name not in _NOT_TAKEN]
+
+
+class AnomalyDetector(OutlierMixin, BaseEstimator):
+    """Judges rows in the order of time: 1 for what is normal, -1 where p is under the alarm rate.
+
+    It takes the settings of a `tocsin.Detector` by their names, except `features`, which are the columns, and
+    `promise`, which is "observations": a label is of a single row. NaN stands for a missing value, and is normal.
+
+    `fit` begins anew and learns a history. `predict`, `decision_function` and `score_samples` judge rows that come
+    right after it, always from where `fit` has ended: they change nothing. `fit_predict` judges the history itself.
+
+    Attributes
+    ----------
+    detector_ : the `tocsin.Detector` that has seen the history.
+    offset_ : log10 of the alarm rate: `decision_function` is `score_samples` minus it.
+    n_features_in_, feature_names_in_ : the columns of the history.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.random.default_rng(0).normal(size=(1500, 1))
+    >>> model = AnomalyDetector(alarm_rate=0.005).fit(values[:1400])
+    >>> values[1450] = 9.0
+    >>> model.predict(values[1400:])[50]
+    np.int64(-1)
+    """
+
+    @keeps_settings(*_NOT_TAKEN)
+    def __init__(self) -> None:
+        pass
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Learn a history, a row for each observation; `y` is there for pipelines, and ignored."""
+        self._fit(X)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **_: Any) -> NDArray[np.int64]:  # noqa: N803
+        """Learn a history and judge it: each row by those before it."""
+        return self._labels(_score(self._fit(X)))
+
+    def predict(self, X: Any) -> NDArray[np.int64]:  # noqa: N803
+        """1 for what is normal, -1 for what is not."""
+        return self._labels(self.score_samples(X))
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """How far above the alarm rate p is, as log10 of their ratio; below 0 for what is not normal."""
+        return np.asarray(self.score_samples(X) - self.offset_)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """log10 of p: the lower, the stranger."""
+        check_is_fitted(self, "detector_")
+        rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        ahead = Detector.from_state(self.detector_.state(), forecaster=self.detector_.fleet.forecaster)
+        return _score(ahead.run(rows))
+
+    def _fit(self, X: Any) -> Result:  # noqa: N803
+        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        settings = {name: getattr(self, name) for name in _KEPT}
+        self.detector_ = Detector(rows.shape[1], promise="observations", **settings)
+        self.offset_ = float(np.log10(self.detector_.alarm_rate))
+        return self.detector_.run(rows)
+
+    def _labels(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.where(scores - self.offset_ < 0, -1, 1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _score(result: Result) -> NDArray[np.float64]:
+    # Of what is missing, and before anything can be said, nothing is strange.
+    return np.log10(np.where(np.isnan(result.p), 1.0, result.p))
