@@ -17,7 +17,7 @@ def normal_cdf(values: Floats) -> Floats:
     >>> normal_cdf(np.array([0.0, -1.959963984540054])).round(6).tolist()
     [0.5, 0.025]
     """
-    return 0.5 * _erfc(-math.sqrt(0.5) * np.asarray(values, dtype=np.float64)).astype(np.float64)
+    return 0.5 * np.asarray(_erfc(-math.sqrt(0.5) * np.asarray(values)), dtype=np.float64)
 
 
 def normal_quantile(probabilities: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.data.blocks import SAMPLE, Block, rows_per_block
+from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected, rows_per_block
 from tocsin.data.cells import Cells
 from tocsin.data.problems import DataError
 from tocsin.data.sources import OpenSource
@@ -47,7 +47,7 @@ class ParquetReader:
             return {name: arrow_cells(batch.column(name)) for name in self.names}
         return dict.fromkeys(self.names, ())
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
         row = 1
         for batch in self._batches(rows_per_block(len(columns)), columns):
             numbers = np.arange(row, row + batch.num_rows)
