@@ -132,4 +132,4 @@ def test_memory_is_bounded(tmp_path):
             })  # fmt: skip
     rows, peak = peak_memory(path, {"id": "sensor", "limit": 20_000})
     assert rows == 300_000
-    assert peak < 20  # a few chunks as texts and cells take most of it
+    assert peak < 25  # a few chunks as texts and cells take most of it
