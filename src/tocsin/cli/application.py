@@ -105,8 +105,17 @@ def require_matplotlib(option: str) -> None:
 def check_picture(path: Path, option: str) -> None:
     """Refuse a picture that could not be written, before the work."""
     require_matplotlib(option)
-    if path.suffix.lower() not in PICTURES:
-        raise typer.BadParameter(f"{path} must end in one of {', '.join(PICTURES)}.", param_hint=option)
+    _check_target(path, PICTURES, option)
+
+
+def check_page(path: Path, option: str) -> None:
+    """Refuse a page that could not be written, before the work."""
+    _check_target(path, PAGES, option)
+
+
+def _check_target(path: Path, suffixes: tuple[str, ...], option: str) -> None:
+    if path.suffix.lower() not in suffixes:
+        raise typer.BadParameter(f"{path} must end in one of {', '.join(suffixes)}.", param_hint=option)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()
@@ -115,3 +124,4 @@ def check_picture(path: Path, option: str) -> None:
 
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
+PAGES = (".html", ".htm")
