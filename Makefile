@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+READY := $(VENV)/.ready
 # The pretrained forecasters' libraries pin versions that the rest should not have to keep to.
 PRETRAINED := .venv-pretrained
 PRETRAINED_INSTALLED := $(PRETRAINED)/.installed
@@ -13,7 +14,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 .PHONY: help venv demo serve check test test-pretrained test-spark lint lint-page docs release-check benchmark clean
 
 help:
-	@echo "make demo             set everything up and show the main job"
+	@echo "make demo             set up what it needs and show the main job"
 	@echo "make serve            set everything up and start the monitor on this machine"
 	@echo "make check            the checks of style, and the tests that are quick, in less than two minutes"
 	@echo "make test             set everything up and run everything that must pass"
@@ -33,6 +34,12 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python $(PIP) --editable ".[dev]"
 	touch $(INSTALLED)
 
+# What the demo needs, and none of the developers' tools.
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) --editable ".[plot]"
+	touch $(READY)
+
 $(PRETRAINED_INSTALLED): pyproject.toml tests/pretrained/constraints.txt
 	$(PYTHON) -m venv $(PRETRAINED)
 	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --editable . \
@@ -46,7 +53,7 @@ $(SPARK_INSTALLED): pyproject.toml
 	$(SPARK)/bin/python $(PIP) --editable ".[spark]" hypothesis pytest
 	touch $(SPARK_INSTALLED)
 
-demo: venv
+demo: $(READY)
 	$(BIN)/tocsin demo --out demo
 
 # The data folder stays, whatever `make clean` does: it is not something that can be made again.
@@ -95,6 +102,7 @@ benchmark: venv
 	$(BIN)/python benchmarks/scorer.py
 	$(firstword $(wildcard $(PRETRAINED)/bin/python) $(BIN)/python) benchmarks/forecaster.py
 	$(BIN)/python benchmarks/detector.py
+	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/faults.py
 	$(BIN)/python benchmarks/calibration.py

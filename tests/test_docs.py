@@ -12,6 +12,7 @@ import typer.main
 
 from tocsin import MERGES, NONCONFORMITIES, SCORERS, available_forecasters
 from tocsin.cli import app
+from tocsin.cli.commands import load
 from tocsin.data import KINDS
 from tocsin.detection.settings_page import settings_table
 from tocsin.evaluation import METHODS, SCENARIOS
@@ -77,6 +78,7 @@ def commands_of(name, command):
 
 def test_every_option_of_every_command_is_documented():
     pages = "\n".join(page.read_text() for page in PAGES)
+    load()
     commands = dict(commands_of("tocsin", typer.main.get_command(app)))
     assert "tocsin bench run" in commands
     for name, command in commands.items():

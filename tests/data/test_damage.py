@@ -66,10 +66,10 @@ def test_wrong_numbers_of_fields():
     assert problems["wrong number of fields"].where == ("line 3: 2 instead of 3", "line 4: 4 instead of 3")
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 5, 1000])
+@pytest.mark.parametrize("chunk", [1, 20, 50, 10_000])
 @pytest.mark.parametrize("place", [0, 3, 200, 399])
 def test_a_stray_quote_costs_its_own_line_only(monkeypatch, chunk, place):
-    monkeypatch.setattr("tocsin.data.text.CHUNK", chunk)
+    monkeypatch.setattr("tocsin.data.text.CHUNK_SIZE", chunk)
     rows = [f"{i},{i}\n" for i in range(400)]
     rows[place] = f'{place},"{place}\n'
     signal, problems = read("time,a\n" + "".join(rows))

@@ -131,7 +131,7 @@ def test_quoted_fields():
 
 
 def test_quoted_fields_across_chunks(monkeypatch):
-    monkeypatch.setattr("tocsin.data.text.CHUNK", 3)
+    monkeypatch.setattr("tocsin.data.text.CHUNK_SIZE", 30)
     rows = [f'{i},"note {i}\n\n{"x" * i}",{i}.5\n' for i in range(40)]
     signal = read_one("time,note,v\n" + "".join(rows))
     assert signal.values[:, 0].tolist() == [i + 0.5 for i in range(40)]
@@ -287,12 +287,12 @@ CELLS = st.sampled_from(
 NUMBERS = {"1.5": 1.5, "-2": -2.0, "1e3": 1000.0, " 7 ": 7.0}
 
 
-@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=30), st.integers(1, 7))
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=30), st.integers(1, 40))
 def test_any_cell_at_any_place(rows, chunk):
     """Against the obvious: a known number or NaN, and every NaN accounted for."""
     text = "time,a,b\n0,1,1\n" + "".join(f"{i + 1},{a},{b}\n" for i, (a, b) in enumerate(rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tocsin.data.text.CHUNK", chunk)
+        patch.setattr("tocsin.data.text.CHUNK_SIZE", chunk)
         try:
             signal = read_one(text, values=["a", "b"])
         except DataError:

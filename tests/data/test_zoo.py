@@ -24,7 +24,7 @@ def test_the_zoo_tells_how_many_are_right():
     assert done.stdout.splitlines()[-1] == f"files={len(ZOO)} right={len(ZOO)}"
 
 
-@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize("name", [name for name, one in ZOO.items() if isinstance(one.content, bytes)])
 def test_damage_never_ends_in_another_error(name, tmp_path):
     """Bytes left out, doubled and changed: a file is read or refused, never anything else."""
     rng = np.random.default_rng(sum(name.encode()))

@@ -4,6 +4,7 @@ python -m tests.data.zoo
 """
 
 import gzip
+import io
 import json
 import tempfile
 from collections.abc import Callable, Mapping
@@ -13,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet as pq
 
+from tests.data.workbook import workbook
 from tocsin.data import DataError, read_signals
 
 ROWS = 120
@@ -27,13 +31,13 @@ Row = Callable[[int], str]
 
 @dataclass(frozen=True)
 class Specimen:
-    """A kind of file: its bytes, the options it needs, and what must be made of it.
+    """A kind of file: its bytes (of a folder, those of each file), the options it needs, and what must be made of it.
 
     `understood` are the parts of the line, `refused` those of the error where there must be one. `rows` and `columns`
     pick what must come out of the history; `holes` are missing in the first column.
     """
 
-    content: bytes
+    content: bytes | Mapping[str, bytes]
     understood: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
@@ -71,6 +75,18 @@ def european(i: int) -> str:
     return f"{TIMES[i]:%d/%m/%Y;%H.%M.%S};{comma(TEMPERATURE[i])};{comma(LOAD[i])}"
 
 
+def parquet(first: int = 0, last: int = ROWS) -> bytes:
+    content = io.BytesIO()
+    columns = {"time": TIMES[first:last], "temperature": TEMPERATURE[first:last], "load": LOAD[first:last]}
+    pq.write_table(pa.table(columns), content)
+    return content.getvalue()
+
+
+def rows(start: Callable[[datetime], list[Any]]) -> list[list[Any]]:
+    return [[*start(TIMES[i]), TEMPERATURE[i], LOAD[i]] for i in range(ROWS)]
+
+
+SHEET = [["time", "temperature", "load"], *rows(lambda time: [time])]
 HEADER = "time,temperature,load"
 SECONDS = "".join(f"{TIMES[i] + timedelta(minutes=m)},{TEMPERATURE[i] + d},{LOAD[i]}\n" for i in range(ROWS) for m, d in
                   ((0, -1.0), (17, 0.5), (41, 0.5)))  # fmt: skip
@@ -209,6 +225,52 @@ ZOO: dict[str, Specimen] = {
         ("time: ts; 2 features",),
         suffix="jsonl",
     ),
+    "Parquet": Specimen(parquet(), ("time: time; 2 features; every 1 h",), suffix="parquet"),
+    "a folder of Parquet files": Specimen(
+        {"day=1/a.parquet": parquet(0, 50), "day=2/b.parquet": parquet(50), "_SUCCESS": b""},
+        ("time: time; 2 Parquet files", "every 1 h"),
+        {"ignore": ["day"]},
+        suffix="d",
+    ),
+    "a folder without any": Specimen({"notes/readme.md": b"none"}, refused=("Parquet",), suffix="none"),
+    "Excel": Specimen(workbook({"Sheet1": SHEET}), ("time: time; 2 features; every 1 h",), suffix="xlsx"),
+    "Excel: date and time in two columns, a title, units, an empty sheet": Specimen(
+        workbook(
+            {
+                "Notes": [],
+                "Data": [
+                    ["Harbour station"],
+                    [],
+                    ["Date", "Time", "temperature", "load"],
+                    ["", "", "°C", "kW"],
+                    *rows(lambda time: [time.date(), time.time()]),
+                ],
+            }
+        ),
+        ("time: Date + Time; sheet 'Data' of 2; 1 row before the header; units in row 4; 2 features; every 1 h",),
+        suffix="xlsx",
+    ),
+    "Excel: texts and holes, the sheet named": Specimen(
+        workbook(
+            {
+                "Other": [["a", "b"], [1, 2]],
+                "Text": [
+                    ["time", "temperature", "load"],
+                    *([iso(i), None if i in HOLES else TEMPERATURE[i], LOAD[i]] for i in range(ROWS)),
+                ],
+            }
+        ),
+        ("sheet 'Text' of 2",),
+        {"sheet": "Text"},
+        holes=HOLES,
+        suffix="xlsx",
+    ),
+    "Excel: another sheet than there is": Specimen(
+        workbook({"Sheet1": SHEET, "More": SHEET}),
+        options={"sheet": "Sheet2"},
+        refused=("no sheet 'Sheet2' (given as `sheet`)", "'Sheet1', 'More'"),
+        suffix="xlsx",
+    ),
     "gzip": Specimen(gzip.compress(table(HEADER, plain)), ("time: time; 2 features",), suffix="csv.gz"),
 }
 
@@ -216,7 +278,12 @@ ZOO: dict[str, Specimen] = {
 def examine(specimen: Specimen, folder: Path) -> tuple[str, bool]:
     """What is understood of a specimen (or why it is refused), and whether that is right."""
     path = folder / f"specimen.{specimen.suffix}"
-    path.write_bytes(specimen.content)
+    if isinstance(specimen.content, bytes):
+        path.write_bytes(specimen.content)
+    else:
+        for name, content in specimen.content.items():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).write_bytes(content)
     try:
         with read_signals(path, most_lost=0.05, **specimen.options) as signals:
             (signal,) = signals

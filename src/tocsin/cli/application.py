@@ -6,19 +6,22 @@ import sys
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tocsin import __version__
+from tocsin.cli.commands import Commands
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 app = typer.Typer(
     name="tocsin",
     help="Alarms on signals whose threshold is the false-alarm rate.",
+    cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -70,16 +73,28 @@ def refuse_unknown(option: str, given: Iterable[str], known: Iterable[str]) -> N
             raise typer.BadParameter(f"{name!r} is not one of {', '.join(accepted)}.", param_hint=option)
 
 
-def console() -> Console:
+def console() -> "Console":
     """Standard output; wide enough for every table where it is not a terminal, so that no column is cut."""
+    from rich.console import Console
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a plain ASCII output shows ? for what it cannot say
     screen = Console(highlight=False)
     return screen if screen.is_terminal else Console(highlight=False, width=140)
 
 
-def progress() -> Progress:
+def progress() -> "Progress":
     """A bar on standard error that says how long it will take."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -105,8 +120,17 @@ def require_matplotlib(option: str) -> None:
 def check_picture(path: Path, option: str) -> None:
     """Refuse a picture that could not be written, before the work."""
     require_matplotlib(option)
-    if path.suffix.lower() not in PICTURES:
-        raise typer.BadParameter(f"{path} must end in one of {', '.join(PICTURES)}.", param_hint=option)
+    _check_target(path, PICTURES, option)
+
+
+def check_page(path: Path, option: str) -> None:
+    """Refuse a page that could not be written, before the work."""
+    _check_target(path, PAGES, option)
+
+
+def _check_target(path: Path, suffixes: tuple[str, ...], option: str) -> None:
+    if path.suffix.lower() not in suffixes:
+        raise typer.BadParameter(f"{path} must end in one of {', '.join(suffixes)}.", param_hint=option)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()
@@ -115,3 +139,4 @@ def check_picture(path: Path, option: str) -> None:
 
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
+PAGES = (".html", ".htm")

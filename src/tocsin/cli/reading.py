@@ -11,7 +11,7 @@ _PANEL = "How the data are read"
 _FLAGS = {"values": "--value", "day_first": "--day-first or --month-first"}
 _ARGUMENTS = (
     "time|values|id|ignore|separate|interval|every|aggregate|time_format|day_first|delimiter|decimal|missing|encoding|"
-    "skip|longest_gap|most_lost|format|reference"
+    "skip|sheet|longest_gap|most_lost|format|reference"
 )
 _NAMED = re.compile(rf"`({_ARGUMENTS})`|^({_ARGUMENTS})(?= must| names|=)|(?<=: )({_ARGUMENTS})(?= must)")
 
@@ -47,6 +47,10 @@ Encoding = Annotated[
     typer.Option("--encoding", help="Such as utf-16 or latin-1. Default: found.", rich_help_panel=_PANEL),
 ]
 Skip = Annotated[int, typer.Option("--skip", min=0, help="Lines to pass over at the start.", rich_help_panel=_PANEL)]
+Sheet = Annotated[
+    str | None,
+    typer.Option("--sheet", help="The sheet of an Excel workbook. Default: the first in use.", rich_help_panel=_PANEL),
+]
 TimeFormat = Annotated[
     str | None,
     typer.Option("--time-format", help="How times are written, such as '%d.%m.%Y %H:%M'.", rich_help_panel=_PANEL),

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
+from tocsin.conformal.laws import normal_cdf, normal_quantile
 from tocsin.conformal.scorer import NO_RANKS, SMALLEST_P, Floats, Mask, Scorer, State, Streams, require_state
 
 MOST_SCORES = 2**16  # what a calibration sample may hold
@@ -49,12 +50,10 @@ class GaussianTail(Scorer):
         return self._learned.astype(np.float64)
 
     def quantile(self, alpha: ArrayLike, streams: ArrayLike | None = None) -> Floats:
-        from scipy.special import ndtri
-
         levels, chosen = self._levels(alpha, streams)
         mean, deviation = self._mean[chosen], self._deviation[chosen]
         with np.errstate(invalid="ignore", over="ignore"):
-            bounds: Floats = mean - deviation * ndtri(levels)
+            bounds: Floats = mean - deviation * normal_quantile(levels)
         bounds[deviation == 0] = mean[deviation == 0]
         bounds[(self._learned[chosen] < 2) | (levels <= SMALLEST_P)] = np.inf
         return bounds
@@ -72,11 +71,8 @@ class GaussianTail(Scorer):
             rank[...] = p  # its p-values have no smallest one and are as fine as can be
 
     def _tail(self, scores: Floats) -> Floats:
-        # Imported where it is used: scoring by comparison needs no scipy.
-        from scipy.special import ndtr
-
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            p: Floats = np.maximum(ndtr((self._mean - scores) / self._deviation), SMALLEST_P)
+            p: Floats = np.maximum(normal_cdf((self._mean - scores) / self._deviation), SMALLEST_P)
         certain = self._deviation == 0
         p[certain] = np.where(scores[certain] > self._mean[certain], SMALLEST_P, 1.0)
         p[self._learned < 2] = 1.0

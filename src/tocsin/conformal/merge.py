@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tocsin import checks
+from tocsin.conformal.laws import chi2_tail
 from tocsin.conformal.scorer import SMALLEST_P, Floats
 
 
@@ -82,11 +83,9 @@ def _tippett(p: Floats, count: Floats) -> Floats:
 
 
 def _fisher(p: Floats, count: Floats) -> Floats:
-    from scipy.special import chdtrc
-
     # The paper drops the logarithm and prints the inverse of the distribution function; this is Fisher's own.
     statistic = -2.0 * np.nansum(np.log(p), axis=-1)
-    return np.asarray(chdtrc(2.0 * count, statistic))
+    return chi2_tail(count, statistic)
 
 
 def _harmonic(p: Floats, count: Floats) -> Floats:

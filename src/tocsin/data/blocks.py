@@ -1,6 +1,6 @@
 """What every reader gives: names of columns, their first cells, and blocks of rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.data.cells import Cells
+from tocsin.data.numerals import PLAIN, Numerals
 
 SAMPLE = 1000  # rows by which the columns are told, at most
 BLOCK = 65_536  # rows of a block, at most
@@ -20,6 +21,21 @@ class Block:
 
     lines: NDArray[np.int64]
     cells: Mapping[str, Cells]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What columns should hold, for readers that are quicker where they know it. Cells that do not are given as ever.
+
+    `numbers` are columns of numbers, written as `numerals` says; `moments` is one of times in ISO 8601.
+    """
+
+    numbers: Collection[str] = ()
+    numerals: Numerals = PLAIN
+    moments: str | None = None
+
+
+NOTHING = Expected()
 
 
 def rows_per_block(columns: int) -> int:
@@ -39,6 +55,6 @@ class Reader(Protocol):
         """The first cells of every column, at most `SAMPLE` rows. Called once, before `blocks`."""
         ...
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
         """All rows, from the first, with the named columns."""
         ...

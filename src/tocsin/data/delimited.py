@@ -2,16 +2,17 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data.blocks import SAMPLE, Block
+from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected
 from tocsin.data.cells import Cells
 from tocsin.data.header import Heading, column_names, find_heading, find_table, trimmed
+from tocsin.data.plain_rows import PlainRows, read_ahead
 from tocsin.data.problems import DataError, ProblemLog
-from tocsin.data.text import TextChunks
+from tocsin.data.text import Chunk, TextChunks
 
 MOST_LINES = 100  # that a quoted field may run over: beyond, its quote is taken for a stray one
 
@@ -62,28 +63,40 @@ class DelimitedReader:
             before + (heading.header or 0), numbers[heading.rows - 1] if heading.units else None
         )
         self._width = len(self.names)
-        self._rows = chain([self._checked(data, numbers[heading.rows :])], self._further_rows())
+        self._begun = [self._checked(data, numbers[heading.rows :])]
 
     def _noted(self, before: int, units: int | None) -> list[str]:
         notes = [f"{before} lines before the header"] if before > 1 else ["1 line before the header"] if before else []
         return [*notes, *([f"units in line {units}"] if units is not None else [])]
 
     def sample(self) -> Mapping[str, Cells]:
-        start = next(((rows, numbers) for rows, numbers in self._rows if rows), None)
-        if start is None:
-            return dict.fromkeys(self.names, ())
-        self._rows = chain([start], self._rows)
-        return {name: [row[i] for row in start[0][:SAMPLE]] for i, name in enumerate(self.names)}
+        if not self._begun[0][0]:
+            self._begun = [next((rows for rows in self._further_rows() if rows[0]), self._begun[0])]
+        start = self._begun[0][0][:SAMPLE]
+        return {name: [row[i] for row in start] for i, name in enumerate(self.names)}
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
+        for rows in self._begun:
+            yield self._block(rows, columns)
+        plain = partial(PlainRows, self.names, columns, self._delimiter, expected)
+        for chunk, block in read_ahead(self._lines.chunks, plain):
+            if block is None or self._lines.waiting:
+                block = self._block(self._carefully(*self._lines.of(chunk)), columns)
+            yield block
+        if self._lines.waiting:
+            yield self._block(self._carefully(*self._lines.rest()), columns)
+
+    def _block(self, rows: Rows, columns: Sequence[str]) -> Block:
         places = [self.names.index(name) for name in columns]
-        for rows, numbers in self._rows:
-            cells = {name: [row[i] for row in rows] for name, i in zip(columns, places, strict=True)}
-            yield Block(numbers, cells)
+        cells = {name: [row[i] for row in rows[0]] for name, i in zip(columns, places, strict=True)}
+        return Block(rows[1], cells)
 
     def _further_rows(self) -> Iterator[Rows]:
-        for lines, numbers, last in self._lines:
-            yield self._checked(*self._parse(lines, numbers, last=last))
+        for lines in self._lines:
+            yield self._carefully(*lines)
+
+    def _carefully(self, lines: list[str], numbers: NDArray[np.int64], last: bool) -> Rows:
+        return self._checked(*self._parse(lines, numbers, last=last))
 
     def _parse(self, lines: list[str], numbers: NDArray[np.int64], *, last: bool) -> Rows:
         try:
@@ -145,10 +158,10 @@ class DelimitedReader:
 
 
 class _Lines:
-    """Chunks of lines that hold rows, with their numbers, and whether they are the last."""
+    """Lines that hold rows, with their numbers, and whether they are the last."""
 
     def __init__(self, chunks: TextChunks) -> None:
-        self._chunks = iter(chunks)
+        self.chunks = iter(chunks)
         self._returned: tuple[list[str], NDArray[np.int64]] = ([], np.empty(0, dtype=np.int64))
         self.first_numbers = np.empty(0, dtype=np.int64)
 
@@ -159,19 +172,31 @@ class _Lines:
                 return lines
         return []
 
+    @property
+    def waiting(self) -> bool:
+        """Whether lines were given back, as they belong with those that follow."""
+        return bool(self._returned[0])
+
     def push_back(self, lines: list[str], numbers: NDArray[np.int64]) -> None:
         self._returned = (lines, numbers)
 
     def __iter__(self) -> Iterator[tuple[list[str], NDArray[np.int64], bool]]:
-        for start, chunk in self._chunks:
-            numbers = np.arange(start, start + len(chunk))
-            lines = chunk
-            if any(line.startswith("#") or not line.strip() for line in chunk):
-                kept = [i for i, line in enumerate(chunk) if line.strip() and not line.startswith("#")]
-                lines, numbers = [chunk[i] for i in kept], numbers[kept]
-            yield self._with_returned(lines, numbers, last=False)
-        if self._returned[0]:
-            yield self._with_returned([], np.empty(0, dtype=np.int64), last=True)
+        yield from map(self.of, self.chunks)
+        if self.waiting:
+            yield self.rest()
+
+    def of(self, chunk: Chunk) -> tuple[list[str], NDArray[np.int64], bool]:
+        """Those of a chunk, behind what was given back."""
+        lines = chunk.lines
+        numbers = np.arange(chunk.first, chunk.first + len(lines))
+        if any(line.startswith("#") or not line.strip() for line in lines):
+            kept = [i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")]
+            lines, numbers = [lines[i] for i in kept], numbers[kept]
+        return self._with_returned(lines, numbers, last=False)
+
+    def rest(self) -> tuple[list[str], NDArray[np.int64], bool]:
+        """What was given back, when nothing follows."""
+        return self._with_returned([], np.empty(0, dtype=np.int64), last=True)
 
     def _with_returned(
         self, lines: list[str], numbers: NDArray[np.int64], *, last: bool

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.data.blocks import SAMPLE, Block, rows_per_block
+from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected, rows_per_block
 from tocsin.data.cells import Cells
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.signals import Signals, assemble
@@ -135,7 +135,7 @@ class _FrameReader:
     def sample(self) -> Mapping[str, Cells]:
         return {name: _cells(series.head(SAMPLE)) for name, series in self._series.items()}
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
         count = len(next(iter(self._series.values())))
         size = rows_per_block(len(columns))
         for first in range(0, count, size):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data.blocks import SAMPLE, Block
+from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected
 from tocsin.data.cells import Cells
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.text import TextChunks
@@ -40,7 +40,7 @@ class JsonLinesReader:
     def sample(self) -> Mapping[str, Cells]:
         return {name: [row.get(name) for row in self._first] for name in self.names}
 
-    def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
         known = set(self.names)
         for objects, numbers in self._objects:
             unknown = set().union(*objects) - known
@@ -50,8 +50,9 @@ class JsonLinesReader:
             yield Block(numbers, {name: [row.get(name) for row in objects] for name in columns})
 
     def _read(self, chunks: TextChunks) -> Iterator[Objects]:
-        for start, lines in chunks:
-            numbers = np.arange(start, start + len(lines))
+        for chunk in chunks:
+            lines = chunk.lines
+            numbers = np.arange(chunk.first, chunk.first + len(lines))
             try:
                 objects = list(map(json.loads, lines))
             except (RecursionError, ValueError):

@@ -1,13 +1,18 @@
 """Files into signals."""
 
+import os
 from collections.abc import Iterable
 from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tocsin import checks
 from tocsin.data.delimited import DelimitedReader
 from tocsin.data.encodings import NAMES
+from tocsin.data.excel import ExcelReader
 from tocsin.data.json_lines import JsonLinesReader
-from tocsin.data.parquet import ParquetReader
+from tocsin.data.parquet import ParquetFolderReader, ParquetReader
 from tocsin.data.problems import ProblemLog
 from tocsin.data.signals import Signals, assemble
 from tocsin.data.sources import Source, open_source
@@ -40,17 +45,19 @@ def read_signals(
     header: bool | None = None,
     encoding: str | None = None,
     skip: int = 0,
+    sheet: str | None = None,
     longest_gap: int = LONGEST_GAP,
     most_lost: float = 1.0,
     limit: int = LIMIT,
     name: str | None = None,
 ) -> Signals:
-    """Read the signals of a CSV, TSV, JSON lines or Parquet file, gzipped or not.
+    """Read the signals of a CSV, TSV, JSON lines (gzipped or not), Parquet or Excel file, or a folder of Parquet files.
 
     Parameters
     ----------
-    source : a path, "-" for standard input, or an open file.
-    format : "csv", "tsv", "jsonl" or "parquet"; by default what the suffix says, else what the first bytes look like.
+    source : a path, "-" for standard input, or an open file. A folder is read as one table.
+    format : "csv", "tsv", "jsonl", "parquet" or "excel"; by default what the suffix says, else what the first bytes
+        look like.
     time, values, id : names of columns. By default the time is found by its name or its cells, the values are the
         other numeric columns but for labels and counters, and there is no id. With an id, every id is a signal;
         without, the file is one. Times of day in a column of their own belong to the column of dates.
@@ -65,7 +72,8 @@ def read_signals(
     delimiter, decimal, header, encoding : how a text file is written. By default all are found out: the delimiter (tab,
         semicolon, bar or comma), the decimal point or comma, whether there is a header, and UTF-8, UTF-16 or Latin-1.
     missing : numbers and words that mean that nothing was measured, besides those that plainly do; "none" to find none.
-    skip : how many lines of a text file to pass over at its start. By default a preamble is found.
+    skip : how many lines of a text file (or rows of a sheet) to pass over at its start. By default a preamble is found.
+    sheet : the sheet of an Excel workbook; by default the first that holds anything.
     longest_gap : how many observations are put in for one gap, at most.
     most_lost : the share of rows that may be lost for whatever reason before it is an error.
     limit : how many numbers are held in memory before they go to a temporary file.
@@ -98,10 +106,17 @@ def read_signals(
         raise ValueError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
     log = ProblemLog()
     with ExitStack() as resources:
-        opened = resources.enter_context(open_source(source, format))
         reader: Reader
+        if isinstance(source, (str, PathLike)) and os.path.isdir(source) and format in (None, "parquet"):
+            folder = os.fspath(source)
+            return assemble(ParquetFolderReader(folder), wishes, name or Path(folder).resolve().name, log)
+        opened = resources.enter_context(open_source(source, format))
+        if sheet is not None and opened.format != "excel":
+            raise ValueError(f"sheet must be given for Excel workbooks only, got {sheet!r} for {opened.label}")
         if opened.format == "parquet":
             reader = ParquetReader(opened, resources)
+        elif opened.format == "excel":
+            reader = ExcelReader(opened, sheet, checks.integer("skip", skip, least=0), header, time_format)
         else:
             chunks = TextChunks(opened, encoding, log, skip)
             if opened.format == "jsonl":

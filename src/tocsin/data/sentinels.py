@@ -12,6 +12,7 @@ KNOWN = np.array(
     [-99999, -32768, -9999, -9998, -999.99, -999.9, -999, -200, -100, -99.99, -99.9, -99, 999, 999.9, 999.99, 9999,
      9999.99, 32767, 65535, 99999, 999999]
 )  # fmt: skip
+_NEAREST = np.abs(KNOWN).min()
 NONE = "none"  # given as a value that means missing: find none
 _LEAST = 2  # so often must it be there
 
@@ -38,10 +39,13 @@ class Sentinels:
         for column in range(values.shape[1]):
             numbers = values[:, column]
             numbers = numbers[np.isfinite(numbers)]
-            place = np.minimum(np.searchsorted(KNOWN, numbers), len(KNOWN) - 1)
-            known = KNOWN[place] == numbers
-            self._counts[:, column] += np.bincount(place[known], minlength=len(KNOWN))
-            others = numbers[~known]
+            far = np.flatnonzero(np.abs(numbers) >= _NEAREST)
+            place = np.minimum(np.searchsorted(KNOWN, numbers[far]), len(KNOWN) - 1)
+            known = KNOWN[place] == numbers[far]
+            others = numbers
+            if known.any():
+                self._counts[:, column] += np.bincount(place[known], minlength=len(KNOWN))
+                others = np.delete(numbers, far[known])
             if others.size:
                 self._low[column] = min(self._low[column], others.min())
                 self._high[column] = max(self._high[column], others.max())

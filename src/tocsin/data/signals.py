@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from tocsin.data.assembly import Assembly
-from tocsin.data.blocks import Reader
+from tocsin.data.blocks import Expected, Reader
 from tocsin.data.cells import Cells, is_missing
 from tocsin.data.clocks import is_clock
 from tocsin.data.columns import Columns, choose_columns, shown
@@ -15,7 +15,7 @@ from tocsin.data.numerals import PLAIN, Numerals, find_numerals
 from tocsin.data.problems import DataError, Problem, ProblemLog, merge_problems
 from tocsin.data.signal import Signal
 from tocsin.data.time_cells import time_cells
-from tocsin.data.times import choose_time_rule
+from tocsin.data.times import TimeRule, choose_time_rule
 from tocsin.data.wishes import Wishes
 
 
@@ -97,7 +97,7 @@ def assemble(reader: Reader, wishes: Wishes, name: str, log: ProblemLog) -> Sign
         raise DataError(f"{reader.label}: `every` needs times, but no column holds any; name it with `time`")
     assembly = Assembly(reader, columns, rule, wishes, numerals, log)
     try:
-        for block in reader.blocks(columns.used):
+        for block in reader.blocks(columns.used, _expected(columns, rule, numerals)):
             assembly.add(block)
         if rule is not None:
             rule.settle()
@@ -110,6 +110,12 @@ def assemble(reader: Reader, wishes: Wishes, name: str, log: ProblemLog) -> Sign
         message = str(error)
         raise DataError(message if message.startswith(reader.label) else f"{reader.label}: {message}") from error
     return Signals(assembly, name)
+
+
+def _expected(columns: Columns, rule: TimeRule | None, numerals: Numerals) -> Expected:
+    """What a reader may take for granted of most cells."""
+    iso = rule is not None and rule.iso and columns.clock is None
+    return Expected(frozenset(columns.values), numerals, columns.time if iso else None)
 
 
 def _numerals(sample: Mapping[str, Cells], wishes: Wishes) -> Numerals:

@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 from tocsin import checks
 from tocsin.data.problems import DataError
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "excel")
 SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -24,6 +24,10 @@ SUFFIXES = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".xls": "excel",
+    ".ods": "excel",
 }
 
 Source = str | PathLike[str] | IO[Any]
@@ -68,7 +72,7 @@ def open_source(source: Source, given_format: str | None) -> Iterator[OpenSource
     else:
         path = os.fspath(source)
         if os.path.isdir(path):  # unlike pathlib's, it takes any text
-            raise DataError(f"{path} is a folder, not a file")
+            raise DataError(f"{path} is a folder, and only folders of Parquet files are read as one")
         try:
             stream = open(path, "rb", buffering=PEEKED)  # noqa: SIM115
         except (OSError, ValueError) as error:
@@ -81,8 +85,8 @@ def _prepared(stream: IO[Any], label: str, given_format: str | None) -> OpenSour
     name = "signal" if label == UNNAMED else Path(label).name.split(".")[0] or label
     format_ = format_of(label, given_format)
     if isinstance(stream, io.TextIOBase):
-        if format_ == "parquet":
-            raise DataError(f"{label} is open as text; Parquet needs a file opened in binary mode")
+        if format_ in ("parquet", "excel"):
+            raise DataError(f"{label} is open as text; {format_.title()} needs a file opened in binary mode")
         return OpenSource(label, name, format_ or "csv", stream, compressed=False)
     buffered = stream if hasattr(stream, "peek") else io.BufferedReader(_Unclosed(stream), PEEKED)
     start = _peek(buffered, label)
@@ -107,6 +111,8 @@ def _peek(stream: Any, label: str) -> bytes:
 def _guessed(start: bytes) -> str:
     if start.startswith(b"PAR1"):
         return "parquet"
+    if start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        return "excel"
     text = start.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")  # in UTF-8 or UTF-16
     return "jsonl" if text.startswith(b"{") else "csv"
 

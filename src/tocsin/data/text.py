@@ -4,21 +4,66 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from tocsin import checks
-from tocsin.data.encodings import check_encoding, find_encoding
+from tocsin.data.encodings import WESTERN, check_encoding, find_encoding
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.sources import PEEKED, OpenSource
 
-CHUNK = 16_384  # lines, at most
-CHUNK_SIZE = 2**21  # characters, after which a chunk is full: a line may hold thousands of cells
+CHUNK_SIZE = 2**19  # bytes or characters, after which a chunk is full
 
+_BYTEWISE = frozenset({"utf-8", "ascii", "iso8859-1", WESTERN})  # in these, the bytes of a line end are only that
 _UNDECODABLE = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that make no sense
 
 
+class Chunk:
+    """Some lines: the number of the first, and their bytes where they are known (`raw`); decoded when asked for.
+
+    Undecodable bytes become U+FFFD and are reported.
+    """
+
+    def __init__(self, first: int, raw: bytes | None, lines: list[str] | None, encoding: str, log: ProblemLog) -> None:
+        self.first = first
+        self.raw = raw
+        self._given = lines
+        self._encoding = encoding
+        self._log = log
+
+    @cached_property
+    def lines(self) -> list[str]:
+        lines = self._given
+        if lines is None:
+            text = (self.raw or b"").decode(self._encoding, errors="surrogateescape")
+            lines = list(io.StringIO(text, newline=""))
+        if not all(map(str.isascii, lines)):
+            for i, line in enumerate(lines):
+                bad = _UNDECODABLE.search(line)
+                if bad is not None:
+                    place = f"line {self.first + i}: byte 0x{ord(bad[0]) & 0xFF:02x}"
+                    self._log.add("undecodable text", 1, [place])
+                    lines[i] = _UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", line)
+        return lines
+
+    @cached_property
+    def count(self) -> int:
+        """How many lines there are."""
+        raw = self.raw
+        if raw is None or (b"\r" in raw and raw.count(b"\r") != raw.count(b"\r\n")):
+            return len(self.lines)
+        ends = np.count_nonzero(np.frombuffer(raw, dtype=np.uint8) == ord("\n"))  # many times faster than bytes.count
+        return int(ends) + (not raw.endswith(b"\n"))
+
+    def without(self, count: int) -> "Chunk":
+        """The lines after the first so many."""
+        return Chunk(self.first + count, None, self.lines[count:], self._encoding, self._log)
+
+
 class TextChunks:
-    """Iterates over (number of the first line, lines). Undecodable bytes become U+FFFD and are reported.
+    """Iterates over the chunks of a text.
 
     The encoding is found by the first bytes if it is not given. The first `skip` lines are passed over.
     """
@@ -41,54 +86,67 @@ class TextChunks:
             )
         return encoding
 
-    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+    def __iter__(self) -> Iterator[Chunk]:
         number = 1
-        for chunk in _chunks(self._lines()):
-            if not all(map(str.isascii, chunk)):
-                self._repair(chunk, number)
-            if number == 1:
-                chunk[0] = chunk[0].removeprefix("\ufeff")  # a byte order mark is no part of the text
-            passed = max(self._skip + 1 - number, 0)
-            if passed < len(chunk):
-                yield number + passed, chunk[passed:]
-            number += len(chunk)
-
-    def _lines(self) -> Iterator[str]:
-        stream = self._source.stream
-        text = stream
-        if not isinstance(stream, io.TextIOBase):
-            text = io.TextIOWrapper(stream, encoding=self.encoding, errors="surrogateescape", newline="")
-        count = 0
         try:
-            for line in text:
-                count += 1
-                yield line
+            for chunk in self._chunks():
+                chunk.first = number
+                if number == 1:
+                    chunk.lines[0] = chunk.lines[0].removeprefix("\ufeff")  # a byte order mark is no part of the text
+                number += chunk.count
+                passed = max(self._skip + 1 - chunk.first, 0)
+                if passed < chunk.count:
+                    yield chunk.without(passed) if passed else chunk
         except UnicodeError as error:
             raise DataError(f"{self._source.label} cannot be read as {self.encoding}: {error}") from error
         except (EOFError, zlib.error, OSError) as error:
             if not self._source.compressed:
                 raise DataError(f"{self._source.label} cannot be read: {error}") from error
-            self._log.add("cut short", 1, [f"after line {count}: the rest of the gzip file is damaged or missing"])
+            place = f"after line {number - 1}: the rest of the gzip file is damaged or missing"
+            self._log.add("cut short", 1, [place])
+
+    def _chunks(self) -> Iterator[Chunk]:
+        stream: Any = self._source.stream
+        if isinstance(stream, io.TextIOBase) or self.encoding not in _BYTEWISE:
+            yield from (Chunk(0, None, lines, self.encoding, self._log) for lines in self._by_lines(stream))
+        else:
+            yield from (Chunk(0, raw, None, self.encoding, self._log) for raw in _whole_lines(stream))
+
+    def _by_lines(self, stream: Any) -> Iterator[list[str]]:
+        text = stream
+        if not isinstance(stream, io.TextIOBase):
+            text = io.TextIOWrapper(stream, encoding=self.encoding, errors="surrogateescape", newline="")
+        try:
+            while lines := text.readlines(CHUNK_SIZE):
+                yield lines
         finally:
-            if isinstance(text, io.TextIOWrapper) and text is not stream:
+            if text is not stream:
                 text.detach()  # else its end would close what is not ours
 
-    def _repair(self, chunk: list[str], first: int) -> None:
-        for i, line in enumerate(chunk):
-            bad = _UNDECODABLE.search(line)
-            if bad is not None:
-                self._log.add("undecodable text", 1, [f"line {first + i}: byte 0x{ord(bad[0]) & 0xFF:02x}"])
-                chunk[i] = _UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", line)
 
-
-def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for line in lines:
-        chunk.append(line)
-        size += len(line)
-        if len(chunk) >= CHUNK or size >= CHUNK_SIZE:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
+def _whole_lines(stream: Any) -> Iterator[bytes]:
+    """Bytes up to the end of a line, again and again; what was read before an error is given first."""
+    read = getattr(stream, "read1", stream.read)
+    parts: list[bytes] = []
+    size, full = 0, CHUNK_SIZE
+    trouble: Exception | None = None
+    while True:
+        try:
+            part = read(min(PEEKED, CHUNK_SIZE))
+        except (EOFError, OSError, zlib.error) as error:
+            part, trouble = b"", error
+        parts.append(part)
+        size += len(part)
+        if part and size < full:
+            continue
+        data = b"".join(parts)
+        # A return at the very end may be half of the end of a line.
+        end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1 if part or trouble else len(data)
+        if end:
+            yield data[:end]
+        if trouble is not None:
+            raise trouble
+        if not part:
+            return
+        parts, size = [data[end:]], size - end
+        full = max(CHUNK_SIZE, 2 * size)  # a line may be as long as it likes

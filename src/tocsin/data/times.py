@@ -36,6 +36,7 @@ class TimeRule(ABC):
 
     dtype: type = np.int64
     of_numbers = False  # whether the cells are numbers, which need not be times at all
+    iso = False  # whether they are texts in ISO 8601, which may as well come as moments
     order = ""  # which comes first in a date, "day first" or "month first", where that had to be found out
 
     @abstractmethod
@@ -54,7 +55,11 @@ class TimeRule(ABC):
 
 
 class _Texts(TimeRule):
+    iso = True
+
     def read(self, cells: Cells) -> Read:
+        if isinstance(cells, np.ndarray) and cells.dtype == "datetime64[ns]":
+            return cells.view(np.int64), None
         return read_moments(list(cells))
 
 

@@ -125,8 +125,10 @@ def check_writable(path: str | PathLike[str], format: str | None = None) -> Path
     target = Path(os.path.realpath(path))
     kind = format_of(target.name, format)
     if kind is None:
-        known = ", ".join(SUFFIXES)
+        known = ", ".join(suffix for suffix, written in SUFFIXES.items() if written != "excel")
         raise DataError(f"{path} has no suffix that names a format; known: {known} (text also with .gz)")
+    if kind == "excel":
+        raise DataError(f"{path} cannot be written: workbooks are read only; a .csv opens in Excel, too")
     if kind == "parquet":
         if target.suffix.lower() == ".gz":
             raise DataError(f"{path}: Parquet is compressed by itself; leave out .gz")

@@ -1,7 +1,7 @@
 """Whether a detector keeps its promise: the alarm rate seen so far, with a band that holds at all times at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ OF_SCORES, OF_ERRORS, OF_STRETCHES = 1.0, 1.5, 8.0
 # The rates that are bet on for the band: promised times and over e to the power of these, by a normal law.
 LOG_RATIOS = np.linspace(-4, 4, 161)
 _SHARES = np.exp(-0.5 * LOG_RATIOS**2) / np.exp(-0.5 * LOG_RATIOS**2).sum()
+_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -225,21 +226,33 @@ def rate_bounds(alarms: float, observations: float, promised: float, level: floa
     >>> [round(bound, 4) for bound in rate_bounds(10, 1000, 0.01, 0.99)]
     [0.0027, 0.0248]
     """
-    from scipy.optimize import brentq
-    from scipy.special import logsumexp, xlog1py, xlogy
-
     if observations == 0:
         return 0.0, 1.0
     quiet = observations - alarms
     bet_on = np.minimum(promised * np.exp(LOG_RATIOS), (1 + promised) / 2)
-    won = float(logsumexp(xlogy(alarms, bet_on) + xlog1py(quiet, -bet_on), b=_SHARES))
+    likelihoods = np.log(_SHARES) + alarms * np.log(bet_on) + quiet * np.log1p(-bet_on)
+    highest = float(likelihoods.max())
+    won = highest + math.log(float(np.exp(likelihoods - highest).sum())) + math.log(1 - level)
 
-    def wealth(rate: float) -> float:
-        return float(won - xlogy(alarms, rate) - xlog1py(quiet, -rate) + np.log(1 - level))
+    def refuted(rate: float) -> bool:
+        """Whether bets against this rate have won."""
+        seen_so = (alarms * math.log(rate) if alarms else 0.0) + (quiet * math.log1p(-rate) if quiet > 0 else 0.0)
+        return won >= seen_so
 
     # Far from all that is bet on, even the rate that was seen may be given up: then the bounds meet at it.
     seen = alarms / observations
-    low = 0.0 if alarms == 0 else seen if wealth(seen) >= 0 else brentq(wealth, 1e-300, seen, xtol=1e-300)
-    if quiet <= 0 or wealth(1 - 1e-16) <= 0:
-        return low, 1.0
-    return low, seen if wealth(seen) >= 0 else brentq(wealth, seen, 1 - 1e-16)
+    if alarms and quiet > 0 and refuted(seen):
+        return seen, seen
+    low = 0.0 if alarms == 0 else _edge(refuted, 1e-300, seen)
+    return low, 1.0 if quiet <= 0 or not refuted(_BELOW_ONE) else _edge(refuted, _BELOW_ONE, seen)
+
+
+def _edge(refuted: Callable[[float], bool], outside: float, inside: float) -> float:
+    """Where rates begin to be refuted, on the way from `inside`: halved until no double is between (on a log scale)."""
+    inside = inside or 1e-300
+    for _ in range(200):
+        middle = math.sqrt(outside) * math.sqrt(inside)
+        if not min(outside, inside) < middle < max(outside, inside):
+            break
+        outside, inside = (middle, inside) if refuted(middle) else (outside, middle)
+    return inside

@@ -8,16 +8,15 @@ from numpy.typing import NDArray
 
 from tocsin import checks
 from tocsin.compilation import compiled
+from tocsin.evaluation.carrying import carried_on
 
 Floats = NDArray[np.float64]
 
 
 def ewma(values: Floats, weight: float) -> Floats:
     """The size of the exponentially weighted mean of values around 0, in which the newest has this weight."""
-    from scipy.signal import lfilter
-
     share = checks.number("weight", weight, above=0, most=1)
-    return np.abs(lfilter([share], [1.0, share - 1.0], values, axis=0))
+    return np.abs(carried_on(share * values, 1.0 - share))
 
 
 def cusum(values: Floats, slack: float) -> Floats:

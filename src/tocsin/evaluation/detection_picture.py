@@ -53,7 +53,7 @@ def detection_figure(results: Sequence[SignalResult], *, faults: Sequence[Fault]
     shown = shown[:MOST_SIGNALS]
     figure = Figure(figsize=(12, 2.4 * len(shown)), layout="constrained")
     for axes, result in zip(figure.subplots(len(shown), squeeze=False)[:, 0], shown, strict=True):
-        feature = _features(result)[0]
+        feature = features_of(result)[0]
         _draw_values(axes, result, feature)
         _shade(axes, result, feature)
         axes.set_title(result.signal if feature is None else f"{result.signal}: {feature}", loc="left", fontsize=10)
@@ -68,7 +68,7 @@ def worst_severity(result: SignalResult) -> float:
 def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
     from matplotlib.figure import Figure
 
-    features = _features(result)[:MOST_FEATURES]
+    features = features_of(result)[:MOST_FEATURES]
     close = sorted(result.incidents, key=lambda incident: -incident.severity)[:MOST_CLOSE_UPS]
     heights = [*([2.6] * len(features)), 1.8, *([3.0] if close else [])]
     figure = Figure(figsize=(12, sum(heights)), layout="constrained")
@@ -90,7 +90,7 @@ def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
     return figure
 
 
-def _features(result: SignalResult) -> list[str | None]:
+def features_of(result: SignalResult) -> list[str | None]:
     """The features, those first that the worst incident is about; None for a single one."""
     columns = _columns(result)
     names = [name.removeprefix("value ") for name in columns if name.startswith("value ")]
@@ -107,13 +107,16 @@ def _columns(result: SignalResult) -> dict[str, NDArray[Any]]:
     return result.columns
 
 
-def _column(result: SignalResult, name: str, feature: str | None) -> NDArray[Any]:
+def feature_column(result: SignalResult, name: str, feature: str | None) -> NDArray[Any]:
+    """A column of verdicts, of one feature."""
     return _columns(result)[name if feature is None else f"{name} {feature}"]
 
 
 def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: slice = slice(None)) -> None:
-    time, alarm = _columns(result)["time"][part], _alarms(result, feature)[part]
-    value, forecast, low, high = (_column(result, name, feature)[part] for name in ("value", "forecast", "low", "high"))
+    time, alarm = _columns(result)["time"][part], alarms_of(result, feature)[part]
+    value, forecast, low, high = (
+        feature_column(result, name, feature)[part] for name in ("value", "forecast", "low", "high")
+    )
     bottom, top = _limits(value)
     # A band that is wider than the picture bounds nothing.
     bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
@@ -130,11 +133,11 @@ def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: sli
     axes.grid(alpha=0.2)
 
 
-def _alarms(result: SignalResult, feature: str | None) -> NDArray[np.bool_]:
+def alarms_of(result: SignalResult, feature: str | None) -> NDArray[np.bool_]:
     """Which observations alarm; of those in incidents only where this feature is to blame."""
     alarm: NDArray[np.bool_] = _columns(result)["alarm"].copy()
     for incident in result.incidents:
-        if not _is_blamed(incident, feature):
+        if not is_blamed(incident, feature):
             alarm[incident.first : incident.last + 1] = False
     return alarm
 
@@ -151,7 +154,7 @@ def _limits(values: NDArray[Any]) -> tuple[float, float]:
 
 def _shade(axes: Any, result: SignalResult, feature: str | None) -> None:
     """Incidents from start to end, in the colour of the view that saw them; strongly where this feature is blamed."""
-    blamed = [incident for incident in result.incidents if _is_blamed(incident, feature)]
+    blamed = [incident for incident in result.incidents if is_blamed(incident, feature)]
     for incident in result.incidents:
         strong = incident in blamed
         # The edge makes that of a single observation visible, too.
@@ -259,13 +262,13 @@ def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: s
     length = _stretch(incident)
     if length:
         names = [None] if feature is None else features
-        values = np.column_stack([_column(result, "value", name) for name in names])
+        values = np.column_stack([feature_column(result, "value", name) for name in names])
         lag = nearest_lag(values[: peak + 1], length)
         if lag:
             here = slice(peak - length + 1, peak + 1)
             past = slice(here.start - lag, here.stop - lag)
             axes.plot(
-                time[here], _column(result, "value", feature)[past], color=NEAREST, linewidth=1.6,
+                time[here], feature_column(result, "value", feature)[past], color=NEAREST, linewidth=1.6,
                 label=f"most similar earlier stretch, {lag} before",
             )  # fmt: skip
             axes.legend(handles=[axes.get_lines()[-1]], loc="best", fontsize=7, framealpha=0.7)
@@ -285,7 +288,8 @@ def blamed_feature(incident: Incident) -> str:
     return named[0] if named else incident.features[0]
 
 
-def _is_blamed(incident: Incident, feature: str | None) -> bool:
+def is_blamed(incident: Incident, feature: str | None) -> bool:
+    """Whether an incident is about this feature."""
     return (
         feature is None
         or len(incident.contributions) < 2

@@ -22,25 +22,34 @@ from tocsin.evaluation.detection_picture import worst_severity as worst_severity
 def incident_table(
     incidents: Sequence[Incident], *, top: int, many: bool, intervals: Mapping[str, float | None] | None = None
 ) -> Table:
-    """The most severe incidents, the most severe first: when, how long, how it ended, how rare, what was seen.
-
-    `intervals` are the seconds between two observations of each signal, where they are known.
-    """
-    ranked = sorted(incidents, key=lambda incident: (-incident.severity, incident.p))[:top]
+    """The most severe incidents as a table; see `incident_rows`."""
     title = f"{len(incidents)} incidents" if len(incidents) != 1 else "1 incident"
     if len(incidents) > top:
         title += f", the {top} most severe"
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    headings, rows = incident_rows(incidents, top=top, many=many, intervals=intervals)
+    for heading in headings:
+        if heading in ("signal", "feature", "what was seen"):
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right" if heading == "severity" else "left", no_wrap=True)
+    for _, row in rows:
+        table.add_row(*row)
+    return table
+
+
+def incident_rows(
+    incidents: Sequence[Incident], *, top: int, many: bool, intervals: Mapping[str, float | None] | None = None
+) -> tuple[list[str], list[tuple[Incident, list[str]]]]:
+    """Headings and rows, the most severe incident first: when, how long, how it ended, how rare, what was seen.
+
+    `intervals` are the seconds between two observations of each signal, where they are known.
+    """
     several = any(len(incident.contributions) > 1 for incident in incidents)
-    if many:
-        table.add_column("signal", overflow="fold")
-    for heading in ("start", "lasts", "ended", "how rare"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("severity", justify="right", no_wrap=True)
-    if several:
-        table.add_column("feature", overflow="fold")
-    table.add_column("what was seen", overflow="fold")
-    for incident in ranked:
+    headings = [*(["signal"] if many else []), "start", "lasts", "ended", "how rare", "severity"]
+    headings += [*(["feature"] if several else []), "what was seen"]
+    rows = []
+    for incident in sorted(incidents, key=lambda incident: (-incident.severity, incident.p))[:top]:
         seconds = (intervals or {}).get(incident.signal) if isinstance(incident.start, np.datetime64) else None
         rare = length_text(incident.return_period, seconds)
         row = [incident.signal] if many else []
@@ -51,8 +60,8 @@ def incident_table(
             feature = name_and_unit(blamed_feature(incident))[0]
             row.append(feature)
             seen = seen.removeprefix(f"{feature}: ")
-        table.add_row(*row, seen)
-    return table
+        rows.append((incident, [*row, seen]))
+    return headings, rows
 
 
 def intervals_of(results: Sequence[SignalResult]) -> dict[str, float | None]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.evaluation.calibration import Floats
+from tocsin.evaluation.carrying import carried_on
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,8 @@ def _independent(rng: np.random.Generator, signals: int, length: int) -> Floats:
 
 def _correlated(draws: Floats, coefficient: float) -> Floats:
     """Each value a part of the one before plus a draw; the first is a draw alone, made as wide as all others."""
-    from scipy.signal import lfilter
-
     draws[0] /= np.sqrt(1 - coefficient**2)
-    return np.asarray(lfilter([1.0], [1.0, -coefficient], draws, axis=0))
+    return carried_on(draws, coefficient)
 
 
 def _autoregressive(rng: np.random.Generator, signals: int, length: int) -> Floats:
@@ -132,10 +131,8 @@ def _on_off(rng: np.random.Generator, signals: int, length: int) -> Floats:
 
 
 def _bursts(rng: np.random.Generator, signals: int, length: int) -> Floats:
-    from scipy.signal import lfilter
-
     starts = (rng.random((length, signals)) < 1 / 100) * rng.exponential(10, (length, signals))
-    return np.asarray(lfilter([1.0], [1.0, -0.9], starts, axis=0)) + rng.standard_normal((length, signals))
+    return carried_on(starts, 0.9) + rng.standard_normal((length, signals))
 
 
 def _rarely_moving(rng: np.random.Generator, signals: int, length: int) -> Floats:

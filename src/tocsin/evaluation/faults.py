@@ -7,6 +7,7 @@ import numpy as np
 
 from tocsin import checks
 from tocsin.evaluation.calibration import Floats
+from tocsin.evaluation.carrying import carried_on
 
 AMPLITUDE = 3.0
 """Of the waves, in standard deviations of the noise around them."""
@@ -62,11 +63,9 @@ def _white(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 
 def _autoregressive(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    from scipy.signal import lfilter
-
     draws = rng.standard_normal(shape)
     draws[0] /= np.sqrt(1 - _CORRELATION**2)  # so that it begins with the law that it keeps
-    return np.asarray(lfilter([1.0], [1.0, -_CORRELATION], draws, axis=0))
+    return carried_on(draws, _CORRELATION)
 
 
 BASES = {

@@ -124,7 +124,7 @@ class Block:
             foretold = np.stack([one[at:end] for one in known], axis=1) if known else None
             said: list[NDArray[np.float64]] = []
             noting = said.append if self._slow and foretold is None else None
-            verdicts = self.fleet.run(values, rows=rows, times=times, foretold=foretold, noting=noting)
+            verdicts = self.fleet.run_arrays(values, rows=rows, times=times, foretold=foretold, noting=noting)
             for column, row in enumerate(left):
                 noted[row] += [part[:, column] for part in said]
             wanted = {}

@@ -1,0 +1,183 @@
+"""The work of `tocsin detect`: files are read, judged and reported, and what goes wrong with one is told."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+
+from tocsin.cli.application import Exit, console, progress, say
+from tocsin.cli.reading import in_options
+from tocsin.data import DataError, Problem, Signal, Signals, Writer, merge_problems, open_writer, read_signals
+from tocsin.detection import SignalResult, detect_signals
+from tocsin.detection.batch import select_incidents
+from tocsin.evaluation import detection_report
+from tocsin.evaluation.detection_page import Account, detection_page
+
+if TYPE_CHECKING:
+    from tocsin.detection.history_budget import HistoryBudget
+
+# Fewer observations than this are done sooner here than another process is started.
+WORTH_A_PROCESS = 200_000
+# So many signals are kept to be drawn, those with the most severe incidents.
+MOST_KEPT = 50
+
+
+def label_of(file: str) -> str:
+    """What messages call a file."""
+    return "standard input" if file == "-" else file
+
+
+class Run:
+    """All files of one call."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        reading: Mapping[str, Any],
+        jobs: int,
+        *,
+        drawing: bool,
+        reference: str | None,
+    ) -> None:
+        self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
+        self.reference = reference
+        self.shared: HistoryBudget | None = None
+        self.results: list[SignalResult] = []
+        self.drawn: list[SignalResult] = []
+        self.problems: list[Problem] = []
+        self.account = Account("")
+        self.failed = False
+
+    def open(self, file: str) -> AbstractContextManager[Signals | None]:
+        """The signals of one file; None where nothing can be made of it, which is told."""
+        label = label_of(file)
+        try:
+            return read_signals(file, **self.reading)
+        except (DataError, OSError, ImportError, MemoryError) as error:
+            self._fail(label, error)
+            return nullcontext()
+        except (TypeError, ValueError) as error:
+            raise typer.BadParameter(f"{in_options(error)}.") from error
+
+    def _fail(self, label: str, error: Exception) -> None:
+        message = in_options(error)
+        say(message if message.startswith(label) else f"{label}: {message}")
+        self.failed = True
+
+    def judge(self, file: str, signals: Signals | None, writer: Writer | None, *, prefix: bool) -> None:
+        """The signals of one file: what can be done with it is done, the rest is told."""
+        if signals is None:
+            return
+        label = label_of(file)
+        # A file that is one signal is called by its path where there are several files.
+        name = f"{file}: " if prefix and len(signals) > 1 else ""
+        alone = file if prefix and len(signals) == 1 else None
+
+        def write(signal: str, columns: dict[str, Any]) -> None:
+            if writer is not None:
+                names = np.full(len(columns["time"]), alone or f"{name}{signal}", dtype=object)
+                writer.write({"signal": names, **columns})
+
+        found: list[Problem] = []
+
+        def passing() -> Iterator[Signal]:
+            for number in range(len(signals)):
+                try:
+                    signal = signals[number]
+                except (TypeError, ValueError, MemoryError) as error:
+                    self._fail(label, error)  # the others may be as they should
+                    continue
+                found.extend(signal.problems)
+                yield signal
+
+        with progress() as bar:
+            jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
+            task = bar.add_task(Path(file).name, total=signals.rows)
+            for result in detect_signals(
+                passing(),
+                self.settings,
+                keep=self.drawing,
+                reference=self.reference,
+                sink=None if writer is None else write,
+                progress=lambda done: bar.update(task, advance=done),
+                jobs=jobs,
+                shared=self.shared,
+            ):
+                self._take(result, alone or f"{name}{result.signal}")
+            self.problems.extend([*signals.problems, *found])
+        told = [in_options(one) for one in (signals.understood, *merge_problems([*signals.problems, *found]))]
+        self.account.understood.append((label, told[0], told[1:]))
+        for line in told:
+            say(f"{label}: {line}")
+
+    def _take(self, result: SignalResult, name: str) -> None:
+        if result.error is not None:
+            self._fail(name, ValueError(result.error))
+            return
+        result = replace(result, signal=name)
+        for incident in result.incidents:
+            incident.signal = name
+        if self.drawing:
+            self.drawn.append(result)
+            if len(self.drawn) > MOST_KEPT:
+                self.drawn.sort(key=detection_report.worst_severity, reverse=True)
+                self.drawn.pop()
+        self.results.append(replace(result, columns=None, weights=None))
+
+    def report(self, top: int, targets: Mapping[str, Path | None]) -> None:
+        """Write what was asked for, and print what a person wants to see; `targets` are files by what they hold."""
+        screen = console()
+        proposed = sum(len(result.incidents) for result in self.results)
+        if self.shared is not None:
+            self.results = select_incidents(self.results, self.shared)
+            told = {id(incident) for result in self.results for incident in result.incidents}
+            self.drawn = [
+                replace(result, incidents=[incident for incident in result.incidents if id(incident) in told])
+                for result in self.drawn
+            ]
+        found = [incident for result in self.results for incident in result.incidents]
+        if (path := targets["incidents"]) is not None:
+            with open_writer(path) as writer:
+                writer.write(detection_report.incident_columns(found))
+        if (path := targets["picture"]) is not None:
+            detection_report.draw_detection(self.drawn, path)
+        short = [result for result in self.results if result.warning]
+        for result in short[:3]:
+            say(f"note: {result.warning}")
+        if len(short) > 3:
+            say(f"note: {len(short) - 3} more signals are too short, too")
+        if found:
+            intervals = detection_report.intervals_of(self.results)
+            screen.print(
+                detection_report.incident_table(found, top=top, many=len(self.results) > 1, intervals=intervals)
+            )
+        else:
+            screen.print("no incidents")
+        summary = (
+            detection_report.summary(self.results)
+            if self.shared is None
+            else detection_report.budget_summary(self.results, self.shared, proposed)
+        )
+        screen.print(summary)
+        if (path := targets["report"]) is not None:
+            self.account.title = ", ".join(label for label, *_ in self.account.understood[:3])
+            self.account.promised = summary
+            self.account.notes = [result.warning for result in short[:3] if result.warning]
+            path.write_text(detection_page(self.results, self.drawn, self.account), encoding="utf-8")
+        for name, path in targets.items():
+            if path is not None:
+                screen.print(f"{name}: {path}")
+
+    def exit_code(self, incidents_matter: bool) -> Exit:
+        """What a script should know."""
+        if self.failed:
+            return Exit.FAILED
+        if incidents_matter and any(result.incidents for result in self.results):
+            return Exit.INCIDENTS
+        if any(problem.severity == "damage" for problem in self.problems):
+            return Exit.DAMAGED
+        return Exit.DONE
