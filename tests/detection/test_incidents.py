@@ -262,7 +262,7 @@ def test_gaps_in_a_stream_are_missing_observations_as_in_a_file(kind):
         "text": times.astype(str),
         "datetime": times.astype("datetime64[us]").astype(dt.datetime),
     }[kind]
-    stream, file = (Detector(**LAST, interval=60) for _ in range(2))
+    stream, file = (Detector(["value"], **LAST, interval=60) for _ in range(2))
     got = [stream.update(value, time) for value, time in zip(values, shown, strict=True)]
     column = shown if kind == "numbers" else times
     frame = pl.DataFrame({"time": column, "value": values})
