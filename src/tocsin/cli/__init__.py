@@ -1,6 +1,20 @@
 """The `tocsin` command: parses, calls, prints."""
 
-from tocsin.cli import backup, bench, config, demo, detect, forecasters, serve, simulate, spark, token, watch
+from tocsin.cli import (
+    backup,
+    bench,
+    config,
+    demo,
+    detect,
+    exporting,
+    forecasters,
+    importing,
+    serve,
+    simulate,
+    spark,
+    token,
+    watch,
+)
 from tocsin.cli.application import app
 
 __all__ = [
@@ -10,7 +24,9 @@ __all__ = [
     "config",
     "demo",
     "detect",
+    "exporting",
     "forecasters",
+    "importing",
     "serve",
     "simulate",
     "spark",

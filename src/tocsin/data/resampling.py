@@ -53,6 +53,12 @@ _BY: dict[str, Callable[[Floats, NDArray[np.intp]], Floats]] = {
 AGGREGATES = tuple(_BY)
 
 
+def aggregated(values: Floats, aggregate: str) -> Floats:
+    """Rows as one row."""
+    together: Floats = _BY[aggregate](values, np.zeros(1, dtype=np.intp))[0]
+    return together
+
+
 def resample(
     times: NDArray[Any],
     values: Floats,
@@ -110,7 +116,7 @@ class Resampler:
         self._open = {}
 
     def _whole(self, id_: str | None, time: Any, rows: list[tuple[float, ...]]) -> Observation:
-        values = _BY[self._aggregate](np.array(rows, dtype=np.float64), np.zeros(1, dtype=np.intp))[0]
+        values = aggregated(np.array(rows, dtype=np.float64), self._aggregate)
         return Observation(id_, time if isinstance(time, np.datetime64) else float(time), tuple(values.tolist()))
 
 
