@@ -286,6 +286,12 @@ def test_a_file_that_cannot_be_taken_is_refused_in_words(tmp_path: Path) -> None
         assert monitor.get("/signals")["signals"] == []
         assert monitor.bring(two, "--id", "id", "--signal", "pump/{name}").returncode == 0
         assert [one["name"] for one in monitor.get("/signals")["signals"]] == ["pump/a", "pump/b"]
+        for name in ("..", "a/b.csv", "\u00fc" * 200):
+            answer = httpx.post(
+                f"{monitor.address}/api/v1/imports", params={"file": name}, content=b"time,value\n2026-01-01,1\n",
+                headers={"Content-Type": "application/octet-stream"},
+            )  # fmt: skip
+            assert (answer.status_code, answer.json()["error"]["field"]) == (422, "file")
         gone = monitor.run("import", two, "--url", "http://127.0.0.1:9")
         assert gone.returncode == 1
         assert "no monitor answers at http://127.0.0.1:9/api/v1/ (--url)" in gone.stderr

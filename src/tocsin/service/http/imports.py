@@ -17,6 +17,7 @@ from tocsin.service.errors import OverloadedError, RefusedError
 from tocsin.service.http.auth import READER, WRITER
 from tocsin.service.http.content import check_type
 from tocsin.service.http.documented import COMMON, WITH_BODY
+from tocsin.service.http.errors import HttpError
 from tocsin.service.http.models import ImportIn
 from tocsin.service.http.parts import Monitor, Parts, check_ready, done, reply
 from tocsin.service.http.replies import Imported, Imports
@@ -80,7 +81,11 @@ async def _received(request: Request, name: str) -> AsyncIterator[Path]:
     folder = await run_in_threadpool(tempfile.TemporaryDirectory, prefix="tocsin-import-")
     try:
         path = Path(folder.name) / name
-        with path.open("wb") as file:
+        try:
+            opened = path.open("wb")
+        except OSError as error:
+            raise HttpError(422, f"file: {name!r} is no name of a file: {error.strerror}", "file") from None
+        with opened as file:
             async for piece in request.stream():
                 await run_in_threadpool(file.write, piece)
         yield path

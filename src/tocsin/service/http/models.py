@@ -85,7 +85,8 @@ class ImportIn(Model):
     """A file of history, and how it is read."""
 
     file: str = Field(
-        min_length=1, max_length=LONGEST_NAME, pattern=r"^[^/\\\x00-\x1f]+$", description="The file's name.",
+        min_length=1, max_length=LONGEST_NAME, pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$",
+        description="The file's name.",
         examples=["pump.csv"],
     )  # fmt: skip
     signal: str = Field(
