@@ -38,11 +38,12 @@ def commands() -> str:
     """Every command with its options."""
     import click
     from typer.cli import get_docs_for_click
-    from typer.main import get_command
 
     from tocsin.cli import app
+    from tocsin.cli.commands import load, whole
 
-    command = get_command(app)
+    load()
+    command = whole(app)
     return get_docs_for_click(obj=command, ctx=click.Context(command, info_name="tocsin"), name="tocsin")
 
 

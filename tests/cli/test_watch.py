@@ -1,5 +1,7 @@
 """`tocsin watch`: lines in, verdicts out, and a restart that nobody notices."""
 
+import io
+import itertools
 import json
 import signal
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 
 from tests.cli.calling import invoke, noisy_values, run_process, words
 from tocsin import Detector
+from tocsin.cli import app
 
 SETTINGS = ["--alarm-rate", "0.02", "--window", "400", "--views", "error", "--forecaster", "last-value"]
 
@@ -217,3 +220,102 @@ def test_a_state_that_cannot_be_written_is_found_out_at_once(tmp_path):
     result = invoke("watch", *SETTINGS, "--state", tmp_path / "taken" / "state.npz", stdin="1\n")
     assert result.exit_code == 2
     assert not result.stdout
+
+
+class Piecewise:
+    """Standard input that gives so many bytes at a time, as a pipe does with what waits in it."""
+
+    def __init__(self, text, sizes):
+        self.left, self.sizes = text.encode(), iter(sizes)
+
+    @property
+    def buffer(self):
+        return self
+
+    def read1(self, most):
+        size = min(next(self.sizes), most)
+        some, self.left = self.left[:size], self.left[size:]
+        return some
+
+
+def written(monkeypatch, text, sizes, *options):
+    """What is written of lines that come in such pieces."""
+    out = io.TextIOWrapper(io.BytesIO())
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", Piecewise(text, sizes))
+        patch.setattr(sys, "stdout", out)
+        with suppress(SystemExit):
+            app(["watch", *SETTINGS, *options])
+    return out.buffer.getvalue().decode().splitlines()
+
+
+@pytest.mark.parametrize("options", [(), ("--interval", "1min"), ("--every", "5min"), ("--alarms-only",)])
+def test_what_is_written_does_not_depend_on_how_lines_come_together(monkeypatch, options):
+    rng = np.random.default_rng(0)
+    lines = ["id,time,a,b"]
+    for step in range(700):
+        for name in ("x", "y"):
+            if rng.random() < 0.97:
+                fault = 8 * (500 <= step < 510)
+                moment = np.datetime64("2024-03-30T23:00") + step
+                late = rng.random() < 0.02
+                moment = moment - 50 if late else moment
+                lines.append(f"{name},{moment}:00+02:00,{rng.normal() + fault:.3f},{rng.normal():.3f}")
+    text = "\n".join([*lines[:900], "nonsense", *lines[900:]])
+    one_by_one = written(monkeypatch, text, [len(line) + 1 for line in text.split("\n")] + [0] * 9, *options)
+    assert len(one_by_one) >= (10 if options else 1200)
+    assert "--every" in options or any("incident" in line for line in one_by_one)
+    for seed in range(3):
+        sizes = np.random.default_rng(seed).integers(1, 20_000, 10_000)
+        assert written(monkeypatch, text, itertools.chain(map(int, sizes)), *options) == one_by_one
+    assert written(monkeypatch, text, itertools.repeat(10**9), *options) == one_by_one
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("2024-03-31T01:30:00+02:00", "2024-03-31T01:30:00+02:00"),
+        ("2024-03-31 01:30:00.25-0530", "2024-03-31T01:30:00.250-0530"),
+        ("2024-03-31T01:30:00Z", "2024-03-31T01:30:00Z"),
+        ("2024-03-31T01:30:00", "2024-03-31T01:30:00"),
+        ("1711848600", "2024-03-31T01:30:00"),
+    ],
+)
+def test_times_keep_their_zone(given, told):
+    result = invoke("watch", *SETTINGS, stdin=f"time,value\n{given},1\n")
+    assert [record["time"] for record in verdicts(result.stdout)] == [told]
+
+
+def test_another_alarm_rate_keeps_what_was_learned(tmp_path):
+    values, state = noisy_values(1200, fault=1100), tmp_path / "state.npz"
+    invoke("watch", *SETTINGS, "--state", state, stdin=plain(values[:1000]))
+    other = ["--alarm-rate", "0.01", *SETTINGS[2:]]
+    result = invoke("watch", *other, "--state", state, stdin=plain(values[1000:]))
+    assert result.exit_code == 0, result.output
+    records = verdicts(result.stdout)
+    assert all(record["warm"] for record in records)
+    assert records[100]["alarm"]
+    whole = verdicts(invoke("watch", *SETTINGS, stdin=plain(values)).stdout)
+    assert [record["p"] for record in records] == [record["p"] for record in whole[1000:]]
+
+
+def test_a_state_from_elsewhere_is_refused_in_words(tmp_path):
+    state = tmp_path / "state.npz"
+    for content in (b"time,value\n1,2\n", b"", b"PK\x03\x04 nothing"):
+        state.write_bytes(content)
+        result = invoke("watch", *SETTINGS, "--state", state, stdin="1\n")
+        assert result.exit_code == 2
+        assert "state.npz" in words(result).replace(" ", "")
+        assert "Traceback" not in result.output
+        assert state.read_bytes() == content
+    detector = Detector(alarm_rate=0.02)
+    detector.save(state)
+    told = words(invoke("watch", *SETTINGS, "--state", state, stdin="1\n"))
+    assert "is no state of `tocsin watch`, but a detector" in told
+    np.savez(state, weights=np.zeros(3))
+    told = words(invoke("watch", *SETTINGS, "--state", state, stdin="1\n"))
+    assert "is no state of `tocsin watch`, but arrays called weights" in told
+    state.unlink()
+    invoke("watch", *SETTINGS, "--state", state, stdin="1\n")
+    told = words(invoke("watch", "--window", "500", *SETTINGS[:2], "--state", state, stdin="1\n"))
+    assert "only the alarm rate may change" in told

@@ -41,6 +41,16 @@ COMMANDS = {
         _MONITOR,
         "Watch signals as their observations come in: HTTP, MQTT, Prometheus and files in, a page and alerts out.",
     ),
+    "import": Entry(
+        "importing",
+        _MONITOR,
+        "Give history to a running monitor: it is learned and judged, and nobody is told of its incidents.",
+    ),
+    "export": Entry(
+        "exporting",
+        _MONITOR,
+        "Write what the monitor keeps to files, as it is at one moment; the monitor may go on meanwhile.",
+    ),
     "config": Entry("config", _MONITOR, "Check the monitor's settings, or print all there are."),
     "token": Entry("token", _MONITOR, "Make, list and revoke the tokens of the monitor."),
     "backup": Entry(

@@ -1,17 +1,11 @@
 """`tocsin watch`: lines in, verdicts out."""
 
-import io
-import json
-import math
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from tocsin.cli.application import Exit, app, say, whole_number
@@ -29,13 +23,13 @@ from tocsin.cli.reading import (
     TimeFormat,
     in_options,
 )
-from tocsin.data import LineError, LineParser, Observation, Resampler, format_times, read_signals
-from tocsin.data.encodings import WESTERN, check_encoding, find_encoding
-from tocsin.detection import Detector, Verdict, Watch
+from tocsin.cli.verdict_lines import line_of
+from tocsin.cli.waiting import stopping_gently, waiting_lines
+from tocsin.data import LineError, LineParser, Observation, Resampler, read_signals
+from tocsin.data.encodings import check_encoding
+from tocsin.detection import Watch
 from tocsin.detection.audit import audit_together
-
-#: What is said of an open incident beside its start.
-OF_INCIDENTS = ("alarms", "p", "severity", "return_period", "view", "explanation")
+from tocsin.detection.watching import Judged
 
 
 @app.command()
@@ -104,42 +98,75 @@ def watch(
             watched.save(state)  # found out now, not after the first thousand lines: whether it can be written
     except (OSError, TypeError, ValueError) as error:
         raise typer.BadParameter(f"{in_options(error)}.") from error
-    damaged = told = False
-
-    def judge(observation: Observation) -> bool:
-        """Write the verdict; false if nobody reads any more."""
-        verdict = watched.observe(observation, parser.features)
-        if alarms_only and not verdict.alarm:
-            return True
-        return _write(_record(observation, verdict, watched.detectors[observation.id]))
-
-    with _stopping_gently() as stop:
-        for number, line in enumerate(_lines(stop, encoding), start=1):
-            try:
-                observation = parser.parse(line)
-                if observation is None:
-                    continue
-                if not told:
-                    say(parser.understood)
-                    told = True
-                if together is not None:
-                    observation = together.push(observation)
-                if observation is not None and not judge(observation):
-                    break
-            except (LineError, TypeError, ValueError) as error:
-                say(in_options(error if isinstance(error, LineError) else f"line {number}: {error}"))
-                damaged = True
-                continue
-            if state is not None and number % save_every == 0:
+    run = _Run(parser, together, watched, alarms_only=alarms_only)
+    with stopping_gently() as stop:
+        saved = 0
+        for lines in waiting_lines(stop, encoding):
+            if not run.take(lines):
+                break
+            if state is not None and run.lines // save_every > saved:
+                saved = run.lines // save_every
                 _save(watched, state)
         else:
-            for observation in () if together is None or stop.asked else together.flush():
-                judge(observation)
+            if not stop.asked:
+                run.finish()
         if state is not None:
             _save(watched, state)
     if watched.detectors:
         say(_summary(watched))
-    raise typer.Exit(Exit.DAMAGED if damaged else Exit.DONE)
+    raise typer.Exit(Exit.DAMAGED if run.damaged else Exit.DONE)
+
+
+class _Run:
+    """Lines of one call, taken as many together as wait: that makes no difference to what is written."""
+
+    def __init__(self, parser: LineParser, together: Resampler | None, watched: Watch, *, alarms_only: bool) -> None:
+        self._parser, self._together, self._watched = parser, together, watched
+        self._alarms_only = alarms_only
+        self._told = False
+        self.lines = 0
+        self.damaged = False
+
+    def take(self, lines: Sequence[str]) -> bool:
+        """Judge the observations on these lines; false if nobody reads any more."""
+        coming: list[tuple[int, Observation]] = []
+        for line in lines:
+            self.lines += 1
+            try:
+                observation = self._parser.parse(line)
+                if observation is None:
+                    continue
+                if not self._told:
+                    say(self._parser.understood)
+                    self._told = True
+                if self._together is not None:
+                    observation = self._together.push(observation)
+                if observation is not None:
+                    coming.append((self.lines, observation))
+            except (LineError, TypeError, ValueError) as error:
+                self._complain(self.lines, error)
+        return self._judge(coming)
+
+    def finish(self) -> None:
+        """Judge what was put together, at the end."""
+        if self._together is not None:
+            self._judge([(self.lines, observation) for observation in self._together.flush()])
+
+    def _judge(self, coming: Sequence[tuple[int, Observation]]) -> bool:
+        if not coming:
+            return True
+        answers = self._watched.observe([observation for _, observation in coming], self._parser.features)
+        written = []
+        for (number, observation), answer in zip(coming, answers, strict=True):
+            if not isinstance(answer, Judged):
+                self._complain(number, answer)
+            elif not self._alarms_only or answer.stretch.columns["alarm"][answer.step]:
+                written.append(line_of(observation, answer) + "\n")
+        return _write("".join(written))
+
+    def _complain(self, number: int, error: Exception) -> None:
+        say(in_options(error if isinstance(error, LineError) else f"line {number}: {error}"))
+        self.damaged = True
 
 
 def _summary(watched: Watch) -> str:
@@ -177,100 +204,13 @@ def _resumed(state: Path | None, settings: dict[str, Any], reference: Any) -> Wa
     return watched
 
 
-class _Stop:
-    """Notes a signal to stop, and breaks off waiting for a line, but nothing else: what is being done is finished."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.waiting = False
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
-        if self.waiting:
-            raise KeyboardInterrupt
-
-
-@contextmanager
-def _stopping_gently() -> Iterator[_Stop]:
-    """Let a signal to stop end the reading, so that the state is saved."""
-    stop = _Stop()
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+def _write(text: str) -> bool:
+    """Write lines at once; false if nobody reads any more."""
+    left = memoryview(text.encode())
     try:
-        yield stop
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _lines(stop: _Stop, encoding: str | None) -> Iterator[str]:
-    """Standard input line by line; ends at its end, or when asked to stop."""
-    stream: Any = None
-    while True:
-        try:
-            stop.waiting = True
-            if stop.asked:
-                return
-            stream = stream or _decoded(sys.stdin, encoding)
-            line = stream.readline()
-            stop.waiting = False
-        except KeyboardInterrupt:
-            return
-        finally:
-            stop.waiting = False
-        if not line:
-            return
-        yield _text(line) if isinstance(line, bytes) else line
-
-
-def _decoded(stdin: Any, encoding: str | None) -> Any:
-    """Standard input in bytes, or as text where its lines cannot be told by their bytes."""
-    stream = getattr(stdin, "buffer", stdin)
-    if encoding is None and hasattr(stream, "peek"):
-        found = find_encoding(stream.peek(1))  # waits for the first bytes, and takes none
-        encoding = found if found and found.startswith("utf-16") else None
-    return stream if encoding is None else io.TextIOWrapper(stream, encoding=encoding, errors="replace")
-
-
-def _text(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return line.decode(WESTERN, errors="replace")
-
-
-def _record(observation: Observation, verdict: Verdict, detector: Detector) -> dict[str, Any]:
-    record: dict[str, Any] = {}
-    if observation.id is not None:
-        record["id"] = observation.id
-    if verdict.time is not None:
-        record["time"] = _time(verdict.time)
-    for name in ("value", "p", "alarm", "severity", "return_period", "forecast", "low", "high", "warm", "direction"):
-        record[name] = _plain(getattr(verdict, name))
-    if verdict.alarm:
-        record["view"], record["explanation"] = verdict.view, verdict.explanation
-    newest = detector.incidents[-1:] if verdict.alarm else []
-    if newest and newest[0].open:
-        told = {name: _plain(getattr(newest[0], name)) for name in OF_INCIDENTS}
-        record["incident"] = {"start": _time(newest[0].start), **told}
-    return record
-
-
-def _time(time: Any) -> Any:
-    return format_times(np.array([time]))[0] if isinstance(time, np.datetime64) else time
-
-
-def _plain(value: Any) -> Any:
-    """As JSON can say it: null for what is not there or has no bound."""
-    if isinstance(value, np.ndarray):
-        return [_plain(one) for one in value.tolist()]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write(record: dict[str, Any]) -> bool:
-    """Write one line at once; false if nobody reads any more."""
-    try:
-        sys.stdout.write(json.dumps(record) + "\n")
-        sys.stdout.flush()
+        while left:
+            left = left[sys.stdout.buffer.write(left) :]  # unbuffered, a signal may break off in the middle
+        sys.stdout.buffer.flush()
     except BrokenPipeError:
         with suppress(OSError):
             sys.stdout.close()

@@ -27,6 +27,7 @@ LINE_FORMATS = ("auto", "csv", "jsonl", "plain")
 
 _SEPARATOR = re.compile(r"\s*[,;|]\s*|\s+")
 _NO_COMMA = re.compile(r"\s*[;|]\s*|\s+")  # where it is the decimal point
+_ZONE = re.compile(r":\d\d(?:[.,]\d+)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)\s*$")
 _EVIDENT = 20  # observations by which the way of writing numbers is told, besides those that do not fit it
 _ID = "id"  # the column that is the id where none is given
 
@@ -42,6 +43,17 @@ class Observation:
     id: str | None
     time: np.datetime64 | float | None
     values: tuple[float, ...]
+    #: The zone that its time was written in, such as "+02:00"; None where it names none.
+    zone: str | None = None
+
+
+def _zone_of(row: Mapping[str, Any], columns: Columns, time: Any) -> str | None:
+    """The zone that a time was written in, where it is a date."""
+    if columns.time is None or not isinstance(time, np.datetime64):
+        return None
+    cell = row.get(columns.time if columns.clock is None else columns.clock)
+    found = _ZONE.search(cell) if isinstance(cell, str) else None
+    return None if found is None else found[1]
 
 
 class LineParser:
@@ -141,8 +153,9 @@ class LineParser:
                 with suppress(DataError) if self._columns else nullcontext():
                     self._learn_numerals(row.values())
             columns = self._columns or self._choose(row)
+            time = self._time_of(row, columns)
             observation = Observation(
-                self._id_of(row, columns), self._time_of(row, columns), self._values_of(row, columns)
+                self._id_of(row, columns), time, self._values_of(row, columns), _zone_of(row, columns, time)
             )
         except (csv.Error, ValueError) as error:
             raise LineError(f"line {self.line}: {error}") from None

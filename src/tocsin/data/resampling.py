@@ -53,6 +53,12 @@ _BY: dict[str, Callable[[Floats, NDArray[np.intp]], Floats]] = {
 AGGREGATES = tuple(_BY)
 
 
+def aggregated(values: Floats, aggregate: str) -> Floats:
+    """Rows as one row."""
+    together: Floats = _BY[aggregate](values, np.zeros(1, dtype=np.intp))[0]
+    return together
+
+
 def resample(
     times: NDArray[Any],
     values: Floats,
@@ -81,7 +87,8 @@ class Resampler:
         self._given = every
         self._every: Any = None  # in the kind of the times, once one is known
         self._aggregate = checks.choice("aggregate", aggregate, AGGREGATES)
-        self._open: dict[str | None, tuple[Any, list[tuple[float, ...]]]] = {}
+        # By id: when it begins, in which zone that was written, and the values.
+        self._open: dict[str | None, tuple[Any, str | None, list[tuple[float, ...]]]] = {}
 
     def push(self, observation: Observation) -> Observation | None:
         """Take in an observation; give out the one that is whole now, if there is one.
@@ -98,20 +105,21 @@ class Resampler:
         if before is not None and time < before[0]:
             raise ValueError(f"time must be later than {before[0]}, which was given out, got {observation.time}")
         if before is not None and time == before[0]:
-            before[1].append(observation.values)
+            before[2].append(observation.values)
             return None
-        self._open[observation.id] = (time, [observation.values])
+        self._open[observation.id] = (time, observation.zone, [observation.values])
         return None if before is None else self._whole(observation.id, *before)
 
     def flush(self) -> Iterator[Observation]:
         """What is left at the end."""
-        for id_, (time, rows) in self._open.items():
-            yield self._whole(id_, time, rows)
+        for id_, begun in self._open.items():
+            yield self._whole(id_, *begun)
         self._open = {}
 
-    def _whole(self, id_: str | None, time: Any, rows: list[tuple[float, ...]]) -> Observation:
-        values = _BY[self._aggregate](np.array(rows, dtype=np.float64), np.zeros(1, dtype=np.intp))[0]
-        return Observation(id_, time if isinstance(time, np.datetime64) else float(time), tuple(values.tolist()))
+    def _whole(self, id_: str | None, time: Any, zone: str | None, rows: list[tuple[float, ...]]) -> Observation:
+        values = aggregated(np.array(rows, dtype=np.float64), self._aggregate)
+        moment = time if isinstance(time, np.datetime64) else float(time)
+        return Observation(id_, moment, tuple(values.tolist()), zone)
 
 
 def _floor(times: NDArray[Any], every: Any) -> NDArray[Any]:

@@ -85,6 +85,8 @@ class IncidentLog:
         self._open: dict[int, Incident] = {}
         self._closed: deque[Incident] = deque(maxlen=MOST_KEPT)
         self._labelled: set[int] = set()  # signals in what somebody said is no incident
+        #: While it is a list: each alarm adds the open incident as it is then, for who takes many observations at once.
+        self.at_alarms: list[Incident | None] | None = None
 
     def add(self, verdicts: Verdicts, numbers: np.ndarray, rows: np.ndarray, times: Any) -> None:
         """Take verdicts on the signals `rows`. `numbers[T, N]` counts their observations, `times[T, N]` may be None."""
@@ -101,6 +103,8 @@ class IncidentLog:
                 ended = ENDS.get(int(states[step, column]))
                 if signal in self._labelled:
                     self._labelled -= {signal} if ended else set()
+                    if alarms[step, column] and self.at_alarms is not None:
+                        self.at_alarms.append(None)
                     continue
                 time = first + step if times is None else times[step, column]
                 time = time.item() if isinstance(time, np.number) else time
@@ -108,6 +112,9 @@ class IncidentLog:
                     self._alarm(signal, verdicts, step, column, first + step, time)
                 if signal in self._open:
                     over += [(step, column, incident) for incident in self._follow(signal, ended, first + step, time)]
+                if alarms[step, column] and self.at_alarms is not None:
+                    incident = self.open_incident(signal)
+                    self.at_alarms.append(None if incident is None else replace(incident))
         # In the order in which they would have ended had the observations come one by one.
         self._closed.extend(incident for _, _, incident in sorted(over, key=lambda one: one[:2]))
 

@@ -79,6 +79,14 @@ def direction_of(error: Floats, feature_p: Floats) -> str | None:
     return "above" if strangest > 0 else "below" if strangest < 0 else None
 
 
+def directions(errors: Floats, feature_p: Floats) -> list[str | None]:
+    """The same of many observations, `(T, F)`."""
+    if errors.shape[1] > 1:
+        return [direction_of(error, p) for error, p in zip(errors, feature_p, strict=True)]
+    sides = np.where(np.isnan(feature_p[:, 0]), 0.0, np.nan_to_num(np.sign(errors[:, 0])))
+    return [("below", None, "above")[int(side) + 1] for side in sides.tolist()]
+
+
 @dataclass(frozen=True)
 class Verdicts:
     """Verdicts on T observations of S signals with F features, as arrays; see `Verdict` for what each means.

@@ -2,17 +2,120 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import Floats
-from tocsin.data import Observation
+from tocsin.data import Observation, parse_time
 from tocsin.detection.detector import Detector
-from tocsin.detection.verdict import Verdict
+from tocsin.detection.explaining import Explanation, explain
+from tocsin.detection.gaps import missing_times
+from tocsin.detection.incidents import Incident
+from tocsin.detection.rerating import rerated
+from tocsin.detection.verdict import Verdicts, directions
 
 FORMAT = 2
+
+
+class Stretch:
+    """Verdicts on observations of one signal that were taken together, and its open incident at each alarm."""
+
+    def __init__(self, detector: Detector, verdicts: Verdicts, incidents: Sequence[Incident | None]) -> None:
+        self.detector, self.verdicts = detector, verdicts
+        self.incidents = dict(zip(np.flatnonzero(verdicts.alarm[:, 0]).tolist(), incidents, strict=True))
+
+    @cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        """What is told of each observation, as plain values: to look them up one by one would take longer.
+
+        None stands for what is not there or has no bound.
+        """
+        of = {name: getattr(self.verdicts, name)[:, 0] for name in (*_BY_FEATURE, *_ALONE)}
+        direction = directions(of["value"] - of["forecast"], self.verdicts.feature_p[:, 0])
+        if len(self.detector.features) == 1:
+            of |= {name: of[name][:, 0] for name in _BY_FEATURE}
+        return {**{name: _plain(array) for name, array in of.items()}, "direction": direction}
+
+    def explanation(self, step: int) -> Explanation | None:
+        """What is strange at an alarm, in words."""
+        return explain(self.verdicts, step, 0, self.detector.fleet.views, self.detector.features)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One observation among those that were taken together."""
+
+    stretch: Stretch
+    step: int
+    time: Any
+
+
+Answer = Judged | TypeError | ValueError
+_UNJUDGED: Answer = ValueError("not judged")
+_BY_FEATURE = ("value", "forecast", "low", "high")
+_ALONE = ("p", "alarm", "severity", "return_period", "warm")
+
+
+def _plain(array: NDArray[Any]) -> list[Any]:
+    if array.dtype.kind != "f" or np.isfinite(array).all():
+        return list(array.tolist())
+    plain = array.astype(object)
+    plain[~np.isfinite(array)] = None
+    return list(plain.tolist())
+
+
+class _Coming:
+    """Observations of one signal that come together, with those that gaps between them stand for."""
+
+    def __init__(self, detector: Detector) -> None:
+        self._detector, self._last = detector, detector._last_time
+        self._rows: list[Any] = []
+        self._times: list[Any] = []
+        self._answers: list[int | TypeError | ValueError] = []  # the places of rows, or what is wrong
+
+    def add(self, values: Sequence[float], time: Any) -> None:
+        """The next one."""
+        moment = None
+        if time is not None:
+            moment = time if isinstance(time, np.datetime64) else parse_time(time)
+            try:
+                missing = missing_times(self._last, moment, self._detector.fleet.interval)
+            except (TypeError, ValueError) as error:
+                self._answers.append(error)
+                return
+            self._rows += [[np.nan] * len(values)] * len(missing)
+            self._times += list(missing)
+            self._last = moment
+        self._answers.append(len(self._rows))
+        self._rows.append(values)
+        self._times.append(moment)
+
+    def judge(self) -> list[Answer]:
+        """Have all judged."""
+        if not self._rows:
+            return [answer for answer in self._answers if not isinstance(answer, int)]
+        fleet = self._detector.fleet
+        heard: list[Incident | None] = []
+        fleet.log.at_alarms = heard
+        try:
+            timed = self._times[0] is not None
+            verdicts = fleet.run(
+                np.array(self._rows, dtype=np.float64)[:, np.newaxis],
+                times=np.array(self._times)[:, np.newaxis] if timed else None,
+            )
+        finally:
+            fleet.log.at_alarms = None
+        self._detector._last_time = self._last
+        stretch = Stretch(self._detector, verdicts, heard)
+        return [
+            Judged(stretch, answer, self._times[answer]) if isinstance(answer, int) else answer
+            for answer in self._answers
+        ]
 
 
 class Watch:
@@ -25,17 +128,41 @@ class Watch:
         self.detectors: dict[str | None, Detector] = {}
         self.observations = 0
 
-    def observe(self, observation: Observation, features: tuple[str, ...] | None) -> Verdict:
-        """The verdict on one observation; ValueError for one that comes too late, which changes nothing."""
-        names = features or [f"feature {number}" for number in range(1, len(observation.values) + 1)]
-        detector = self.detectors.get(observation.id) or self._new(names)
-        values = dict(zip(names, observation.values, strict=True))
-        if values.keys() != set(detector.features):
-            raise ValueError(f"values must be of {', '.join(detector.features)} as before, got {', '.join(names)}")
-        verdict = detector.update([values[name] for name in detector.features], observation.time)
-        self.detectors[observation.id] = detector
-        self.observations += 1
-        return verdict
+    def observe(self, observations: Sequence[Observation], features: tuple[str, ...] | None) -> list[Answer]:
+        """The verdicts on observations that came together, in their order: the same as if they came one by one.
+
+        In place of a verdict there is an error for one that comes too late, or has other features: it changes nothing.
+        """
+        answers: list[Answer] = [_UNJUDGED] * len(observations)
+        places: dict[str | None, list[int]] = {}
+        for place, observation in enumerate(observations):
+            places.setdefault(observation.id, []).append(place)
+        for name, own in places.items():
+            some = self._observe_one(name, [observations[place] for place in own], features)
+            for place, answer in zip(own, some, strict=True):
+                answers[place] = answer
+        self.observations += sum(isinstance(answer, Judged) for answer in answers)
+        return answers
+
+    def _observe_one(
+        self, name: str | None, observations: Sequence[Observation], features: tuple[str, ...] | None
+    ) -> list[Answer]:
+        """The same for one signal."""
+        names = features or [f"feature {number}" for number in range(1, len(observations[0].values) + 1)]
+        try:
+            detector = self.detectors.get(name) or self._new(names)
+            if set(names) != set(detector.features):
+                raise ValueError(f"values must be of {', '.join(detector.features)} as before, got {', '.join(names)}")
+        except (TypeError, ValueError) as error:
+            return [error] * len(observations)
+        order = [names.index(feature) for feature in detector.features]
+        coming = _Coming(detector)
+        for observation in observations:
+            coming.add([observation.values[place] for place in order], observation.time)
+        answers = coming.judge()
+        if any(isinstance(answer, Judged) for answer in answers):
+            self.detectors[name] = detector
+        return answers
 
     def _new(self, names: Sequence[str]) -> Detector:
         detector = Detector(names, **self.settings)
@@ -59,27 +186,38 @@ class Watch:
 
     @classmethod
     def load(cls, file: File, settings: Mapping[str, Any], reference: Floats | None = None) -> "Watch":
-        """Go on from a saved file, which must have been made with the same settings.
+        """Go on from a saved file, which must have been made with the same settings but for the alarm rate.
 
-        Detectors that are in it keep the reference that they have learned.
+        Detectors that are in it keep what they have learned, and the reference that they have.
         """
         arrays = read_arrays(file, "what was watched")
+        if "watch" not in arrays:
+            found = (
+                "a detector" if "header" in arrays else f"arrays called {', '.join(sorted(arrays)[:3]) or 'nothing'}"
+            )
+            raise ValueError(f"{file} is no state of `tocsin watch`, but {found}: give another file as `state`")
         try:
             header = json.loads(str(arrays["watch"]))
-            saved = header["settings"]
+            saved, version = header["settings"], header["format"]
             ids, observations = header["ids"], int(header["observations"])
-            if header["format"] != FORMAT:
-                raise ValueError(f"its format must be {FORMAT}, got {header['format']!r}")
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"file must hold what was watched, saved by tocsin, got {file!r}: {error}") from error
+            raise ValueError(f"{file} is a damaged state of `tocsin watch` ({error}): give another file") from error
+        if version != FORMAT:
+            raise ValueError(
+                f"{file} is a state of format {version!r}, and this release reads {FORMAT}: let a new one learn"
+            )
         given = json.loads(json.dumps(dict(settings)))
-        for name in sorted({*saved, *given}):
+        for name in sorted({*saved, *given} - {"alarm_rate"}):
             if saved.get(name) != given.get(name):
-                raise ValueError(f"{file!r} was made with {name}={saved.get(name)!r}, got {name}={given.get(name)!r}")
+                raise ValueError(
+                    f"{file} was made with {name}={saved.get(name)!r}, got {given.get(name)!r}: give the same, or "
+                    "another file; only the alarm rate may change"
+                )
         watch = cls(settings, reference)
         watch.observations = observations
+        changed = saved.get("alarm_rate") != given.get("alarm_rate")
         for number, name in enumerate(ids):
             prefix = f"{number}/"
             state = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-            watch.detectors[name] = Detector.from_state(state)
+            watch.detectors[name] = Detector.from_state(rerated(state, given["alarm_rate"]) if changed else state)
         return watch

@@ -28,6 +28,9 @@ class Metrics:
         self.signals_aside = Gauge(
             "tocsin_signals_aside", "Signals set aside, since they cannot be rebuilt.", registry=registry
         )
+        self.signals_learning = Gauge(
+            "tocsin_signals_learning", "Signals with imported history that is not learned yet.", registry=registry
+        )
         self.refused_observations = Counter(
             "tocsin_refused_observations_total", "Observations that the store refuses for good.", registry=registry
         )

@@ -28,11 +28,15 @@ class Status(IntEnum):
     REFUSED = 5
     #: Its signal is set aside: it is kept, and learned once the signal is mended.
     ASIDE = 6
+    #: It is of a past that was imported: it is kept in its place, learned and judged, and nobody is told of it.
+    IMPORTED = 7
+    #: It is a part of what its signal puts together: it is kept, and the whole gets the verdict.
+    PART = 8
 
     @property
     def kept(self) -> bool:
         """Whether it is in the store now, once."""
-        return self <= Status.DUPLICATE or self is Status.ASIDE
+        return self <= Status.DUPLICATE or self >= Status.ASIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,10 @@ class Batch:
     key: str | None = None
     #: Which times its observations got, kept under its key.
     request: Cursor | None = None
+    #: Whether it is of the past: put in its place, learned and judged later, and told to nobody.
+    history: bool = False
+    #: Whether its observations are put together already, of signals that do so.
+    whole: bool = False
 
 
 def moment_of(time: object) -> int:

@@ -25,7 +25,7 @@ from tests.service.engine.material import (
 )
 from tocsin.service.observations import Batch, Status
 
-SCORED, LATE, MAINTENANCE, DUPLICATE, FUTURE, REFUSED, ASIDE = Status
+SCORED, LATE, MAINTENANCE, DUPLICATE, FUTURE, REFUSED, ASIDE, *_ = Status
 
 
 def test_of_the_same_time_the_first_stands(tmp_path: Path) -> None:

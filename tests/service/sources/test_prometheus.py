@@ -267,3 +267,34 @@ def test_secrets_are_sent_and_never_told(metrics: Metrics, caplog: pytest.LogCap
         run(test)
     assert "pa55word" not in caplog.text
     assert "t0ken" not in caplog.text
+
+
+def test_what_is_first_asked_for_is_history_until_it_is_reached(metrics: Metrics) -> None:
+    def answer(asked: dict[str, str]) -> tuple[int, str]:
+        first, last = round(float(asked["start"])), round(float(asked["end"]))
+        sample = [[moment, "1"] for moment in range(first, last + 1)]
+        result = [{"metric": {"__name__": "up"}, "values": sample}]
+        return 200, json.dumps({"data": {"resultType": "matrix", "result": result}})
+
+    async def test() -> None:
+        inbox = Inbox()
+        with Web(answer) as web:
+            given = settings(f"http://{web.place}", {"query": "up", "step": 1}, lookback=1000)
+            began = time.time()
+            async with Running(PrometheusSource(given, inbox.submit, inbox.cursor, metrics)):
+                await until(lambda: len(inbox.kept) >= module.FIRST_POINTS)
+                inbox.failures = 10**6  # it is broken off in the middle of its history
+                await until(lambda: inbox.failures < 10**6)
+            inbox.failures = 0
+            async with Running(PrometheusSource(given, inbox.submit, inbox.cursor, metrics)):
+                await until(lambda: any(not batch.history and batch.observations for batch in inbox.batches))
+        times = {
+            history: [one.time for batch in inbox.batches if batch.history is history for one in batch.observations]
+            for history in (True, False)
+        }
+        assert max(times[True]) < min(times[False])
+        assert max(times[True]) / 1e9 <= began + 60
+        assert len(times[True]) >= 999
+        assert len(inbox.kept) == sum(len(batch.observations) for batch in inbox.batches)
+
+    run(test)

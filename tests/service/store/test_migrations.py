@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Engine, inspect
 
 from tests.service.store.material import add_signal, incident
 from tocsin.detection import DetectorSettings
-from tocsin.service.store import ReferenceRow, Store, StoreError, migrations
+from tocsin.service.store import PartRow, ReferenceRow, Store, StoreError, migrations
 from tocsin.service.store.connections import connect
 from tocsin.service.store.migrations import migrate, newest_version, version_of
 
@@ -44,7 +44,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 8
+    assert version(engine) == newest_version() == 9
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -88,7 +88,7 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 9, and this program knows those up to 8"):
+    with pytest.raises(StoreError, match="tables of version 10, and this program knows those up to 9"):
         Store.open(store_url)
     assert version(engine) == 9
 
@@ -97,6 +97,9 @@ def as_version_7(engine: Engine) -> None:
     """Make the tables those of version 7."""
     with engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE foretold")
+        connection.exec_driver_sql("DROP TABLE parts")
+        connection.exec_driver_sql("ALTER TABLE signals DROP COLUMN every")
+        connection.exec_driver_sql("ALTER TABLE signals DROP COLUMN aggregate")
         connection.exec_driver_sql("UPDATE schema_version SET version = 7")
 
 
@@ -261,6 +264,26 @@ def test_forecasts_of_signals_of_version_7_can_be_kept(store_url: str, engine: E
         assert writer.foretold([signal, other]) == {signal: [], other: [b"of another signal"] * 2}
         writer.remove_signal(other)
         assert writer.foretold([other]) == {other: []}
+    store.close()
+
+
+def test_signals_of_version_7_are_judged_by_every_observation(store_url: str, engine: Engine) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+    store.close()
+    as_version_7(engine)
+    store = Store.open(store_url)
+    assert version(engine) == newest_version()
+    with store.transaction() as writer:
+        assert [(row.every, row.aggregate) for row in writer.signals()] == [(None, "mean")]
+        new = writer.add_signal("b", ["value"], {}, created=1, every=60.0, aggregate="max")
+        writer.add_parts([PartRow(new.id, 5, (1.5,)), PartRow(new.id, 6, (float("nan"),))])
+        assert [row.time for row in writer.parts(new.id, 5)] == [6]
+        assert writer.parts_at([(new.id, 5), (new.id, 7)]) == {(new.id, 5)}
+        assert writer.signal("b") == new
+        writer.remove_signal(new.id)
+        assert writer.parts(new.id, None) == []
     store.close()
 
 

@@ -39,6 +39,9 @@ class Server(Part):
     max_bodies_bytes: int = Field(
         default=64 * 2**20, ge=1024, description="The most of all requests together that is held at once; more get 503."
     )
+    max_upload_bytes: int = Field(
+        default=512 * 2**20, ge=1024, le=2**40, description="The largest file of history that is taken."
+    )
     max_connections: int = Field(
         default=1000,
         ge=10,

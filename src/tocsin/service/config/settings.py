@@ -41,7 +41,7 @@ class Settings(Part):
     def _check(self) -> Self:
         _check_part("detector", self.detector, None)
         for number, template in enumerate(self.templates):
-            merged = {**self.detector, **template.detector}
+            merged = {**self.detector, **template.settings}
             _check_part(f"templates[{number}].detector", merged, template.features)
         for kind, parts in (("sources", self.sources), ("sinks", self.sinks)):
             names = [one.name for _, one in parts.each()]
@@ -78,7 +78,7 @@ class Settings(Part):
     def detector_for(self, name: str) -> dict[str, Any]:
         """The settings of the detector of a signal that nobody configured by itself."""
         template = self.template_for(name)
-        return {**self.detector, **(template.detector if template else {})}
+        return {**self.detector, **(template.settings if template else {})}
 
 
 def memory_of_machine() -> int:

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.declaration import declared
@@ -35,11 +35,30 @@ class Template(Part):
         examples=["10min"],
     )
     unit: str | None = Field(default=None, description="The unit of the values, for the page.", examples=["mm/s"])
+    every: Seconds | None = Field(
+        default=None,
+        description="Judge it every so often, on what is put together in between: that is its interval.",
+        examples=["1min"],
+    )
+    aggregate: Literal["mean", "last", "max", "sum", "count"] = Field(
+        default="mean", description="By what that is put together: mean, last, max, sum or count."
+    )
     detector: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings of the detector, as in docs/detector.md; they go above those of [detector].",
-        examples=[{"alarm_rate": "1/week", "interval": "1min"}],
+        examples=[{"alarm_rate": "1/week"}],
     )
+
+    @model_validator(mode="after")
+    def _one_interval(self) -> Self:
+        if self.every is not None and "interval" in self.detector:
+            raise ValueError(f"every is the interval: leave out detector.interval, got {self.detector['interval']!r}")
+        return self
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of its detectors."""
+        return self.detector if self.every is None else {**self.detector, "interval": self.every}
 
     def fits(self, name: str) -> bool:
         """Whether it is for a signal of this name."""

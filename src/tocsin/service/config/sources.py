@@ -97,7 +97,10 @@ class PrometheusSourceSettings(SourceSettings):
     url: Url = Field(default="http://127.0.0.1:9090", description="The server.", repr=False)
     bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
     queries: tuple[PrometheusQuery, ...] = Field(min_length=1, description="What to ask.")
-    lookback: Seconds = Field(default=6 * 3600.0, description="How far back the first question reaches.")
+    lookback: Seconds = Field(
+        default=6 * 3600.0,
+        description="How far back the first question reaches: that is history, and nobody is told of it.",
+    )
     delay: Seconds = Field(default=10.0, description="How old a sample must be to be taken as final.")
     timeout: Seconds = Field(default=30.0, description="How long to wait for an answer.")
 

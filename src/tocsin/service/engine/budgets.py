@@ -63,7 +63,7 @@ class Budgets:
         for row in (*over, *reader.open_incidents()):
             signal = by_id.get(row.signal)
             shared = None if signal is None else self._of(signal.name)
-            if signal is None or shared is None:
+            if signal is None or shared is None or row.ended == "imported":
                 continue
             rarity = _rarity(signal, row)
             if row.open and not row.withheld:

@@ -54,9 +54,11 @@ def configure(
     if features is not None and check_features(features) != signal.row.features:
         raise RefusedError(f"the features of {name!r} stay {', '.join(signal.row.features)}: remove it to change them")
     given = new_row(core.settings, name, signal.row.features, detector, silent_after, unit)
+    # What is stored of it was put together so: that stays.
+    interval = {} if signal.row.every is None else {"interval": signal.row.every}
     row = replace(
         signal.row,
-        settings=signal.row.settings if detector is None else given.settings,
+        settings=signal.row.settings if detector is None else {**given.settings, **interval},
         silent_after=signal.row.silent_after if silent_after is None else silent_after,
         unit=signal.row.unit if unit is None else unit,
     )
@@ -95,6 +97,7 @@ def remove(core: Core, name: str) -> None:
     signal = core.aside.get(name) or core.signal(name)
     with core.store.transaction() as writer:
         writer.remove_signal(signal.row.id)
+        core.histories.end(writer, signal.row.id)
     core.forget(signal)
     core.hub.publish("signal", {"name": name, "change": "removed"})
 

@@ -11,6 +11,7 @@ from tocsin.service.config import Settings
 from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.block import Block, load_kernels
 from tocsin.service.engine.budgets import Budgets
+from tocsin.service.engine.histories import Histories
 from tocsin.service.engine.incidents import close_incident, put_incident, silence_facts
 from tocsin.service.engine.making import row_of_first
 from tocsin.service.engine.places import Arrays, Places
@@ -55,6 +56,8 @@ class Core:
         self.rebuilding: set[str] = set()
         self.windows: list[MaintenanceRow] = []
         self.budgets = Budgets(settings.budgets)
+        #: What was imported and is not judged yet.
+        self.histories = Histories()
         self.lock = threading.Lock()
         self._due: set[Watched] = set()
 
@@ -86,6 +89,7 @@ class Core:
             self.signals = dict(sorted(self.signals.items(), key=lambda item: item[1].row.id))
         with self.store.reading() as reader:
             self.budgets.recover(reader, self.signals.values())
+            self.histories.recover(reader, self.signals.values())
         log.info("%d signals, %d observations scored again", len(self.signals), replayed)
 
     def _settle(self, rebuilt: Rebuilt) -> None:
@@ -182,7 +186,8 @@ class Core:
                 stored = [
                     writer.add_signal(
                         name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
-                        unit=row.unit, template=row.template, created=row.created,
+                        unit=row.unit, template=row.template, created=row.created, every=row.every,
+                        aggregate=row.aggregate,
                     )
                     for row in rows
                     if row.name in placed
@@ -218,7 +223,7 @@ class Core:
                 for arrival in arrivals:
                     if arrival.outcome is not None and arrival.outcome.judged is not None:
                         signal.note(arrival.time, arrival.outcome.judged)
-                signal.last_arrival = now
+                signal.last_arrival, signal.live = now, True
                 signal.count()
                 signal.unsaved += len(arrivals)
                 # Signals that began together do not all become due at once.
@@ -226,6 +231,24 @@ class Core:
                     self._due.add(signal)
             for signal, row in incidents:
                 signal.remember(row)
+
+    def note_parts(self, signals: Sequence[Watched], now: int) -> None:
+        """Keep in mind that these send, though nothing of them may be whole yet."""
+        with self.lock:
+            for signal in signals:
+                signal.last_arrival = now
+
+    def note_history(self, late: Sequence[Arrival]) -> None:
+        """Keep in mind what was just stored of the past: what comes from now on is new only if it is after that."""
+        past = [arrival for arrival in late if arrival.history]
+        if not past:
+            return
+        with self.lock:
+            for arrival in past:
+                if isinstance(arrival.signal, Watched):
+                    arrival.signal.note_past(arrival.time)
+        self.histories.note(past)
+        self.count()
 
     def tell(self, incidents: Sequence[tuple[Watched, IncidentRow]]) -> None:
         """Publish incidents that changed; only after they are stored."""
@@ -238,6 +261,7 @@ class Core:
 
     def forget(self, signal: Watched | Aside) -> None:
         """A signal is gone, with its place."""
+        self.histories.forget(signal.row.id)
         with self.lock:
             if isinstance(signal, Aside):
                 del self.aside[signal.name]
@@ -261,6 +285,7 @@ class Core:
         self.metrics.signals_silent.set(silent)
         self.metrics.signals_aside.set(len(self.aside))
         self.metrics.incidents_open.labels(kind="silence").set(silent)
+        self.metrics.signals_learning.set(len(self.histories))
         self.metrics.incidents_open.labels(kind="alarm").set(
             sum(signal.alarm_incident is not None for signal in signals)
         )
@@ -311,7 +336,10 @@ class Core:
             pruned = writer.prune(
                 observations_before=before,
                 incidents_before=now - round(storage.keep_incidents * 1e9),
-                keep_after=writer.states_times(),
+                # What is to be judged yet is not removed before.
+                keep_after={
+                    number: time for number, time in writer.states_times().items() if number not in self.histories
+                },
             )
             forget_requests(writer, now)
         return pruned.more or more

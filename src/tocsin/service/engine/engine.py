@@ -11,7 +11,9 @@ from tocsin.service.config import Settings
 from tocsin.service.engine import changes, reference
 from tocsin.service.engine.clock import SystemClock, notice_jump, set_clock
 from tocsin.service.engine.core import Core
+from tocsin.service.engine.histories import Progress
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
+from tocsin.service.engine.learning import Learner
 from tocsin.service.engine.recovery import StoppedError
 from tocsin.service.engine.requests import noted, recalled
 from tocsin.service.engine.states import state_of
@@ -50,6 +52,7 @@ class Engine:
         self._inbox = Inbox(settings.engine.max_waiting, metrics)
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="tocsin-engine", daemon=True)
+        self._learner = Learner(self._core, self._inbox.ask)
         self._next_chores = self._next_prune = 0.0
         self._turn_began: float | None = None
         self.clock = SystemClock()
@@ -78,9 +81,11 @@ class Engine:
     def start(self) -> None:
         """Begin: first comes what the store has."""
         self._thread.start()
+        self._learner.start()
 
     def stop(self) -> None:
         """Take what is waiting, store what was learned, and end; without that if the store does not answer in time."""
+        self._learner.stop(TIME_TO_CUT)
         self._inbox.stop()
         if self._thread.ident is not None:
             self._thread.join(TIME_TO_STOP)
@@ -93,6 +98,16 @@ class Engine:
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
         """Have a batch taken; the outcomes come in the order of its observations, when they are durable."""
         return self._inbox.submit(batch)
+
+    def puts_together(self, name: str) -> tuple[float, str] | None:
+        """Every how many seconds a signal of this name is judged, and by what it puts together; None for neither."""
+        known = self._core.signals.get(name) or self._core.aside.get(name)
+        of = self._core.settings.template_for(name) if known is None else known.row
+        return None if of is None or of.every is None else (of.every, of.aggregate)
+
+    def imports(self) -> list[Progress]:
+        """How far imported history is judged, the newest first."""
+        return self._core.histories.all_progress()
 
     def overview(self) -> list[SignalStatus]:
         """How all signals are doing."""

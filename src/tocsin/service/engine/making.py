@@ -45,7 +45,8 @@ def new_row(
     if features is None and template is not None:
         features = template.features
     names = check_features(["value"] if features is None else features)
-    chosen = {**settings.detector_for(name), **(detector or {})}
+    every = None if template is None else template.every
+    chosen = {**settings.detector_for(name), **(detector or {}), **({} if every is None else {"interval": every})}
     try:
         json.dumps(chosen, allow_nan=False)
         check_detector(chosen, names)
@@ -60,6 +61,8 @@ def new_row(
         unit=check_text("unit", unit) if unit is not None or template is None else template.unit,
         template=None if template is None else template.match,
         created=time.time_ns(),
+        every=every,
+        aggregate="mean" if template is None else template.aggregate,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tocsin.service.engine.block import Block
+from tocsin.service.engine.block import Block, Stretch
 from tocsin.service.engine.foretold import Floats, Foretold
 from tocsin.service.engine.watched import NOTHING, RECENT, Watched
 from tocsin.service.errors import RefusedError
@@ -18,7 +18,7 @@ from tocsin.service.store import ObservationRow, Reader
 log = logging.getLogger("tocsin.engine")
 
 # The observations that a detector takes, in the order of their times.
-TAKEN = (Status.SCORED, Status.MAINTENANCE, Status.ASIDE)
+TAKEN = (Status.SCORED, Status.MAINTENANCE, Status.ASIDE, Status.IMPORTED)
 # So many stored observations of a signal are read at once: while they are taken, nobody can tell it to stop.
 PIECE = 256
 # A detector that is built anew learns from so many of the newest observations, or from more if it remembers more, but
@@ -90,7 +90,7 @@ def replay(
         block.forget_incidents(signal.place)
         signal.last_time = latest(signal.last_time, renewed[signal])
     for signal in signals:
-        _remember_newest(reader, signal, rebuilt[signal].newest)
+        remember_newest(reader, signal, rebuilt[signal].newest)
     block.take_closed()  # they were stored together with the observations
     return replayed
 
@@ -127,6 +127,13 @@ def _take_stored(
     return taken
 
 
+def stretch_of(signal: Watched, rows: Sequence[ObservationRow], said: Said) -> Stretch:
+    """What a detector takes of stored observations: some of them as missing."""
+    missing = (NOTHING,) * len(signal.row.features)
+    values = [missing if said.is_missing(row.time) else value_of(row) for row in rows]
+    return signal.stretch([row.time for row in rows], values)
+
+
 def _learn(
     block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], said: Mapping[Watched, Said],
     rebuilt: Mapping[Watched, Rebuilding],
@@ -135,10 +142,7 @@ def _learn(
     known, rest = {}, {}
     for signal, rows in pieces.items():
         if rows:
-            missing = (NOTHING,) * len(signal.row.features)
-            of_signal = said.get(signal, NOTHING_SAID)
-            values = [missing if of_signal.is_missing(row.time) else value_of(row) for row in rows]
-            stretch = signal.stretch([row.time for row in rows], values)
+            stretch = stretch_of(signal, rows, said.get(signal, NOTHING_SAID))
             foretold = rebuilt[signal].foretold.take(stretch.times) if signal in rebuilt else NOTHING_FORETOLD
             known[signal.place], rest[signal.place] = stretch.split(foretold)
     block.run(known)
@@ -153,14 +157,16 @@ def _learn(
             signal.unsaved += len(rows)
 
 
-def _remember_newest(reader: Reader, signal: Watched, newest: Sequence[ObservationRow]) -> None:
-    """Keep the newest observations in mind, of which some are at hand."""
+def remember_newest(reader: Reader, signal: Watched, newest: Sequence[ObservationRow] = ()) -> None:
+    """Let a signal know its newest observations, of which some are at hand, and whether it was only imported so far."""
     until = newest[0].time - 1 if newest else None
     more = RECENT - len(newest)
     before = reader.observations(signal.row.id, until=until, statuses=TAKEN, limit=more, newest=True) if more else []
+    rows = (*before, *newest)
     last, signal.last_time = signal.last_time, None
-    for row in (*before, *newest):
+    for row in rows:
         signal.note(row.time, row.judged)
+    signal.live = not rows or rows[-1].status is not Status.IMPORTED
     signal.last_time = last  # a state that was brought from elsewhere may be ahead of what is stored
 
 
@@ -181,7 +187,7 @@ def learn_what_can_be(reader: Reader, signal: Watched) -> None:
     """The same as `learn_anew` of a signal that was set aside, without its reference if that cannot be learned."""
     _take_stored(reader, signal.block, [signal], {signal: _begin_renewed(reader, signal)})
     signal.block.take_closed()
-    _remember_newest(reader, signal, ())
+    remember_newest(reader, signal)
 
 
 def learn_reference(
@@ -195,7 +201,7 @@ def learn_reference(
     if reference is None:
         return
     times, values = reader.reference_values(signal.row.id) if observed is None else observed
-    said = _said(reader, signal, reference.start, marks)
+    said = what_was_said(reader, signal, reference.start, marks)
     missing = (NOTHING,) * len(signal.row.features)
     values = [missing if said.is_missing(time) else value for time, value in zip(times, values, strict=True)]
     there = sum(any(number == number for number in value) for value in values)
@@ -228,10 +234,10 @@ def _begin_anew(
     remembered = sizes.settled + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
     most = max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
     signal.last_time = latest(signal.last_time, reader.time_before_newest(signal.row.id, most, TAKEN))
-    return _said(reader, signal, signal.last_time, marks)
+    return what_was_said(reader, signal, signal.last_time, marks)
 
 
-def _said(reader: Reader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None) -> Said:
+def what_was_said(reader: Reader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None = None) -> Said:
     """What people said of the incidents since then: those out of calibration, and false alarms while they went on."""
     incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
     excluded = {one.id for one in incidents if (marks or {}).get(one.id, one.excluded)}

@@ -25,6 +25,10 @@ class Arrival:
     outcome: Outcome | None = None
     #: Whether it has to wait for another turn.
     deferred: bool = False
+    #: Whether it is of a past that is imported.
+    history: bool = False
+    #: Whether it is put together already, where its signal does that.
+    whole: bool = False
 
 
 @dataclass
@@ -33,7 +37,7 @@ class Sorted:
 
     fresh: dict[Watched, list[Arrival]] = field(default_factory=dict)
     late: list[Arrival] = field(default_factory=list)
-    #: Not newer than what its signal has, or of one that is set aside: kept, unless the store has it already.
+    #: Not newer than what its signal has, of the past, or of a signal that is set aside: kept, unless the store has it.
     old: list[Arrival] = field(default_factory=list)
     repeated: list[Arrival] = field(default_factory=list)
 
@@ -119,21 +123,29 @@ def sort_out(arrivals: Sequence[Arrival], windows: Sequence[MaintenanceRow]) -> 
         if first is not arrival:
             arrival.first = first
             found.repeated.append(arrival)
-        elif isinstance(signal, Aside) or (signal.last_time is not None and time <= signal.last_time):
+        elif isinstance(signal, Aside):
+            arrival.status = Status.ASIDE
+            found.old.append(arrival)
+        elif not arrival.history and signal.last_time is not None and time <= signal.last_time:
+            arrival.status = Status.LATE
             found.old.append(arrival)
         else:
             if windows and in_maintenance(windows, signal.name, time):
                 arrival.status = Status.MAINTENANCE
-            found.fresh.setdefault(signal, []).append(arrival)
+            elif arrival.history:
+                arrival.status = Status.IMPORTED
+            if arrival.history:
+                found.old.append(arrival)
+            else:
+                found.fresh.setdefault(signal, []).append(arrival)
     return found
 
 
 def settle_old(found: Sorted, stored: Mapping[tuple[int, int], ObservationRow]) -> None:
-    """Tell duplicates from what is late, knowing what the store has."""
+    """Tell duplicates from what is late or of the past, knowing what the store has."""
     for arrival in found.old:
         row = stored.get((arrival.signal.row.id, arrival.time))
         if row is None:
-            arrival.status = Status.ASIDE if isinstance(arrival.signal, Aside) else Status.LATE
             found.late.append(arrival)
         else:
             arrival.outcome = Outcome(arrival.signal.name, arrival.time, Status.DUPLICATE, row.judged)

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from tocsin.service.engine.block import Block, Stretch
 from tocsin.service.engine.core import Core
+from tocsin.service.engine.gathering import Gathered, gather
 from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds
 from tocsin.service.engine.rules import Arrival, Sorted, settle_old, sort_out, values_of, with_times
 from tocsin.service.engine.watched import NOTHING, Watched
@@ -34,7 +36,8 @@ def tick(core: Core, batches: Sequence[Batch], now: int) -> list[list[Outcome | 
     None stands for one that has to wait for another turn, since too much is missing before it.
     """
     answers = _admit(core, batches, now)
-    found = sort_out([answer for batch in answers for answer in batch if isinstance(answer, Arrival)], core.windows)
+    gathered = gather(core, [answer for batch in answers for answer in batch if isinstance(answer, Arrival)])
+    found = sort_out(gathered.arrivals, core.windows)
     if found.old:
         with core.store.reading() as reader:
             settle_old(found, reader.observations_at([(one.signal.row.id, one.time) for one in found.old]))
@@ -44,13 +47,15 @@ def tick(core: Core, batches: Sequence[Batch], now: int) -> list[list[Outcome | 
     whole = [batch for batch, some in zip(batches, answers, strict=True) if not any(map(_is_deferred, some))]
     cursors = [batch.cursor for batch in whole if batch.cursor is not None]
     cursors += [batch.request for batch in batches if batch.request is not None]
-    incidents = _store(core, cursors, found, now)
+    incidents = _store(core, cursors, gathered, found, now)
     core.note(found.fresh, incidents, now)
+    core.note_parts(gathered.signals, now)
+    core.note_history(found.late)
     for arrival in found.repeated:
         if arrival.first is not None and not arrival.deferred:
             arrival.outcome = replace(_outcome(arrival.first), status=Status.DUPLICATE)
     outcomes = [[None if _is_deferred(answer) else _outcome(answer) for answer in batch] for batch in answers]
-    _count(core, batches, outcomes)
+    _count(core, batches, outcomes, found)
     core.tell(incidents)
     _tell_verdicts(core, found)
     return outcomes
@@ -81,10 +86,14 @@ def _admit(core: Core, batches: Sequence[Batch], now: int) -> list[list[Answer]]
             if not known and one.time is not None and EARLIEST <= one.time <= latest:
                 firsts.setdefault(one.signal, one)
     refused = core.appear(firsts.values()) if firsts else {}
-    return [[_admit_one(core, one, refused, now, latest) for one in batch.observations] for batch in batches]
+    return [
+        [_admit_one(core, one, refused, now, latest, batch=batch) for one in batch.observations] for batch in batches
+    ]
 
 
-def _admit_one(core: Core, observation: Observation, refused: dict[str, str], now: int, latest: int) -> Answer:
+def _admit_one(
+    core: Core, observation: Observation, refused: dict[str, str], now: int, latest: int, *, batch: Batch
+) -> Answer:
     name, time = observation.signal, observation.time
     if time is None or time < EARLIEST:
         message = f"a time must be at least {EARLIEST} nanoseconds after 1970, got {time}"
@@ -97,7 +106,9 @@ def _admit_one(core: Core, observation: Observation, refused: dict[str, str], no
         return Outcome(name, time, Status.REFUSED, message=refused[name])
     signal = core.aside[name] if name in core.aside else core.signals[name]
     try:
-        return Arrival(signal, time, values_of(observation, signal.row.features))
+        return Arrival(
+            signal, time, values_of(observation, signal.row.features), history=batch.history, whole=batch.whole
+        )
     except RefusedError as error:
         return Outcome(name, time, Status.REFUSED, message=str(error))
 
@@ -129,15 +140,17 @@ def _unjudged(values: tuple[float, ...]) -> Judged:
     return Judged(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
 
 
-def _store(core: Core, cursors: Sequence[Cursor], found: Sorted, now: int) -> Changed:
+def _store(core: Core, cursors: Sequence[Cursor], gathered: Gathered, found: Sorted, now: int) -> Changed:
     """Everything that this turn brought, in one transaction; returns the incidents that changed."""
     new = [arrival for arrivals in (*found.fresh.values(), found.late) for arrival in arrivals]
-    if not new and not cursors:
+    if not new and not cursors and not gathered.parts:
         return []
     with core.store.transaction() as writer:
+        gathered.put(writer)
         writer.add_observations(_rows(new))
         due = [(signal, some[-1].time) for signal, some in found.fresh.items() if signal.notes.due]
         writer.add_foretold([(signal.row.id, last, signal.notes.take()) for signal, last in due])
+        core.histories.put(writer, found.late)
         changed = [*_end_silences(core, writer, found, now), *_put_alarms(core, writer, found, now)]
         for cursor in cursors:
             writer.put_cursor(cursor.source, cursor.position)
@@ -192,14 +205,13 @@ def _is_alarm(arrival: Arrival) -> bool:
     return judged is not None and judged.alarm
 
 
-def _count(core: Core, batches: Sequence[Batch], outcomes: Sequence[Sequence[Outcome | None]]) -> None:
+def _count(core: Core, batches: Sequence[Batch], outcomes: Sequence[Sequence[Outcome | None]], found: Sorted) -> None:
     metrics = core.metrics
     for batch, answers in zip(batches, outcomes, strict=True):
         results = [one for one in answers if one is not None]
         for status, many in Counter(outcome.status for outcome in results).items():
             metrics.observations.labels(status=status.name.lower(), source=batch.source).inc(many)
-        scored = [one.judged for one in results if one.status is Status.SCORED and one.judged]
-        metrics.alarms.inc(sum(judged.alarm for judged in scored))
+    metrics.alarms.inc(sum(map(_is_alarm, chain.from_iterable(found.fresh.values()))))
 
 
 def _tell_verdicts(core: Core, found: Sorted) -> None:

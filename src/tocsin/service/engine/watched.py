@@ -36,6 +36,8 @@ class Watched:
     reference: ReferenceRow | None = None
     last_time: int | None = None
     last_arrival: int | None = None
+    #: Whether it sends: nobody waits for one whose newest observation was imported.
+    live: bool = True
     newest: Judged | None = None
     #: Observations that its detector has taken, missing ones included.
     observations: int = 0
@@ -47,6 +49,8 @@ class Watched:
     alarm_incident: int | None = None
     silence_incident: int | None = None
     recent: deque[Point] = field(default_factory=lambda: deque(maxlen=RECENT))
+    #: What it puts together and is not whole yet, by time; None where that has to be read.
+    parts: dict[int, tuple[float, ...]] | None = None
     paces: deque[int] = field(default_factory=lambda: deque(maxlen=PACES))
 
     @property
@@ -107,6 +111,11 @@ class Watched:
         self.last_time, self.newest = time, judged
         self.recent.append(Point(time, judged.value[0], judged.p, judged.alarm))
 
+    def note_past(self, time: int) -> None:
+        """An observation was stored that was imported, and waits to be judged."""
+        if self.last_time is None or time > self.last_time:
+            self.last_time, self.live = time, False
+
     @property
     def silent_after(self) -> float | None:
         """After how many seconds without an observation it counts as silent; None while that is not known."""
@@ -131,7 +140,7 @@ class Watched:
     def is_overdue(self, now: int) -> bool:
         """Whether it has become silent and nobody knows yet."""
         after = self.silent_after
-        if self.silence_incident is not None or self.last_arrival is None or after is None:
+        if self.silence_incident is not None or self.last_arrival is None or after is None or not self.live:
             return False
         return now - self.last_arrival >= after * 1e9
 

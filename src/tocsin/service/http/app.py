@@ -7,6 +7,7 @@ from tocsin.service.http import (
     audit,
     clock,
     events,
+    imports,
     incidents,
     maintenance,
     observations,
@@ -26,7 +27,7 @@ _ABOUT = """Alarms on signals whose threshold is the false-alarm rate.
 
 Times are ISO 8601 in UTC. Errors are `{"error": {"message": ..., "field": ...}}`. A token, where one is needed, goes
 into the header `Authorization: Bearer`. Roles: `read` sees, `ingest` sends, `operate` sees and works on incidents and
-maintenance, `write` does all that and changes signals, `admin` does everything."""
+maintenance, `write` does all that, changes signals and imports history, `admin` does everything."""
 
 
 def create_app(monitor: Parts) -> FastAPI:
@@ -45,7 +46,9 @@ def create_app(monitor: Parts) -> FastAPI:
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
     # The address of a signal takes all that others do not: those that begin like it come first.
-    for theme in (observations, reference, clock, signals, incidents, maintenance, tokens, events, audit, system):
+    for theme in (
+        observations, imports, reference, clock, signals, incidents, maintenance, tokens, events, audit, system,
+    ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(system.probes)
     app.include_router(page_router())

@@ -20,8 +20,9 @@ _OPEN = ("/", "/favicon.ico")
 _OPEN_BELOW = "/static/"
 # What a failed authentication costs of a client's requests: guessing is hopeless, but it should not be cheap either.
 _FAILURE_COST = 20.0
-# Only observations and states are large.
+# Only observations and states are large, and files of history, which go to a file as they come.
 _LARGE = ("/observations", "/-/state")
+_UPLOAD = "/imports"
 _SMALL = 64 * 1024
 _API = "/api/v1"
 _SENDING = f"{_API}/observations"
@@ -38,6 +39,7 @@ class Gate:
         self._door = Doorkeeper(server)
         self._buckets = Buckets(server.requests_per_second, server.burst)
         self._limit, self._bodies = server.max_body_bytes, Bodies(server.max_bodies_bytes)
+        self._upload_limit = server.max_upload_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,7 +63,8 @@ class Gate:
             else:
                 deed = _deed_of(scope)
                 told = deed if media_type(Headers(scope=scope)) == "application/json" else None
-                body = LimitedBody(receive, self._limit_of(scope["path"]), self._bodies, told)
+                bodies = None if _is_upload(scope["path"]) else self._bodies
+                body = LimitedBody(receive, self._limit_of(scope["path"]), bodies, told)
                 try:
                     with doing(deed):
                         await self._app(scope, body, sending)
@@ -98,6 +101,8 @@ class Gate:
         return caller
 
     def _limit_of(self, path: str) -> int:
+        if _is_upload(path):
+            return self._upload_limit
         return self._limit if path.endswith(_LARGE) else min(self._limit, _SMALL)
 
     def _check_door(self, headers: Headers, scope: Scope) -> None:
@@ -127,6 +132,10 @@ def _deed_of(scope: Scope) -> Deed | None:
     if scope["method"] in SAFE_METHODS or scope["caller"] is None or scope["path"] == _SENDING:
         return None
     return Deed(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
+
+
+def _is_upload(path: str) -> bool:
+    return path == f"{_API}{_UPLOAD}"
 
 
 def _is_garbled(scope: Scope) -> bool:

@@ -53,7 +53,11 @@ def too_many(wait: float) -> HttpError:
 
 def too_large(limit: int) -> HttpError:
     """The refusal of a body that is too large."""
-    return HttpError(413, f"the body may have at most {limit} bytes here (see server.max_body_bytes)", "body")
+    return HttpError(
+        413,
+        f"the body may have at most {limit} bytes here (see server.max_body_bytes and server.max_upload_bytes)",
+        "body",
+    )
 
 
 class Bodies:
@@ -75,9 +79,12 @@ class Bodies:
 
 
 class LimitedBody:
-    """Hands on a request's body as long as it is small enough, there is room for it, and it comes in time."""
+    """Hands on a request's body as long as it is small enough, there is room for it, and it comes in time.
 
-    def __init__(self, receive: Receive, limit: int, bodies: Bodies, deed: Deed | None = None) -> None:
+    Without `bodies` it is not held in memory, and may take long as long as it goes on.
+    """
+
+    def __init__(self, receive: Receive, limit: int, bodies: Bodies | None, deed: Deed | None = None) -> None:
         self._receive, self._limit, self._bodies, self._deed = receive, limit, bodies, deed
         self._read = self._held = 0
         self._until: float | None = None
@@ -86,7 +93,7 @@ class LimitedBody:
     async def __call__(self) -> Message:
         if self._complete:
             return await self._receive()
-        if self._until is None:
+        if self._until is None or self._bodies is None:
             self._until = asyncio.get_running_loop().time() + BODY_SECONDS
         try:
             async with asyncio.timeout_at(self._until):
@@ -99,9 +106,11 @@ class LimitedBody:
         self._read += count
         if self._read > self._limit:
             raise too_large(self._limit)
-        if not self._bodies.take(count):
-            raise HttpError(503, "there are too many large requests at once: try again", headers={"Retry-After": "1"})
-        self._held += count
+        if self._bodies is not None:
+            if not self._bodies.take(count):
+                busy = "there are too many large requests at once: try again"
+                raise HttpError(503, busy, headers={"Retry-After": "1"})
+            self._held += count
         self._note(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         return message
@@ -114,5 +123,6 @@ class LimitedBody:
 
     def close(self) -> None:
         """Nobody needs it any more."""
-        self._bodies.give_back(self._held)
+        if self._bodies is not None:
+            self._bodies.give_back(self._held)
         self._held = 0

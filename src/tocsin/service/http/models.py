@@ -81,6 +81,42 @@ class SignalIn(Model):
     unit: ShortText | None = Field(None, description="The unit of its values.", examples=["bar"])
 
 
+class ImportIn(Model):
+    """A file of history, and how it is read."""
+
+    file: str = Field(
+        min_length=1, max_length=LONGEST_NAME, pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$",
+        description="The file's name.",
+        examples=["pump.csv"],
+    )  # fmt: skip
+    signal: str = Field(
+        "{name}", min_length=1, max_length=LONGEST_NAME,
+        description="The signal's name; {name} stands for what the file calls it: its id, or the name of the file.",
+        examples=["plant/{name}"],
+    )  # fmt: skip
+    format: str | None = Field(None, description="csv, tsv, jsonl or parquet; by the file's name if not given.")
+    time: str | None = Field(None, description="The column of times; found if not given.")
+    value: list[str] = Field([], description="Columns of values; the numeric ones if not given.")
+    id: str | None = Field(None, description="The column that says which signal a row is of.")
+    ignore: list[str] = Field([], description="Columns to leave out.")
+    separate: bool = Field(False, description="Whether each value column is a signal of its own.")
+    every: str | None = Field(None, description="Put together what there is in every 1min, say.", examples=["1min"])
+    aggregate: str = Field("mean", description="By what: mean, last, max, sum or count.")
+    missing: list[str] = Field([], description="Values that mean that nothing was measured.")
+    delimiter: str | None = Field(None, description="Between fields; found if not given.")
+    decimal: str | None = Field(None, description="The decimal point or comma; found if not given.")
+    encoding: str | None = Field(None, description="Such as latin-1; found if not given.")
+    skip: int = Field(0, ge=0, le=10**6, description="Lines to pass over at the start.")
+    time_format: str | None = Field(None, description="How times are written.", examples=["%d.%m.%Y %H:%M"])
+    day_first: bool | None = Field(None, description="What 01/02/2024 means; found if not given.")
+    most_lost: float = Field(0.05, ge=0, le=1, description="Refuse the file if more of its rows are lost.")
+
+    def reading(self) -> dict[str, Any]:
+        """How the file is read, as `read_signals` takes it."""
+        given = self.model_dump(exclude={"file", "signal", "value", "missing"})
+        return {**given, "values": self.value or None, "missing": self.missing or None}
+
+
 class ReferenceIn(Model):
     """A stretch in which a signal was good: from its first time to its last, both included."""
 

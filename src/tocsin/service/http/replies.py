@@ -4,10 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from tocsin.service.engine import Stage
 from tocsin.service.store import Ended, Role
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
 Number = float | None
+Became = Literal["scored", "late", "maintenance", "duplicate", "future", "refused", "aside", "imported", "part"]
 OneOrAll = float | list[Number] | None
 Point = Annotated[
     tuple[str, Number, Number, bool],
@@ -42,11 +44,12 @@ class OutcomeOut(BaseModel):
 
     signal: str | None = Field(description="The signal's name.")
     time: Moment | None = Field(description="The observation's time.")
-    status: Literal["scored", "late", "maintenance", "duplicate", "future", "refused", "aside"] = Field(
+    status: Became = Field(
         description="scored: it got a verdict. late: it came after a later one, and is kept without verdict. "
         "maintenance: it is kept, and the detector took it as missing. duplicate: one of this time is there already, "
         "and its verdict is given. future: its time is too far ahead, it is not kept. refused: see message. "
-        "aside: its signal is set aside; it is kept, and learned once the signal is mended."
+        "aside: its signal is set aside; it is kept, and learned once the signal is mended. imported: it is of a past "
+        "that was imported. part: it is put together with others of its time, and the whole gets the verdict."
     )
     p: Number = Field(description="How often so strange an observation is to be expected.")
     severity: Number = Field(description="How strange it is in all views together: it orders observations.")
@@ -199,7 +202,8 @@ class IncidentOut(BaseModel):
     ended: Ended | None = Field(
         description="Why it is over. returned: the signal is as it was before; a silence: it sends again. accepted: it "
         "stays otherwise, and that is taken for normal now. silent: it has no values any more. labelled: somebody said "
-        "that it is a false alarm. reset, relearned: its detector was reset, or learned anew. null while it is open, "
+        "that it is a false alarm. reset, relearned: its detector was reset, or learned anew. imported: it was "
+        "found in a past that was imported, and nobody was told. null while it is open, "
         "and of incidents from before this was stored."
     )
     acknowledged: Moment | None
@@ -308,6 +312,42 @@ class StatusOut(BaseModel):
     outbox: dict[str, int] = Field(description="Messages that wait, for each sink.")
     sources: list[NeighbourOut]
     sinks: list[NeighbourOut]
+
+
+class ImportedSignal(BaseModel):
+    """What became of one signal of a file."""
+
+    signal: str
+    observations: int = Field(description="How many were in the file.")
+    duplicates: int = Field(description="How many were there already, and stand as they were.")
+    refused: int = Field(description="How many could not be taken, or are ahead of the clock.")
+    older: int = Field(description="How many are older than observations are kept: they are learned, then removed.")
+
+
+class Imported(BaseModel):
+    """What became of a file. It is durable; it is learned meanwhile."""
+
+    file: str
+    understood: str = Field(description="How the file was taken, in one line.")
+    problems: list[str] = Field(description="What is wrong with it, besides.")
+    signals: list[ImportedSignal]
+
+
+class ImportProgress(BaseModel):
+    """How far the history of a signal is learned."""
+
+    signal: str
+    stage: Stage
+    done: int = Field(description="Observations that were taken, with those that were there before.")
+    total: int
+    incidents: int = Field(description="Incidents of the past that were found.")
+    message: str | None = Field(description="Why it failed.")
+
+
+class Imports(BaseModel):
+    """How far imported history is learned."""
+
+    imports: list[ImportProgress]
 
 
 class Me(BaseModel):

@@ -77,8 +77,10 @@ class Source(ABC):
     async def _work(self, backoff: Backoff) -> None:
         """Bring observations for ever; tell `backoff` of successes."""
 
-    async def _hand_over(self, observations: Sequence[Observation], cursor: Cursor | None = None) -> list[Outcome]:
-        outcomes = await self._submit(Batch(tuple(observations), cursor, self.name))
+    async def _hand_over(
+        self, observations: Sequence[Observation], cursor: Cursor | None = None, *, history: bool = False
+    ) -> list[Outcome]:
+        outcomes = await self._submit(Batch(tuple(observations), cursor, self.name, history=history))
         self.health.received += len(observations)
         self._succeeded()
         for outcome in outcomes:

@@ -29,7 +29,7 @@ class PrometheusSource(Source):
     """Asks each query for its next steps, as soon as they are old enough to be final, and never for one twice.
 
     How far it came is stored together with what it read, for each query by itself: after any outage it goes on from
-    there, in order.
+    there, in order. What a query is first asked for, as far back as `lookback` says, is history: nobody is told of it.
     """
 
     kind = "prometheus"
@@ -60,6 +60,8 @@ class PrometheusSource(Source):
                 if followed.next is None:
                     followed.next = self._start(followed)
                 last = min(followed.newest(self._settings.delay), followed.next + (points - 1) * followed.step)
+                if followed.is_history:
+                    last = min(last, followed.live - followed.step)
                 if last < followed.next:
                     wait = followed.next / 1000 + self._settings.delay - time.time()
                     await asyncio.sleep(min(max(wait, 0.01), LONGEST_SLEEP))
@@ -77,7 +79,10 @@ class PrometheusSource(Source):
     def _start(self, followed: "_Followed") -> int:
         position = self._cursor(followed.key)
         if position is not None:
-            return int(position) + followed.step
+            last, _, live = position.partition("/")
+            followed.live = int(live or 0)
+            return int(last) + followed.step
+        followed.live = followed.newest(self._settings.delay) + followed.step
         return followed.newest(self._settings.delay + self._settings.lookback) + followed.step
 
     async def _ask(self, client: Client, followed: "_Followed", last: int) -> tuple[list[Observation], int]:
@@ -100,9 +105,12 @@ class PrometheusSource(Source):
         """In pieces that the monitor takes. The cursor goes with the last one: broken off before, all is asked again,
         and what is stored already is known by its time."""
         pieces = [observations[i : i + self._most] for i in range(0, len(observations), self._most)] or [[]]
+        history = followed.is_history
         for piece in pieces[:-1]:
-            await self._hand_over(piece)
-        await self._hand_over(pieces[-1], Cursor(followed.key, str(last)))
+            await self._hand_over(piece, history=history)
+        # Where what is live begins is kept until it is reached.
+        position = f"{last}/{followed.live}" if history else str(last)
+        await self._hand_over(pieces[-1], Cursor(followed.key, position), history=history)
         followed.next = last + followed.step
 
 
@@ -117,6 +125,13 @@ class _Followed:
         digest = hashlib.sha256(f"{query.query}\n{self.step}\n{query.signal}".encode()).hexdigest()[:16]
         self.key = f"{source}:{digest}"
         self.next: int | None = None
+        #: The first step that is not history.
+        self.live = 0
+
+    @property
+    def is_history(self) -> bool:
+        """Whether the next step is."""
+        return self.next is not None and self.next < self.live
 
     def newest(self, delay: float) -> int:
         """The newest step that is at least `delay` seconds old."""

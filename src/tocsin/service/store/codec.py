@@ -88,6 +88,11 @@ def values_to_text(values: Iterable[float]) -> str:
     return json.dumps([_plain(number) for number in values])
 
 
+def values_from_text(text: str) -> tuple[float, ...]:
+    """What `values_to_text` made a text of."""
+    return tuple(NAN if number is None else float(number) for number in json.loads(text))
+
+
 def numbers_to_text(numbers: Mapping[str, float]) -> str:
     """Numbers by name, as JSON."""
     return json.dumps({name: _plain(number) for name, number in numbers.items()})

@@ -103,9 +103,29 @@ def _foretold(connection: Connection) -> None:
     )
 
 
+def _parts(connection: Connection) -> None:
+    """Signals may be judged every so often, on what is put together in between."""
+    double = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "FLOAT"
+    connection.exec_driver_sql(f"ALTER TABLE signals ADD COLUMN every {double}")
+    connection.exec_driver_sql("ALTER TABLE signals ADD COLUMN aggregate TEXT NOT NULL DEFAULT 'mean'")
+    connection.exec_driver_sql(
+        "CREATE TABLE parts (signal BIGINT NOT NULL REFERENCES signals (id) ON DELETE CASCADE, "
+        "time BIGINT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (signal, time))"
+    )
+
+
 # The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
 # `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
-STEPS: tuple[Step, ...] = (_incidents_in_words, _references, _ends, _refused, _who_did_what, _withheld, _foretold)
+STEPS: tuple[Step, ...] = (
+    _incidents_in_words,
+    _references,
+    _ends,
+    _refused,
+    _who_did_what,
+    _withheld,
+    _foretold,
+    _parts,
+)
 
 # Held while the tables are made or changed, so that two that open a new store at once do not both make them.
 _CHANGING = 0x746F6373696E

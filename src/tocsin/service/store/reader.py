@@ -1,11 +1,11 @@
 """What can be asked of the store."""
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, and_, func, not_, or_, select
+from sqlalchemy import Connection, Row, Select, and_, func, not_, or_, select, tuple_
 
 from tocsin.service.observations import Status
 from tocsin.service.store import codec, schema
@@ -16,6 +16,7 @@ from tocsin.service.store.rows import (
     MaintenanceRow,
     ObservationRow,
     OutboxRow,
+    PartRow,
     ReferenceRow,
     RefusedRow,
     SignalRow,
@@ -89,18 +90,54 @@ class Reader:
         rows = [codec.observation_from_tuple(row) for row in self.connection.execute(wanted)]
         return rows[::-1] if newest else rows
 
+    def parts(self, signal_id: int, after: int | None) -> list[PartRow]:
+        """What a signal puts together, of after a time."""
+        columns = schema.parts.c
+        wanted = select(schema.parts).where(columns.signal == signal_id)
+        if after is not None:
+            wanted = wanted.where(columns.time > after)
+        rows = self.connection.execute(wanted.order_by(columns.time))
+        return [PartRow(row.signal, row.time, codec.values_from_text(row.value)) for row in rows]
+
+    def parts_at(self, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Those of (signal, time) of which there is a part."""
+        columns = schema.parts.c
+        found: set[tuple[int, int]] = set()
+        for first in range(0, len(pairs), _LOOKED_UP):
+            some = pairs[first : first + _LOOKED_UP]
+            wanted = select(columns.signal, columns.time).where(tuple_(columns.signal, columns.time).in_(some))
+            found.update((signal, time) for signal, time in self.connection.execute(wanted))
+        return found
+
     def newest_time(self, signal_id: int) -> int | None:
         """The time of the newest observation of a signal."""
         columns = schema.observations.c
         return self.connection.execute(select(func.max(columns.time)).where(columns.signal == signal_id)).scalar()
 
-    def time_before_newest(self, signal_id: int, count: int, statuses: Collection[Status]) -> int | None:
-        """The time of the observation before the newest `count` of a signal; None if there are not more of them."""
+    def time_before_newest(
+        self, signal_id: int, count: int, statuses: Collection[Status], *, before: int | None = None
+    ) -> int | None:
+        """The time of the observation before the newest `count` of a signal; None if there are not more of them.
+
+        With `before`, only those before that time are looked at.
+        """
         columns = schema.observations.c
         wanted = select(columns.time).where(
             columns.signal == signal_id, columns.status.in_([int(status) for status in statuses])
         )
+        if before is not None:
+            wanted = wanted.where(columns.time < before)
         return self.connection.execute(wanted.order_by(columns.time.desc()).offset(count).limit(1)).scalar()
+
+    def count_observations(self, signal_id: int, after: int | None, statuses: Collection[Status]) -> int:
+        """How many observations of a signal there are after a time."""
+        columns = schema.observations.c
+        wanted = select(func.count()).where(
+            columns.signal == signal_id, columns.status.in_([int(status) for status in statuses])
+        )
+        if after is not None:
+            wanted = wanted.where(columns.time > after)
+        return int(self.connection.execute(wanted).scalar_one())
 
     def state(self, signal_id: int) -> StateRow | None:
         states = schema.states
@@ -264,6 +301,11 @@ class Reader:
         """How far the source has read."""
         wanted = select(schema.cursors.c.position).where(schema.cursors.c.source == source)
         return self.connection.execute(wanted).scalar_one_or_none()
+
+    def cursors(self, prefix: str) -> dict[str, str]:
+        """The positions of those whose names begin like this, by name."""
+        wanted = select(schema.cursors).where(schema.cursors.c.source.startswith(prefix, autoescape=True))
+        return {row.source: row.position for row in self.connection.execute(wanted)}
 
     def refused(self, *, limit: int, before_id: int | None = None) -> list[RefusedRow]:
         """Observations that are listed as refused, the newest first."""

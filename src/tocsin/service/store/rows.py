@@ -8,8 +8,9 @@ from tocsin.service.observations import Judged, Status
 
 Kind = Literal["alarm", "silence"]
 Message = Literal["firing", "resolved"]
-#: Why an incident is over. The first four are what a detector says of it, the last two are about its detector.
-Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned"]
+#: Why an incident is over. The first four are what a detector says of it, the next two are about its detector; the last
+#: one was over before: it was found in an imported past, and nobody was told.
+Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned", "imported"]
 Role = Literal["read", "ingest", "operate", "write", "admin"]
 
 
@@ -25,6 +26,9 @@ class SignalRow:
     unit: str | None
     template: str | None
     created: int
+    #: It is judged every so many seconds, on what is put together in between; None for every observation.
+    every: float | None = None
+    aggregate: str = "mean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,15 @@ class ObservationRow:
     time: int
     status: Status
     judged: Judged
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """An observation that is put together with others of its signal."""
+
+    signal: int
+    time: int
+    values: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)

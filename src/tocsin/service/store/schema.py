@@ -74,6 +74,8 @@ signals = Table(
     Column("unit", CleanText),
     Column("template", CleanText),
     Column("created", BigInteger, nullable=False),
+    Column("every", Double),
+    Column("aggregate", Text, nullable=False, server_default="mean"),
     sqlite_autoincrement=True,
 )
 
@@ -95,6 +97,15 @@ observations = Table(
     Column("warm", Boolean, nullable=False),
     Column("parts", Text),
     sqlite_with_rowid=False,
+)
+
+# What signals put together that are judged every so often.
+parts = Table(
+    "parts",
+    metadata,
+    Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("value", Text, nullable=False),
 )
 
 states = Table(

@@ -18,6 +18,7 @@ from tocsin.service.store.rows import (
     IncidentRow,
     Message,
     ObservationRow,
+    PartRow,
     Pruned,
     ReferenceRow,
     Refused,
@@ -48,12 +49,19 @@ class Writer(Reader):
         unit: str | None = None,
         template: str | None = None,
         created: int,
+        every: float | None = None,
+        aggregate: str = "mean",
     ) -> SignalRow:
         if self.signal(name) is not None:
             raise RefusedError(f"there is a signal {name!r} already")
-        values = {"name": name, "silent_after": silent_after, "unit": unit, "template": template, "created": created}
+        values = {
+            "name": name, "silent_after": silent_after, "unit": unit, "template": template, "created": created,
+            "every": every, "aggregate": aggregate,
+        }  # fmt: skip
         number = self._insert(schema.signals, {**values, **_texts({"features": features, "settings": settings})})
-        return SignalRow(number, name, tuple(features), dict(settings), silent_after, unit, template, created)
+        return SignalRow(
+            number, name, tuple(features), dict(settings), silent_after, unit, template, created, every, aggregate
+        )
 
     def change_signal(self, signal_id: int, **changes: Any) -> None:
         """Set fields of a signal: features, settings, silent_after, unit, template."""
@@ -69,6 +77,33 @@ class Writer(Reader):
     def add_observations(self, rows: Iterable[ObservationRow]) -> None:
         """Add observations, none of which may be there yet."""
         insert_observations(self.connection, [codec.observation_to_tuple(row) for row in rows])
+
+    def add_parts(self, rows: Sequence[PartRow]) -> None:
+        """Add observations that are put together with others, none of which may be there yet."""
+        if rows:
+            given = [
+                {"signal": row.signal, "time": row.time, "value": codec.values_to_text(row.values)} for row in rows
+            ]
+            self.connection.execute(insert(schema.parts), given)
+
+    def remove_parts(self, signal_id: int, before: int) -> None:
+        """Remove those of a signal before a time."""
+        columns = schema.parts.c
+        self.connection.execute(delete(schema.parts).where(columns.signal == signal_id, columns.time < before))
+
+    def judge_observations(self, rows: Sequence[ObservationRow]) -> None:
+        """Put the verdicts on observations that are there."""
+        columns = schema.observations.c
+        names = [name for name in columns.keys() if name not in ("signal", "time", "status")]  # noqa: SIM118
+        which = columns.signal == bindparam("of_signal"), columns.time == bindparam("at")
+        change = update(schema.observations).where(*which).values({name: bindparam(f"new_{name}") for name in names})
+        given = []
+        for row in rows:
+            signal, time, _, *others = codec.observation_to_tuple(row)
+            news = {f"new_{name}": value for name, value in zip(names, others, strict=True)}
+            given.append({"of_signal": signal, "at": time, **news})
+        if given:
+            self.connection.execute(change, given)
 
     def refuse(self, rows: Sequence[Refused]) -> None:
         """List observations that are not among those of their signals."""
@@ -132,6 +167,13 @@ class Writer(Reader):
             news["closed"] = known.closed  # it is told again what it knew, as after a restart
         self.connection.execute(update(schema.incidents).where(columns.id == known.id).values(news))
         return int(known.id)
+
+    def remove_imported_incidents(self, signal_id: int, first: int, last: int) -> None:
+        """Remove what was found in an imported past from one time to another, but for what people said something of."""
+        columns = schema.incidents.c
+        untouched = columns.label.is_(None), columns.note.is_(None), columns.acknowledged.is_(None)
+        within = columns.signal == signal_id, columns.start >= first, columns.start <= last
+        self.connection.execute(delete(schema.incidents).where(*within, columns.ended == "imported", *untouched))
 
     def prolong_incidents(self, lasted: Sequence[tuple[int, int, int]]) -> None:
         """Incidents go on, by their numbers: until when so far, and for how many observations."""
@@ -221,6 +263,9 @@ class Writer(Reader):
         )
         if not moved.rowcount:
             self.connection.execute(insert(schema.cursors).values(source=source, position=position))
+
+    def remove_cursor(self, source: str) -> None:
+        self._delete(schema.cursors, source=source)
 
     def remove_cursors(self, first: str, last: str) -> None:
         """Remove those from one name up to, but not including, another."""

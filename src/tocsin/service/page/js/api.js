@@ -2,7 +2,7 @@
 
 import { askForToken, token } from "./token.js";
 
-const BASE = "/api/v1";
+export const BASE = "/api/v1";
 
 /** What the API refused, or that it could not be reached (status 0). */
 export class ApiError extends Error {

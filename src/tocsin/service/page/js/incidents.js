@@ -16,6 +16,7 @@ const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
   labelled: ["as labelled", "Somebody labelled it a false alarm: what the signal does is taken for normal now."],
   reset: ["detector reset", "The detector was reset."],
   relearned: ["learned anew", "The detector learned anew."],
+  imported: ["of the past", "It was found in history that was imported: nobody was told."],
 });
 
 /**

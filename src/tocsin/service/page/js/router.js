@@ -16,6 +16,7 @@ const VIEWS = {
   maintenance: ["maintenance", "maintenance"],
   status: ["status", "status"],
   audit: ["audit", "audit"],
+  import: ["importing", "importing"],
 };
 
 /**
@@ -43,4 +44,9 @@ export function signalHash(name) {
 /** @param {number} id */
 export function incidentHash(id) {
   return `#/incidents/${id}`;
+}
+
+/** @param {string} name the signal whose history is to be imported */
+export function importHash(name) {
+  return `#/import?${new URLSearchParams({ signal: name })}`;
 }

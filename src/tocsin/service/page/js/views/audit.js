@@ -24,6 +24,7 @@ const WORDS = [
   [/^PUT \/signals\/(.+)\/-\/state$/, "restored the state of"],
   [/^PUT \/signals\/(.+)$/, "created or configured"],
   [/^DELETE \/signals\/(.+)$/, "removed"],
+  [/^POST \/imports()$/, "imported history"],
   [/^POST \/tokens()$/, "made a token"],
   [/^DELETE \/tokens\/(.+)$/, "revoked token"],
   [/^token create (.+)$/, "made token"],

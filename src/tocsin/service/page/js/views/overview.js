@@ -6,6 +6,7 @@ import { count, moment } from "../format.js";
 import { moving } from "../keys.js";
 import { FILTERS, bySignal, matches, ordered, stateOf } from "../order.js";
 import { budget, spacing } from "../rates.js";
+import { allowed } from "../role.js";
 import { signalRow } from "../signal_row.js";
 import { themeChanges } from "../theme.js";
 import { WindowedList } from "../windowed.js";
@@ -35,6 +36,7 @@ export function overview(main, route) {
     value: route.query.get("search") ?? "",
     spellcheck: "false",
   });
+  const offer = allowed("write") && el("a", { class: "button", href: "#/import" }, "Import history");
   const filters = el("div", { class: "filters", role: "group", "aria-label": "Filter" });
   const promise = el("p", { class: "muted" });
   const nothing = el("div", { class: "empty" });
@@ -59,7 +61,7 @@ export function overview(main, route) {
     ...["State", "Signal", "Newest values", "Value", "p", "Seen"].map((word) => el("span", {}, word)),
   );
   main.append(
-    el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Signals"), search, filters),
+    el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Signals"), search, filters, offer),
     promise,
     el("section", { class: "table" }, head, list.element),
     nothing,

@@ -15,6 +15,7 @@ import { askForMaintenance } from "../maintenance_dialog.js";
 import { escapePattern } from "../pattern.js";
 import { referenceBar, referenceSpans } from "../reference.js";
 import { allowed } from "../role.js";
+import { importHash } from "../router.js";
 import { signalDetails } from "../signal_details.js";
 import { signalSummary } from "../signal_summary.js";
 import { fillWhenLoaded } from "./view.js";
@@ -24,7 +25,7 @@ import { fillWhenLoaded } from "./view.js";
 const RANGES = [200, 1000, 5000];
 const MOST_INCIDENTS = 50;
 /** Changes after which what is shown is no longer true. */
-const RELOADED = ["reset", "configured", "reference"];
+const RELOADED = ["reset", "configured", "reference", "imported"];
 /** The range stays as chosen from one signal to the next. */
 let range = RANGES[0];
 
@@ -75,6 +76,7 @@ export function signal(main, route) {
       "div",
       { class: "actions" },
       el("button", { type: "button", onclick: () => askForMaintenance(escapePattern(name)) }, "Maintenance"),
+      allowed("write") && el("a", { class: "button", href: importHash(name) }, "Import history"),
       allowed("write") && el("button", { type: "button", class: "danger", onclick: reset }, "Reset"),
     );
   }

@@ -1,0 +1,98 @@
+"""`tocsin export`: what the monitor keeps, as tables."""
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tocsin.cli.application import Exit, app, say
+from tocsin.cli.monitoring import Config, Data, explained, opened, settings_of
+from tocsin.data import check_writable, open_writer
+from tocsin.service.errors import UnknownError
+from tocsin.service.observations import moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tocsin.service.exporting import Columns
+
+_KINDS = "(.csv, .jsonl, .parquet, .gz)"
+
+
+@app.command("export")
+def export_tables(
+    observations: Annotated[
+        Path | None, typer.Option("--observations", metavar="FILE", help=f"Write what was observed {_KINDS}.")
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option("--verdicts", metavar="FILE", help="Write it with its verdicts, likewise.")
+    ] = None,
+    incidents: Annotated[Path | None, typer.Option("--incidents", metavar="FILE", help="Write the incidents.")] = None,
+    signal: Annotated[
+        list[str] | None,
+        typer.Option("--signal", metavar="PATTERN", help="Signals of such names, with * and ?; repeatable."),
+    ] = None,
+    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="The first time.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The last time.")] = None,
+    config: Config = None,
+    data: Data = None,
+) -> None:
+    """Write what the monitor keeps to files, as it is at one moment; the monitor may go on meanwhile."""
+    targets = {"--observations": observations, "--verdicts": verdicts, "--incidents": incidents}
+    _check(targets)
+    first, last = _moment(start, "--from"), _moment(end, "--to")
+    with explained():
+        settings = settings_of(config, data)
+        from tocsin.service.exporting import Export
+
+        with opened(settings) as store, store.reading() as reader:
+            patterns = signal or ["*"]
+            found = [one for one in reader.signals() if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
+            if not found:
+                raise UnknownError(f"there is no signal like {', '.join(patterns)} (--signal)")
+            export = Export(reader, found, first, last)
+            tables = {
+                "--observations": export.observations, "--verdicts": export.verdicts, "--incidents": export.incidents,
+            }  # fmt: skip
+            for option, target in targets.items():
+                if target is not None:
+                    rows = _write(target, tables[option]())
+                    say(f"{target}: {rows:,} {option.removeprefix('--')} of {len(found)} signals")
+
+
+def _check(targets: dict[str, Path | None]) -> None:
+    """Refuse what cannot be written, before the work."""
+    given = [target for target in targets.values() if target is not None]
+    if not given:
+        raise typer.BadParameter(f"give at least one of {', '.join(targets)}.")
+    if len({target.resolve() for target in given}) < len(given):
+        raise typer.BadParameter("each table needs a file of its own.", param_hint=", ".join(targets))
+    for option, target in targets.items():
+        if target is not None:
+            try:
+                check_writable(target)
+            except (OSError, ValueError, ImportError) as error:
+                raise typer.BadParameter(f"{error}.", param_hint=option) from error
+
+
+def _moment(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint=option) from error
+
+
+def _write(target: Path, pieces: "Iterable[Columns]") -> int:
+    rows = 0
+    try:
+        with open_writer(target) as writer:
+            for columns in pieces:
+                writer.write(columns)
+                rows += len(columns["signal"])
+    except OSError as error:
+        say(f"{target} cannot be written: {error}")
+        raise typer.Exit(Exit.FAILED) from error
+    return rows

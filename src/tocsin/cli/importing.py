@@ -1,0 +1,203 @@
+"""`tocsin import`: history into a monitor that runs."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli.application import Exit, app, progress, say
+from tocsin.cli.monitoring import Config, explained, read
+from tocsin.cli.reading import (
+    Aggregate,
+    DayFirst,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Every,
+    Ignore,
+    Missing,
+    Skip,
+    TimeFormat,
+    in_options,
+)
+from tocsin.service.errors import MonitorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx
+
+    from tocsin.service.config import Settings
+
+# How often to ask how far it is, in seconds.
+ASK_EVERY = 0.5
+# A file is read and stored before it is answered.
+PATIENCE = 3600.0
+
+
+@app.command("import")
+def import_history(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", exists=True, dir_okay=False, help="Files as `tocsin detect` reads them."),
+    ],
+    signal: Annotated[
+        str,
+        typer.Option(
+            "--signal",
+            metavar="NAME",
+            help="The signal; {name} stands for what the file calls it: its id, or its name.",
+        ),
+    ] = "{name}",
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="Where the monitor is. Default: as --config says.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role write.")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Whether to wait until it is learned.")] = True,
+    time_column: Annotated[str | None, typer.Option("--time", help="The column of times. Default: found.")] = None,
+    value: Annotated[
+        list[str] | None, typer.Option("--value", help="A column of values; repeatable. Default: the numeric ones.")
+    ] = None,
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option("--id", help="The column that says which signal a row is of (long layout).")
+    ] = None,
+    separate: Annotated[
+        bool, typer.Option("--separate", help="Each value column is a signal of its own, not a feature of one.")
+    ] = False,
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by the file's name.")
+    ] = None,
+    every: Every = None,
+    aggregate: Aggregate = "mean",
+    ignore: Ignore = None,
+    missing: Missing = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    skip: Skip = 0,
+    time_format: TimeFormat = None,
+    day_first: DayFirst = None,
+    most_lost: Annotated[
+        float | None,
+        typer.Option("--most-lost", metavar="SHARE", help="Stop if more of the rows are lost; 1 goes on with any."),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Give history to a running monitor: it is learned and judged, and nobody is told of its incidents.
+
+    To hand over the same again is harmless.
+    """
+    reading = {
+        "signal": signal, "format": file_format, "time": time_column, "value": value or [], "id": id,
+        "separate": separate, "every": every, "aggregate": aggregate, "ignore": ignore or [], "missing": missing or [],
+        "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip, "time_format": time_format,
+        "day_first": day_first, "most_lost": most_lost,
+    }  # fmt: skip
+    with explained():
+        address = url or _address(read(config).settings)
+        failed = False
+        names: list[str] = []
+        with _client(address, token) as client:
+            for file in files:
+                try:
+                    names += _send(client, file, {name: one for name, one in reading.items() if one is not None})
+                except MonitorError as error:
+                    say(in_options(error))
+                    failed = True
+            if names and wait:
+                failed |= not _wait(client, list(dict.fromkeys(names)))
+    raise typer.Exit(Exit.FAILED if failed else Exit.DONE)
+
+
+def _address(settings: "Settings") -> str:
+    """Where the monitor with these settings is, from here."""
+    server = settings.server
+    if server.external_url is not None:
+        return server.external_url
+    host = "127.0.0.1" if server.host in ("0.0.0.0", "::") else server.host  # noqa: S104
+    return f"{'https' if server.tls_certificate else 'http'}://{f'[{host}]' if ':' in host else host}:{server.port}"
+
+
+def _client(address: str, token: str | None) -> "httpx.Client":
+    import httpx
+
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    try:
+        return httpx.Client(base_url=f"{address.rstrip('/')}/api/v1", headers=headers, timeout=PATIENCE)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise typer.BadParameter(f"{address!r} is no address: {error}.", param_hint="--url") from error
+
+
+def _send(client: "httpx.Client", file: Path, reading: dict[str, Any]) -> list[str]:
+    """Hand over one file; returns the names of its signals."""
+    with file.open("rb") as content:
+        taken = _answer(
+            lambda: client.post(
+                "/imports",
+                params={"file": file.name, **reading},
+                content=content,
+                headers={"Content-Type": "application/octet-stream"},
+            ),
+            client,
+        )
+    say(f"{file}: {in_options(taken['understood'])}")
+    for problem in taken["problems"]:
+        say(f"{file}: {in_options(problem)}")
+    for one in taken["signals"]:
+        say(f"{one['signal']}: {_counted(one)}")
+    return [one["signal"] for one in taken["signals"]]
+
+
+def _counted(one: dict[str, Any]) -> str:
+    text = f"{one['observations']:,} observations are stored"
+    if one["duplicates"]:
+        text += f", {one['duplicates']:,} of them were there already"
+    if one["refused"]:
+        text += f", {one['refused']:,} were refused"
+    if one["older"]:
+        text += f"; {one['older']:,} are older than storage.keep_observations, and go once they are learned"
+    return text
+
+
+def _answer(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> Any:
+    """What the monitor answers; MonitorError for a refusal, or for none."""
+    import httpx
+
+    try:
+        response = ask()
+    except httpx.HTTPError as error:
+        raise MonitorError(f"no monitor answers at {client.base_url} (--url): {error}") from error
+    try:
+        answer = response.json()
+    except ValueError:
+        raise MonitorError(f"no monitor answers at {client.base_url} (--url), but something else") from None
+    if response.is_error:
+        raise MonitorError(answer.get("error", {}).get("message", f"the monitor answered {response.status_code}"))
+    return answer
+
+
+def _wait(client: "httpx.Client", names: list[str]) -> bool:
+    """Wait until everything is learned, and tell what was found; false if something could not be."""
+    with progress() as bar:
+        task = bar.add_task("learning", total=None)
+        while True:
+            imports = _answer(lambda: client.get("/imports"), client)["imports"]
+            found = {one["signal"]: one for one in imports if one["signal"] in names}
+            bar.update(
+                task,
+                completed=sum(one["done"] for one in found.values()),
+                total=sum(one["total"] for one in found.values()) or None,
+            )
+            if all(one["stage"] in ("done", "failed") for one in found.values()):
+                break
+            time.sleep(ASK_EVERY)
+    for name in names:
+        one = found.get(name)
+        if one is not None and one["stage"] == "failed":
+            say(f"{name}: its history cannot be learned: {one['message']}")
+        elif one is not None:
+            typer.echo(f"{name}: learned, {one['incidents']:,} incidents of the past")
+    return all(one["stage"] == "done" for one in found.values())

@@ -1,0 +1,80 @@
+"""A detector's state under another alarm rate: what was learned of the signal stays."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.conformal import SlidingWindow
+from tocsin.detection import deciding
+from tocsin.detection.fleet import Fleet
+from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.storage import damage_told, read_header, settings_of
+
+_RANKING = "pipeline/ranking/"
+_FINAL = f"{_RANKING}final/"
+State = Mapping[str, NDArray[Any]]
+
+
+def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
+    """The state of a detector that tolerates so many false incidents from now on.
+
+    Forecaster, views and their pasts go on as they were. The highest evidence of past blocks is put together where
+    blocks get longer; where they get shorter, each is kept as it is, which asks for more evidence until newer ones take
+    its place. The audit begins anew: it is about another promise.
+    """
+    header = read_header(state)
+    before = settings_of(header, forecaster=None, threads=1)
+    after = replace(before, alarm_rate=alarm_rate)
+    fresh = Fleet.of(header["signals"], after).state(time=header["extra"].get("time"))
+    with damage_told():
+        # What the rate has no say in is taken over, and so is all that has the same shape.
+        kept = {
+            name: array
+            for name, array in state.items()
+            if not name.startswith(("audit/", _FINAL)) and name in fresh and array.shape == fresh[name].shape
+        }
+        memory, final = _memory(state, before, after), _final(state, after.sizes.final)
+        return {**fresh, **kept, **memory, **final, "header": _header(state, fresh)}
+
+
+def _memory(state: State, before: DetectorSettings, after: DetectorSettings) -> dict[str, NDArray[Any]]:
+    """The highest evidence of past blocks, as blocks of another length and number."""
+    counters, blocks = state[f"{_RANKING}counters"].copy(), state[f"{_RANKING}blocks"]
+    there, room = blocks.shape[1], after.sizes.blocks
+    together = max(1, round(after.sizes.block / before.sizes.block))
+    made = np.zeros((len(blocks), room))
+    for signal, row in enumerate(blocks):
+        count = int(counters[signal, deciding.BLOCKS])
+        # By time, the oldest first: once there is no more room, the newest takes the place of the oldest.
+        past = row[:count] if count < there else np.roll(row, -(count % there))
+        past = past[len(past) % together :].reshape(-1, together).max(axis=1)[-room:] if len(past) else past
+        made[signal, : len(past)] = past
+        counters[signal, deciding.BLOCKS] = len(past)
+    counters[:, deciding.IN_BLOCK] = np.minimum(counters[:, deciding.IN_BLOCK], after.sizes.block - 1)
+    return {f"{_RANKING}counters": counters, f"{_RANKING}blocks": made}
+
+
+def _final(state: State, window: int) -> dict[str, NDArray[Any]]:
+    """The past that p is ranked in, as long as it is there, in a window of another length."""
+    old = SlidingWindow.from_state(
+        {name.removeprefix(_FINAL): one for name, one in state.items() if name.startswith(_FINAL)}
+    )
+    new = old
+    if old.window != window:
+        new = SlidingWindow(old.streams, window=window)
+        pasts = [old._calibration(stream)[0][::-1] for stream in range(old.streams)]  # the oldest first
+        scores = np.full((max(map(len, pasts)), old.streams), np.nan)
+        for stream, past in enumerate(pasts):
+            scores[len(scores) - len(past) :, stream] = past
+        new.run(scores)
+    return {f"{_FINAL}{name}": array for name, array in new.state().items()}
+
+
+def _header(state: State, fresh: State) -> NDArray[np.uint8]:
+    """What the state says about itself: other settings, the same incidents."""
+    told, news = (json.loads(one["header"].tobytes()) for one in (state, fresh))
+    return np.array(bytearray(json.dumps({**told, "settings": news["settings"]}).encode()), dtype=np.uint8)

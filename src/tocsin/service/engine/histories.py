@@ -1,0 +1,161 @@
+"""Which signals have a past that was imported and is not judged yet.
+
+It is stored with what was imported, so a monitor that was killed goes on where it was.
+"""
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tocsin.service.engine.rules import Arrival
+from tocsin.service.engine.watched import Watched
+from tocsin.service.store import Reader, Writer
+
+_PREFIX = "import/"
+# What is imported comes in pieces. Once nothing has come for so many seconds, it is judged together.
+QUIET = 1.0
+# So many results are remembered.
+MOST_RESULTS = 1000
+
+Stage = Literal["waiting", "learning", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """From which observation to which, by their times, a signal has some that wait to be judged."""
+
+    first: int
+    last: int
+
+    def with_time(self, time: int) -> "Span":
+        """The span that has this observation, too."""
+        return Span(min(self.first, time), max(self.last, time))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a signal's imported past is judged."""
+
+    signal: str
+    stage: Stage
+    done: int = 0
+    total: int = 0
+    #: How many incidents of the past were found so far.
+    incidents: int = 0
+    message: str | None = None
+
+
+class Histories:
+    """The spans that wait, by the numbers of their signals, and what became of others since the start.
+
+    The engine's thread changes it; any thread may look.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spans: dict[int, Span] = {}
+        self._names: dict[int, str] = {}
+        self._since: dict[int, float] = {}
+        self._progress: OrderedDict[str, Progress] = OrderedDict()
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._spans
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def recover(self, reader: Reader, signals: Iterable[Watched]) -> None:
+        """Forget everything, and go on with what is stored."""
+        by_id = {signal.row.id: signal for signal in signals}
+        found = {int(name.removeprefix(_PREFIX)): text for name, text in reader.cursors(_PREFIX).items()}
+        with self._lock:
+            self._spans, self._names, self._since = {}, {}, {}
+            for number, text in found.items():
+                if number in by_id:
+                    self._note(by_id[number], Span(*json.loads(text)), since=0.0)
+        for number in self._spans:
+            # What its detector took for an incident on the way here is the past's, and told to nobody.
+            signal = by_id[number]
+            if signal.alarm_incident is None:
+                signal.block.forget_incidents(signal.place)
+
+    def put(self, writer: Writer, late: Sequence[Arrival]) -> None:
+        """Store, with what was imported, that it waits."""
+        for signal, span in self._grown(late).items():
+            writer.put_cursor(f"{_PREFIX}{signal.row.id}", json.dumps([span.first, span.last]))
+
+    def note(self, late: Sequence[Arrival]) -> None:
+        """It was stored."""
+        grown = self._grown(late)
+        with self._lock:
+            for signal, span in grown.items():
+                self._note(signal, span, since=time.monotonic())
+
+    def _note(self, signal: Watched, span: Span, since: float) -> None:
+        number = signal.row.id
+        self._spans[number], self._names[number], self._since[number] = span, signal.name, since
+        self._remember(Progress(signal.name, "waiting"))
+
+    def _grown(self, late: Sequence[Arrival]) -> dict[Watched, Span]:
+        grown: dict[Watched, Span] = {}
+        for arrival in late:
+            signal = arrival.signal
+            if arrival.history and isinstance(signal, Watched):
+                span = grown.get(signal) or self._spans.get(signal.row.id) or Span(arrival.time, arrival.time)
+                grown[signal] = span.with_time(arrival.time)
+        return grown
+
+    def span(self, number: int) -> Span | None:
+        """What waits of a signal."""
+        return self._spans.get(number)
+
+    def due(self) -> tuple[str, Span] | None:
+        """A signal of which everything has come, and what waits of it."""
+        ready = time.monotonic() - QUIET
+        with self._lock:
+            for number, since in self._since.items():
+                if since <= ready:
+                    return self._names[number], self._spans[number]
+        return None
+
+    def end(self, writer: Writer, number: int) -> None:
+        """Store that nothing waits any more."""
+        writer.remove_cursor(f"{_PREFIX}{number}")
+
+    def forget(self, number: int) -> None:
+        """Nothing waits any more, or not before the next start."""
+        with self._lock:
+            self._spans.pop(number, None)
+            self._names.pop(number, None)
+            self._since.pop(number, None)
+
+    def tell(self, progress: Progress) -> None:
+        """Remember how far it is."""
+        with self._lock:
+            self._remember(progress)
+
+    def fail(self, signal: str, message: str) -> None:
+        """It cannot be judged; what is stored of it is tried again at the next start."""
+        for number in [number for number, name in self._names.items() if name == signal]:
+            self.forget(number)
+        self.tell(replace(self.progress(signal) or Progress(signal, "failed"), stage="failed", message=message))
+
+    def _remember(self, progress: Progress) -> None:
+        self._progress.pop(progress.signal, None)
+        self._progress[progress.signal] = progress
+        while len(self._progress) > MOST_RESULTS:
+            self._progress.popitem(last=False)
+
+    def progress(self, signal: str) -> Progress | None:
+        """How far a signal's past is judged; None where nothing was imported since the start."""
+        with self._lock:
+            return self._progress.get(signal)
+
+    def all_progress(self) -> list[Progress]:
+        """The same of all signals, the newest first."""
+        with self._lock:
+            return list(reversed(self._progress.values()))

@@ -1,0 +1,112 @@
+"""What is stored of signals, as columns of a table: observations, verdicts and incidents."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.service.store import IncidentRow, ObservationRow, Reader, SignalRow
+
+# So many rows are read at once.
+PIECE = 10_000
+_PARTS = ("value", "forecast", "low", "high")
+
+Columns = dict[str, NDArray[Any]]
+
+
+class Export:
+    """The tables of some signals, of what was observed from one time up to another, both included (None: all).
+
+    Features are columns: those of all signals that are exported. One that a signal does not have is missing there. The
+    only feature of a signal is the column "value".
+    """
+
+    def __init__(self, reader: Reader, signals: Sequence[SignalRow], start: int | None, end: int | None) -> None:
+        self._reader, self._signals, self._start, self._end = reader, signals, start, end
+        self._features = list(dict.fromkeys(name for signal in signals for name in _features(signal)))
+
+    def observations(self) -> Iterator[Columns]:
+        """What was observed, signal by signal and by time."""
+        for signal, rows in self._pieces():
+            yield {**self._keys(signal, rows), **self._parts(signal, rows, "value", prefix="")}
+
+    def verdicts(self) -> Iterator[Columns]:
+        """The same, with what was said of it. What is not judged has no p."""
+        for signal, rows in self._pieces():
+            judged = [row.judged for row in rows]
+            columns = self._keys(signal, rows)
+            for part in _PARTS:
+                columns |= self._parts(signal, rows, part, prefix=f"{part} ")
+            yield columns | {
+                "p": np.array([one.p for one in judged], dtype=np.float64),
+                "severity": np.array([one.severity for one in judged], dtype=np.float64),
+                "alarm": np.array([one.alarm for one in judged], dtype=np.bool_),
+                "warm": np.array([one.warm for one in judged], dtype=np.bool_),
+            }
+
+    def incidents(self) -> Iterator[Columns]:
+        """The incidents, the newest first."""
+        names = {signal.id: signal.name for signal in self._signals}
+        before = None
+        while rows := self._reader.incidents(
+            signal_ids=list(names), since=self._start, before_id=before, limit=PIECE
+        ):  # fmt: skip
+            before = rows[-1].id
+            yield _incidents([row for row in rows if self._end is None or row.start <= self._end], names)
+
+    def _pieces(self) -> Iterator[tuple[SignalRow, list[ObservationRow]]]:
+        for signal in self._signals:
+            after = None if self._start is None else self._start - 1
+            while rows := self._reader.observations(signal.id, after=after, until=self._end, limit=PIECE):
+                after = rows[-1].time
+                yield signal, rows
+
+    def _keys(self, signal: SignalRow, rows: Sequence[ObservationRow]) -> Columns:
+        return {
+            "signal": np.full(len(rows), signal.name, dtype=object),
+            "time": np.array([row.time for row in rows], dtype="datetime64[ns]"),
+            "status": np.array([row.status.name.lower() for row in rows], dtype=object),
+        }
+
+    def _parts(self, signal: SignalRow, rows: Sequence[ObservationRow], part: str, *, prefix: str) -> Columns:
+        """A column for each feature of all signals."""
+        places = {name: place for place, name in enumerate(_features(signal))}
+        found = np.array([getattr(row.judged, part) for row in rows], dtype=np.float64)
+        nothing = np.full(len(rows), np.nan)
+        return {
+            (part if name == "value" else f"{prefix}{name}"): found[:, places[name]] if name in places else nothing
+            for name in self._features
+        }
+
+
+def _features(signal: SignalRow) -> tuple[str, ...]:
+    return signal.features if len(signal.features) > 1 else ("value",)
+
+
+def _incidents(rows: Sequence[IncidentRow], names: dict[int, str]) -> Columns:
+    def times(field: str) -> NDArray[Any]:
+        given = [getattr(row, field) for row in rows]
+        return np.array(["NaT" if time is None else np.datetime64(time, "ns") for time in given], "datetime64[ns]")
+
+    def texts(field: str) -> NDArray[Any]:
+        return np.array([getattr(row, field) or "" for row in rows], dtype=object)
+
+    def of(field: str, kind: Any) -> NDArray[Any]:
+        return np.array([getattr(row, field) for row in rows], dtype=kind)
+
+    return {
+        "id": of("id", np.int64),
+        "signal": np.array([names[row.signal] for row in rows], dtype=object),
+        "kind": texts("kind"),
+        **{field: times(field) for field in ("start", "end", "peak")},
+        **{field: of(field, np.int64) for field in ("duration", "alarms")},
+        **{field: of(field, np.float64) for field in ("p", "severity", "return_period")},
+        **{field: texts(field) for field in ("view", "explanation", "direction")},
+        "deviation": of("deviation", np.float64),
+        "open": of("open", np.bool_),
+        "ended": texts("ended"),
+        **{field: times(field) for field in ("opened", "closed", "acknowledged")},
+        **{field: texts(field) for field in ("acknowledged_by", "label", "note")},
+        **{field: of(field, np.bool_) for field in ("excluded", "withheld")},
+    }

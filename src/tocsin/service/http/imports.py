@@ -1,0 +1,155 @@
+"""History from files: taken, stored, and learned meanwhile."""
+
+import asyncio
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from tocsin.service.audit import deed_now
+from tocsin.service.errors import OverloadedError, RefusedError
+from tocsin.service.http.auth import READER, WRITER
+from tocsin.service.http.content import check_type
+from tocsin.service.http.documented import COMMON, WITH_BODY
+from tocsin.service.http.errors import HttpError
+from tocsin.service.http.models import ImportIn
+from tocsin.service.http.parts import Monitor, Parts, check_ready, done, reply
+from tocsin.service.http.replies import Imported, Imports
+from tocsin.service.importing import HistoryFile, opened_history
+from tocsin.service.observations import Batch, Observation, Outcome, Status
+
+_FILE = "application/octet-stream"
+router = APIRouter(tags=["history"])
+
+
+@router.post(
+    "/imports", summary="Import a file of history", response_model=Imported, responses=WITH_BODY,
+    openapi_extra={
+        "requestBody": {"required": True, "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}}}
+    },
+)  # fmt: skip
+async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annotated[ImportIn, Query()]) -> Response:
+    """The body is the file, which is read as `tocsin detect` reads it. The reply comes when everything is durable.
+
+    Signals that are not there yet are made. Their history is learned and judged afterwards: `GET /imports` says how far
+    that is. To send the same again is harmless.
+    """
+    check_type(request.headers, _FILE)
+    check_ready(monitor)
+    async with _received(request, given.file) as path:
+        opening = opened_history(path, given.signal, given.reading())
+        history = await run_in_threadpool(opening.__enter__)
+        try:
+            for name in history.names:
+                caller.check_signal(name)
+            await _note(monitor, given.file, history)
+            return reply(await _store(monitor, given.file, history))
+        finally:
+            await run_in_threadpool(opening.__exit__, None, None, None)
+
+
+@router.get("/imports", summary="How far history is learned", response_model=Imports, responses=COMMON)
+async def progress(monitor: Monitor, caller: READER) -> Response:
+    """Of each signal into which something was imported since the monitor was started, the newest first."""
+    return reply(
+        {
+            "imports": [
+                {
+                    "signal": one.signal,
+                    "stage": one.stage,
+                    "done": one.done,
+                    "total": one.total,
+                    "incidents": one.incidents,
+                    "message": one.message,
+                }
+                for one in monitor.engine.imports()
+                if caller.may_see(one.signal)
+            ]
+        }
+    )
+
+
+@asynccontextmanager
+async def _received(request: Request, name: str) -> AsyncIterator[Path]:
+    """The body as a file of this name, gone at the end."""
+    folder = await run_in_threadpool(tempfile.TemporaryDirectory, prefix="tocsin-import-")
+    try:
+        path = Path(folder.name) / name
+        try:
+            opened = path.open("wb")
+        except OSError as error:
+            raise HttpError(422, f"file: {name!r} is no name of a file: {error.strerror}", "file") from None
+        with opened as file:
+            async for piece in request.stream():
+                await run_in_threadpool(file.write, piece)
+        yield path
+    finally:
+        await run_in_threadpool(folder.cleanup)
+
+
+async def _note(monitor: Parts, file: str, history: HistoryFile) -> None:
+    """Who imports what is in the audit trail before anything of it is stored."""
+    deed = deed_now()
+    if deed is not None:
+        deed.details = f"{file}: {', '.join(history.names)}"[:500]
+    await done(monitor.engine.write(lambda writer: None))
+
+
+async def _store(monitor: Parts, file: str, history: HistoryFile) -> dict[str, Any]:
+    """Hand over everything, piece by piece; returns what became of it."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in history.names}
+    oldest = time.time_ns() - round(monitor.settings.storage.keep_observations * 1e9)
+    pieces = history.pieces(monitor.engine.puts_together)
+    while (piece := await run_in_threadpool(next, pieces, None)) is not None:
+        outcomes = await _submit(monitor, piece)
+        _check_taken(file, outcomes)
+        count = counts[piece[0].signal]
+        count.update(one.status.name.lower() for one in outcomes)
+        count["older"] += sum(one.time < oldest for one in outcomes)
+    return {
+        "file": file,
+        "understood": history.understood,
+        "problems": await run_in_threadpool(lambda: history.problems),
+        "signals": [
+            {
+                "signal": name,
+                "observations": sum(many for status, many in count.items() if status != "older"),
+                "duplicates": count["duplicate"],
+                "refused": count["refused"] + count["future"],
+                "older": count["older"],
+            }
+            for name, count in counts.items()
+        ],
+    }
+
+
+async def _submit(monitor: Parts, piece: list[Observation]) -> list[Outcome]:
+    """Have a piece stored, as soon as the monitor has room for it."""
+    most = monitor.settings.engine.max_waiting
+    outcomes: list[Outcome] = []
+    for some in _split(piece, most):
+        batch = Batch(tuple(some), source="import", history=True, whole=True)
+        while True:
+            try:
+                taken: list[Outcome] = await done(monitor.engine.submit(batch))
+                outcomes += taken
+                break
+            except OverloadedError as error:
+                await asyncio.sleep(error.retry_after)
+    return outcomes
+
+
+def _split(piece: list[Observation], most: int) -> Iterator[list[Observation]]:
+    return (piece[first : first + most] for first in range(0, len(piece), most))
+
+
+def _check_taken(file: str, outcomes: list[Outcome]) -> None:
+    """Refuse a file of which nothing can be taken, in the words of the first refusal."""
+    if outcomes and all(one.status is Status.REFUSED for one in outcomes):
+        raise RefusedError(f"{file}: {outcomes[0].message}")

@@ -1,0 +1,96 @@
+"""Files of history: from what `tocsin detect` reads to observations of signals."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tocsin.data import DataError, Signal, Signals, merge_problems, read_signals
+from tocsin.data.problems import ProblemLog
+from tocsin.data.resampling import resample
+from tocsin.service.errors import RefusedError
+from tocsin.service.observations import MOST_FEATURES, Observation, check_name
+
+#: What stands in a name for what the file calls a signal.
+PLACEHOLDER = "{name}"
+# So many observations are handed over together: they take a fraction of a second to store.
+PIECE = 5000
+
+
+class HistoryFile:
+    """A file that was read: its signals under the names that they get, and what was understood of it."""
+
+    def __init__(self, signals: Signals, label: str, pattern: str) -> None:
+        self._signals, self._label = signals, label
+        if len(signals) > 1 and PLACEHOLDER not in pattern:
+            raise RefusedError(
+                f"{label} has {len(signals)} signals: signal must hold {PLACEHOLDER}, which stands for what the file "
+                f"calls each of them, got {pattern!r}"
+            )
+        self._pattern = pattern
+        #: The names of its signals, in the order of the file.
+        self.names = [self._checked(signal) for signal in signals]
+
+    def _checked(self, signal: Signal) -> str:
+        """The name of a signal, if it is one whose history can be taken."""
+        name = self._pattern.replace(PLACEHOLDER, signal.name)
+        if signal.times is None or signal.times.dtype.kind != "M":
+            found = "none" if signal.times is None else "numbers"
+            raise RefusedError(
+                f"{self._label}: history needs times, and {signal.name!r} has {found}: name them by time"
+            )
+        if len(signal.features) > MOST_FEATURES:
+            raise RefusedError(
+                f"{self._label}: a signal has at most {MOST_FEATURES} features, got {len(signal.features)}: choose "
+                "some of them by value, or make each a signal by separate"
+            )
+        try:
+            return check_name(name)
+        except ValueError as error:
+            raise RefusedError(f"{self._label}: {error}") from None
+
+    @property
+    def understood(self) -> str:
+        """How the file was taken, in one line."""
+        return str(self._signals.understood)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with it, besides."""
+        found = [*self._signals.problems, *(problem for signal in self._signals for problem in signal.problems)]
+        return [str(problem) for problem in merge_problems(found)]
+
+    def pieces(self, together: Callable[[str], tuple[float, str] | None]) -> Iterator[list[Observation]]:
+        """All that was observed, signal by signal and by time, in pieces of one signal each.
+
+        `together` says of a signal's name every how many seconds, and by what, it is put together.
+        """
+        for name, signal in zip(self.names, self._signals, strict=True):
+            there = np.flatnonzero(signal.lines)  # what was put in for gaps nobody observed
+            moments, rows = np.asarray(signal.times)[there].astype("datetime64[ns]"), signal.values[there]
+            if (by := together(name)) is not None:
+                every = np.timedelta64(round(by[0] * 1e9), "ns")
+                moments, rows, _ = resample(moments, rows, signal.lines[there], every, by[1], ProblemLog(), "row")
+            times, values = moments.astype(np.int64).tolist(), rows.tolist()
+            features = signal.features if len(signal.features) > 1 else None
+            for first in range(0, len(times), PIECE):
+                some = zip(times[first : first + PIECE], values[first : first + PIECE], strict=True)
+                yield [Observation(name, time, tuple(row), features) for time, row in some]
+
+
+@contextmanager
+def opened_history(path: Path, pattern: str, reading: Mapping[str, Any]) -> Iterator[HistoryFile]:
+    """Read a file; RefusedError says what is wrong with it. `reading` is how, as `read_signals` takes it."""
+    # Messages name the file as its owner does, and not where it lies meanwhile.
+    told: Callable[[object], str] = lambda message: str(message).replace(str(path), path.name)  # noqa: E731
+    try:
+        signals = read_signals(path, **reading)
+    except (DataError, TypeError, ValueError, OSError, ImportError, MemoryError) as error:
+        raise RefusedError(told(error)) from error
+    with signals:
+        try:
+            yield HistoryFile(signals, path.name, pattern)
+        except DataError as error:
+            raise RefusedError(told(error)) from error
