@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.cli.calling import csv_text, invoke, noisy_values, run_process, words
+from tests.data.workbook import workbook
 from tocsin import Detector
 from tocsin.data import read_signals
 
@@ -376,3 +377,48 @@ def test_demo_finds_the_faults(tmp_path):
     again = invoke("demo", "--out", tmp_path / "again")
     assert again.stdout.replace("again", "demo") == result.stdout
     assert (tmp_path / "again" / "verdicts.csv").read_bytes() == (tmp_path / "demo" / "verdicts.csv").read_bytes()
+
+
+def test_patterns_and_folders_and_workbooks(tmp_path):
+    """Whatever the files are, the same history gives the same incidents."""
+    text = csv_text(noisy_values())
+    (tmp_path / "logs" / "a").mkdir(parents=True)
+    (tmp_path / "logs" / "a" / "one.csv").write_text(text)
+    (tmp_path / "logs" / "two.csv").write_text(text)
+    times, values = zip(*(row.split(",") for row in text.splitlines()[1:]), strict=True)
+    moments = np.array(times, dtype="datetime64[us]").tolist()
+    rows = [["time", "value"], *([time, float(value)] for time, value in zip(moments, values, strict=True))]
+    (tmp_path / "book.xlsx").write_bytes(workbook({"Notes": [["nothing here"]], "Data": rows}))
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for number, part in enumerate((slice(0, 500), slice(500, None))):
+        table = pyarrow.table({"time": moments[part], "value": [float(value) for value in values[part]]})
+        pyarrow.parquet.write_table(table, folder / f"{number}.parquet")
+    arguments = ("--incidents", tmp_path / "found.csv", *QUICK)
+    expected = None
+    for given in ([tmp_path / "logs" / "two.csv"], [folder], [tmp_path / "book.xlsx", "--sheet", "Data"]):
+        result = invoke("detect", *given, *arguments)
+        assert result.exit_code == 0, result.output
+        found = [row.split(",", 1)[1] for row in (tmp_path / "found.csv").read_text().splitlines()]
+        expected = expected or found
+        assert found == expected
+        assert len(found) > 1
+    both = invoke("detect", tmp_path / "logs" / "**" / "*.csv", *QUICK)
+    assert both.exit_code == 0, both.output
+    assert "observations of 2 signals" in words(both)
+
+
+def test_a_pattern_that_names_nothing(tmp_path):
+    result = invoke("detect", tmp_path / "*.csv")
+    assert result.exit_code == 2
+    assert "no file is called" in words(result)
+
+
+def test_a_sheet_that_is_not_there(tmp_path):
+    path = tmp_path / "book.xlsx"
+    path.write_bytes(workbook({"Data": [["a"], [1], [2]], "More": []}))
+    result = invoke("detect", path, "--sheet", "data")
+    assert result.exit_code == 1
+    assert "has no sheet 'data' (given as --sheet); its sheets: 'Data', 'More'" in words(result)
+    refused = invoke("detect", tmp_path / "x.csv", "--sheet", "Data")
+    assert refused.exit_code == 1

@@ -273,7 +273,7 @@ def test_wrong_columns():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"format": "xml"}, "format must be one of 'csv', 'tsv', 'jsonl', 'parquet', got 'xml'"),
+        ({"format": "xml"}, "format must be one of 'csv', 'tsv', 'jsonl', 'parquet', 'excel', got 'xml'"),
         ({"delimiter": "::"}, "delimiter must be one character"),
         ({"decimal": "x"}, "decimal must be one of"),
         ({"encoding": "klingon"}, "encoding must be one that Python knows"),

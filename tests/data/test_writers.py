@@ -148,7 +148,8 @@ def test_paths_are_checked_before_the_work(tmp_path):
     assert check_writable(tmp_path / "x.csv") == tmp_path / "x.csv"
     (tmp_path / "folder.csv").mkdir()
     for name, message in {
-        "x.xls": r"x\.xls has no suffix that names a format; known: \.csv, \.tsv, \.tab, \.jsonl, \.ndjson, \.parquet",
+        "x.xlsx": "workbooks are read only",
+        "x.doc": r"x\.doc has no suffix that names a format; known: \.csv, \.tsv, \.tab, \.jsonl, \.ndjson, \.parquet",
         "x": "has no suffix",
         "x.gz": "has no suffix",
         "x.parquet.gz": r"leave out \.gz",
