@@ -32,7 +32,7 @@ from tocsin.data import open_writer, read_signals
 from tocsin.detection import detect_signals
 from tocsin.spark.columns import Clock
 from tocsin.spark.files import keep_files_whole
-from tocsin.spark.plan import Plan
+from tocsin.spark.plan import SparkPlan
 from tocsin.spark.step import Step
 from tocsin.spark.stream import PROVIDER, ROCKSDB
 
@@ -112,7 +112,7 @@ def on_processes(folder, out, cores, **settings):
 
 def state_bytes():
     """The state of a signal that has seen more than its window, as it is kept."""
-    step = Step(Plan(("value",), Clock.NUMBERS, {}))
+    step = Step(SparkPlan(("value",), Clock.NUMBERS, {}))
     return len(step.take("signal", np.arange(2500.0), make_values(1, 2500).T, None).state)
 
 

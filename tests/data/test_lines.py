@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.data.tables import write
-from tocsin.data import AGGREGATES, DataError, LineError, LineParser, Observation, Resampler, read_signals
+from tocsin.data import AGGREGATES, DataError, LineError, LineParser, ParsedObservation, Resampler, read_signals
 
 
 def parse(lines, *arguments, **options):
@@ -39,15 +39,15 @@ def same(left, right):
 def test_formats_are_told_by_the_first_line(lines, expected):
     found = parse(lines)
     assert len(found) == len(expected)
-    assert all(same(left, Observation(*right)) for left, right in zip(found, expected, strict=True))
+    assert all(same(left, ParsedObservation(*right)) for left, right in zip(found, expected, strict=True))
 
 
 def test_given_columns():
     lines = ["when,name,a,b", "5,x,1,2"]
-    assert parse(lines, time="when", values=["b", "a"], id="name") == [Observation("x", 5.0, (2.0, 1.0))]
-    assert parse(lines, "csv", values="b") == [Observation(None, None, (2.0,))]
-    assert parse(['{"t": 5, "id": 3, "v": 1}'], values=["id"]) == [Observation(None, None, (3.0,))]
-    assert parse(["1,2,3"], "plain", time="1") == [Observation(None, 1.0, (2.0, 3.0))]
+    assert parse(lines, time="when", values=["b", "a"], id="name") == [ParsedObservation("x", 5.0, (2.0, 1.0))]
+    assert parse(lines, "csv", values="b") == [ParsedObservation(None, None, (2.0,))]
+    assert parse(['{"t": 5, "id": 3, "v": 1}'], values=["id"]) == [ParsedObservation(None, None, (3.0,))]
+    assert parse(["1,2,3"], "plain", time="1") == [ParsedObservation(None, 1.0, (2.0, 3.0))]
     assert parse(["03/04/24,1"], "csv", time="1", time_format="%d/%m/%y")[0].time == np.datetime64("2024-04-03")
 
 
@@ -143,7 +143,7 @@ def test_lines_as_people_have_them():
     parser = LineParser(day_first=True)
     found = [observation for line in EUROPEAN if (observation := parser.parse(line)) is not None]
     times = [np.datetime64("2004-03-10T18:00"), np.datetime64("2004-03-13T19:00")]
-    assert found == [Observation(None, times[0], (2.6, 1360.0)), Observation(None, times[1], (2.0, 7.0))]
+    assert found == [ParsedObservation(None, times[0], (2.6, 1360.0)), ParsedObservation(None, times[1], (2.0, 7.0))]
     assert str(parser.understood) == (
         "time: Date + Time, day first; decimal comma; a point between thousands; 2 features; not anomaly"
     )
@@ -194,12 +194,12 @@ def test_a_stream_is_put_together_as_a_file_is(tmp_path, aggregate):
 def test_what_cannot_be_put_together():
     resampler = Resampler("10s")
     with pytest.raises(ValueError, match="`every` needs times"):
-        resampler.push(Observation(None, None, (1.0,)))
+        resampler.push(ParsedObservation(None, None, (1.0,)))
     with pytest.raises(ValueError, match="every must be a number, as the times are numbers"):
-        resampler.push(Observation(None, 5.0, (1.0,)))
+        resampler.push(ParsedObservation(None, 5.0, (1.0,)))
     numbers = Resampler(10)
-    assert numbers.push(Observation("a", 5.0, (1.0,))) is None
-    assert numbers.push(Observation("b", 25.0, (1.0,))) is None
-    assert numbers.push(Observation("a", 19.0, (2.0,))) == Observation("a", 0.0, (1.0,))
+    assert numbers.push(ParsedObservation("a", 5.0, (1.0,))) is None
+    assert numbers.push(ParsedObservation("b", 25.0, (1.0,))) is None
+    assert numbers.push(ParsedObservation("a", 19.0, (2.0,))) == ParsedObservation("a", 0.0, (1.0,))
     with pytest.raises(ValueError, match=r"time must be later than 10\.0"):
-        numbers.push(Observation("a", 5.0, (1.0,)))
+        numbers.push(ParsedObservation("a", 5.0, (1.0,)))

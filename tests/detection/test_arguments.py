@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.detection.material import SMALL, MovingMean
+from tests.detection.helpers import SMALL, MovingMean
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
 from tocsin.detection.alarm_rate import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import logsumexp
 
-from tests.detection.material import LAST, hard_values
+from tests.detection.helpers import LAST, hard_values
 from tocsin.detection import Audit, Detector, Fleet
 from tocsin.detection.audit import (
     BLOCK,

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from tests.detection.material import ARRAYS, SMALL, MovingMean, hard_values, same_as_stacked, same_verdicts, stacked
+from tests.detection.helpers import ARRAYS, SMALL, MovingMean, hard_values, same_as_stacked, same_verdicts, stacked
 from tocsin.data import Signal
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet
 from tocsin.detection.batch import detect_signal

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.detection.material import MovingMean, hard_values
+from tests.detection.helpers import MovingMean, hard_values
 from tests.detection.oracle import FromContext, OracleDetector
 from tocsin.detection import Detector, Fleet
 

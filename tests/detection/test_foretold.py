@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.detection.material import SMALL, MovingMean, hard_values, same_verdicts
+from tests.detection.helpers import SMALL, MovingMean, hard_values, same_verdicts
 from tests.forecasting.embedded_oracle import random_arrays
 from tocsin.arrays import write_arrays
 from tocsin.detection import Fleet

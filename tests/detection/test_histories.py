@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from matplotlib.dates import num2date
 
-from tests.detection.material import LAST, MovingMean, hard_values, same_verdicts
+from tests.detection.helpers import LAST, MovingMean, hard_values, same_verdicts
 from tocsin import Detector, Fleet, Result, Results
 from tocsin.data import DataError, is_frame
 

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from tests.detection.material import MovingMean, same_verdicts
+from tests.detection.helpers import MovingMean, same_verdicts
 from tests.detection.oracle import FromContext, OracleDetector
 from tocsin.detection import Detector, Fleet
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.detection.material import ARRAYS, LAST, SHOWN, SMALL, hard_values, same_as_stacked, same_verdicts, stacked
+from tests.detection.helpers import ARRAYS, LAST, SHOWN, SMALL, hard_values, same_as_stacked, same_verdicts, stacked
 from tocsin.data import LONGEST_GAP, DataWarning, signals_from_frame
 from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts
 from tocsin.detection.incidents import MOST_KEPT, IncidentLog

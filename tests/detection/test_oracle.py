@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.detection.material import SMALL, MovingMean, hard_values
+from tests.detection.helpers import SMALL, MovingMean, hard_values
 from tests.detection.oracle import FromContext, LastSeen, OracleDetector
 from tocsin.detection import Detector, Fleet
 from tocsin.forecasting import LastValue

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.detection.material import LAST, SMALL, hard_values, same_verdicts
+from tests.detection.helpers import LAST, SMALL, hard_values, same_verdicts
 from tocsin.detection import Detector, Fleet
 
 VIEWS = ("error", "level", "shape", "shape-light", "quiet", "horizons")

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.detection.material import same_verdicts
+from tests.detection.helpers import same_verdicts
 from tocsin.detection import Detector, Fleet
 from tocsin.detection.deciding import BEYOND
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.detection.material import ARRAYS, LAST, MovingMean, hard_values, same_verdicts
+from tests.detection.helpers import ARRAYS, LAST, MovingMean, hard_values, same_verdicts
 from tocsin.data import LONGEST_GAP
 from tocsin.detection import Detector, Fleet
 from tocsin.detection.gaps import missing_times

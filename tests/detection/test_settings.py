@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tocsin
-from tests.detection.material import LAST, MovingMean, hard_values, same_verdicts
+from tests.detection.helpers import LAST, MovingMean, hard_values, same_verdicts
 from tocsin.detection import Detector, DetectorSettings, Fleet
 from tocsin.detection.declaration import declared, setting
 from tocsin.detection.history_settings import FleetSettings, HistorySettings

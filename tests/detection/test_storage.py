@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.detection.material import ARRAYS, LAST, SMALL, MovingMean, hard_values, same_verdicts
+from tests.detection.helpers import ARRAYS, LAST, SMALL, MovingMean, hard_values, same_verdicts
 from tocsin import SlidingWindow, save_scorer
 from tocsin.detection import Detector, DetectorSettings, Fleet
 from tocsin.detection.declaration import declared
@@ -47,7 +47,7 @@ CONTINUE = textwrap.dedent(
     """
     import sys
     import numpy as np
-    from tests.detection.material import MovingMean
+    from tests.detection.helpers import MovingMean
     from tests.detection.test_storage import everything
     from tocsin.detection import Detector, Fleet
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.detection.material import LAST, same_verdicts
+from tests.detection.helpers import LAST, same_verdicts
 from tests.forecasting.embedded_oracle import random_arrays
 from tocsin.arrays import write_arrays
 from tocsin.detection import Detector
 from tocsin.detection.explaining import explain
 from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view, registry
-from tocsin.detection.views.quiet import Quiet
+from tocsin.detection.views.quiet import QuietView
 from tocsin.detection.views.score import GivenScore
 from tocsin.detection.views.shape import ShapeSession
 from tocsin.detection.views.view import NO_SPREAD
@@ -103,7 +103,7 @@ def test_views_of_other_packages_go_by_their_names(installed):
     """A name that is taken stays with this package, and what is no view is refused by the name of its entry point."""
     assert available_views()[-2:] == ["loudest", "broken"]
     assert isinstance(make_view("loudest"), Loudest)
-    assert isinstance(make_view("quiet"), Quiet)
+    assert isinstance(make_view("quiet"), QuietView)
     with pytest.raises(TypeError, match=r"the entry point 'broken' of tocsin\.views must be a View, got \{\}"):
         make_view("broken")
     with pytest.raises(ValueError, match=r"views must be one of .*'loudest'.*got 'softest'"):

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
-from tocsin.forecasting.embedded.weights import FORMAT, Shape
+from tocsin.forecasting.embedded.weights import FORMAT, NetworkShape
 
 LEVELS = {
     9: np.round(np.arange(0.1, 0.95, 0.1), 1),
     13: np.array([0.01, 0.05, *np.round(np.arange(0.1, 0.95, 0.1), 1), 0.95, 0.99]),
 }
 # Heads that do not come out even in threes, one group, and sizes that keep the tests short.
-SMALL = Shape(width=64, layers=3, heads=4, groups=1, hidden=96, patch_hidden=32)
+SMALL = NetworkShape(width=64, layers=3, heads=4, groups=1, hidden=96, patch_hidden=32)
 
 
 def random_arrays(shape=SMALL, seed=0):

@@ -9,14 +9,16 @@ import pytest
 from tests.forecasting.embedded_oracle import Oracle, centre_and_scale, random_arrays
 from tocsin.arrays import read_arrays, write_arrays
 from tocsin.forecasting import EmbeddedForecaster
-from tocsin.forecasting.embedded.weights import SHIPPED, Shape
+from tocsin.forecasting.embedded.weights import SHIPPED, NetworkShape
 
 # Three heads share a group, as in the shipped one, or four.
 SHAPES = {
-    "small": Shape(width=64, layers=3, heads=4, groups=1, hidden=96, patch_hidden=32),
-    "grouped": Shape(width=96, layers=2, heads=6, groups=2, hidden=64, patch_hidden=96),
-    "single": Shape(width=32, layers=1, heads=1, groups=1, hidden=32, patch_hidden=32),
-    "plain": Shape(width=64, layers=2, heads=4, groups=2, hidden=96, patch_hidden=0, levels=9, normalises=0, faults=0),
+    "small": NetworkShape(width=64, layers=3, heads=4, groups=1, hidden=96, patch_hidden=32),
+    "grouped": NetworkShape(width=96, layers=2, heads=6, groups=2, hidden=64, patch_hidden=96),
+    "single": NetworkShape(width=32, layers=1, heads=1, groups=1, hidden=32, patch_hidden=32),
+    "plain": NetworkShape(
+        width=64, layers=2, heads=4, groups=2, hidden=96, patch_hidden=0, levels=9, normalises=0, faults=0
+    ),
 }
 
 

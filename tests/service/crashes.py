@@ -18,7 +18,7 @@ from tests.service.postgres import Postgres, find_programs
 from tests.service.process import MonitorProcess
 from tocsin.detection import Detector
 from tocsin.service.observations import Status
-from tocsin.service.store import Reader, Store
+from tocsin.service.store import Store, StoreReader
 
 SETTINGS = {"alarm_rate": 0.02, "preset": "light", "views": ["error", "quiet"]}
 CONFIG = """
@@ -173,7 +173,7 @@ def wait_for_more(sent: list[Sent], seconds: float = 300.0) -> None:
         time.sleep(0.02)
 
 
-def compare(reader: Reader, sent: Sent, findings: Findings) -> None:
+def compare(reader: StoreReader, sent: Sent, findings: Findings) -> None:
     """What is stored of a signal beside what a detector says that was never interrupted."""
     row = reader.signal(sent.name)
     assert row is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.service.parts import free_port
+from tests.service.helpers import free_port
 
 
 class MonitorProcess:

@@ -16,7 +16,7 @@ import yaml
 from tests.service.process import MonitorProcess
 from tests.service.test_tls import make_certificate
 from tocsin.data import parse_duration
-from tocsin.service.config import Server, read_settings
+from tocsin.service.config import ServerSettings, read_settings
 from tocsin.service.engine.engine import TIME_TO_CUT, TIME_TO_STOP
 from tocsin.service.metrics import Metrics
 from tocsin.service.monitor import PATIENCE
@@ -233,7 +233,7 @@ def test_who_stops_it_gives_it_the_time_it_needs():
     assert seconds(container()["Service"]["TimeoutStopSec"]) > int(container()["Container"]["StopTimeout"])
     assert f"--stop-timeout {container()['Container']['StopTimeout']}" in (DEPLOY / "Containerfile").read_text()
     for limit in (unit()["LimitNOFILE"], container()["Container"]["Ulimit"].split(":")[1]):
-        assert int(limit) > Server().max_connections
+        assert int(limit) > ServerSettings().max_connections
 
 
 def test_the_health_check_is_the_same_everywhere():

@@ -12,7 +12,7 @@ import paho.mqtt.client as paho
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.service.parts import Alertmanager, Mosquitto
+from tests.service.helpers import Alertmanager, Mosquitto
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
 

@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.service.engine.material import until
+from tests.service.engine.helpers import until
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
 from tocsin.detection import Detector

@@ -15,8 +15,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.service.engine.material import until
-from tocsin.service.config import Server, Settings
+from tests.service.engine.helpers import until
+from tocsin.service.config import ServerSettings, Settings
 from tocsin.service.monitor import Monitor
 from tocsin.service.observations import Batch, Observation
 from tocsin.service.store import Store
@@ -37,7 +37,7 @@ OBSERVATIONS = "/api/v1/observations"
 @pytest.fixture(scope="module")
 def described() -> Iterator[Any]:
     with TemporaryDirectory() as folder:
-        server = Server(requests_per_second=1e9, burst=10**9, allowed_hosts=("testserver",))
+        server = ServerSettings(requests_per_second=1e9, burst=10**9, allowed_hosts=("testserver",))
         store = Store.open(f"sqlite:///{folder}/tocsin.db")
         monitor = Monitor(Settings(server=server, detector={"forecaster": "last-value", "views": ["error"]}), store)
         monitor.engine.start()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from pydantic import SecretStr
 
-from tests.service.parts import run
+from tests.service.helpers import run
 from tocsin.service.outgoing import SHORT, Answer, AnswerError, ask, open_client
 
 SECRET = "hunter2-7f3a"

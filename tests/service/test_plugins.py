@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.service.engine.material import until
+from tests.service.engine.helpers import until
 from tests.service.process import MonitorProcess
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.service.parts import program
+from tests.service.helpers import program
 from tests.service.process import MonitorProcess
 
 

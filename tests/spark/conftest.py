@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-NEED_SPARK = ["test_batch.py", "test_crash.py", "test_parts.py", "test_stream.py"]
+NEED_SPARK = ["test_batch.py", "test_crash.py", "test_backfill.py", "test_stream.py"]
 collect_ignore = [] if find_spec("pyspark") else NEED_SPARK
 
 SETTINGS = {

@@ -4,7 +4,7 @@ import sys
 
 import tocsin.spark
 from tests.spark.conftest import make_session
-from tests.spark.material import QUICK
+from tests.spark.helpers import QUICK
 
 
 def main():

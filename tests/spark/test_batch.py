@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tocsin.spark
-from tests.spark.material import QUICK, assert_incidents, assert_verdicts, collect, make_signals, on_one_machine
+from tests.spark.helpers import QUICK, assert_incidents, assert_verdicts, collect, make_signals, on_one_machine
 from tocsin.data import DataError
 from tocsin.forecasting import LastValue
 

@@ -8,7 +8,7 @@ import time
 
 import tocsin.spark
 from tests.spark.files import write_files
-from tests.spark.material import QUICK, assert_verdicts, collect, make_signals, on_one_machine
+from tests.spark.helpers import QUICK, assert_verdicts, collect, make_signals, on_one_machine
 
 PATIENCE = 240
 

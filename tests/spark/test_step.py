@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.spark.material import QUICK
+from tests.spark.helpers import QUICK
 from tocsin.detection import Detector
 from tocsin.spark.columns import NO_TIME, Clock
-from tocsin.spark.plan import Plan
+from tocsin.spark.plan import SparkPlan
 from tocsin.spark.step import Step
 
 pytest.importorskip("pyarrow")
@@ -51,7 +51,7 @@ def test_triggers_at_any_place_give_the_verdicts_of_one_by_one(steps, cuts, gaps
     arrivals = [(time, float(number)) for number, time in enumerate(np.cumsum(steps, dtype=float).tolist())]
     ends = sorted({min(cut, len(arrivals)) for cut in cuts} | {0, len(arrivals)})
     triggers = list(pairwise(ends))
-    step, state, found = Step(Plan(FEATURES, Clock.NUMBERS, {**QUICK, **more})), None, []
+    step, state, found = Step(SparkPlan(FEATURES, Clock.NUMBERS, {**QUICK, **more})), None, []
     for first, last in triggers:
         part = np.array(arrivals[first:last])
         order = np.random.default_rng(first).permutation(len(part))
@@ -70,7 +70,7 @@ def test_incidents_are_given_out_and_leave_the_state():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(1000, 1))
     values[[700, 702, 900, 995]] += 15
-    step, state, incidents, sizes = Step(Plan(FEATURES, Clock.NUMBERS, QUICK)), None, [], []
+    step, state, incidents, sizes = Step(SparkPlan(FEATURES, Clock.NUMBERS, QUICK)), None, [], []
     for first in range(0, 1000, 100):
         stepped = step.take("one", np.arange(first, first + 100.0), values[first : first + 100], state)
         state = stepped.state
@@ -87,7 +87,7 @@ def test_incidents_are_given_out_and_leave_the_state():
 
 
 def test_times_that_are_none_are_counted_and_left_out():
-    step = Step(Plan(FEATURES, Clock.MOMENTS, QUICK))
+    step = Step(SparkPlan(FEATURES, Clock.MOMENTS, QUICK))
     stepped = step.take("one", np.array([NO_TIME, 5, NO_TIME]), np.zeros((3, 1)), None)
     (problem,) = rows_of(stepped, "problem")
     assert (problem["signal"], problem["problem"], problem["count"]) == ("one", "bad time", 2)
@@ -98,7 +98,7 @@ def test_times_that_are_none_are_counted_and_left_out():
 
 
 def test_an_interval_that_cannot_be_right_is_told_and_changes_nothing():
-    step = Step(Plan(FEATURES, Clock.NUMBERS, {**QUICK, "interval": 1e-3}, longest_gap=10**9))
+    step = Step(SparkPlan(FEATURES, Clock.NUMBERS, {**QUICK, "interval": 1e-3}, longest_gap=10**9))
     stepped = step.take("one", np.array([0.0, 1e6]), np.zeros((2, 1)), None)
     (problem,) = rows_of(stepped, "problem")
     assert (problem["problem"], problem["level"]) == ("not judged", "error")
@@ -107,13 +107,13 @@ def test_an_interval_that_cannot_be_right_is_told_and_changes_nothing():
 
 
 def test_a_plan_survives_its_way_to_the_workers():
-    plan = Plan(("a", "b"), Clock.LOCAL, {**QUICK, "interval": "5min", "forecaster_options": None}, shuffled=True)
-    assert Plan.read(plan.text()) == plan
+    plan = SparkPlan(("a", "b"), Clock.LOCAL, {**QUICK, "interval": "5min", "forecaster_options": None}, shuffled=True)
+    assert SparkPlan.read(plan.text()) == plan
 
 
 def test_a_model_is_loaded_once():
-    plan = Plan(FEATURES, Clock.LOCAL, {"forecaster": "seasonal-naive", "forecaster_options": {"period": 7}})
+    plan = SparkPlan(FEATURES, Clock.LOCAL, {"forecaster": "seasonal-naive", "forecaster_options": {"period": 7}})
     first, second = plan.detector_settings(), plan.detector_settings()
     assert first["forecaster"] is second["forecaster"]
     assert first["forecaster"].period == 7
-    assert Plan(FEATURES, Clock.LOCAL, {"forecaster": None}).detector_settings() == {"forecaster": None}
+    assert SparkPlan(FEATURES, Clock.LOCAL, {"forecaster": None}).detector_settings() == {"forecaster": None}

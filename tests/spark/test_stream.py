@@ -6,7 +6,7 @@ import pytest
 
 import tocsin.spark
 from tests.spark.files import write_file, write_files
-from tests.spark.material import QUICK, assert_incidents, assert_verdicts, collect, make_signals, on_one_machine
+from tests.spark.helpers import QUICK, assert_incidents, assert_verdicts, collect, make_signals, on_one_machine
 from tocsin.data import DataError
 
 SCHEMA = "id string, time timestamp, value double"

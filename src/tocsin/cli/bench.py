@@ -25,14 +25,14 @@ from tocsin.cli.options import options_of
 from tocsin.evaluation.bench import ablation
 from tocsin.evaluation.bench.baselines import BASELINES, BaselineError, BaselineWorker
 from tocsin.evaluation.bench.files import find_files
-from tocsin.evaluation.bench.material import ForecasterChoice
+from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
 from tocsin.evaluation.bench.methods import METHODS
 from tocsin.evaluation.bench.report import summary_tables, write_report
 from tocsin.evaluation.bench.report.formats import csv_text
 from tocsin.evaluation.bench.report.summaries import grouped
 from tocsin.evaluation.bench.results import Results, Run
 from tocsin.evaluation.bench.rivals import RIVALS
-from tocsin.evaluation.bench.runner import Plan, run_benchmark
+from tocsin.evaluation.bench.runner import RunPlan, run_benchmark
 from tocsin.evaluation.bench.sources import refuse_other_files
 from tocsin.forecasting import available_forecasters, make_forecaster
 
@@ -109,7 +109,7 @@ def run(
     baselines = tuple(name for name in BASELINES if name in chosen)
     if baselines:
         _check_baselines(baselines, tsb_ad)
-    plan = Plan(
+    plan = RunPlan(
         forecasters=_forecasters(forecaster),
         methods=tuple(method for name, method in METHODS.items() if name in chosen),
         horizons=horizons,
@@ -181,7 +181,7 @@ def ablate(
 
 
 def _benchmark(
-    folder: Path, out: Path, plan: Plan, datasets: Sequence[str], limit: int | None, jobs: int | None
+    folder: Path, out: Path, plan: RunPlan, datasets: Sequence[str], limit: int | None, jobs: int | None
 ) -> list[Run]:
     """Run a plan, and give all its runs that there are now, earlier ones included."""
     paths = _found(lambda: find_files(folder, datasets, limit), "DIR, --dataset")
@@ -201,7 +201,7 @@ def _benchmark(
         return [run for run in results.runs() if run.key in wanted]
 
 
-def _describe(results: Results, plan: Plan) -> None:
+def _describe(results: Results, plan: RunPlan) -> None:
     """Note what the results are of, and refuse to add to those of another kind."""
     # Only methods on forecasts know of horizons: baselines and scores go with any.
     horizons = {"horizons": str(plan.horizons)} if plan.methods else {}

@@ -12,7 +12,7 @@ from tocsin.cli.monitoring import Config, Data, again, explained, opened, place_
 if TYPE_CHECKING:
     from tocsin.service.config import Settings
     from tocsin.service.monitor import Monitor
-    from tocsin.service.store import Reader, TokenRow
+    from tocsin.service.store import StoreReader, TokenRow
 
 
 @app.command()
@@ -74,7 +74,7 @@ def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | No
         )
 
 
-def _that_count(reader: "Reader") -> "list[TokenRow]":
+def _that_count(reader: "StoreReader") -> "list[TokenRow]":
     now = time.time_ns()
     return [token for token in reader.tokens() if token.expires is None or token.expires > now]
 

@@ -11,7 +11,7 @@ from tocsin.cli.options import check_settings, takes_detector_settings
 from tocsin.data import DataError
 
 if TYPE_CHECKING:
-    from tocsin.spark.parts import Totals
+    from tocsin.spark.backfill import Totals
 
 LAYOUTS = ("auto", "whole", "mixed")
 
@@ -60,8 +60,8 @@ def spark_detect(
         raise typer.BadParameter("'whole' is for folders of files, not for a table.", param_hint="--layout")
     given = _settings_of_spark(conf or [])
     try:
+        from tocsin.spark.backfill import BackFill
         from tocsin.spark.extra import require_spark
-        from tocsin.spark.parts import BackFill
 
         require_spark()
         job = BackFill(source, target, id, time, tuple(value) if value else None, settings, table, layout, parts)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.data import Observation
+from tocsin.data import ParsedObservation
 from tocsin.detection.watching import Judged
 
 _TOLD = ("value", "p", "alarm", "severity", "return_period", "forecast", "low", "high", "warm", "direction")
@@ -18,7 +18,7 @@ _FIRST = datetime(1970, 1, 1)
 _encode = json.JSONEncoder().encode
 
 
-def line_of(observation: Observation, judged: Judged) -> str:
+def line_of(observation: ParsedObservation, judged: Judged) -> str:
     """The line on one observation."""
     record: dict[str, Any] = {}
     if observation.id is not None:

@@ -25,7 +25,7 @@ from tocsin.cli.reading import (
 )
 from tocsin.cli.verdict_lines import line_of
 from tocsin.cli.waiting import stopping_gently, waiting_lines
-from tocsin.data import LineError, LineParser, Observation, Resampler, read_signals
+from tocsin.data import LineError, LineParser, ParsedObservation, Resampler, read_signals
 from tocsin.data.encodings import check_encoding
 from tocsin.detection import Watch
 from tocsin.detection.audit import audit_together
@@ -129,7 +129,7 @@ class _Run:
 
     def take(self, lines: Sequence[str]) -> bool:
         """Judge the observations on these lines; false if nobody reads any more."""
-        coming: list[tuple[int, Observation]] = []
+        coming: list[tuple[int, ParsedObservation]] = []
         for line in lines:
             self.lines += 1
             try:
@@ -152,7 +152,7 @@ class _Run:
         if self._together is not None:
             self._judge([(self.lines, observation) for observation in self._together.flush()])
 
-    def _judge(self, coming: Sequence[tuple[int, Observation]]) -> bool:
+    def _judge(self, coming: Sequence[tuple[int, ParsedObservation]]) -> bool:
         if not coming:
             return True
         answers = self._watched.observe([observation for _, observation in coming], self._parser.features)

@@ -3,7 +3,7 @@
 from tocsin.data.columns import Columns
 from tocsin.data.durations import duration_text, parse_duration
 from tocsin.data.frames import frame_like, is_frame, signals_from_frame
-from tocsin.data.lines import LineError, LineParser, Observation
+from tocsin.data.lines import LineError, LineParser, ParsedObservation
 from tocsin.data.origin import Origin
 from tocsin.data.problems import KINDS, DataError, DataWarning, Problem, merge_problems
 from tocsin.data.reading import read_signals
@@ -25,8 +25,8 @@ __all__ = [
     "Interval",
     "LineError",
     "LineParser",
-    "Observation",
     "Origin",
+    "ParsedObservation",
     "Problem",
     "Resampler",
     "Signal",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data.blocks import Block, Reader
+from tocsin.data.blocks import BlockReader, RowBlock
 from tocsin.data.cells import KIND_OF, MISSING, Cells, is_missing, read_numbers
 from tocsin.data.columns import Columns, shown
 from tocsin.data.ids import Ids
@@ -30,7 +30,7 @@ class Assembly:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: BlockReader,
         columns: Columns,
         rule: TimeRule | None,
         wishes: Wishes,
@@ -65,7 +65,7 @@ class Assembly:
             separate=wishes.separate,
         )
 
-    def add(self, block: Block) -> None:
+    def add(self, block: RowBlock) -> None:
         """Take in some rows."""
         codes, keep = self._read_ids(block)
         read = [read_numbers(self._told(block.cells[name]), self._numerals) for name in self.columns.values]
@@ -189,7 +189,7 @@ class Assembly:
         for log in self._logs.values():
             yield from log
 
-    def _read_ids(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _read_ids(self, block: RowBlock) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         if self.columns.id is None:
             return np.zeros(len(block.lines), dtype=np.int64), np.ones(len(block.lines), dtype=np.bool_)
         codes = self._ids.codes(block.cells[self.columns.id])
@@ -199,7 +199,7 @@ class Assembly:
         return codes, known
 
     def _read_times(
-        self, block: Block, codes: NDArray[np.int64], keep: NDArray[np.bool_], empty: NDArray[np.bool_]
+        self, block: RowBlock, codes: NDArray[np.int64], keep: NDArray[np.bool_], empty: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         if self._rule is None:
             raise TypeError("there is no time column to read")
@@ -219,7 +219,7 @@ class Assembly:
 
     def _log_cells(
         self,
-        block: Block,
+        block: RowBlock,
         codes: NDArray[np.int64],
         keep: NDArray[np.bool_],
         reasons: list[NDArray[np.uint8] | None],

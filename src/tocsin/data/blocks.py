@@ -16,7 +16,7 @@ BLOCK_CELLS = 2**20  # cells of a block, at most (but a row is never split)
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """Some rows: their lines in the source, and their cells by column."""
 
     lines: NDArray[np.int64]
@@ -43,7 +43,7 @@ def rows_per_block(columns: int) -> int:
     return max(1, min(BLOCK, BLOCK_CELLS // columns))
 
 
-class Reader(Protocol):
+class BlockReader(Protocol):
     """A table that is read once, from top to bottom."""
 
     label: str  # what messages call the source
@@ -55,6 +55,6 @@ class Reader(Protocol):
         """The first cells of every column, at most `SAMPLE` rows. Called once, before `blocks`."""
         ...
 
-    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[RowBlock]:
         """All rows, from the first, with the named columns."""
         ...

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected
+from tocsin.data.blocks import NOTHING, SAMPLE, Expected, RowBlock
 from tocsin.data.cells import Cells
 from tocsin.data.header import Heading, column_names, find_heading, find_table, trimmed
 from tocsin.data.plain_rows import PlainRows, read_ahead
@@ -75,7 +75,7 @@ class DelimitedReader:
         start = self._begun[0][0][:SAMPLE]
         return {name: [row[i] for row in start] for i, name in enumerate(self.names)}
 
-    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[RowBlock]:
         for rows in self._begun:
             yield self._block(rows, columns)
         plain = partial(PlainRows, self.names, columns, self._delimiter, expected)
@@ -86,10 +86,10 @@ class DelimitedReader:
         if self._lines.waiting:
             yield self._block(self._carefully(*self._lines.rest()), columns)
 
-    def _block(self, rows: Rows, columns: Sequence[str]) -> Block:
+    def _block(self, rows: Rows, columns: Sequence[str]) -> RowBlock:
         places = [self.names.index(name) for name in columns]
         cells = {name: [row[i] for row in rows[0]] for name, i in zip(columns, places, strict=True)}
-        return Block(rows[1], cells)
+        return RowBlock(rows[1], cells)
 
     def _further_rows(self) -> Iterator[Rows]:
         for lines in self._lines:

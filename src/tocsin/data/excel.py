@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected, rows_per_block
+from tocsin.data.blocks import NOTHING, SAMPLE, Expected, RowBlock, rows_per_block
 from tocsin.data.cells import Cells
 from tocsin.data.header import Heading, column_names, find_heading, trimmed
 from tocsin.data.problems import DataError
@@ -62,11 +62,11 @@ class ExcelReader:
     def sample(self) -> Mapping[str, Cells]:
         return self._cells(self._rows[:SAMPLE], self.names)
 
-    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[RowBlock]:
         size = rows_per_block(len(columns))
         for first in range(0, len(self._rows), size):
             part = self._rows[first : first + size]
-            yield Block(np.array([number for number, _ in part], dtype=np.int64), self._cells(part, columns))
+            yield RowBlock(np.array([number for number, _ in part], dtype=np.int64), self._cells(part, columns))
 
     def _cells(self, rows: Sequence[tuple[int, Row]], columns: Sequence[str]) -> Mapping[str, Cells]:
         places = [self.names.index(name) for name in columns]

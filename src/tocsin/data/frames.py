@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected, rows_per_block
+from tocsin.data.blocks import NOTHING, SAMPLE, Expected, RowBlock, rows_per_block
 from tocsin.data.cells import Cells
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.signals import Signals, assemble
@@ -135,12 +135,12 @@ class _FrameReader:
     def sample(self) -> Mapping[str, Cells]:
         return {name: _cells(series.head(SAMPLE)) for name, series in self._series.items()}
 
-    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[RowBlock]:
         count = len(next(iter(self._series.values())))
         size = rows_per_block(len(columns))
         for first in range(0, count, size):
             last = min(first + size, count)
-            yield Block(
+            yield RowBlock(
                 np.arange(first + 1, last + 1), {name: _cells(self._series[name][first:last]) for name in columns}
             )
 

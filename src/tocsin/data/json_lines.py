@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected
+from tocsin.data.blocks import NOTHING, SAMPLE, Expected, RowBlock
 from tocsin.data.cells import Cells
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.text import TextChunks
@@ -40,14 +40,14 @@ class JsonLinesReader:
     def sample(self) -> Mapping[str, Cells]:
         return {name: [row.get(name) for row in self._first] for name in self.names}
 
-    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[RowBlock]:
         known = set(self.names)
         for objects, numbers in self._objects:
             unknown = set().union(*objects) - known
             for key in sorted(unknown):
                 self._log.add("column left out", 1, [f"column {key}: not among the keys of the first {SAMPLE} rows"])
             known |= unknown
-            yield Block(numbers, {name: [row.get(name) for row in objects] for name in columns})
+            yield RowBlock(numbers, {name: [row.get(name) for row in objects] for name in columns})
 
     def _read(self, chunks: TextChunks) -> Iterator[Objects]:
         for chunk in chunks:

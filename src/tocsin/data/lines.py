@@ -37,7 +37,7 @@ class LineError(DataError):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class ParsedObservation:
     """One observation: of which signal (None if lines name none), when (None if they do not say), and its features."""
 
     id: str | None
@@ -135,7 +135,7 @@ class LineParser:
             return None
         return Understood(self._columns, self._rule, (), self._numerals, self._columns.left_out)
 
-    def parse(self, text: str) -> Observation | None:
+    def parse(self, text: str) -> ParsedObservation | None:
         """The observation on the next line; None if it is blank, a comment or the header."""
         self.line += 1
         text = text.removeprefix("\ufeff").strip()
@@ -154,7 +154,7 @@ class LineParser:
                     self._learn_numerals(row.values())
             columns = self._columns or self._choose(row)
             time = self._time_of(row, columns)
-            observation = Observation(
+            observation = ParsedObservation(
                 self._id_of(row, columns), time, self._values_of(row, columns), _zone_of(row, columns, time)
             )
         except (csv.Error, ValueError) as error:

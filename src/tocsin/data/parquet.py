@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.data.blocks import NOTHING, SAMPLE, Block, Expected, rows_per_block
+from tocsin.data.blocks import NOTHING, SAMPLE, Expected, RowBlock, rows_per_block
 from tocsin.data.cells import Cells
 from tocsin.data.problems import DataError
 from tocsin.data.sources import SUFFIXES, OpenSource
@@ -33,11 +33,11 @@ class _ParquetRows(ABC):
                 return {name: arrow_cells(batch.column(name)) for name in self.names}
         return dict.fromkeys(self.names, ())
 
-    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[Block]:
+    def blocks(self, columns: Sequence[str], expected: Expected = NOTHING) -> Iterator[RowBlock]:
         row = 1
         for batch in self._batches(rows_per_block(len(columns)), columns):
             numbers = np.arange(row, row + batch.num_rows)
-            yield Block(numbers, {name: arrow_cells(batch.column(name)) for name in columns})
+            yield RowBlock(numbers, {name: arrow_cells(batch.column(name)) for name in columns})
             row += batch.num_rows
 
     def _batches(self, size: int, columns: Sequence[str]) -> Iterator[Any]:

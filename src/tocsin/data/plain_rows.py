@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.data.blocks import Block, Expected
+from tocsin.data.blocks import Expected, RowBlock
 from tocsin.data.cells import MISSING, Cells, read_numbers
 from tocsin.data.text import Chunk
 
@@ -34,7 +34,7 @@ class PlainRows:
             self._of[kind].append(name)
         self._numbers, self._moments, self._texts = self._of[NUMBER], self._of[MOMENT], self._of[TEXT]
 
-    def block(self, chunk: Chunk) -> Block | None:
+    def block(self, chunk: Chunk) -> RowBlock | None:
         """The rows of a chunk; None where anything is unusual."""
         raw = chunk.raw
         if raw is None or self._delimiter == _SPACE or not raw.isascii():
@@ -56,7 +56,7 @@ class PlainRows:
         for i, name in enumerate(self._texts):
             first, last = spans[:, 2 * i].tolist(), spans[:, 2 * i + 1].tolist()
             cells[name] = [text[a:b] for a, b in zip(first, last, strict=True)]
-        return Block(np.arange(chunk.first, chunk.first + rows), cells)
+        return RowBlock(np.arange(chunk.first, chunk.first + rows), cells)
 
     def _settle(self, raw: bytes, odd: Any, numbers: Any) -> bool:
         """Put in the cells that are no plain numbers; false if one of them is damaged, and must be told of."""
@@ -69,10 +69,10 @@ class PlainRows:
         return why is None or not np.any(why > MISSING)
 
 
-def read_ahead(chunks: Iterable[Chunk], new: Callable[[], PlainRows]) -> Iterator[tuple[Chunk, Block | None]]:
+def read_ahead(chunks: Iterable[Chunk], new: Callable[[], PlainRows]) -> Iterator[tuple[Chunk, RowBlock | None]]:
     """Chunks with their blocks, in order: compiled loops leave the interpreter to others meanwhile."""
     with ThreadPoolExecutor(max_workers=AHEAD - 1, thread_name_prefix="tocsin-read") as pool:
-        waiting: deque[tuple[Chunk, Future[Block | None]]] = deque()
+        waiting: deque[tuple[Chunk, Future[RowBlock | None]]] = deque()
         plain: PlainRows | None = None
         for chunk in chunks:
             plain = plain or new()

@@ -22,7 +22,7 @@ from tocsin.data.timeline import LONGEST_GAP
 from tocsin.data.wishes import Wishes
 
 if TYPE_CHECKING:
-    from tocsin.data.blocks import Reader
+    from tocsin.data.blocks import BlockReader
 
 
 def read_signals(
@@ -106,7 +106,7 @@ def read_signals(
         raise ValueError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
     log = ProblemLog()
     with ExitStack() as resources:
-        reader: Reader
+        reader: BlockReader
         if isinstance(source, (str, PathLike)) and os.path.isdir(source) and format in (None, "parquet"):
             folder = os.fspath(source)
             return assemble(ParquetFolderReader(folder), wishes, name or Path(folder).resolve().name, log)

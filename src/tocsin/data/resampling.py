@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.data.lines import Observation
+from tocsin.data.lines import ParsedObservation
 from tocsin.data.problems import ProblemLog
 from tocsin.data.timeline import as_interval
 
@@ -90,7 +90,7 @@ class Resampler:
         # By id: when it begins, in which zone that was written, and the values.
         self._open: dict[str | None, tuple[Any, str | None, list[tuple[float, ...]]]] = {}
 
-    def push(self, observation: Observation) -> Observation | None:
+    def push(self, observation: ParsedObservation) -> ParsedObservation | None:
         """Take in an observation; give out the one that is whole now, if there is one.
 
         ValueError for one without a time, or one that belongs to what was given out before.
@@ -110,16 +110,16 @@ class Resampler:
         self._open[observation.id] = (time, observation.zone, [observation.values])
         return None if before is None else self._whole(observation.id, *before)
 
-    def flush(self) -> Iterator[Observation]:
+    def flush(self) -> Iterator[ParsedObservation]:
         """What is left at the end."""
         for id_, begun in self._open.items():
             yield self._whole(id_, *begun)
         self._open = {}
 
-    def _whole(self, id_: str | None, time: Any, zone: str | None, rows: list[tuple[float, ...]]) -> Observation:
+    def _whole(self, id_: str | None, time: Any, zone: str | None, rows: list[tuple[float, ...]]) -> ParsedObservation:
         values = aggregated(np.array(rows, dtype=np.float64), self._aggregate)
         moment = time if isinstance(time, np.datetime64) else float(time)
-        return Observation(id_, moment, tuple(values.tolist()), zone)
+        return ParsedObservation(id_, moment, tuple(values.tolist()), zone)
 
 
 def _floor(times: NDArray[Any], every: Any) -> NDArray[Any]:

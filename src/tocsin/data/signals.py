@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from tocsin.data.assembly import Assembly
-from tocsin.data.blocks import Expected, Reader
+from tocsin.data.blocks import BlockReader, Expected
 from tocsin.data.cells import Cells, is_missing
 from tocsin.data.clocks import is_clock
 from tocsin.data.columns import Columns, choose_columns, shown
@@ -63,7 +63,7 @@ class Signals:
         self._assembly.spool.close()
 
 
-def assemble(reader: Reader, wishes: Wishes, name: str, log: ProblemLog) -> Signals:
+def assemble(reader: BlockReader, wishes: Wishes, name: str, log: ProblemLog) -> Signals:
     """Read everything a reader has."""
     sample = reader.sample()
     if not any(len(cells) for cells in sample.values()):

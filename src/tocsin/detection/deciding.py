@@ -81,7 +81,7 @@ class Rules(NamedTuple):
     longest: int
 
 
-class Memory(NamedTuple):
+class SignalMemory(NamedTuple):
     """What is kept of each signal beside its streams."""
 
     counters: Array
@@ -139,7 +139,7 @@ def _rarity(evidence: float, reached: int, maxima: Array, rules: Rules) -> float
 
 @_inner
 def decide(
-    signal: int, evidence: float, rules: Rules, memory: Memory, p: float, believed: bool
+    signal: int, evidence: float, rules: Rules, memory: SignalMemory, p: float, believed: bool
 ) -> tuple[float, bool, bool]:
     """How often such evidence comes, in incidents an observation; whether it alarms; and whether that is estimated.
 
@@ -166,7 +166,7 @@ def decide(
 
 
 @_inner
-def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rules, memory: Memory) -> int:
+def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rules, memory: SignalMemory) -> int:
     """Open or close the incident of a signal, and end its block; returns the state it is in."""
     counters, levels = memory.counters[signal], memory.levels[signal]
     state = LASTS if goes_on else FADES
@@ -214,7 +214,7 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
 
 
 @_inner
-def lasts(signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory: Memory, recall: Recall) -> bool:
+def lasts(signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory: SignalMemory, recall: Recall) -> bool:
     """Whether the incident goes on: by an alarm, or because the signal is unlike what it was before.
 
     `stretch` is how many observations the alarm is about. Only an incident that is certain is held open.

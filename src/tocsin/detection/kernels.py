@@ -33,8 +33,8 @@ from tocsin.detection.deciding import (
     SCORED,
     SUDDEN,
     SUDDEN_AGO,
-    Memory,
     Rules,
+    SignalMemory,
     decide,
     follow,
     lasts,
@@ -62,7 +62,7 @@ TAIL_WEIGHT = 60.0
 TAIL_PER_LENGTH = 7.5
 
 
-class Columns(NamedTuple):
+class ScoreColumns(NamedTuple):
     """Of each score of an observation: which view and feature it belongs to, where it is kept, how it is ranked."""
 
     of_view: Array
@@ -74,7 +74,7 @@ class Columns(NamedTuple):
     place: Array  # among the learned streams of a signal, or among those in windows
 
 
-class Weights(NamedTuple):
+class ViewWeights(NamedTuple):
     """Of each view: how its streams are merged, what it counts with others and by itself, and its shortest stretch."""
 
     merge: Array
@@ -260,9 +260,9 @@ def _wait(k: int, score: float, length: int, window: Window, pending: Pending) -
 
 @_exact
 def judge(
-    scores: Array, rows: Array, first: int, last: int, columns: Columns, weights: Weights, rules: Rules,
+    scores: Array, rows: Array, first: int, last: int, columns: ScoreColumns, weights: ViewWeights, rules: Rules,
     learned: Learned, gradient: Array, scratch: Array, window: Window, pending: Pending, together: Window,
-    waiting: Pending, final: Window, memory: Memory, recall: Recall, features: int, numbers: Array, marks: Array,
+    waiting: Pending, final: Window, memory: SignalMemory, recall: Recall, features: int, numbers: Array, marks: Array,
 ) -> None:  # fmt: skip
     """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
     steps, width = scores.shape[0], scores.shape[2]
@@ -428,7 +428,7 @@ def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
 
 @_inner
 def _blame(
-    by_view: Array, surprises: Array, scores: Array, columns: Columns, cause: Array, number: Array
+    by_view: Array, surprises: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array
 ) -> int:  # fmt: skip
     """Which view, stream and feature say most, and their score; -1 where there is none.
 

@@ -24,7 +24,7 @@ TOGETHER_ALONE = 0.05
 
 
 @dataclass(frozen=True)
-class Judged:
+class RankedObservations:
     """What was found of T observations of N signals; see `Verdicts` for what each means."""
 
     p: Floats  # (T, N)
@@ -72,7 +72,7 @@ class Ranking:
         longest = int(self._columns.length.max())
         self._pending = kernels.Pending(*_empty_pending(self.window.streams, longest))
         self._waiting = kernels.Pending(*_empty_pending(signals, longest))
-        self._memory = deciding.Memory(
+        self._memory = deciding.SignalMemory(
             np.zeros((signals, deciding.COUNTERS), dtype=np.int64),
             np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0, np.inf], (signals, 1)),
             np.zeros((signals, sizes.blocks)),
@@ -83,7 +83,7 @@ class Ranking:
         if past is not None and settings.rate * kernels.LENGTH <= 1:
             kept = past
         self._recall = kernels.Recall(*kept, units=np.ones((signals, self.features)))
-        self._weights = kernels.Weights(
+        self._weights = kernels.ViewWeights(
             np.array([view.merge for view in self.views], dtype=np.int64),
             np.array([view.together for view in self.views], dtype=np.float64),
             # One view alone is all the evidence there is, whatever it would count beside others.
@@ -136,7 +136,7 @@ class Ranking:
             np.array(weights, dtype=np.float64), lengths, np.array(folded), place,
         )  # fmt: skip
 
-    def run(self, scores: Floats, rows: Rows) -> Judged:
+    def run(self, scores: Floats, rows: Rows) -> RankedObservations:
         """Judge the scores `[T, N, width]` of the signals `rows` and learn from them."""
         kernels, features = self._kernels, self.features
         shape = scores.shape[:2]
@@ -157,7 +157,7 @@ class Ranking:
         for other in others:
             other.result()
         flags = marks[..., : kernels.STATE] != 0
-        return Judged(
+        return RankedObservations(
             p=numbers[..., kernels.P],
             surprise=numbers[..., kernels.SURPRISE],
             rate=numbers[..., kernels.RATE],

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import Floats
-from tocsin.data import Observation, parse_time
+from tocsin.data import ParsedObservation, parse_time
 from tocsin.detection.detector import Detector
 from tocsin.detection.explaining import Explanation, explain
 from tocsin.detection.gaps import missing_times
@@ -128,7 +128,7 @@ class Watch:
         self.detectors: dict[str | None, Detector] = {}
         self.observations = 0
 
-    def observe(self, observations: Sequence[Observation], features: tuple[str, ...] | None) -> list[Answer]:
+    def observe(self, observations: Sequence[ParsedObservation], features: tuple[str, ...] | None) -> list[Answer]:
         """The verdicts on observations that came together, in their order: the same as if they came one by one.
 
         In place of a verdict there is an error for one that comes too late, or has other features: it changes nothing.
@@ -145,7 +145,7 @@ class Watch:
         return answers
 
     def _observe_one(
-        self, name: str | None, observations: Sequence[Observation], features: tuple[str, ...] | None
+        self, name: str | None, observations: Sequence[ParsedObservation], features: tuple[str, ...] | None
     ) -> list[Answer]:
         """The same for one signal."""
         names = features or [f"feature {number}" for number in range(1, len(observations[0].values) + 1)]

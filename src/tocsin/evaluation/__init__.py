@@ -2,11 +2,11 @@
 
 from tocsin.evaluation.calibration import alarm_rate, calibration_gap, error_by_decile
 from tocsin.evaluation.families import FAMILIES, Family
-from tocsin.evaluation.faults import BASES, FAULTS, Base, Fault, Signals
+from tocsin.evaluation.faults import BASES, FAULTS, Base, FaultKind, FaultySignals
 from tocsin.evaluation.machine import Machine, simulate_machine
 from tocsin.evaluation.metrics import Evaluation, evaluate, find_window
 from tocsin.evaluation.scenarios import SCENARIOS, Scenario, Simulated
-from tocsin.evaluation.simulation import METHODS, Method, Outcome, ScenarioResult, simulate
+from tocsin.evaluation.simulation import METHODS, MethodOutcome, ScenarioResult, SimulationMethod, simulate
 
 __all__ = [
     "BASES",
@@ -17,14 +17,14 @@ __all__ = [
     "Base",
     "Evaluation",
     "Family",
-    "Fault",
+    "FaultKind",
+    "FaultySignals",
     "Machine",
-    "Method",
-    "Outcome",
+    "MethodOutcome",
     "Scenario",
     "ScenarioResult",
-    "Signals",
     "Simulated",
+    "SimulationMethod",
     "alarm_rate",
     "calibration_gap",
     "error_by_decile",

@@ -16,7 +16,7 @@ _CORRELATION = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Signals:
+class FaultySignals:
     """Clean signals taken apart: `values[T, S]` are the season plus the noise, whose standard deviation is `sd`.
 
     A season has a period and, for each signal, a phase in turns at the first observation; without a period there is
@@ -52,10 +52,10 @@ class Base:
     #: The standard deviation of the noise, in which faults are measured.
     sd: float = 1.0
 
-    def __call__(self, rng: np.random.Generator, signals: int, length: int) -> Signals:
+    def __call__(self, rng: np.random.Generator, signals: int, length: int) -> FaultySignals:
         """Draw `signals` independent signals of this kind."""
         phase = None if self.period is None else rng.random(signals)
-        return Signals(self._noise(rng, (length, signals)), self.sd, self.period, phase)
+        return FaultySignals(self._noise(rng, (length, signals)), self.sd, self.period, phase)
 
 
 def _white(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
@@ -87,7 +87,7 @@ BASES = {
 
 
 @dataclass(frozen=True)
-class Fault:
+class FaultKind:
     """One kind of fault. Call it with signals and where it starts for values `[T, S]` with it in every signal.
 
     Where a fault has a direction it goes up in every other signal and down in the others. `length` is how many
@@ -97,10 +97,10 @@ class Fault:
     name: str
     about: str
     length: int | None
-    _inject: Callable[[Signals, slice, Floats], Floats]
+    _inject: Callable[[FaultySignals, slice, Floats], Floats]
     seasonal: bool = False
 
-    def __call__(self, signals: Signals, start: int) -> Floats:
+    def __call__(self, signals: FaultySignals, start: int) -> Floats:
         """The values of the signals with the fault in them, from observation `start` on."""
         steps, count = signals.noise.shape
         stop = checks.integer("start", start, least=1) + self.lasts(signals.period)
@@ -117,56 +117,56 @@ class Fault:
         return self.length or period or 0
 
 
-def _shifted(size: float) -> Callable[[Signals, slice, Floats], Floats]:
-    def inject(signals: Signals, place: slice, sign: Floats) -> Floats:
+def _shifted(size: float) -> Callable[[FaultySignals, slice, Floats], Floats]:
+    def inject(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
         return signals.values[place] + size * signals.sd * sign
 
     return inject
 
 
-def _drifting(signals: Signals, place: slice, sign: Floats) -> Floats:
+def _drifting(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
     ramp = np.linspace(0, 3, place.stop - place.start)[:, np.newaxis]
     return signals.values[place] + ramp * signals.sd * sign
 
 
-def _stuck(signals: Signals, place: slice, sign: Floats) -> Floats:
+def _stuck(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
     return np.broadcast_to(signals.values[place.start - 1], (place.stop - place.start, sign.size))
 
 
-def _noise_times(factor: float) -> Callable[[Signals, slice, Floats], Floats]:
-    def inject(signals: Signals, place: slice, sign: Floats) -> Floats:
+def _noise_times(factor: float) -> Callable[[FaultySignals, slice, Floats], Floats]:
+    def inject(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
         return signals.season()[place] + factor * signals.noise[place]
 
     return inject
 
 
-def _faster(signals: Signals, place: slice, sign: Floats) -> Floats:
+def _faster(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
     ahead = np.zeros((signals.noise.shape[0], 1))
     ahead[place, 0] = 0.1 * np.arange(place.stop - place.start) / (signals.period or 1)
     return signals.season(ahead)[place] + signals.noise[place]
 
 
-def _out_of_phase(signals: Signals, place: slice, sign: Floats) -> Floats:
+def _out_of_phase(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
     return signals.season(1 / 8)[place] + signals.noise[place]
 
 
-def _peak_cut_off(signals: Signals, place: slice, sign: Floats) -> Floats:
+def _peak_cut_off(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
     return np.minimum(signals.season()[place], 2 / 3 * AMPLITUDE) + signals.noise[place]
 
 
-def shift(size: float, length: int) -> Fault:
+def shift(size: float, length: int) -> FaultKind:
     """All values higher or lower by so many standard deviations for a while; one observation is a spike."""
     name = f"spike {size:g} sd" if length == 1 else f"shift {size:g} sd"
-    return Fault(name, f"{size:g} sd higher or lower", length, _shifted(size))
+    return FaultKind(name, f"{size:g} sd higher or lower", length, _shifted(size))
 
 
-def noise_times(factor: float, length: int) -> Fault:
+def noise_times(factor: float, length: int) -> FaultKind:
     """The noise so many times as large for a while."""
-    return Fault(f"noise x {factor:g}", f"the noise {factor:g} times as large", length, _noise_times(factor))
+    return FaultKind(f"noise x {factor:g}", f"the noise {factor:g} times as large", length, _noise_times(factor))
 
 
-STUCK = Fault("stuck", "the value before it is repeated", 200, _stuck)
-DRIFT = Fault("drift to 3 sd", "values move away steadily, up to 3 sd", 200, _drifting)
+STUCK = FaultKind("stuck", "the value before it is repeated", 200, _stuck)
+DRIFT = FaultKind("drift to 3 sd", "values move away steadily, up to 3 sd", 200, _drifting)
 
 FAULTS = {
     fault.name: fault
@@ -179,9 +179,9 @@ FAULTS = {
         STUCK,
         noise_times(0.3, 200),
         noise_times(2, 100),
-        Fault("frequency +10%", "the wave is a tenth faster", 200, _faster, seasonal=True),
-        Fault("phase by 1/8", "the wave is an eighth of a period ahead", 200, _out_of_phase, seasonal=True),
-        Fault(
+        FaultKind("frequency +10%", "the wave is a tenth faster", 200, _faster, seasonal=True),
+        FaultKind("phase by 1/8", "the wave is an eighth of a period ahead", 200, _out_of_phase, seasonal=True),
+        FaultKind(
             "peak cut off",
             "one period's wave stops at two thirds of its height",
             None,
@@ -193,10 +193,10 @@ FAULTS = {
 """Every kind of fault by its name."""
 
 
-def repeated(fault: Fault, times: int, apart: int) -> Fault:
+def repeated(fault: FaultKind, times: int, apart: int) -> FaultKind:
     """The same fault several times, each start so many observations after the one before."""
 
-    def inject(signals: Signals, place: slice, sign: Floats) -> Floats:
+    def inject(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
         values = signals.values[place]
         for start in range(place.start, place.start + times * apart, apart):
             single = slice(start - place.start, start - place.start + fault.lasts(signals.period))

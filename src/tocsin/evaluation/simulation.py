@@ -19,7 +19,7 @@ CHUNK = 500  # steps between two reports of progress
 
 
 @dataclass(frozen=True)
-class Method:
+class SimulationMethod:
     """A scorer to compare; `make(scenario, streams, threads)` sets it up."""
 
     name: str
@@ -45,24 +45,24 @@ def _w1_acas(prior: str) -> Callable[[Scenario, int, int], Scorer]:
 METHODS = {
     method.name: method
     for method in (
-        Method("w1-acas-recent", "W1-ACAS, prior recent (Algorithm 1 as printed)", _w1_acas("recent")),
-        Method("w1-acas-extend", "W1-ACAS, prior extend", _w1_acas("extend")),
-        Method(
+        SimulationMethod("w1-acas-recent", "W1-ACAS, prior recent (Algorithm 1 as printed)", _w1_acas("recent")),
+        SimulationMethod("w1-acas-extend", "W1-ACAS, prior extend", _w1_acas("extend")),
+        SimulationMethod(
             "window-2000",
             f"the newest {WINDOW} scores",
             lambda _, streams, threads: SlidingWindow(streams, window=WINDOW, threads=threads),
         ),
-        Method(
+        SimulationMethod(
             "window-n_c",
             f"the newest n_c = {critical_size(ALPHA_C)} scores",
             lambda _, streams, threads: SlidingWindow(streams, window=critical_size(ALPHA_C), threads=threads),
         ),
-        Method(
+        SimulationMethod(
             "split-100",
             f"the first {CALIBRATION} scores",
             lambda _, streams, threads: SplitConformal(streams, calibration=CALIBRATION, threads=threads),
         ),
-        Method(
+        SimulationMethod(
             "decay-0.99",
             "weights 0.99^lag",
             lambda _, streams, threads: ExponentialDecay(streams, decay=1 - ALPHA_C, window=WINDOW, threads=threads),
@@ -73,14 +73,14 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodOutcome:
     """What one method did on one scenario, over all realisations, once `CALIBRATION` scores were there.
 
     `gap`, `error` and the rates have one entry a realisation; `curve` is P(p <= a) at each a of `CURVE`.
     """
 
     scenario: Scenario
-    method: Method
+    method: SimulationMethod
     length: int
     gap: Floats
     error: Floats
@@ -95,17 +95,17 @@ class ScenarioResult:
 
     scenario: Scenario
     simulated: Simulated
-    outcomes: list[Outcome]
+    outcomes: list[MethodOutcome]
 
 
-def steps(scenarios: list[Scenario], methods: list[Method], length: int | None) -> int:
+def steps(scenarios: list[Scenario], methods: list[SimulationMethod], length: int | None) -> int:
     """How many times `simulate` will report progress."""
     return sum(-(-(length or scenario.length) // CHUNK) for scenario in scenarios) * len(methods)
 
 
 def simulate(
     scenarios: list[Scenario],
-    methods: list[Method],
+    methods: list[SimulationMethod],
     *,
     realisations: int,
     seed: int,
@@ -132,10 +132,10 @@ def simulate(
         yield ScenarioResult(scenario, simulated, outcomes)
 
 
-def _judge(scenario: Scenario, method: Method, p: Floats, true_p: Floats) -> Outcome:
+def _judge(scenario: Scenario, method: SimulationMethod, p: Floats, true_p: Floats) -> MethodOutcome:
     length = p.shape[0]
     p, true_p = p[CALIBRATION:], true_p[CALIBRATION:]
-    return Outcome(
+    return MethodOutcome(
         scenario=scenario,
         method=method,
         length=length,

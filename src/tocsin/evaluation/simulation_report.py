@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from tocsin.evaluation.calibration import Floats
-from tocsin.evaluation.simulation import ALPHA_C, CURVE, METHODS, RATES, WINDOW, Outcome, ScenarioResult
+from tocsin.evaluation.simulation import ALPHA_C, CURVE, METHODS, RATES, WINDOW, MethodOutcome, ScenarioResult
 
 DECILES = [f"{low / 10:.1f}-{(low + 1) / 10:.1f}" for low in range(10)]
 
@@ -71,7 +71,7 @@ def write_csv(results: Iterable[ScenarioResult], path: Path, *, seed: int) -> No
         writer.writerows(rows)
 
 
-def _row(outcome: Outcome, seed: int) -> dict[str, str | int | float]:
+def _row(outcome: MethodOutcome, seed: int) -> dict[str, str | int | float]:
     row: dict[str, str | int | float] = {
         "scenario": outcome.scenario.name,
         "method": outcome.method.name,
@@ -130,7 +130,7 @@ def _draw_signal(axes: Any, result: ScenarioResult) -> None:
     axes.legend(loc="upper left", fontsize="small")
 
 
-def _look(outcome: Outcome) -> dict[str, Any]:
+def _look(outcome: MethodOutcome) -> dict[str, Any]:
     """W1-ACAS bold, the others dashed on top of it, so that curves that coincide all remain to be seen."""
     place = list(METHODS).index(outcome.method.name)
     ours = outcome.method.name.startswith("w1-acas")

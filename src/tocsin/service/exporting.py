@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.service.store import IncidentRow, ObservationRow, Reader, SignalRow
+from tocsin.service.store import IncidentRow, ObservationRow, SignalRow, StoreReader
 
 # So many rows are read at once.
 PIECE = 10_000
@@ -22,7 +22,7 @@ class Export:
     only feature of a signal is the column "value".
     """
 
-    def __init__(self, reader: Reader, signals: Sequence[SignalRow], start: int | None, end: int | None) -> None:
+    def __init__(self, reader: StoreReader, signals: Sequence[SignalRow], start: int | None, end: int | None) -> None:
         self._reader, self._signals, self._start, self._end = reader, signals, start, end
         self._features = list(dict.fromkeys(name for signal in signals for name in _features(signal)))
 

@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager
 
 import uvicorn
 
-from tocsin.service.config import Server, Settings
+from tocsin.service.config import ServerSettings, Settings
 from tocsin.service.engine import Engine
 from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError
 from tocsin.service.figures import Figures
 from tocsin.service.http import HttpServer, create_app
-from tocsin.service.http.parts import Reading
+from tocsin.service.http.monitor_access import Reading
 from tocsin.service.hub import Hub
 from tocsin.service.logs import start_logging
 from tocsin.service.metrics import Metrics
@@ -143,7 +143,7 @@ def _http_config(monitor: Monitor) -> uvicorn.Config:
     return config
 
 
-def _listen(server: Server) -> socket.socket:
+def _listen(server: ServerSettings) -> socket.socket:
     """A socket at the server's address."""
     try:
         found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

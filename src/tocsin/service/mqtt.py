@@ -55,7 +55,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class MqttSession:
     """What the broker keeps for us: for how long (s), how many messages it sends before we acknowledge, and how large
     each may be."""
 
@@ -75,7 +75,7 @@ def _nothing(*_: Any) -> None:
     """Where nobody listens."""
 
 
-class Connection:
+class BrokerConnection:
     """Keeps up a connection (MQTT 5), from `async with` on; lost, it is tried again, ever more rarely.
 
     paho runs in a thread of its own; the callbacks given here run on the event loop: `on_message`, `on_connect` with
@@ -89,7 +89,7 @@ class Connection:
         client_id: str,
         *,
         subscriptions: Iterable[tuple[str, SubscribeOptions]] = (),
-        session: Session | None = None,
+        session: MqttSession | None = None,
         presence: Presence | None = None,
         on_message: Callable[[Message], None] = _nothing,
         on_connect: Callable[[bool], None] = _nothing,

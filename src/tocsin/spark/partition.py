@@ -15,14 +15,14 @@ from tocsin.data.spool import Spool
 from tocsin.data.timeline import as_interval, lay_out
 from tocsin.data.times import choose_time_rule
 from tocsin.detection import detect_signals
-from tocsin.spark.plan import Plan
+from tocsin.spark.plan import SparkPlan
 from tocsin.spark.rows import Layout
 
 
 class DetectPartition:
     """Judges all signals of a partition, each of which must be whole in it. For `mapInArrow`."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: SparkPlan) -> None:
         self.plan = plan
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
@@ -63,7 +63,7 @@ class DetectPartition:
 class _Gathered:
     """Rows of a partition by signal, in bounded memory."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: SparkPlan) -> None:
         self.nameless = 0
         self.names: dict[str, int] = {}
         self._plan = plan
@@ -133,7 +133,7 @@ class _Gathered:
         return np.column_stack(columns)
 
 
-def read_times(carried: NDArray[Any], plan: Plan) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def read_times(carried: NDArray[Any], plan: SparkPlan) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Times as a spool keeps them, nanoseconds or numbers, and which of them are none."""
     if not plan.dated:
         return carried, ~np.isfinite(carried)

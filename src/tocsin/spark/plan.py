@@ -15,7 +15,7 @@ from tocsin.spark.models import forecaster_of
 
 
 @dataclass(frozen=True)
-class Plan:
+class SparkPlan:
     """How signals are judged. `shuffled` says that rows come in no order of their own."""
 
     features: tuple[str, ...]
@@ -34,7 +34,7 @@ class Plan:
         return json.dumps({**asdict(self), "clock": self.clock.name})
 
     @classmethod
-    def read(cls, text: str) -> "Plan":
+    def read(cls, text: str) -> "SparkPlan":
         """The plan that `text` gave."""
         given = json.loads(text)
         return cls(**{**given, "features": tuple(given["features"]), "clock": Clock[given["clock"]]})
@@ -48,7 +48,7 @@ class Plan:
         return settings
 
 
-def make_plan(given: Input, settings: Mapping[str, Any], *, interval_known: bool, shuffled: bool = False) -> Plan:
+def make_plan(given: Input, settings: Mapping[str, Any], *, interval_known: bool, shuffled: bool = False) -> SparkPlan:
     """A plan, once it is clear that a detector takes these settings and that they can travel."""
     chosen = dict(settings)
     if isinstance(chosen.get("forecaster"), Forecaster):
@@ -60,7 +60,7 @@ def make_plan(given: Input, settings: Mapping[str, Any], *, interval_known: bool
             raise TypeError(
                 f"{name} must be a text, a number or another plain value, to travel to the workers, got {value!r}"
             ) from None
-    plan = Plan(given.columns.values, given.clock, chosen, shuffled)
+    plan = SparkPlan(given.columns.values, given.clock, chosen, shuffled)
     if chosen.get("interval") is not None:
         as_interval(chosen["interval"], dated=plan.dated)
     DetectorSettings.check({**chosen, "features": plan.features}, interval_known=interval_known)

@@ -14,7 +14,7 @@ from tocsin.detection import Fleet
 from tocsin.detection.result import verdict_columns
 from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
 from tocsin.spark.partition import in_order, read_times
-from tocsin.spark.plan import Plan
+from tocsin.spark.plan import SparkPlan
 from tocsin.spark.rows import Layout
 
 SCORED, LATE, DUPLICATE = "scored", "late", "duplicate"
@@ -40,7 +40,7 @@ class _Arrived:
 class Step:
     """Judges what triggers bring. One for each Python worker: it holds a detector that signals take in turns."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: SparkPlan) -> None:
         self._plan = plan
         self._layout = Layout(plan.features, plan.clock, streamed=True)
         self._fleet = Fleet(1, plan.features, **plan.detector_settings())
@@ -134,4 +134,4 @@ class Step:
 @cache
 def step_of(plan_text: str) -> Step:
     """The step for a plan, the same one every time in a worker."""
-    return Step(Plan.read(plan_text))
+    return Step(SparkPlan.read(plan_text))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.evaluation.bench.making import name_of, noise, write_file
 from tocsin.evaluation.bench.ablation import SETTINGS, ablation_plan, ablation_rows, draw_ablation
-from tocsin.evaluation.bench.material import ForecasterChoice
+from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
 from tocsin.evaluation.bench.methods import PAPER_SETTINGS
 from tocsin.evaluation.bench.report.formats import csv_text
 from tocsin.evaluation.bench.report.measures import MAIN

@@ -7,7 +7,7 @@ from tests.evaluation.bench.making import FAULT, noise, write_file
 from tocsin import Detector
 from tocsin.conformal import MERGES, W1ACAS, ExponentialDecay, GaussianTail, SlidingWindow, SplitConformal
 from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.material import ForecasterChoice, make_material, without_forecasts
+from tocsin.evaluation.bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
 from tocsin.evaluation.bench.methods import DETECTOR_MERGES, METHODS, PAPER_SETTINGS
 
 HORIZONS = 3

@@ -21,11 +21,11 @@ from tests.evaluation.bench.making import (
 from tocsin.evaluation.bench import runner
 from tocsin.evaluation.bench.baselines import min_max_pseudo_p
 from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.material import ForecasterChoice, make_material
+from tocsin.evaluation.bench.forecast_errors import ForecasterChoice, make_material
 from tocsin.evaluation.bench.methods import METHODS, Method
 from tocsin.evaluation.bench.results import Results, Run
 from tocsin.evaluation.bench.rivals import RIVALS
-from tocsin.evaluation.bench.runner import Plan, judge_file, run_benchmark
+from tocsin.evaluation.bench.runner import RunPlan, judge_file, run_benchmark
 from tocsin.evaluation.metrics import (
     MIN_MAX_THRESHOLDS,
     THRESHOLDS,
@@ -37,7 +37,7 @@ from tocsin.evaluation.metrics import (
 
 LAST_VALUE = ForecasterChoice("last-value")
 CONFORMAL, GAUSSIAN = METHODS["conformal"], METHODS["gaussian"]
-PLAN = Plan((LAST_VALUE,), (CONFORMAL, GAUSSIAN), horizons=2)
+PLAN = RunPlan((LAST_VALUE,), (CONFORMAL, GAUSSIAN), horizons=2)
 FATAL = name_of(8, "FATAL")
 
 
@@ -151,7 +151,7 @@ def test_a_method_that_forecasts_for_itself_is_run_once(folder, results, monkeyp
 
 
 def test_rivals(folder, results):
-    runs = run_all(folder, Plan(rivals=("z-score-100", "regression-16")), results)
+    runs = run_all(folder, RunPlan(rivals=("z-score-100", "regression-16")), results)
     file = read_file(folder / f"{name_of(1)}.csv")
     p = min_max_pseudo_p(RIVALS["z-score-100"](file))
     expected = evaluate(file.labels[100:], p[100:], window=find_window(file.values[:, 0]),
@@ -321,7 +321,7 @@ def test_scores_from_elsewhere(folder, results, tmp_path):
     (scores / f"{name_of(1)}.csv").write_text("score\n" + "".join(f"{mark}\n" for mark in marked))
     (p / f"{name_of(1)}.csv").write_text("p\n" + "".join(f"{1 - mark}\n" for mark in marked))
     (p / f"{name_of(2)}.csv").write_text("p\n1\n")
-    runs = run_all(folder, Plan(outside=(("scored", scores), ("law", p))), results)
+    runs = run_all(folder, RunPlan(outside=(("scored", scores), ("law", p))), results)
     assert runs[name_of(1), "", "csv-scored"].metrics["pointwise_f1"] == 1
     # The same numbers as p-values are far above every threshold that there is for those.
     assert runs[name_of(1), "", "csv-law"].metrics["pointwise_f1"] == pytest.approx(2 * 6 / (80 + 6))
@@ -348,7 +348,7 @@ class FakeWorker:
 def test_baselines(folder, results, monkeypatch):
     worker = FakeWorker()
     monkeypatch.setattr(runner, "_baseline_worker", lambda python: worker)
-    plan = Plan(baselines=("poly", "cnn"), baseline_python="python", baseline_timeout=7.0)
+    plan = RunPlan(baselines=("poly", "cnn"), baseline_python="python", baseline_timeout=7.0)
     runs = run_all(folder, plan, results)
     assert ("poly", (LENGTH, 1), 100, 7.0) in worker.asked
     found = runs[name_of(1), "", "poly"]

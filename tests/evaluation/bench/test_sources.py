@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.evaluation.bench.making import make_folder, name_of, noise, write_file, write_text
-from tocsin.evaluation.bench.material import ForecasterChoice
+from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
 from tocsin.evaluation.bench.methods import METHODS
-from tocsin.evaluation.bench.results import FILE_NAME, Results, Run, Source
-from tocsin.evaluation.bench.runner import Plan, run_benchmark
+from tocsin.evaluation.bench.results import FILE_NAME, JudgedFile, Results, Run
+from tocsin.evaluation.bench.runner import RunPlan, run_benchmark
 from tocsin.evaluation.bench.sources import refuse_other_files, source_of
 
-PLAN = Plan((ForecasterChoice("last-value"),), (METHODS["conformal"],), horizons=2)
+PLAN = RunPlan((ForecasterChoice("last-value"),), (METHODS["conformal"],), horizons=2)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def without_sources(judged):
 
 def test_a_source(tmp_path):
     path = write_text(tmp_path, "abc", "a_1")
-    assert source_of(path) == Source("a_1", str(path.resolve()), 3, hashlib.sha256(b"abc").hexdigest())
+    assert source_of(path) == JudgedFile("a_1", str(path.resolve()), 3, hashlib.sha256(b"abc").hexdigest())
 
 
 def test_what_was_judged_is_noted(folder, judged):
@@ -63,7 +63,7 @@ def test_what_was_judged_is_noted(folder, judged):
 
 @pytest.mark.parametrize("status", ["failed", "skipped"])
 def test_only_what_went_well_is_noted(results, status):
-    source = Source("a_1", "/a_1.csv", 3, "00")
+    source = JudgedFile("a_1", "/a_1.csv", 3, "00")
     results.add([Run("a_1", "A", "", "poly", status=status)], (), source)
     assert results.sources() == {}
     results.add([Run("a_1", "A", "", "sand", status=status), Run("a_1", "A", "", "poly")], (), source)
@@ -141,7 +141,7 @@ def test_older_results_that_nothing_can_be_compared_with(folder, without_sources
 
 def test_older_results_are_noted_when_something_is_added(folder, without_sources):
     assert without_sources.sources() == {}
-    run_benchmark(paths_in(folder), Plan(PLAN.forecasters, (METHODS["gaussian"],), horizons=2), without_sources)
+    run_benchmark(paths_in(folder), RunPlan(PLAN.forecasters, (METHODS["gaussian"],), horizons=2), without_sources)
     assert without_sources.sources().keys() == {path.stem for path in paths_in(folder)}
     assert len(without_sources.runs()) == 2 * 4
 

@@ -11,7 +11,7 @@ from tocsin.evaluation.metrics import (
     ALARM_METRICS,
     EVIDENCE_THRESHOLDS,
     MIN_MAX_THRESHOLDS,
-    Budget,
+    FoundWithinBudget,
     Marks,
     Operation,
     affiliation,
@@ -188,5 +188,5 @@ def test_every_name_is_documented():
         assert name in page, name
     for field in fields(Operation):
         assert field.name.removesuffix("_per_week") in page, field.name
-    for field in fields(Budget):
+    for field in fields(FoundWithinBudget):
         assert field.name in page, field.name

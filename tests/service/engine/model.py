@@ -4,7 +4,7 @@ import bisect
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.service.engine.material import NAN, expected, oracle
+from tests.service.engine.helpers import NAN, expected, oracle
 from tocsin.detection import Detector
 from tocsin.service.observations import Judged, Observation, Status
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.engine.material import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, verdicts
+from tests.service.engine.helpers import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, verdicts
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Status
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.service.engine.material import SECOND, START, Rig, one, rig, settings_of
+from tests.service.engine.helpers import SECOND, START, Rig, one, rig, settings_of
 
 SINK = {"webhook": [{"name": "desk", "url": "https://example.com"}]}
 DETECTOR = {"forecaster": "last-value", "views": ["error"], "alarm_rate": 0.02, "window": 250, "interval": "1s"}

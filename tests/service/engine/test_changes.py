@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.engine.material import (
+from tests.service.engine.helpers import (
     QUICK,
     SECOND,
     START,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.engine.material import SECOND, START, expected_all, noise, one, oracle, rig, same, statuses, verdicts
+from tests.service.engine.helpers import SECOND, START, expected_all, noise, one, oracle, rig, same, statuses, verdicts
 from tocsin.service.engine.clock import SystemClock, notice_jump
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Status

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.service.engine.material import (
+from tests.service.engine.helpers import (
     QUICK,
     SECOND,
     START,

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.service.engine.material import QUICK, SECOND, START, noise, one, oracle, rig
+from tests.service.engine.helpers import QUICK, SECOND, START, noise, one, oracle, rig
 from tocsin.service.config import Settings
 from tocsin.service.observations import Batch, Status
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.service.engine.material import (
+from tests.service.engine.helpers import (
     DEADLINE,
     SECOND,
     START,
@@ -28,7 +28,7 @@ from tests.service.engine.material import (
     verdicts,
 )
 from tocsin.service.engine import engine as engine_module
-from tocsin.service.engine.block import Block
+from tocsin.service.engine.block import SignalBlock
 from tocsin.service.errors import MonitorError, NotReadyError, StoreError
 from tocsin.service.observations import Batch, Cursor, Observation, Outcome, Status
 
@@ -183,15 +183,15 @@ def test_who_gives_up_waiting_disturbs_nobody(failing: Rig) -> None:
 
 
 def test_one_bad_batch_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Block.run
+    run = SignalBlock.run
 
-    def break_down(block: Block, stretches: Any) -> Any:
+    def break_down(block: SignalBlock, stretches: Any) -> Any:
         judged = run(block, stretches)
         if any((stretch.values == 666.0).any() for stretch in stretches.values()):
             raise ZeroDivisionError("cannot be scored")
         return judged
 
-    monkeypatch.setattr(Block, "run", break_down)
+    monkeypatch.setattr(SignalBlock, "run", break_down)
     values = noise(1, 60)
     with rig(tmp_path) as made:
         made.feed("a", values[:50])

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.service.engine.material import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, until
+from tests.service.engine.helpers import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, until
 from tocsin.service.engine import learning
 from tocsin.service.observations import Batch, Outcome, Status
 

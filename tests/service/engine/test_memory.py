@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.engine.material import START, noise, one, rig
+from tests.service.engine.helpers import START, noise, one, rig
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Status
 

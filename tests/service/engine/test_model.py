@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.service.engine.material import QUICK, SECOND, START, Rig, bits, one, settings_of
+from tests.service.engine.helpers import QUICK, SECOND, START, Rig, bits, one, settings_of
 from tests.service.engine.model import Model
 from tocsin.service.observations import Judged, Observation
 

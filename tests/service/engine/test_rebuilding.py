@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.engine.material import DEADLINE, SECOND, START, Rig, noise, one, rig, settings_of, until
+from tests.service.engine.helpers import DEADLINE, SECOND, START, Rig, noise, one, rig, settings_of, until
 from tocsin.service.engine import Engine, recovery
 from tocsin.service.errors import NotReadyError
 from tocsin.service.hub import Hub

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.service.engine.material import SECOND, START, Rig, expected_all, one, oracle, same, settings_of
+from tests.service.engine.helpers import SECOND, START, Rig, expected_all, one, oracle, same, settings_of
 from tocsin.service.observations import Batch, Cursor, Status
 from tocsin.service.store import Store
 

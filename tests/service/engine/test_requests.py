@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from tests.service.engine.material import DEADLINE, SECOND, one, rig
+from tests.service.engine.helpers import DEADLINE, SECOND, one, rig
 from tocsin.service.engine.requests import forget_requests
 from tocsin.service.observations import Batch, Status
 

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from tests.service.engine.material import SECOND, expected_all, noise, oracle, rig, same, settings_of, verdicts
+from tests.service.engine.helpers import SECOND, expected_all, noise, oracle, rig, same, settings_of, verdicts
 
 DAY = 86400 * SECOND
 

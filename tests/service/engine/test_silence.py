@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.engine.material import SECOND, START, Rig, noise, one, rig, settings_of, until
+from tests.service.engine.helpers import SECOND, START, Rig, noise, one, rig, settings_of, until
 from tocsin.service.engine import engine as engine_module
 
 HOOK = {"webhook": [{"name": "hook", "url": "https://example.com", "min_severity": 5.0}]}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.engine.material import (
+from tests.service.engine.helpers import (
     NAN,
     QUICK,
     SECOND,

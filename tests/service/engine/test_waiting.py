@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.engine.material import DEADLINE, SECOND, START, Rig, noise, one, rig, settings_of, statuses, until
+from tests.service.engine.helpers import DEADLINE, SECOND, START, Rig, noise, one, rig, settings_of, statuses, until
 from tocsin.service.engine import Engine
 from tocsin.service.errors import NotReadyError, OverloadedError
 from tocsin.service.hub import Hub

@@ -9,17 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from tocsin.detection import Audit
-from tocsin.service.config import Server, Settings
+from tocsin.service.as_json import incident_json
+from tocsin.service.config import ServerSettings, Settings
 from tocsin.service.engine import Point, SignalDetails, SignalStatus
 from tocsin.service.engine.clock import SystemClock
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.figures import Figures
-from tocsin.service.http.parts import Reading
+from tocsin.service.http.monitor_access import Reading
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
-from tocsin.service.shapes import incident_shape
-from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, ObservationRow, ReferenceRow, Store, Writer
+from tocsin.service.store import (
+    IncidentFacts,
+    IncidentRow,
+    MaintenanceRow,
+    ObservationRow,
+    ReferenceRow,
+    Store,
+    StoreWriter,
+)
 
 NAN = math.nan
 
@@ -64,7 +72,7 @@ class FakeEngine:
         with self.store.transaction() as writer:
             return [self._one(writer, observation) for observation in batch.observations]
 
-    def _one(self, writer: Writer, observation: Observation) -> Outcome:
+    def _one(self, writer: StoreWriter, observation: Observation) -> Outcome:
         moment = time.time_ns() if observation.time is None else observation.time
         name, values = observation.signal, observation.values
         if name not in self.signals:
@@ -86,7 +94,7 @@ class FakeEngine:
         )  # fmt: skip
         return Outcome(name, moment, Status.SCORED, verdict)
 
-    def _add(self, writer: Writer, name: str, features: tuple[str, ...], unit: str | None = None) -> None:
+    def _add(self, writer: StoreWriter, name: str, features: tuple[str, ...], unit: str | None = None) -> None:
         row = writer.add_signal(name, features, {}, unit=unit, created=time.time_ns())
         self.signals[name] = SignalStatus(
             row.id, name, features, unit, None, 0.001, "incidents", None, None, (NAN,) * len(features), NAN, NAN, False,
@@ -188,11 +196,11 @@ class FakeEngine:
                 writer.change_incident(number, **{name: one for name, one in fields.items() if one is not ...})
                 row = self._incident(writer, number)
             name = next(status.name for status in self.signals.values() if status.id == row.signal)
-            return incident_shape(row, name)
+            return incident_json(row, name)
 
         return at_once(call)
 
-    def _incident(self, writer: Writer, number: int) -> IncidentRow:
+    def _incident(self, writer: StoreWriter, number: int) -> IncidentRow:
         row = writer.incident(number)
         if row is None:
             raise UnknownError(f"there is no incident {number}")
@@ -222,7 +230,7 @@ class FakeEngine:
     def remove_maintenance(self, number: int) -> "Future[None]":
         return self.write(lambda writer: writer.remove_maintenance(number))
 
-    def write(self, change: Callable[[Writer], Any]) -> "Future[Any]":
+    def write(self, change: Callable[[StoreWriter], Any]) -> "Future[Any]":
         def call() -> Any:
             with self.store.transaction() as writer:
                 return change(writer)
@@ -245,7 +253,7 @@ class FakeNeighbour:
 
 class FakeMonitor:
     def __init__(self, folder: Path, **server: Any) -> None:
-        self.settings = Settings(server=Server(**server))
+        self.settings = Settings(server=ServerSettings(**server))
         self.store = Store.open(f"sqlite:///{folder / 'tocsin.db'}")
         self.hub, self.metrics = Hub(pace=0.05), Metrics()
         self.engine = FakeEngine(self.store, self.hub)

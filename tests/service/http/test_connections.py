@@ -1,7 +1,7 @@
-from tocsin.service.http.connections import Place, Places
+from tocsin.service.http.connections import ConnectionSlot, ConnectionSlots
 
 
-def entered(places: Places, address: str, dropped: list[str], name: str) -> Place | None:
+def entered(places: ConnectionSlots, address: str, dropped: list[str], name: str) -> ConnectionSlot | None:
     place = places.enter(address)
     if place is not None:
         place.drop = lambda: dropped.append(name)
@@ -9,7 +9,7 @@ def entered(places: Places, address: str, dropped: list[str], name: str) -> Plac
 
 
 def test_who_waits_longest_makes_room() -> None:
-    places, dropped = Places(3, 3), []
+    places, dropped = ConnectionSlots(3, 3), []
     first, *_ = [entered(places, f"10.0.0.{i}", dropped, str(i)) for i in range(3)]
     assert first is not None
     first.work()
@@ -22,7 +22,7 @@ def test_who_waits_longest_makes_room() -> None:
 
 
 def test_requests_that_are_being_answered_are_not_given_up() -> None:
-    places, dropped = Places(2, 2), []
+    places, dropped = ConnectionSlots(2, 2), []
     working = [entered(places, "10.0.0.1", dropped, str(i)) for i in range(2)]
     for place in working:
         assert place is not None
@@ -38,7 +38,7 @@ def test_requests_that_are_being_answered_are_not_given_up() -> None:
 
 
 def test_one_address_keeps_out_only_itself() -> None:
-    places, dropped = Places(10, 2), []
+    places, dropped = ConnectionSlots(10, 2), []
     other = entered(places, "10.0.0.2", dropped, "other")
     for number in range(5):
         assert entered(places, "10.0.0.1", dropped, str(number)) is not None

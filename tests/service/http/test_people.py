@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tocsin import __version__
-from tocsin.service.shapes import time_text
+from tocsin.service.as_json import time_text
 
 from .conftest import Client, error_of
 from .fake import FakeMonitor

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tocsin.service.config import Server
+from tocsin.service.config import ServerSettings
 from tocsin.service.errors import StoreError
 from tocsin.service.http import auth, limits
 from tocsin.service.http.limits import Buckets
@@ -224,7 +224,7 @@ def test_while_the_store_is_away_known_tokens_count(monitor: FakeMonitor, monkey
     ],
 )
 def test_only_our_own_names_are_answered_to(server: dict[str, Any], host: str, allowed: bool) -> None:
-    assert Doorkeeper(Server(**server)).host_allowed(host) is allowed
+    assert Doorkeeper(ServerSettings(**server)).host_allowed(host) is allowed
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_only_our_own_names_are_answered_to(server: dict[str, Any], host: str, a
     ],
 )
 def test_only_our_own_page_may_change_things(origin: str, scheme: str, allowed: bool) -> None:
-    door = Doorkeeper(Server(external_url="https://monitor.example"))
+    door = Doorkeeper(ServerSettings(external_url="https://monitor.example"))
     assert door.origin_allowed(origin, "localhost:8710", scheme) is allowed
 
 

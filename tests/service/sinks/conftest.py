@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.parts import Alertmanager, Mosquitto
+from tests.service.helpers import Alertmanager, Mosquitto
 from tests.service.sinks.office import Office
 from tocsin.service.metrics import Metrics
 

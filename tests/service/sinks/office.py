@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tocsin.service.store import IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, Writer
+from tocsin.service.store import IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, StoreWriter
 
 #: What is not there of a silence.
 NOTHING_SEEN = {"severity": float("nan"), "return_period": float("nan"), "view": None, "explanation": None}
@@ -36,7 +36,7 @@ class Office:
         self._thread.shutdown()
         self.store.close()
 
-    def write(self, change: Callable[[Writer], Any]) -> Future[Any]:
+    def write(self, change: Callable[[StoreWriter], Any]) -> Future[Any]:
         def call() -> Any:
             if self.broken:
                 raise OSError("the disk is full")

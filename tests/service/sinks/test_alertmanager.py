@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.parts import Alertmanager, Running, run, until
+from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin.service.config import AlertmanagerSettings as SinkSettings

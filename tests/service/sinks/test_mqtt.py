@@ -8,7 +8,7 @@ import pytest
 from paho.mqtt.client import Client, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tests.service.parts import Mosquitto, Running, run, until
+from tests.service.helpers import Mosquitto, Running, run, until
 from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin.service.config import MqttSinkSettings as SinkSettings
 from tocsin.service.config import Settings

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.service.parts import Running, run, until
+from tests.service.helpers import Running, run, until
 from tests.service.sinks.office import Office
 from tocsin.service import backoff
 from tocsin.service.metrics import Metrics

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.service.parts import Running, run, until
+from tests.service.helpers import Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
 from tocsin.service import backoff

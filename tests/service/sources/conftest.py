@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.parts import Mosquitto
+from tests.service.helpers import Mosquitto
 from tocsin.service.metrics import Metrics
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from paho.mqtt.client import Client, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tests.service.parts import Mosquitto
+from tests.service.helpers import Mosquitto
 
 
 class Device:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.parts import Running, run, until
+from tests.service.helpers import Running, run, until
 from tests.service.sources.inbox import Inbox
 from tocsin.service.config import FileSourceSettings as Settings
 from tocsin.service.metrics import Metrics

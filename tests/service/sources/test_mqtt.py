@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.parts import Mosquitto, Running, run, until
+from tests.service.helpers import Mosquitto, Running, run, until
 from tests.service.sources.device import Device
 from tests.service.sources.inbox import Inbox
 from tocsin.service.config import MqttSourceSettings as Settings

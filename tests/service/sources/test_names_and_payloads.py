@@ -5,21 +5,21 @@ import math
 import pytest
 
 from tocsin.service.observations import LONGEST_NAME, check_name
-from tocsin.service.sources.naming import Template, fitting, series_signal, topic_signal
+from tocsin.service.sources.naming import NameTemplate, fitting, series_signal, topic_signal
 from tocsin.service.sources.payloads import Path, Payload
 
 
 def test_names_of_topics() -> None:
-    assert topic_signal(Template("{topic}"), "a/b") == "a/b"
-    assert topic_signal(Template("{1}.{0}{{}}"), "a/b") == "b.a{}"
+    assert topic_signal(NameTemplate("{topic}"), "a/b") == "a/b"
+    assert topic_signal(NameTemplate("{1}.{0}{{}}"), "a/b") == "b.a{}"
     with pytest.raises(ValueError, match="has 2 levels"):
-        topic_signal(Template("{2}"), "a/b")
+        topic_signal(NameTemplate("{2}"), "a/b")
 
 
 @pytest.mark.parametrize("text", ["{", "{a.b}", "{a!r}", "{a:10}", "{a[0]}", "{}"])
 def test_wrong_templates(text: str) -> None:
     with pytest.raises(ValueError, match="template"):
-        Template(text)
+        NameTemplate(text)
 
 
 def test_names_of_series() -> None:
@@ -27,7 +27,7 @@ def test_names_of_series() -> None:
     assert series_signal(None, labels, "up") == 'up{a="ö", job="say \\"hi\\"\\n"}'
     assert series_signal(None, {"__name__": "up"}, "up") == "up"
     assert series_signal(None, {"a": "1"}, "rate(x [5m])\n") == 'rate(x [5m]){a="1"}'
-    assert series_signal(Template("{job}/{none}"), labels, "up").startswith('say "hi"')
+    assert series_signal(NameTemplate("{job}/{none}"), labels, "up").startswith('say "hi"')
 
 
 def test_names_fit() -> None:

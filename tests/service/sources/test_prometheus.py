@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.parts import Prometheus, Running, run, until
+from tests.service.helpers import Prometheus, Running, run, until
 from tests.service.sources.inbox import Inbox
 from tocsin.service.config import PrometheusSourceSettings as Settings
 from tocsin.service.metrics import Metrics

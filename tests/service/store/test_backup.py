@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
-from tests.service.store.material import NAN, add_signal, incident, observation
+from tests.service.store.helpers import NAN, add_signal, incident, observation
 from tocsin.service.observations import Status
 from tocsin.service.store import ReferenceRow, Store, StoreError, migrations, schema
 from tocsin.service.store.backup import backup, restore

@@ -5,7 +5,7 @@ import threading
 import pytest
 from sqlalchemy import Connection, Engine, inspect
 
-from tests.service.store.material import add_signal, incident
+from tests.service.store.helpers import add_signal, incident
 from tocsin.detection import DetectorSettings
 from tocsin.service.store import PartRow, ReferenceRow, Store, StoreError, migrations
 from tocsin.service.store.connections import connect

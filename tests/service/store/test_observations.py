@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.service.store.material import NAN, add_signal, bits, observation, random_observations
+from tests.service.store.helpers import NAN, add_signal, bits, observation, random_observations
 from tocsin.service.observations import Judged, Status
-from tocsin.service.store import ObservationRow, Store, StoreError, Writer
+from tocsin.service.store import ObservationRow, Store, StoreError, StoreWriter
 
 LEAST, MOST = -(2**63), 2**63 - 1
 numbers = st.floats(width=64) | st.sampled_from([-0.0, 0.0, 5e-324, -5e-324, 1.0, 2.0**53, 1e308, NAN])
@@ -55,7 +55,7 @@ class _TakenBackError(Exception):
 
 
 @contextmanager
-def taken_back(store: Store) -> Iterator[Writer]:
+def taken_back(store: Store) -> Iterator[StoreWriter]:
     with suppress(_TakenBackError), store.transaction() as writer:
         yield writer
         raise _TakenBackError

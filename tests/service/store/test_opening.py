@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.store.material import add_signal
+from tests.service.store.helpers import add_signal
 from tests.service.store.test_migrations import as_version_4
 from tocsin.service.store import DamagedError, Store, StoreError
 from tocsin.service.store.backup import restore

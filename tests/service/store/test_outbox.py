@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.service.store.material import add_signal, incident
+from tests.service.store.helpers import add_signal, incident
 from tocsin.service.errors import UnknownError
-from tocsin.service.store import Message, OutboxRow, Store, Writer
+from tocsin.service.store import Message, OutboxRow, Store, StoreWriter
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def numbers(store: Store) -> list[int]:
         ]
 
 
-def due(writer: Writer, sink: str, now: int, limit: int = 9) -> list[tuple[int, Message]]:
+def due(writer: StoreWriter, sink: str, now: int, limit: int = 9) -> list[tuple[int, Message]]:
     return [(row.incident, row.status) for row in writer.outbox_due(sink, now, limit)]
 
 

@@ -3,14 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.service.store.material import add_signal, incident, observation
+from tests.service.store.helpers import add_signal, incident, observation
 from tests.service.store.test_observations import shared, taken_back
-from tocsin.service.store import Store, Writer
+from tocsin.service.store import Store, StoreWriter
 
 __all__ = ["shared"]
 
 
-def pieces(writer: Writer, *limits: object, piece: int) -> tuple[int, int]:
+def pieces(writer: StoreWriter, *limits: object, piece: int) -> tuple[int, int]:
     """Prune until there is no more; each piece is as large as asked for at most."""
     observations = incidents = 0
     while True:

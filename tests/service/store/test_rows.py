@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from tests.service.store.material import NAN, add_signal, incident, observation
+from tests.service.store.helpers import NAN, add_signal, incident, observation
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import IncidentRow, MaintenanceRow, SignalRow, StateRow, Store, TokenRow
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.postgres import Postgres
-from tests.service.store.material import add_signal, observation
+from tests.service.store.helpers import add_signal, observation
 from tocsin.service.store import Store, StoreError
 
 

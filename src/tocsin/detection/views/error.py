@@ -3,7 +3,7 @@
 from tocsin.detection.views.view import HARMONIC, MEDIAN, Floats, Rows, Seen, Stream, View, ViewSession, amount, side
 
 
-class Error(View):
+class ErrorView(View):
     """The error of the forecast: one step ahead, and the mean over the nearest horizons."""
 
     name = "error"
@@ -32,7 +32,7 @@ class Error(View):
         return f"{amount(abs(score), unit)} {side(score)} {ahead}"
 
 
-class Horizons(View):
+class HorizonsView(View):
     """The error of each of 15 horizons apart, merged by the median: the detector of the paper."""
 
     name = "horizons"

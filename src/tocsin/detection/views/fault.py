@@ -7,7 +7,7 @@ import numpy as np
 from tocsin.detection.views.view import GEOMETRIC, Floats, Rows, Seen, Stream, View, ViewSession
 
 
-class Fault(View):
+class FaultView(View):
     """The odds that the newest observation belongs to a fault, and that one was under way within the newest 32.
 
     The forecaster's network gives them beside its forecast; it was trained on faults of many kinds. Odds are ranked in

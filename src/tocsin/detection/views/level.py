@@ -5,7 +5,7 @@ import numpy as np
 from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View, ViewSession, amount, side
 
 
-class Level(View):
+class LevelView(View):
     """The mean of the newest 60 values less the mean of their forecasts, all made before the first of them.
 
     Such a forecast is a reference that a fault cannot bend: shifts and drifts add up, noise cancels out.

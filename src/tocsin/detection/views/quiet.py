@@ -5,7 +5,7 @@ import numpy as np
 from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View, ViewSession, amount
 
 
-class Quiet(View):
+class QuietView(View):
     """Too little movement for too long: the mean step from one value to the next over 32 observations, low side.
 
     Equal scores count as equally strange, so a signal that often rests, or never moves, is not strange when it does.

@@ -5,17 +5,17 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from tocsin import checks
-from tocsin.detection.views.error import Error, Horizons
-from tocsin.detection.views.fault import Fault
-from tocsin.detection.views.level import Level
-from tocsin.detection.views.quiet import Quiet
-from tocsin.detection.views.shape import LightShape, Shape
+from tocsin.detection.views.error import ErrorView, HorizonsView
+from tocsin.detection.views.fault import FaultView
+from tocsin.detection.views.level import LevelView
+from tocsin.detection.views.quiet import QuietView
+from tocsin.detection.views.shape import LightShapeView, ShapeView
 from tocsin.detection.views.view import View
 
 ENTRY_POINTS = "tocsin.views"
 
 _BUILT_IN: dict[str, Callable[[], View]] = {
-    view.name: view for view in (Error, Level, Shape, LightShape, Quiet, Horizons, Fault)
+    view.name: view for view in (ErrorView, LevelView, ShapeView, LightShapeView, QuietView, HorizonsView, FaultView)
 }
 
 

@@ -21,7 +21,7 @@ from tocsin.detection.views.view import (
 )
 
 
-class Shape(View):
+class ShapeView(View):
     """The distance of the newest 16 and 64 values to the nearest stretch among the last 2,000 lags.
 
     Level and size of a stretch count; several features count jointly, each in units of its own spread. Missing values
@@ -52,7 +52,7 @@ class Shape(View):
         return f"the last {length} observations resemble no earlier stretch (nearest: {amount(score)} spreads away)"
 
 
-class LightShape(Shape):
+class LightShapeView(ShapeView):
     """The same with one length and half the lags, for small machines and large fleets."""
 
     name = "shape-light"

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tocsin.evaluation.bench.material import ForecasterChoice
+from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
 from tocsin.evaluation.bench.methods import METHODS, Method
 from tocsin.evaluation.bench.report.measures import MAIN
-from tocsin.evaluation.bench.report.summaries import Group, Spread, groups_of
+from tocsin.evaluation.bench.report.summaries import MethodGroup, Spread, groups_of
 from tocsin.evaluation.bench.results import Run
-from tocsin.evaluation.bench.runner import Plan
+from tocsin.evaluation.bench.runner import RunPlan
 
 UNCHANGED = METHODS["w1-acas-paper"]
 SETTINGS: dict[str, tuple[float, ...]] = {
@@ -23,11 +23,11 @@ HORIZONS = int(max(SETTINGS["horizons"]))
 _COLUMNS = ("setting", "value", "dataset", "metric", "mean", "sd", "n")
 
 
-def ablation_plan(forecasters: Sequence[ForecasterChoice], settings: Sequence[str]) -> Plan:
+def ablation_plan(forecasters: Sequence[ForecasterChoice], settings: Sequence[str]) -> RunPlan:
     """The paper's settings, every change of one of them, and weights that never change."""
     changed = [_changed(setting, value) for setting in settings for value in SETTINGS[setting]]
     methods = {method.name: method for method in (UNCHANGED, METHODS["fixed-window"], *changed)}
-    return Plan(tuple(forecasters), tuple(methods.values()), HORIZONS)
+    return RunPlan(tuple(forecasters), tuple(methods.values()), HORIZONS)
 
 
 def _changed(setting: str, value: float) -> Method:
@@ -49,7 +49,9 @@ def ablation_rows(runs: Sequence[Run], settings: Sequence[str]) -> list[list[str
 
 def ablation_spreads(runs: Sequence[Run], method: str) -> dict[str, dict[str, Spread]]:
     """The means of the main metrics of one method, by data set; those over all data sets under "all"."""
-    groups: list[Group] = [group for group in groups_of(runs) if group.method == method and not group.several_features]
+    groups: list[MethodGroup] = [
+        group for group in groups_of(runs) if group.method == method and not group.several_features
+    ]
     found = {group.dataset: {measure.key: group.spread(measure.key) for measure in MAIN} for group in groups}
     return {
         **found,

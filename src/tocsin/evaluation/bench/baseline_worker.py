@@ -31,7 +31,7 @@ MOMENT_WEIGHTS = "AutonLab/MOMENT-1-base"
 Settings = dict[str, Any]
 
 
-class Method(NamedTuple):
+class BaselineMethod(NamedTuple):
     """Where TSB-AD has a method: `run_NAME` with its hyper-parameters, in the module that it imports when called."""
 
     name: str
@@ -40,15 +40,15 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "kshape": Method("KShapeAD", "SAND"),
-    "poly": Method("POLY", "POLY"),
-    "sub-pca": Method("Sub_PCA", "PCA"),
-    "sub-knn": Method("Sub_KNN", "KNN"),
-    "sand": Method("SAND", "SAND"),
-    "cnn": Method("CNN", "CNN", trained=True),
-    "usad": Method("USAD", "USAD", trained=True),
-    "omnianomaly": Method("OmniAnomaly", "OmniAnomaly", trained=True),
-    "moment": Method("MOMENT_ZS", "MOMENT"),
+    "kshape": BaselineMethod("KShapeAD", "SAND"),
+    "poly": BaselineMethod("POLY", "POLY"),
+    "sub-pca": BaselineMethod("Sub_PCA", "PCA"),
+    "sub-knn": BaselineMethod("Sub_KNN", "KNN"),
+    "sand": BaselineMethod("SAND", "SAND"),
+    "cnn": BaselineMethod("CNN", "CNN", trained=True),
+    "usad": BaselineMethod("USAD", "USAD", trained=True),
+    "omnianomaly": BaselineMethod("OmniAnomaly", "OmniAnomaly", trained=True),
+    "moment": BaselineMethod("MOMENT_ZS", "MOMENT"),
 }
 
 

@@ -17,7 +17,7 @@ from tocsin.conformal import (
     SplitConformal,
 )
 from tocsin.detection import Detector, Incident
-from tocsin.evaluation.bench.material import Material
+from tocsin.evaluation.bench.forecast_errors import ForecastMaterial
 from tocsin.evaluation.bench.results import Floats
 
 Integers = NDArray[np.int64]
@@ -70,13 +70,13 @@ class Method:
 
     name: str
     description: str
-    _judge: Callable[[Material, Mapping[str, Any], str], Judgement]
+    _judge: Callable[[ForecastMaterial, Mapping[str, Any], str], Judgement]
     settings: Mapping[str, Any]
     feature_merges: tuple[str, ...] = FEATURE_MERGES
     merge_features: str = ""
     forecasts_itself: bool = False
 
-    def __call__(self, material: Material) -> Judgement:
+    def __call__(self, material: ForecastMaterial) -> Judgement:
         """Judge a file."""
         return self._judge(material, self.settings, self.merge_features or self.feature_merges[0])
 
@@ -100,33 +100,33 @@ def _merged(scorer: Scorer, errors: Floats, merge_features: str) -> Judgement:
     return Judgement(merged, None if weights is None else np.asarray(weights, dtype=np.float64).mean(axis=0))
 
 
-def _w1_acas(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+def _w1_acas(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     scoring = dict(settings)
     errors = material.errors[:, :, : scoring.pop("horizons", None)]
     return _merged(W1ACAS(_streams(errors), **scoring), errors, merge_features)
 
 
-def _window(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+def _window(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     return _merged(SlidingWindow(_streams(material.errors), **settings), material.errors, merge_features)
 
 
-def _decay(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+def _decay(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     return _merged(ExponentialDecay(_streams(material.errors), **settings), material.errors, merge_features)
 
 
-def _conformal(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+def _conformal(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     scorer = SplitConformal(_streams(material.errors), calibration=material.calibration, **settings)
     return _merged(scorer, material.errors, merge_features)
 
 
-def _gaussian(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+def _gaussian(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     # One law for the mean error over the horizons, as the paper has it.
     errors = material.errors.mean(axis=2, keepdims=True)
     scorer = GaussianTail(_streams(errors), calibration=material.calibration, **settings)
     return replace(_merged(scorer, errors, merge_features), weights=None)
 
 
-def _detector(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+def _detector(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     # It forecasts for itself, as it would for anyone.
     choice = material.forecaster
     return _by_detector(
@@ -136,7 +136,7 @@ def _detector(material: Material, settings: Mapping[str, Any], merge_features: s
     )
 
 
-def _light_detector(material: Material, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+def _light_detector(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     return _by_detector(material.file.values, {"preset": "light", **settings}, merge_features)
 
 

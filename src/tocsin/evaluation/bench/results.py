@@ -75,7 +75,7 @@ class ForecastErrors:
 
 
 @dataclass(frozen=True)
-class Source:
+class JudgedFile:
     """The file that results are of: where it was when it was judged, and what tells its content from any other."""
 
     file: str
@@ -136,7 +136,9 @@ class Results:
         """The facts noted."""
         return dict(self._connection.execute("SELECT name, value FROM about"))
 
-    def add(self, runs: Sequence[Run], forecasts: Sequence[ForecastErrors] = (), source: Source | None = None) -> None:
+    def add(
+        self, runs: Sequence[Run], forecasts: Sequence[ForecastErrors] = (), source: JudgedFile | None = None
+    ) -> None:
         """Add results, all of them or none; what was there under the same key is replaced.
 
         `source` is noted once a run of it went well: a file that gave nothing may still be mended.
@@ -186,11 +188,11 @@ class Results:
         numbers: list[list[Any]] = [[math.nan if value is None else value for value in row] for row in rows]
         return [ForecastErrors(*row) for row in numbers]
 
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, JudgedFile]:
         """The files that runs went well on, by name; those of results older than this note are missing."""
-        names = ", ".join(Source.__dataclass_fields__)
+        names = ", ".join(JudgedFile.__dataclass_fields__)
         rows = self._connection.execute(f"SELECT {names} FROM sources")  # noqa: S608
-        return {row[0]: Source(*row) for row in rows}
+        return {row[0]: JudgedFile(*row) for row in rows}
 
     def trace_of(self, file: str, forecaster: str, method: str) -> Path:
         """`trace_path` of this folder."""

@@ -15,10 +15,10 @@ import numpy as np
 
 from tocsin.evaluation.bench.baselines import BASELINES, BaselineWorker, min_max_pseudo_p
 from tocsin.evaluation.bench.files import LabelledFile, UnusableFileError, dataset_of, feature_count, read_file
-from tocsin.evaluation.bench.material import ForecasterChoice, make_material, without_forecasts
+from tocsin.evaluation.bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
 from tocsin.evaluation.bench.methods import Judgement, Method
 from tocsin.evaluation.bench.outside import column_of, read_scores
-from tocsin.evaluation.bench.results import Floats, ForecastErrors, Results, Run, Source, signal_path, trace_path
+from tocsin.evaluation.bench.results import Floats, ForecastErrors, JudgedFile, Results, Run, signal_path, trace_path
 from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.evaluation.bench.sources import source_of
 from tocsin.evaluation.metrics import MIN_MAX_THRESHOLDS, THRESHOLDS, evaluate, false_positive_rate, find_window
@@ -30,7 +30,7 @@ OUTSIDE = "csv-"
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What is run on every file.
 
     `rivals` are simple detectors, by name; `outside` are folders of scores from elsewhere, likewise. `baseline_python`
@@ -73,11 +73,11 @@ class FileOutcome:
 
     runs: list[Run]
     forecasts: list[ForecastErrors]
-    source: Source | None = None
+    source: JudgedFile | None = None
 
 
 def run_benchmark(
-    paths: Sequence[Path], plan: Plan, results: Results, *, jobs: int = 1, progress: Progress | None = None
+    paths: Sequence[Path], plan: RunPlan, results: Results, *, jobs: int = 1, progress: Progress | None = None
 ) -> None:
     """Run the plan on all files and add what comes of it to the results; what is there already is not run again.
 
@@ -94,7 +94,7 @@ def run_benchmark(
 
 
 def _outcomes(
-    paths: Sequence[Path], plan: Plan, finished: set[Key], folder: Path, jobs: int
+    paths: Sequence[Path], plan: RunPlan, finished: set[Key], folder: Path, jobs: int
 ) -> Iterator[tuple[Path, FileOutcome]]:
     def own(path: Path) -> frozenset[Key]:
         return frozenset(key for key in finished if key[0] == path.stem)
@@ -121,14 +121,14 @@ def _outcomes(
             yield path, _surviving(path, plan, own(path), pool.submit(judge_file, path, plan, own(path), folder))
 
 
-def _surviving(path: Path, plan: Plan, finished: frozenset[Key], future: Future[FileOutcome]) -> FileOutcome:
+def _surviving(path: Path, plan: RunPlan, finished: frozenset[Key], future: Future[FileOutcome]) -> FileOutcome:
     try:
         return future.result()
     except BrokenProcessPool as error:
         return FileOutcome(_undone(path, plan, finished, "failed", f"its process was killed: {error}"), [])
 
 
-def _undone(path: Path, plan: Plan, finished: frozenset[Key], status: str, problem: str) -> list[Run]:
+def _undone(path: Path, plan: RunPlan, finished: frozenset[Key], status: str, problem: str) -> list[Run]:
     """A run for all that was still to be done with a file, of which nothing was."""
     features = feature_count(path)
     return [
@@ -138,7 +138,7 @@ def _undone(path: Path, plan: Plan, finished: frozenset[Key], status: str, probl
     ]
 
 
-def judge_file(path: Path, plan: Plan, finished: frozenset[Key], folder: Path) -> FileOutcome:
+def judge_file(path: Path, plan: RunPlan, finished: frozenset[Key], folder: Path) -> FileOutcome:
     """Run on one file what is not finished; p-values are written to the folder, for pictures."""
     try:
         file, source = read_file(path), source_of(path)
@@ -171,7 +171,7 @@ class _Judged:
         self._window: int | None = None
         self._signal_kept = False
 
-    def by_forecasts(self, plan: Plan, choice: ForecasterChoice, todo: set[Key]) -> None:
+    def by_forecasts(self, plan: RunPlan, choice: ForecasterChoice, todo: set[Key]) -> None:
         """All methods on one forecaster, which forecasts once."""
         methods = self._methods(plan, choice.label, todo)
         if not methods:
@@ -185,13 +185,13 @@ class _Judged:
         for method in methods:
             self._try(choice.label, method.name, dict(method.settings), partial(method, material))
 
-    def by_themselves(self, plan: Plan, todo: set[Key]) -> None:
+    def by_themselves(self, plan: RunPlan, todo: set[Key]) -> None:
         """All methods that make their own forecasts."""
         material = without_forecasts(self.file)
         for method in self._methods(plan, "", todo):
             self._try("", method.name, dict(method.settings), partial(method, material))
 
-    def _methods(self, plan: Plan, forecaster: str, todo: set[Key]) -> list[Method]:
+    def _methods(self, plan: RunPlan, forecaster: str, todo: set[Key]) -> list[Method]:
         return [
             variant
             for method in plan.methods
@@ -203,7 +203,7 @@ class _Judged:
         """One of the simple detectors."""
         self._try("", name, {}, lambda: Judgement(min_max_pseudo_p(RIVALS[name](self.file))), MIN_MAX_THRESHOLDS)
 
-    def by_baseline(self, plan: Plan, name: str) -> None:
+    def by_baseline(self, plan: RunPlan, name: str) -> None:
         """One of the baselines, in the process that serves this one."""
 
         def judge() -> Judgement:

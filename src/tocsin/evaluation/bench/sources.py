@@ -8,14 +8,14 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tocsin.evaluation.bench.files import UnusableFileError, read_file
-from tocsin.evaluation.bench.results import Results, Source
+from tocsin.evaluation.bench.results import JudgedFile, Results
 
 
-def source_of(path: Path) -> Source:
+def source_of(path: Path) -> JudgedFile:
     """A file as it is now."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Source(path.stem, str(path.resolve()), path.stat().st_size, digest)
+    return JudgedFile(path.stem, str(path.resolve()), path.stat().st_size, digest)
 
 
 def refuse_other_files(paths: Sequence[Path], results: Results) -> None:
@@ -37,7 +37,7 @@ def refuse_other_files(paths: Sequence[Path], results: Results) -> None:
         )
 
 
-def _difference(path: Path, known: Source) -> str:
+def _difference(path: Path, known: JudgedFile) -> str:
     """What sets a file apart from the one there are results of, if anything does."""
     try:
         now = source_of(path)
@@ -48,7 +48,7 @@ def _difference(path: Path, known: Source) -> str:
     return f"{path.stem} was {_in_words(known)} and is now {_in_words(now)}"
 
 
-def _in_words(source: Source) -> str:
+def _in_words(source: JudgedFile) -> str:
     return f"{source.path} ({source.size} bytes, sha256 {source.sha256[:8]})"
 
 

@@ -3,7 +3,7 @@
 from tocsin.evaluation.metrics.alarms import event_based, point_adjusted, pointwise, range_based
 from tocsin.evaluation.metrics.budget import (
     BUDGETS,
-    Budget,
+    FoundWithinBudget,
     events_found,
     loosest_threshold,
     threshold_at,
@@ -36,8 +36,8 @@ __all__ = [
     "EVIDENCE_THRESHOLDS",
     "MIN_MAX_THRESHOLDS",
     "THRESHOLDS",
-    "Budget",
     "Evaluation",
+    "FoundWithinBudget",
     "Marks",
     "OperatingPoint",
     "Operation",

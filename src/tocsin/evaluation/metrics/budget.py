@@ -19,7 +19,7 @@ TIME_BUDGET = 1.0
 
 
 @dataclass(frozen=True)
-class Budget:
+class FoundWithinBudget:
     """What is found at 0.5, 1 and 2 false incidents in 1,000 normal observations, and how much time is marked.
 
     `events_found` is the mean of the three shares of events. `fault_time` and `normal_time` are the shares of anomalous
@@ -37,7 +37,9 @@ class Budget:
     false_over_budget: float
 
 
-def within_budget(labels: Flags, p: ArrayLike, *, incidents: ArrayLike | None = None, gap: int = 10) -> Budget:
+def within_budget(
+    labels: Flags, p: ArrayLike, *, incidents: ArrayLike | None = None, gap: int = 10
+) -> FoundWithinBudget:
     """Everything that is counted at a tolerated number of false incidents.
 
     Parameters
@@ -62,7 +64,7 @@ def within_budget(labels: Flags, p: ArrayLike, *, incidents: ArrayLike | None = 
         incidents = np.column_stack([starts, stops - 1])
     fault_time, normal_time = time_under_incidents(truth, incidents)
     over = _false_over_budget(truth, incidents)
-    return Budget((half + one + two) / 3, half, one, two, fault_time, normal_time, over)
+    return FoundWithinBudget((half + one + two) / 3, half, one, two, fault_time, normal_time, over)
 
 
 def events_found(labels: Flags, p: ArrayLike, budget: float = 1.0, *, gap: int = 10) -> float:

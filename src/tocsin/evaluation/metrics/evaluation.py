@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tocsin import checks
-from tocsin.evaluation.metrics.budget import Budget, within_budget
+from tocsin.evaluation.metrics.budget import FoundWithinBudget, within_budget
 from tocsin.evaluation.metrics.marks import Flags, Floats, Marks, observations, read_labels, read_p
 from tocsin.evaluation.metrics.operation import Operation, in_operation
 from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
@@ -43,7 +43,7 @@ class Evaluation:
     false_positive_rate: float
     calibration_error: float
     operation: Operation
-    budget: Budget
+    budget: FoundWithinBudget
 
     def row(self) -> dict[str, float]:
         """Everything as one row of a table, with names such as `auc_pr`, `affiliation_f1` and `operation_incidents`."""

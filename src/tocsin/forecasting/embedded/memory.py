@@ -14,7 +14,7 @@ BLOCK = 16
 UNSEEN = -1e30
 
 
-class Memory(NamedTuple):
+class PatchMemory(NamedTuple):
     """The newest observations of every series, and the keys and values of their complete patches.
 
     The network sees `values[:length]` in units of the centre and scale of `values[:normalised]`; what is behind them is
@@ -37,11 +37,11 @@ def capacity(context_length: int) -> int:
     return context_length + max(1, context_length // 8)
 
 
-def make_memory(series: int, longest: int, weights: Weights) -> Memory:
+def make_memory(series: int, longest: int, weights: Weights) -> PatchMemory:
     """Room for series of at most that length. It is taken from the machine only as it is first written to."""
     blocks = max(1, -(-(longest // PATCH) // BLOCK))
     layers, pairs = weights.layers, weights.turns.shape[2]
-    return Memory(
+    return PatchMemory(
         values=np.zeros((series, longest)),
         length=np.zeros(series, dtype=np.int64),
         normalised=np.zeros(series, dtype=np.int64),

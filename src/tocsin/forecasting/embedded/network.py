@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.forecasting.embedded.memory import Memory, make_memory
+from tocsin.forecasting.embedded.memory import PatchMemory, make_memory
 from tocsin.forecasting.embedded.weights import Weights
 from tocsin.forecasting.forecaster import Floats, Forecast
 
@@ -19,7 +19,7 @@ def load_kernels() -> ModuleType:
 
 
 def answer(
-    weights: Weights, memory: Memory, patches: NDArray[np.int64], asked: NDArray[np.int64], quantiles: Floats,
+    weights: Weights, memory: PatchMemory, patches: NDArray[np.int64], asked: NDArray[np.int64], quantiles: Floats,
     faults: Floats,
 ) -> None:  # fmt: skip
     """Encode patches, `(series, patch)`, and then write what is asked for, `(series, length, step, column)`."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
 from tocsin.forecasting.embedded.functions import bits_of
-from tocsin.forecasting.embedded.memory import Memory
+from tocsin.forecasting.embedded.memory import PatchMemory
 from tocsin.forecasting.embedded.weights import PATCH
 
 Array = NDArray[Any]
@@ -88,7 +88,7 @@ def _let_go(values: Array, length: int, context_length: int) -> int:
 
 
 @_exact
-def settle(memory: Memory, rows: Array) -> None:
+def settle(memory: PatchMemory, rows: Array) -> None:
     """Make everything anew that follows from the observations of these series."""
     for series in rows:
         units = centre_and_scale(memory.values[series, : memory.normalised[series]])
@@ -126,7 +126,7 @@ def _missing_patches(encoded: Array, asked: Array) -> Array:
 
 @_exact
 def follow(
-    values: Array, columns: Array, rows: Array, wanted: Array, context_length: int, memory: Memory, at: Array,
+    values: Array, columns: Array, rows: Array, wanted: Array, context_length: int, memory: PatchMemory, at: Array,
     quantiles: Array,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Let series take their next observations, `rows[n]` from `values[at[n], columns[n]]` on, until its units change.
@@ -169,7 +169,7 @@ def follow(
 
 
 @_exact
-def review(memory: Memory, quantiles: Array) -> tuple[Array, Array]:
+def review(memory: PatchMemory, quantiles: Array) -> tuple[Array, Array]:
     """Ask for a forecast of every series as it stands, `quantiles[-1, series]`; returns what `follow` does."""
     count, step = memory.length.shape[0], quantiles.shape[0] - 1
     asked = np.empty((count, 4), dtype=np.int64)

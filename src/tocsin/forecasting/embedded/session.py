@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.forecasting.embedded.memory import Memory, capacity, make_memory
+from tocsin.forecasting.embedded.memory import PatchMemory, capacity, make_memory
 from tocsin.forecasting.embedded.network import answer, as_forecast, load_kernels, make_answers
 from tocsin.forecasting.embedded.weights import Weights
 from tocsin.forecasting.forecaster import LARGEST, Floats, Forecast, Rows, Session, State, check_saved
@@ -26,7 +26,7 @@ class EmbeddedSession(Session):
         self._weights, self._context_length, self._batch_size = weights, context_length, batch_size
         self._kernels = load_kernels()
         # Series are kept in batches, each made when its first observation comes.
-        self._batches: list[Memory | None] = [None] * -(-self.series // batch_size)
+        self._batches: list[PatchMemory | None] = [None] * -(-self.series // batch_size)
 
     def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
         quantiles, faults = make_answers(self._weights, values.shape, self.horizon)
@@ -42,7 +42,7 @@ class EmbeddedSession(Session):
                 answer(self._weights, memory, patches, asked, quantiles, faults)
         return as_forecast(quantiles, faults)
 
-    def _memory(self, number: int) -> Memory:
+    def _memory(self, number: int) -> PatchMemory:
         memory = self._batches[number]
         if memory is None:
             count = min(self._batch_size, self.series - number * self._batch_size)

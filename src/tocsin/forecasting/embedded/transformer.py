@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tocsin.compilation import compiled, inlined, inner
 from tocsin.forecasting.embedded.features import describe_patch, describe_query
 from tocsin.forecasting.embedded.functions import sigmoid, sinh, softplus
-from tocsin.forecasting.embedded.memory import BLOCK, Memory
+from tocsin.forecasting.embedded.memory import BLOCK, PatchMemory
 from tocsin.forecasting.embedded.products import PANEL, compare, gather, multiply
 from tocsin.forecasting.embedded.softmax import shares
 from tocsin.forecasting.embedded.vectors import LANES, stays_one
@@ -216,7 +216,7 @@ def _unfold(raw: Array, bias: Array, last: float, centre: float, scale: float, q
 
 @_exact
 def answer(
-    weights: Weights, memory: Memory, patches: Array, asked: Array, quantiles: Array, faults: Array
+    weights: Weights, memory: PatchMemory, patches: Array, asked: Array, quantiles: Array, faults: Array
 ) -> None:  # fmt: skip
     """Encode patches, `(series, patch)` in ascending order, and then answer what is asked.
 

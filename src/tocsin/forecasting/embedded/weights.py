@@ -35,7 +35,7 @@ SHIPPED = Path(__file__).with_name("weights.npz")
 
 
 @dataclass(frozen=True)
-class Shape:
+class NetworkShape:
     """The sizes of a network, as its file names them.
 
     `levels` is how many quantiles it gives, `normalises` whether its queries and keys are given a fixed size. Patches
@@ -188,12 +188,12 @@ def _load(path: str) -> Weights:
         raise WeightsError(f"weights={path!r} are not what this version of tocsin needs: {error}") from error
 
 
-def _checked_shape(arrays: Mapping[str, NDArray[Any]]) -> Shape:
+def _checked_shape(arrays: Mapping[str, NDArray[Any]]) -> NetworkShape:
     """The shape that the file states; refuses a file that does not hold just such a network."""
     version = _whole(arrays, "format")
     if version != FORMAT:
         raise ValueError(f"format must be {FORMAT}, got {version}")
-    shape = Shape(**{field.name: _whole(arrays, f"shape.{field.name}") for field in fields(Shape)})
+    shape = NetworkShape(**{field.name: _whole(arrays, f"shape.{field.name}") for field in fields(NetworkShape)})
     common = (shape.patch, shape.recent, shape.horizon)
     if common != (PATCH, RECENT, HORIZON):
         raise ValueError(f"patch, recent and horizon must be {PATCH}, {RECENT} and {HORIZON}, got {common}")
@@ -230,7 +230,7 @@ def _whole(arrays: Mapping[str, NDArray[Any]], name: str) -> int:
     return int(arrays[name].item())
 
 
-def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: Shape) -> Weights:
+def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: NetworkShape) -> Weights:
     from tocsin.forecasting.embedded.products import panels  # numba takes a good part of a second to import
 
     def matrix(*names: str) -> Panels:

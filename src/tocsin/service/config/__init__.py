@@ -1,12 +1,12 @@
 """The settings of the monitor: a TOML file, environment variables above it, and what they are made of."""
 
-from tocsin.service.config.budgets import Budget
+from tocsin.service.config.budgets import BudgetSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings
 from tocsin.service.config.layers import Layer
 from tocsin.service.config.loading import ConfigError, Loaded, load_settings, read_settings, variable_of
-from tocsin.service.config.server import Engine, Server, Storage
+from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.settings import Settings
-from tocsin.service.config.signals import DETECTOR_SETTINGS, Template, check_detector
+from tocsin.service.config.signals import DETECTOR_SETTINGS, SignalTemplate, check_detector
 from tocsin.service.config.sinks import AlertmanagerSettings, MqttSinkSettings, Sinks, WebhookSettings
 from tocsin.service.config.sources import (
     FileSourceSettings,
@@ -20,9 +20,9 @@ from tocsin.service.config.sources import (
 __all__ = [
     "DETECTOR_SETTINGS",
     "AlertmanagerSettings",
-    "Budget",
+    "BudgetSettings",
     "ConfigError",
-    "Engine",
+    "EngineSettings",
     "FileSourceSettings",
     "Layer",
     "Loaded",
@@ -31,14 +31,14 @@ __all__ = [
     "MqttSourceSettings",
     "PrometheusQuery",
     "PrometheusSourceSettings",
-    "Server",
+    "ServerSettings",
     "Settings",
+    "SignalTemplate",
     "SinkSettings",
     "Sinks",
     "SourceSettings",
     "Sources",
-    "Storage",
-    "Template",
+    "StorageSettings",
     "WebhookSettings",
     "check_detector",
     "load_settings",

@@ -5,10 +5,10 @@ from fnmatch import fnmatchcase
 from pydantic import Field, field_validator
 
 from tocsin.detection.alarm_rate import SECONDS, parse_budget
-from tocsin.service.config.parts import Part
+from tocsin.service.config.section import Section
 
 
-class Budget(Part):
+class BudgetSettings(Section):
     """How many incidents of the signals whose names fit a pattern are told; the first that fits counts."""
 
     match: str = Field(default="*", description="Which signals share it, a pattern with * and ?.", min_length=1)

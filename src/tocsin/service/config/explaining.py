@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tocsin.service.config.fields import Setting, path_text, setting_at, settings_of
+from tocsin.service.config.fields import ConfigField, path_text, setting_at, settings_of
 from tocsin.service.config.layers import Layer, origin_of
 from tocsin.service.config.settings import Settings
 from tocsin.service.secrecy import hide_in_url
@@ -61,7 +61,7 @@ def _in_our_words(message: str) -> str:
     return re.sub(r"^(Input|String|Tuple) should", "must", text)
 
 
-def _may_be_shown(setting: Setting | None, given: Any) -> bool:
+def _may_be_shown(setting: ConfigField | None, given: Any) -> bool:
     if setting is None or setting.secret or setting.part is not None:
         return False  # it may be a secret, or hold one
     return isinstance(given, (str, int, float, bool))

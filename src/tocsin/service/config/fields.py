@@ -8,16 +8,16 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic.functional_validators import BeforeValidator
 
-from tocsin.service.config.parts import DURATION, OF_FILE, Part
+from tocsin.service.config.section import DURATION, OF_FILE, Section
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigField:
     """One setting. `part` is what it consists of, where it is a section, or each entry where it is a list of them."""
 
     name: str
     field: FieldInfo
-    part: type[Part] | None
+    part: type[Section] | None
     several: bool
     #: A list or a table: an environment variable gives it as JSON.
     structured: bool
@@ -25,13 +25,13 @@ class Setting:
     duration: bool
 
 
-def settings_of(part: type[Part]) -> Iterator[Setting]:
+def settings_of(part: type[Section]) -> Iterator[ConfigField]:
     """The settings of one part."""
     for name, field in part.model_fields.items():
         types = [field.annotation, *get_args(field.annotation)]
-        parts = [one for one in types if isinstance(one, type) and issubclass(one, Part)]
+        parts = [one for one in types if isinstance(one, type) and issubclass(one, Section)]
         origins = {get_origin(one) for one in types}
-        yield Setting(
+        yield ConfigField(
             name=name,
             field=field,
             part=parts[0] if parts else None,
@@ -42,7 +42,7 @@ def settings_of(part: type[Part]) -> Iterator[Setting]:
         )
 
 
-def every_setting(part: type[Part], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Setting]]:
+def every_setting(part: type[Section], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], ConfigField]]:
     """All settings that are no sections, with their paths; a list's entries have `[]` after its name."""
     for setting in settings_of(part):
         if setting.part is None:
@@ -51,9 +51,9 @@ def every_setting(part: type[Part], path: tuple[str, ...] = ()) -> Iterator[tupl
             yield from every_setting(setting.part, (*path, setting.name + ("[]" if setting.several else "")))
 
 
-def setting_at(part: type[Part], path: tuple[str | int, ...]) -> Setting | None:
+def setting_at(part: type[Section], path: tuple[str | int, ...]) -> ConfigField | None:
     """The setting that a path leads to or into, such as ("server", "port"); None if there is none."""
-    found: Setting | None = None
+    found: ConfigField | None = None
     for step in path:
         if isinstance(step, int):
             continue

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import Field, create_model
 
-from tocsin.service.config.parts import Name, Part, Seconds
+from tocsin.service.config.section import Name, Seconds, Section
 
 
-class KindSettings(Part):
+class KindSettings(Section):
     """The settings of a source or a sink."""
 
     #: What works with these settings, as "module:Class"; imported where one is set up.
@@ -51,7 +51,7 @@ class SinkSettings(KindSettings):
 S = TypeVar("S", bound=KindSettings)
 
 
-class Group(Part, Generic[S]):
+class KindGroup(Section, Generic[S]):
     """All sources, or all sinks: a list for each kind."""
 
     def each(self) -> Iterator[tuple[str, S]]:
@@ -61,7 +61,7 @@ class Group(Part, Generic[S]):
                 yield f"{kind}[{number}]", one
 
 
-def group_of(name: str, about: str, points: str, base: type[S], built_in: Mapping[str, type[S]]) -> type[Group[S]]:
+def group_of(name: str, about: str, points: str, base: type[S], built_in: Mapping[str, type[S]]) -> type[KindGroup[S]]:
     """A group with the kinds that are built in and those that packages offer as entry points.
 
     A name that is taken stays with this package.
@@ -78,4 +78,4 @@ def group_of(name: str, about: str, points: str, base: type[S], built_in: Mappin
         kind: (tuple[settings, ...], Field(default=(), description=(settings.__doc__ or "").partition("\n")[0]))  # type: ignore[valid-type]
         for kind, settings in kinds.items()
     }
-    return create_model(name, __base__=Group[base], __doc__=about, **fields)  # type: ignore[valid-type]
+    return create_model(name, __base__=KindGroup[base], __doc__=about, **fields)  # type: ignore[valid-type]

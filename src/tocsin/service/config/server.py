@@ -7,12 +7,12 @@ from typing import Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from tocsin.service.config.parts import Part, Seconds, Secret, Url
+from tocsin.service.config.section import Seconds, Secret, Section, Url
 
 DATABASES = ("postgresql://", "postgres://", "postgresql+psycopg://", "sqlite:///")
 
 
-class Server(Part):
+class ServerSettings(Section):
     """The HTTP server."""
 
     host: str = Field(
@@ -89,7 +89,7 @@ class Server(Part):
             return False
 
 
-class Storage(Part):
+class StorageSettings(Section):
     """Where everything is kept."""
 
     folder: Path = Field(default=Path("tocsin-data"), description="The data folder.")
@@ -109,7 +109,7 @@ class Storage(Part):
         return url
 
 
-class Engine(Part):
+class EngineSettings(Section):
     """How observations are worked on."""
 
     max_signals: int = Field(

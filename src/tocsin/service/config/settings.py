@@ -6,32 +6,32 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tocsin.service.config.budgets import Budget
-from tocsin.service.config.parts import Part
-from tocsin.service.config.server import Engine, Server, Storage
-from tocsin.service.config.signals import Template, check_detector
+from tocsin.service.config.budgets import BudgetSettings
+from tocsin.service.config.section import Section
+from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
+from tocsin.service.config.signals import SignalTemplate, check_detector
 from tocsin.service.config.sinks import Sinks
 from tocsin.service.config.sources import Sources
 
 
-class Settings(Part):
+class Settings(Section):
     """All settings. They read nothing by themselves: `load_settings` reads files and environment variables."""
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least that is logged: debug, info, warning or error."
     )
-    server: Server = Field(default=Server(), description="The HTTP server.")
-    storage: Storage = Field(default=Storage(), description="Where everything is kept.")
-    engine: Engine = Field(default=Engine(), description="How observations are worked on.")
+    server: ServerSettings = Field(default=ServerSettings(), description="The HTTP server.")
+    storage: StorageSettings = Field(default=StorageSettings(), description="Where everything is kept.")
+    engine: EngineSettings = Field(default=EngineSettings(), description="How observations are worked on.")
     detector: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings of every detector, as in docs/detector.md.",
         examples=[{"alarm_rate": "1/day", "interval": "1min"}],
     )
-    templates: tuple[Template, ...] = Field(
+    templates: tuple[SignalTemplate, ...] = Field(
         default=(), description="Settings of the signals whose name fits a pattern; the first that fits counts."
     )
-    budgets: tuple[Budget, ...] = Field(
+    budgets: tuple[BudgetSettings, ...] = Field(
         default=(), description="How many incidents people are told of, for all signals or by patterns of names."
     )
     sources: Sources = Field(default=Sources(), description="Where observations come from, apart from HTTP.")
@@ -71,7 +71,7 @@ class Settings(Part):
         """How much memory all detectors may take together."""
         return self.engine.max_detector_bytes or memory_of_machine() // 2
 
-    def template_for(self, name: str) -> Template | None:
+    def template_for(self, name: str) -> SignalTemplate | None:
         """The first template whose pattern fits the name."""
         return next((template for template in self.templates if template.fits(name)), None)
 

@@ -12,13 +12,13 @@ from tocsin.detection import DetectorSettings
 from tocsin.detection.declaration import declared
 from tocsin.detection.presets import named_forecaster
 from tocsin.forecasting import make_forecaster
-from tocsin.service.config.parts import Part, Seconds
+from tocsin.service.config.section import Seconds, Section
 from tocsin.service.observations import MOST_FEATURES
 
 DETECTOR_SETTINGS = tuple(name for name, one in declared(DetectorSettings).items() if one.rule.configured)
 
 
-class Template(Part):
+class SignalTemplate(Section):
     """Settings of the signals whose name fits a pattern; the first that fits counts."""
 
     match: str = Field(description="A pattern for names, with * and ?.", min_length=1, examples=["pump/*"])

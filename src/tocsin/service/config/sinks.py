@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, field_validator
 
-from tocsin.service.config.kinds import Group, SinkSettings, group_of
-from tocsin.service.config.parts import Name, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
+from tocsin.service.config.kinds import KindGroup, SinkSettings, group_of
+from tocsin.service.config.section import Name, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
 from tocsin.service.config.sources import MqttBroker
 
 
@@ -57,6 +57,6 @@ class MqttSinkSettings(SinkSettings, MqttBroker):
 BUILT_IN = {"alertmanager": AlertmanagerSettings, "webhook": WebhookSettings, "mqtt": MqttSinkSettings}
 
 if TYPE_CHECKING:
-    Sinks = Group[SinkSettings]
+    Sinks = KindGroup[SinkSettings]
 else:
     Sinks = group_of("Sinks", "Where incidents go.", "tocsin.sinks", SinkSettings, BUILT_IN)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, field_validator
 
-from tocsin.service.config.kinds import Group, SourceSettings, group_of
-from tocsin.service.config.parts import (
+from tocsin.service.config.kinds import KindGroup, SourceSettings, group_of
+from tocsin.service.config.section import (
     Name,
-    Part,
     Seconds,
     Secret,
+    Section,
     Topic,
     TopicOrNone,
     Url,
@@ -20,7 +20,7 @@ from tocsin.service.config.parts import (
 )
 
 
-class MqttBroker(Part):
+class MqttBroker(Section):
     """How a broker is reached."""
 
     host: str = Field(default="127.0.0.1", min_length=1, description="The broker.")
@@ -68,7 +68,7 @@ class MqttSourceSettings(MqttBroker, SourceSettings):
         return check_placeholders(signal, "there are {topic} and its levels {0}, {1}, ...", "topic", numbers=True)
 
 
-class PrometheusQuery(Part):
+class PrometheusQuery(Section):
     """One query and the signals that it gives."""
 
     query: str = Field(
@@ -141,7 +141,7 @@ class FileSourceSettings(SourceSettings):
 BUILT_IN = {"mqtt": MqttSourceSettings, "prometheus": PrometheusSourceSettings, "files": FileSourceSettings}
 
 if TYPE_CHECKING:
-    Sources = Group[SourceSettings]
+    Sources = KindGroup[SourceSettings]
 else:
     Sources = group_of(
         "Sources", "Where observations come from, apart from HTTP.", "tocsin.sources", SourceSettings, BUILT_IN

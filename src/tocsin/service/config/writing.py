@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from tocsin.service.config.fields import Setting, path_text, settings_of
+from tocsin.service.config.fields import ConfigField, path_text, settings_of
 from tocsin.service.config.layers import Layer, origin_of
-from tocsin.service.config.parts import Part
+from tocsin.service.config.section import Section
 from tocsin.service.config.settings import Settings
 from tocsin.service.secrecy import MASK, hide_in_url
 
@@ -35,17 +35,17 @@ def example() -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def default_of(setting: Setting) -> str:
+def default_of(setting: ConfigField) -> str:
     """The default as TOML, for tables of settings."""
     field = setting.field
     return "required" if field.is_required() else _toml(field.get_default(call_default_factory=True), setting)
 
 
-def _leaves(part: Part, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _leaves(part: Section, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for setting in settings_of(type(part)):
         value = getattr(part, setting.name)
         here = (*path, setting.name)
-        if isinstance(value, Part):
+        if isinstance(value, Section):
             yield from _leaves(value, here)
         elif setting.several and value:
             for number, one in enumerate(value):
@@ -59,7 +59,7 @@ def _leaves(part: Part, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
             yield here, _toml(value, setting)
 
 
-def _section(part: type[Part], path: str) -> Iterator[str]:
+def _section(part: type[Section], path: str) -> Iterator[str]:
     """First the settings of a part, then its sections: TOML wants it so."""
     settings = sorted(settings_of(part), key=lambda one: not one.field.is_required())
     sections = [one for one in settings if one.part or (not path and one.structured)]
@@ -87,14 +87,14 @@ def _comment(text: str) -> Iterator[str]:
         yield from (f"# {line}" for line in wrap(paragraph, width=116))
 
 
-def _shown(setting: Setting) -> Any:
+def _shown(setting: ConfigField) -> Any:
     """An example where there is one: it says more than an empty list."""
     if setting.field.examples:
         return setting.field.examples[0]
     return setting.field.get_default(call_default_factory=True)
 
 
-def _toml(value: Any, setting: Setting) -> str:
+def _toml(value: Any, setting: ConfigField) -> str:
     if isinstance(value, SecretStr):
         return json.dumps(MASK)
     if setting.duration and isinstance(value, float):

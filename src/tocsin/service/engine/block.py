@@ -46,7 +46,7 @@ class Taken:
     foretold: NDArray[np.float64] | None = None
 
 
-class Block:
+class SignalBlock:
     """A fleet with rows that signals of the same settings can have and give back."""
 
     def __init__(self, settings: DetectorSettings, rows: int = ROWS) -> None:
@@ -166,4 +166,4 @@ def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[in
 def load_kernels(settings: DetectorSettings) -> None:
     """Have everything compiled and loaded that the first observation of a signal with one feature would wait for."""
     moments = np.arange(2).view("datetime64[ns]")
-    Block(settings, rows=1).run({0: Stretch(np.zeros((2, 1)), moments, ())})
+    SignalBlock(settings, rows=1).run({0: Stretch(np.zeros((2, 1)), moments, ())})

@@ -5,9 +5,9 @@ import statistics
 from collections.abc import Collection, Iterable, Sequence
 
 from tocsin.detection.budget import POOL, IncidentBudget
-from tocsin.service.config import Budget
+from tocsin.service.config import BudgetSettings
 from tocsin.service.engine.watched import Watched
-from tocsin.service.store import IncidentFacts, Reader
+from tocsin.service.store import IncidentFacts, StoreReader
 
 # Of incidents that are called equally rare, since nothing rarer can be told, the severer one is the rarer.
 SEVERER = 1e-3
@@ -19,7 +19,7 @@ class _Shared:
     Its time is that of the observations, and begins with the first incident.
     """
 
-    def __init__(self, settings: Budget) -> None:
+    def __init__(self, settings: BudgetSettings) -> None:
         self.settings = settings
         self.passed: set[int] = set()
         self._selection: IncidentBudget | None = None
@@ -50,10 +50,10 @@ class Budgets:
     What is stored of incidents is all that it has to remember, so it can be made anew at any moment.
     """
 
-    def __init__(self, settings: Sequence[Budget]) -> None:
+    def __init__(self, settings: Sequence[BudgetSettings]) -> None:
         self._shared = [_Shared(one) for one in settings]
 
-    def recover(self, reader: Reader, signals: Iterable[Watched]) -> None:
+    def recover(self, reader: StoreReader, signals: Iterable[Watched]) -> None:
         """Begin anew, and learn from the incidents that are stored."""
         self._shared = [_Shared(one.settings) for one in self._shared]
         if not self._shared:

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from tocsin.detection.storage import arrays_from_bytes
+from tocsin.service.as_json import incident_json, time_text
 from tocsin.service.engine.accepting import accept
 from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.incidents import nanoseconds
-from tocsin.service.engine.making import check_features, check_text, new_row
+from tocsin.service.engine.new_signals import check_features, check_text, new_row
 from tocsin.service.engine.rebuilding import alone, go_on, mend, rebuild, store_settings
 from tocsin.service.engine.replaying import latest, learn_reference
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.observations import LONGEST_NAME
-from tocsin.service.shapes import incident_shape, time_text
-from tocsin.service.store import IncidentRow, MaintenanceRow, Writer
+from tocsin.service.store import IncidentRow, MaintenanceRow, StoreWriter
 
 FAULT, FALSE_ALARM = "fault", "false alarm"
 LABELS = (FAULT, FALSE_ALARM, "expected")
@@ -159,14 +159,14 @@ def label(core: Core, number: int, text: str | None, exclude: bool | None, note:
     signal = core.by_id(before.signal)
     if exclude is None or exclude == before.excluded:
         if text == FALSE_ALARM and isinstance(signal, Watched) and number == signal.alarm_incident:
-            return incident_shape(accept(core, signal, fields), signal.name)
+            return incident_json(accept(core, signal, fields), signal.name)
         return _change_incident(core, number, fields)
     if isinstance(signal, Aside):
         raise RefusedError(signal.told)
     if before.kind != "alarm":
         raise RefusedError("a silence has no observations that could be taken out of calibration")
 
-    def change(writer: Writer) -> None:
+    def change(writer: StoreWriter) -> None:
         writer.change_incident(number, **fields, excluded=exclude)
 
     rebuild(core, signal, alone(core, signal.row, signal.reference), marks={number: exclude}, change=change)
@@ -202,7 +202,7 @@ def _change_incident(core: Core, number: int, fields: Mapping[str, Any]) -> dict
 
 def _told(core: Core, number: int, signal: Watched | Aside) -> dict[str, Any]:
     """An incident as it is now; who watches is told."""
-    shape = incident_shape(_incident(core, number), signal.name)
+    shape = incident_json(_incident(core, number), signal.name)
     core.hub.publish("incident", shape)
     return shape
 

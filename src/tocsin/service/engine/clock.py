@@ -4,11 +4,11 @@ import logging
 import time
 from collections.abc import Callable
 
+from tocsin.service.as_json import time_text
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.rebuilding import alone, rebuild
 from tocsin.service.engine.status import SignalStatus
 from tocsin.service.errors import RefusedError
-from tocsin.service.shapes import time_text
 
 log = logging.getLogger("tocsin.engine")
 

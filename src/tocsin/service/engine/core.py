@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 
+from tocsin.service.as_json import incident_json
 from tocsin.service.config import Settings
+from tocsin.service.engine.allocation import Allocation, Arrays
 from tocsin.service.engine.aside import Aside
-from tocsin.service.engine.block import Block, load_kernels
+from tocsin.service.engine.block import SignalBlock, load_kernels
 from tocsin.service.engine.budgets import Budgets
 from tocsin.service.engine.histories import Histories
 from tocsin.service.engine.incidents import close_incident, put_incident, silence_facts
-from tocsin.service.engine.making import row_of_first
-from tocsin.service.engine.places import Arrays, Places
+from tocsin.service.engine.new_signals import row_of_first
 from tocsin.service.engine.recovery import Known, Rebuilt, Recovery
 from tocsin.service.engine.requests import forget_requests
 from tocsin.service.engine.rules import Arrival, in_maintenance
@@ -25,8 +26,7 @@ from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Observation
-from tocsin.service.shapes import incident_shape
-from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, SignalRow, Store, Writer
+from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, SignalRow, Store, StoreWriter
 
 log = logging.getLogger("tocsin.engine")
 
@@ -61,8 +61,8 @@ class Core:
         self.lock = threading.Lock()
         self._due: set[Watched] = set()
 
-    def _new_places(self) -> Places:
-        return Places(self.settings.engine.max_signal_bytes, self.settings.most_detector_bytes)
+    def _new_places(self) -> Allocation:
+        return Allocation(self.settings.engine.max_signal_bytes, self.settings.most_detector_bytes)
 
     def recover(self, progress: Callable[[int, int], None]) -> None:
         """Forget everything and build it anew from the store."""
@@ -122,7 +122,7 @@ class Core:
                     writer.remove_reference(signal.row.id)
         save_states(self.store, renewed)
 
-    def put_alarm(self, writer: Writer, signal: Watched, facts: IncidentFacts, now: int) -> int:
+    def put_alarm(self, writer: StoreWriter, signal: Watched, facts: IncidentFacts, now: int) -> int:
         """Store an incident of alarms as it now is, and what people are to be told of it; returns its number."""
 
         def withholds(number: int) -> bool:
@@ -201,7 +201,7 @@ class Core:
         return refused
 
     @contextmanager
-    def placed(self, row: SignalRow, state: Arrays | None = None) -> Iterator[tuple[Block, int]]:
+    def placed(self, row: SignalRow, state: Arrays | None = None) -> Iterator[tuple[SignalBlock, int]]:
         """A place for a signal, which is given back where what is done meanwhile fails."""
         place = self.places.take(row.features, row.settings, state)
         try:
@@ -253,7 +253,7 @@ class Core:
     def tell(self, incidents: Sequence[tuple[Watched, IncidentRow]]) -> None:
         """Publish incidents that changed; only after they are stored."""
         for signal, row in incidents:
-            self.hub.publish("incident", incident_shape(row, signal.name))
+            self.hub.publish("incident", incident_json(row, signal.name))
             if row.kind == "silence":
                 self.hub.publish("signal", {"name": signal.name, "change": "silent" if row.open else "sending"})
         if incidents:

@@ -23,7 +23,7 @@ from tocsin.service.errors import MonitorError, RefusedError, UnfitError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Outcome, Status
-from tocsin.service.store import MaintenanceRow, ReferenceRow, Refused, Store, StoreError, Writer, codec
+from tocsin.service.store import MaintenanceRow, ReferenceRow, Refused, Store, StoreError, StoreWriter, codec
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -187,7 +187,7 @@ class Engine:
         """See `changes.remove_maintenance`."""
         return self._do(lambda: changes.remove_maintenance(self._core, number))
 
-    def write(self, change: Callable[[Writer], T]) -> "Future[T]":
+    def write(self, change: Callable[[StoreWriter], T]) -> "Future[T]":
         """Any other change of the store, in a transaction of its own."""
 
         def call() -> T:

@@ -17,7 +17,7 @@ from tocsin.service.engine.core import Core
 from tocsin.service.engine.rules import Arrival
 from tocsin.service.engine.watched import Watched
 from tocsin.service.observations import Outcome, Status
-from tocsin.service.store import PartRow, Writer
+from tocsin.service.store import PartRow, StoreWriter
 
 # So long parts are kept after their whole was judged: one that is sent again is known by its time.
 KEPT = 86400 * 10**9
@@ -33,7 +33,7 @@ class Gathered:
     #: The signals that they are of.
     signals: list[Watched] = field(default_factory=list)
 
-    def put(self, writer: Writer) -> None:
+    def put(self, writer: StoreWriter) -> None:
         """Store the parts; those that are too old to come again go."""
         writer.add_parts(self.parts)
         for whole in self.arrivals:

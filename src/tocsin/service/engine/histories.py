@@ -13,7 +13,7 @@ from typing import Literal
 
 from tocsin.service.engine.rules import Arrival
 from tocsin.service.engine.watched import Watched
-from tocsin.service.store import Reader, Writer
+from tocsin.service.store import StoreReader, StoreWriter
 
 _PREFIX = "import/"
 # What is imported comes in pieces. Once nothing has come for so many seconds, it is judged together.
@@ -68,7 +68,7 @@ class Histories:
     def __len__(self) -> int:
         return len(self._spans)
 
-    def recover(self, reader: Reader, signals: Iterable[Watched]) -> None:
+    def recover(self, reader: StoreReader, signals: Iterable[Watched]) -> None:
         """Forget everything, and go on with what is stored."""
         by_id = {signal.row.id: signal for signal in signals}
         found = {int(name.removeprefix(_PREFIX)): text for name, text in reader.cursors(_PREFIX).items()}
@@ -83,7 +83,7 @@ class Histories:
             if signal.alarm_incident is None:
                 signal.block.forget_incidents(signal.place)
 
-    def put(self, writer: Writer, late: Sequence[Arrival]) -> None:
+    def put(self, writer: StoreWriter, late: Sequence[Arrival]) -> None:
         """Store, with what was imported, that it waits."""
         for signal, span in self._grown(late).items():
             writer.put_cursor(f"{_PREFIX}{signal.row.id}", json.dumps([span.first, span.last]))
@@ -122,7 +122,7 @@ class Histories:
                     return self._names[number], self._spans[number]
         return None
 
-    def end(self, writer: Writer, number: int) -> None:
+    def end(self, writer: StoreWriter, number: int) -> None:
         """Store that nothing waits any more."""
         writer.remove_cursor(f"{_PREFIX}{number}")
 

@@ -9,7 +9,7 @@ import numpy as np
 from tocsin.detection import Incident
 from tocsin.service.config import SinkSettings
 from tocsin.service.engine.watched import NOTHING, Watched
-from tocsin.service.store import Ended, IncidentFacts, IncidentRow, Writer
+from tocsin.service.store import Ended, IncidentFacts, IncidentRow, StoreWriter
 
 
 class Named(Protocol):
@@ -76,7 +76,7 @@ def silence_facts(signal: Watched, start: int, now: int) -> IncidentFacts:
 
 
 def put_incident(
-    writer: Writer, sinks: Sequence[SinkSettings], signal: Named, facts: IncidentFacts, now: int,
+    writer: StoreWriter, sinks: Sequence[SinkSettings], signal: Named, facts: IncidentFacts, now: int,
     withholds: Callable[[int], bool] = lambda number: False,
 ) -> int:  # fmt: skip
     """Store an incident as it now is, and what the sinks are to be told of it; returns its number.
@@ -92,7 +92,7 @@ def put_incident(
 
 
 def close_incident(
-    writer: Writer, sinks: Sequence[SinkSettings], signal: Named, row: IncidentRow, ended: Ended, now: int
+    writer: StoreWriter, sinks: Sequence[SinkSettings], signal: Named, row: IncidentRow, ended: Ended, now: int
 ) -> None:
     """An incident that its detector does not end is over: a silence, or what a detector that is gone had found."""
     end = now if row.kind == "silence" else row.end
@@ -101,7 +101,7 @@ def close_incident(
 
 
 def _tell_sinks(
-    writer: Writer, sinks: Sequence[SinkSettings], signal: Named, number: int, facts: IncidentFacts, now: int,
+    writer: StoreWriter, sinks: Sequence[SinkSettings], signal: Named, number: int, facts: IncidentFacts, now: int,
     over: bool = False,
 ) -> None:  # fmt: skip
     # A silence has no severity, and is always told.

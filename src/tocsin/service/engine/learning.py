@@ -12,7 +12,7 @@ from tocsin.service.engine.rebuilding import go_on
 from tocsin.service.engine.replaying import remember_newest
 from tocsin.service.engine.walking import Found, Walk
 from tocsin.service.errors import NotReadyError, StoreError
-from tocsin.service.store import Writer
+from tocsin.service.store import StoreWriter
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -122,7 +122,7 @@ class Learner:
                 pieces.append(walk.step(reader))
         pieces.append(Found(0, (), walk.last_incident(), more=False))
 
-        def change(writer: Writer) -> None:
+        def change(writer: StoreWriter) -> None:
             _put(writer, pieces)
             core.histories.end(writer, number)
 
@@ -138,7 +138,7 @@ class Learner:
         self._core.histories.fail(name, str(error))
 
 
-def _put(writer: Writer, pieces: Sequence[Found]) -> None:
+def _put(writer: StoreWriter, pieces: Sequence[Found]) -> None:
     for piece in pieces:
         writer.judge_observations(piece.judged)
         for one in piece.incidents:

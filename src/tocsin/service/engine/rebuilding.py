@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping
 
 from tocsin.detection.storage import arrays_from_bytes
 from tocsin.service.engine.aside import Aside
-from tocsin.service.engine.block import Block
+from tocsin.service.engine.block import SignalBlock
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.incidents import close_incident
 from tocsin.service.engine.replaying import Observed, latest, learn_anew, learn_reference, learn_what_can_be
 from tocsin.service.engine.states import state_of
 from tocsin.service.engine.watched import Watched
 from tocsin.service.errors import DamagedError, MonitorError, RefusedError
-from tocsin.service.store import Ended, IncidentRow, ReferenceRow, SignalRow, Writer
+from tocsin.service.store import Ended, IncidentRow, ReferenceRow, SignalRow, StoreWriter
 
-Change = Callable[[Writer], None]
+Change = Callable[[StoreWriter], None]
 
 
 def alone(core: Core, row: SignalRow, reference: ReferenceRow | None = None) -> Watched:
@@ -88,7 +88,7 @@ def mend(core: Core, aside: Aside, row: SignalRow, *, learn: bool) -> None:
 
 def _store(
     core: Core, signal: Watched | Aside, new: Watched, number: int | None, ended: Ended, change: Change | None
-) -> tuple[tuple[Block, int], IncidentRow | None]:
+) -> tuple[tuple[SignalBlock, int], IncidentRow | None]:
     """Store a new detector of a signal; returns its place, and the incident with this number, which is over."""
     now, closed = time.time_ns(), None
     new.block.forget_incidents(new.place)
@@ -105,6 +105,6 @@ def _store(
     return place, closed
 
 
-def store_settings(writer: Writer, row: SignalRow) -> None:
+def store_settings(writer: StoreWriter, row: SignalRow) -> None:
     """Store what can be changed of a signal."""
     writer.change_signal(row.id, settings=row.settings, silent_after=row.silent_after, unit=row.unit)

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tocsin.detection.storage import arrays_from_bytes
+from tocsin.service.engine.allocation import Allocation
 from tocsin.service.engine.aside import Aside
-from tocsin.service.engine.block import ROWS, Block
-from tocsin.service.engine.places import Places
+from tocsin.service.engine.block import ROWS, SignalBlock
 from tocsin.service.engine.replaying import replay
 from tocsin.service.engine.watched import Watched
 from tocsin.service.errors import StoreError
@@ -19,11 +19,11 @@ from tocsin.service.store import (
     DamagedError,
     IncidentRow,
     MaintenanceRow,
-    Reader,
     ReferenceRow,
     SignalRow,
     StateRow,
     Store,
+    StoreReader,
 )
 
 log = logging.getLogger("tocsin.engine")
@@ -48,7 +48,7 @@ class Known:
     incidents: Mapping[int, Sequence[IncidentRow]]
 
     @classmethod
-    def read(cls, reader: Reader) -> "Known":
+    def read(cls, reader: StoreReader) -> "Known":
         """Look it up."""
         incidents: dict[int, list[IncidentRow]] = {}
         for one in reader.open_incidents():
@@ -67,7 +67,7 @@ class Known:
 class Rebuilt:
     """Signals that were rebuilt together, in their block; or one that cannot be."""
 
-    block: Block | None = None
+    block: SignalBlock | None = None
     signals: list[Watched] = field(default_factory=list)
     aside: list[Aside] = field(default_factory=list)
     #: How many observations were scored again.
@@ -79,7 +79,7 @@ class Rebuilt:
 class Recovery:
     """Rebuilds all signals of a store, those of the same settings together, on all threads of a pool."""
 
-    def __init__(self, store: Store, places: Places, known: Known) -> None:
+    def __init__(self, store: Store, places: Allocation, known: Known) -> None:
         self._store, self._places, self._known = store, places, known
         self._stopping = threading.Event()
 
@@ -143,7 +143,7 @@ class Recovery:
         # Of signals that take much memory a block has room for some only.
         return [rebuilt, *(self._rebuild(rows[len(some) :]) if len(some) < len(rows) else ())]
 
-    def _place_all(self, reader: Reader, rows: Sequence[SignalRow], rebuilt: Rebuilt) -> None:
+    def _place_all(self, reader: StoreReader, rows: Sequence[SignalRow], rebuilt: Rebuilt) -> None:
         """Give signals their places and states, all at once if nothing is wrong with one of them."""
         block = rebuilt.block
         if block is None:
@@ -158,7 +158,7 @@ class Recovery:
             self._place(block, row, stored.get(row.id), places.get(row.id), rebuilt)
 
     def _place(
-        self, block: Block, row: SignalRow, stored: StateRow | None, place: int | None, rebuilt: Rebuilt
+        self, block: SignalBlock, row: SignalRow, stored: StateRow | None, place: int | None, rebuilt: Rebuilt
     ) -> None:
         """Give a signal its state, unless it has a place already. One of another release is no reason to set it aside.
 

@@ -2,11 +2,11 @@
 
 import time
 
+from tocsin.service.as_json import time_text
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.rebuilding import alone, rebuild
 from tocsin.service.engine.replaying import TAKEN, value_of
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.shapes import time_text
 from tocsin.service.store import ReferenceRow
 
 # While a reference is learned, all signals wait: this many take some seconds.

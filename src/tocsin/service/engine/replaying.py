@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tocsin.service.engine.block import Block, Stretch
+from tocsin.service.as_json import time_text
+from tocsin.service.engine.block import SignalBlock, Stretch
 from tocsin.service.engine.foretold import Floats, Foretold
 from tocsin.service.engine.watched import NOTHING, RECENT, Watched
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Status
-from tocsin.service.shapes import time_text
-from tocsin.service.store import ObservationRow, Reader
+from tocsin.service.store import ObservationRow, StoreReader
 
 log = logging.getLogger("tocsin.engine")
 
@@ -73,7 +73,11 @@ def value_of(row: ObservationRow) -> tuple[float, ...]:
 
 
 def replay(
-    reader: Reader, block: Block, signals: Sequence[Watched], renewed: Mapping[Watched, int | None], check: Check
+    reader: StoreReader,
+    block: SignalBlock,
+    signals: Sequence[Watched],
+    renewed: Mapping[Watched, int | None],
+    check: Check,
 ) -> int:
     """Let the detectors of a block take what was stored after their states; returns how many observations.
 
@@ -96,7 +100,7 @@ def replay(
 
 
 def _take_stored(
-    reader: Reader, block: Block, signals: Sequence[Watched], said: Mapping[Watched, Said],
+    reader: StoreReader, block: SignalBlock, signals: Sequence[Watched], said: Mapping[Watched, Said],
     rebuilt: Mapping[Watched, Rebuilding] = NOT_REBUILT, check: Check | None = None,
 ) -> int:  # fmt: skip
     """Let the detectors of a block take what is stored after the last times of their signals, piece by piece.
@@ -135,7 +139,7 @@ def stretch_of(signal: Watched, rows: Sequence[ObservationRow], said: Said) -> S
 
 
 def _learn(
-    block: Block, pieces: Mapping[Watched, Sequence[ObservationRow]], said: Mapping[Watched, Said],
+    block: SignalBlock, pieces: Mapping[Watched, Sequence[ObservationRow]], said: Mapping[Watched, Said],
     rebuilt: Mapping[Watched, Rebuilding],
 ) -> None:  # fmt: skip
     """Let detectors take stored observations, some of them as missing. What is known of forecasts is not made again."""
@@ -157,7 +161,7 @@ def _learn(
             signal.unsaved += len(rows)
 
 
-def remember_newest(reader: Reader, signal: Watched, newest: Sequence[ObservationRow] = ()) -> None:
+def remember_newest(reader: StoreReader, signal: Watched, newest: Sequence[ObservationRow] = ()) -> None:
     """Let a signal know its newest observations, of which some are at hand, and whether it was only imported so far."""
     until = newest[0].time - 1 if newest else None
     more = RECENT - len(newest)
@@ -171,7 +175,7 @@ def remember_newest(reader: Reader, signal: Watched, newest: Sequence[Observatio
 
 
 def learn_anew(
-    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+    reader: StoreReader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
 ) -> None:
     """Let a fresh detector learn the reference of its signal, if it has one, and take the newest stored observations.
 
@@ -183,7 +187,7 @@ def learn_anew(
     signal.block.take_closed()
 
 
-def learn_what_can_be(reader: Reader, signal: Watched) -> None:
+def learn_what_can_be(reader: StoreReader, signal: Watched) -> None:
     """The same as `learn_anew` of a signal that was set aside, without its reference if that cannot be learned."""
     _take_stored(reader, signal.block, [signal], {signal: _begin_renewed(reader, signal)})
     signal.block.take_closed()
@@ -191,7 +195,7 @@ def learn_what_can_be(reader: Reader, signal: Watched) -> None:
 
 
 def learn_reference(
-    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+    reader: StoreReader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
 ) -> None:
     """Let a fresh detector learn the reference of its signal, if it has one, and nothing else; see `learn_anew`.
 
@@ -215,7 +219,7 @@ def learn_reference(
     signal.last_time = times[-1]
 
 
-def _begin_renewed(reader: Reader, signal: Watched) -> Said:
+def _begin_renewed(reader: StoreReader, signal: Watched) -> Said:
     """The same as `_begin_anew` where nobody is there to be told: a reference that cannot be learned is given up."""
     try:
         return _begin_anew(reader, signal)
@@ -226,7 +230,7 @@ def _begin_renewed(reader: Reader, signal: Watched) -> Said:
 
 
 def _begin_anew(
-    reader: Reader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+    reader: StoreReader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
 ) -> Said:
     """Learn the reference, and go back to before the newest observations after it; returns what people said of them."""
     learn_reference(reader, signal, marks, observed)
@@ -237,7 +241,9 @@ def _begin_anew(
     return what_was_said(reader, signal, signal.last_time, marks)
 
 
-def what_was_said(reader: Reader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None = None) -> Said:
+def what_was_said(
+    reader: StoreReader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None = None
+) -> Said:
     """What people said of the incidents since then: those out of calibration, and false alarms while they went on."""
     incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
     excluded = {one.id for one in incidents if (marks or {}).get(one.id, one.excluded)}

@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 
 from tocsin.service.observations import Batch, Cursor
-from tocsin.service.store import Reader, Store, Writer
+from tocsin.service.store import Store, StoreReader, StoreWriter
 
 _DAY = 86400 * 10**9
 
@@ -34,12 +34,12 @@ def noted(batch: Batch, now: int) -> Batch:
     return replace(batch, request=Cursor(_name(batch.key, now), times))
 
 
-def forget_requests(writer: Writer, now: int) -> None:
+def forget_requests(writer: StoreWriter, now: int) -> None:
     """Nobody sends again what is older than a day."""
     writer.remove_cursors(_name("", 0), _name("", now - _DAY))
 
 
-def _found(reader: Reader, key: str, now: int) -> Cursor | None:
+def _found(reader: StoreReader, key: str, now: int) -> Cursor | None:
     for day in (now, now - _DAY):
         name = _name(key, day)
         position = reader.cursor(name)

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from tocsin.service.engine.block import Block, Stretch
+from tocsin.service.as_json import verdict_json
+from tocsin.service.engine.block import SignalBlock, Stretch
 from tocsin.service.engine.core import Core
 from tocsin.service.engine.gathering import Gathered, gather
 from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds
@@ -13,8 +14,7 @@ from tocsin.service.engine.rules import Arrival, Sorted, settle_old, sort_out, v
 from tocsin.service.engine.watched import NOTHING, Watched
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Batch, Cursor, Judged, Observation, Outcome, Status
-from tocsin.service.shapes import verdict_shape
-from tocsin.service.store import IncidentFacts, IncidentRow, ObservationRow, Writer
+from tocsin.service.store import IncidentFacts, IncidentRow, ObservationRow, StoreWriter
 
 Answer = Arrival | Outcome
 Changed = list[tuple[Watched, IncidentRow]]
@@ -115,7 +115,7 @@ def _admit_one(
 
 def _score(core: Core, found: Sorted) -> None:
     """Let the detectors take what is new, block by block, and note their verdicts in the arrivals."""
-    work: dict[Block, dict[int, Stretch]] = {}
+    work: dict[SignalBlock, dict[int, Stretch]] = {}
     for signal, arrivals in found.fresh.items():
         missing = (NOTHING,) * len(signal.row.features)
         values = [arrival.values if arrival.status is Status.SCORED else missing for arrival in arrivals]
@@ -123,7 +123,7 @@ def _score(core: Core, found: Sorted) -> None:
         work.setdefault(signal.block, {})[signal.place] = stretch
     # With one block there is nothing to share among threads.
     run = map if len(work) == 1 else core.pool.map
-    done = dict(zip(work, run(Block.run, work.keys(), work.values()), strict=True))
+    done = dict(zip(work, run(SignalBlock.run, work.keys(), work.values()), strict=True))
     for signal, arrivals in found.fresh.items():
         taken = done[signal.block][signal.place]
         signal.note_forecasts(work[signal.block][signal.place].times, taken.foretold)
@@ -165,7 +165,7 @@ def _rows(arrivals: Sequence[Arrival]) -> list[ObservationRow]:
     ]
 
 
-def _end_silences(core: Core, writer: Writer, found: Sorted, now: int) -> Iterator[tuple[Watched, int]]:
+def _end_silences(core: Core, writer: StoreWriter, found: Sorted, now: int) -> Iterator[tuple[Watched, int]]:
     for signal in found.fresh:
         row = None if signal.silence_incident is None else writer.incident(signal.silence_incident)
         if row is not None:
@@ -173,7 +173,7 @@ def _end_silences(core: Core, writer: Writer, found: Sorted, now: int) -> Iterat
             yield signal, row.id
 
 
-def _put_alarms(core: Core, writer: Writer, found: Sorted, now: int) -> Iterator[tuple[Watched, int]]:
+def _put_alarms(core: Core, writer: StoreWriter, found: Sorted, now: int) -> Iterator[tuple[Watched, int]]:
     """Store the incidents that began, went on or ended, and tell the alarms which one they belong to."""
     in_place = {(signal.block, signal.place): signal for signal in found.fresh}
     facts: list[tuple[Watched, IncidentFacts]] = []
@@ -218,9 +218,9 @@ def _tell_verdicts(core: Core, found: Sorted) -> None:
     newest = {}
     for signal, arrivals in found.fresh.items():
         outcomes = [arrival.outcome for arrival in arrivals if arrival.outcome]
-        newest[signal.name] = {**verdict_shape(outcomes[-1]), "observations": signal.observations}
+        newest[signal.name] = {**verdict_json(outcomes[-1]), "observations": signal.observations}
         if core.hub.watched(signal.name):
             for outcome in outcomes:
-                core.hub.publish("verdict", verdict_shape(outcome))
+                core.hub.publish("verdict", verdict_json(outcome))
     if newest:
         core.hub.publish("verdicts", {"signals": newest})

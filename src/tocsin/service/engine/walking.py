@@ -12,7 +12,7 @@ from tocsin.service.engine.rebuilding import alone
 from tocsin.service.engine.replaying import TAKEN, learn_reference, stretch_of, what_was_said
 from tocsin.service.engine.watched import Watched
 from tocsin.service.observations import Status
-from tocsin.service.store import IncidentFacts, ObservationRow, Reader
+from tocsin.service.store import IncidentFacts, ObservationRow, StoreReader
 
 # So many stored observations are taken at once: meanwhile nobody can tell it to stop.
 PIECE = 1024
@@ -52,7 +52,7 @@ class Walk:
         """Whether the signal is still what it was at the start."""
         return signal.row is self.row and signal.reference is self.reference
 
-    def step(self, reader: Reader) -> Found:
+    def step(self, reader: StoreReader) -> Found:
         """Take the next piece."""
         new = self.new
         # A piece ends where somebody said that what an incident brought is normal.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection.gaps import missing_times
-from tocsin.service.engine.block import Block, Stretch
+from tocsin.service.engine.block import SignalBlock, Stretch
 from tocsin.service.engine.foretold import Notes
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
 from tocsin.service.observations import Judged
@@ -30,7 +30,7 @@ class Watched:
     """A signal in its place, and what has come of it lately."""
 
     row: SignalRow
-    block: Block
+    block: SignalBlock
     place: int
     #: What its detector compares with; None for its own past, as it moves on.
     reference: ReferenceRow | None = None

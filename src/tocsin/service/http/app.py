@@ -19,8 +19,8 @@ from tocsin.service.http import (
 from tocsin.service.http.auth import Keys
 from tocsin.service.http.errors import handle_errors
 from tocsin.service.http.gate import Gate
+from tocsin.service.http.monitor_access import MonitorAccess
 from tocsin.service.http.page import page_router
-from tocsin.service.http.parts import Parts
 
 PREFIX = "/api/v1"
 _ABOUT = """Alarms on signals whose threshold is the false-alarm rate.
@@ -30,7 +30,7 @@ into the header `Authorization: Bearer`. Roles: `read` sees, `ingest` sends, `op
 maintenance, `write` does all that, changes signals and imports history, `admin` does everything."""
 
 
-def create_app(monitor: Parts) -> FastAPI:
+def create_app(monitor: MonitorAccess) -> FastAPI:
     """The application that serves this monitor."""
     app = FastAPI(
         title="Tocsin",

@@ -4,18 +4,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from tocsin.service.as_json import time_text
 from tocsin.service.http.auth import ADMIN
 from tocsin.service.http.documented import COMMON
 from tocsin.service.http.incidents import LARGEST_ID
-from tocsin.service.http.parts import Monitor, from_store, reply
-from tocsin.service.http.replies import AuditTrail
-from tocsin.service.shapes import time_text
+from tocsin.service.http.monitor_access import Monitor, from_store, reply
+from tocsin.service.http.replies import AuditTrailReply
 
 MOST_DEEDS = 1000
 router = APIRouter(tags=["system"])
 
 
-@router.get("/audit", summary="Who did what", response_model=AuditTrail, responses=COMMON)
+@router.get("/audit", summary="Who did what", response_model=AuditTrailReply, responses=COMMON)
 async def audit(
     monitor: Monitor,
     caller: ADMIN,

@@ -11,7 +11,7 @@ from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from tocsin.service.config import Server
+from tocsin.service.config import ServerSettings
 from tocsin.service.errors import MonitorError
 from tocsin.service.http.errors import HttpError
 from tocsin.service.tokens import Role, fits_any, hash_token, is_within, looks_like_token, role_of
@@ -87,7 +87,7 @@ class Keys:
     to revoke the last must not open the door to all.
     """
 
-    def __init__(self, store: "Store", server: Server) -> None:
+    def __init__(self, store: "Store", server: ServerSettings) -> None:
         self._store, self._private = store, server.private
         self._known: _Known | None = None
         self._changes = self._read_changes = 0  # how often they were changed, and how many of these changes are read

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from tocsin.service.http.errors import HttpError
-from tocsin.service.http.quick import refusal_json, time_of
+from tocsin.service.http.fast_times import refusal_json, time_of
 from tocsin.service.observations import MOST_FEATURES, Observation, check_name
 
 JSON = "application/json"

@@ -24,10 +24,10 @@ def _is_of_ours(record: logging.LogRecord) -> bool:
 logging.getLogger("uvicorn.error").addFilter(_is_of_ours)
 
 
-class Place:
+class ConnectionSlot:
     """The place of one connection. `drop` ends it."""
 
-    def __init__(self, places: "Places", address: str) -> None:
+    def __init__(self, places: "ConnectionSlots", address: str) -> None:
         self._places, self.address = places, address
         self.drop: Callable[[], Any] = lambda: None
 
@@ -44,7 +44,7 @@ class Place:
         self._places.leave(self)
 
 
-class Places:
+class ConnectionSlots:
     """So many connections there may be, in all and of one address.
 
     When there are as many, a new one takes the place of the one that has waited longest without a complete request, so
@@ -54,19 +54,19 @@ class Places:
     def __init__(self, most: int, most_of_one: int) -> None:
         self._most, self._most_of_one = most, most_of_one
         self._of_address: Counter[str] = Counter()
-        self._taken: set[Place] = set()
-        self._waiting: dict[Place, None] = {}  # the longest first
+        self._taken: set[ConnectionSlot] = set()
+        self._waiting: dict[ConnectionSlot, None] = {}  # the longest first
 
     def __len__(self) -> int:
         return len(self._taken)
 
-    def enter(self, address: str) -> Place | None:
+    def enter(self, address: str) -> ConnectionSlot | None:
         """A place for a new connection; None if all are taken by connections with a request."""
         if self._of_address[address] >= self._most_of_one and not self.free(address):
             return None
         if len(self._taken) >= self._most and not self.free():
             return None
-        place = Place(self, address)
+        place = ConnectionSlot(self, address)
         self._taken.add(place)
         self._of_address[address] += 1
         self._waiting[place] = None
@@ -81,17 +81,17 @@ class Places:
         longest.drop()
         return True
 
-    def wait(self, place: Place) -> None:
-        """See `Place.wait`."""
+    def wait(self, place: ConnectionSlot) -> None:
+        """See `ConnectionSlot.wait`."""
         if place in self._taken:
             self._waiting[place] = None
 
-    def work(self, place: Place) -> None:
-        """See `Place.work`."""
+    def work(self, place: ConnectionSlot) -> None:
+        """See `ConnectionSlot.work`."""
         self._waiting.pop(place, None)
 
-    def leave(self, place: Place) -> None:
-        """See `Place.leave`."""
+    def leave(self, place: ConnectionSlot) -> None:
+        """See `ConnectionSlot.leave`."""
         if place in self._taken:
             self._taken.remove(place)
             self._waiting.pop(place, None)
@@ -100,10 +100,10 @@ class Places:
                 del self._of_address[place.address]
 
 
-class Connection(H11Protocol):
+class ClientConnection(H11Protocol):
     """HTTP on one connection that is ended when it keeps us waiting for too long."""
 
-    def __init__(self, place: Place, on_malformed: Callable[[], None], **server: Any) -> None:
+    def __init__(self, place: ConnectionSlot, on_malformed: Callable[[], None], **server: Any) -> None:
         super().__init__(**server)
         self._place, self._on_malformed = place, on_malformed
         self._deadline: asyncio.TimerHandle | None = None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tocsin.service.http.replies import Error
+from tocsin.service.http.replies import ErrorReply
 
 Replies = dict[int | str, dict[str, Any]]
 
@@ -27,7 +27,7 @@ def errors(*statuses: int) -> Replies:
     """The replies that tell of errors."""
     return {
         status: {
-            "model": Error,
+            "model": ErrorReply,
             "description": _MEANINGS[status],
             **({"headers": _HEADERS[status]} if status in _HEADERS else {}),
         }

@@ -10,7 +10,7 @@ from sse_starlette import EventSourceResponse
 from tocsin.service.http.auth import READER, Caller, Keys, is_relayed
 from tocsin.service.http.documented import COMMON
 from tocsin.service.http.errors import HttpError
-from tocsin.service.http.parts import Monitor
+from tocsin.service.http.monitor_access import Monitor
 from tocsin.service.hub import FullHubError, Subscription
 from tocsin.service.observations import LONGEST_NAME
 

@@ -11,7 +11,7 @@ from tocsin.service.http.auth import Caller, Keys, is_relayed, unauthorised
 from tocsin.service.http.content import media_type
 from tocsin.service.http.errors import HttpError, reply_to
 from tocsin.service.http.limits import Bodies, Buckets, LimitedBody, too_large, too_many
-from tocsin.service.http.parts import Parts
+from tocsin.service.http.monitor_access import MonitorAccess
 from tocsin.service.http.security import RAW_HEADERS, SAFE_METHODS, Doorkeeper
 
 # Whoever watches the monitor must always learn how it is: these cost next to nothing, and are not limited.
@@ -33,7 +33,7 @@ _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"
 class Gate:
     """Checks Host and Origin, finds out who asks, limits requests and bodies, and adds headers to every reply."""
 
-    def __init__(self, app: ASGIApp, monitor: Parts, keys: Keys) -> None:
+    def __init__(self, app: ASGIApp, monitor: MonitorAccess, keys: Keys) -> None:
         server = monitor.settings.server
         self._app, self._keys, self._metrics = app, keys, monitor.metrics
         self._door = Doorkeeper(server)

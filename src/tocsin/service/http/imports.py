@@ -19,7 +19,7 @@ from tocsin.service.http.content import check_type
 from tocsin.service.http.documented import COMMON, WITH_BODY
 from tocsin.service.http.errors import HttpError
 from tocsin.service.http.models import ImportIn
-from tocsin.service.http.parts import Monitor, Parts, check_ready, done, reply
+from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, reply
 from tocsin.service.http.replies import Imported, Imports
 from tocsin.service.importing import HistoryFile, opened_history
 from tocsin.service.observations import Batch, Observation, Outcome, Status
@@ -93,7 +93,7 @@ async def _received(request: Request, name: str) -> AsyncIterator[Path]:
         await run_in_threadpool(folder.cleanup)
 
 
-async def _note(monitor: Parts, file: str, history: HistoryFile) -> None:
+async def _note(monitor: MonitorAccess, file: str, history: HistoryFile) -> None:
     """Who imports what is in the audit trail before anything of it is stored."""
     deed = deed_now()
     if deed is not None:
@@ -101,7 +101,7 @@ async def _note(monitor: Parts, file: str, history: HistoryFile) -> None:
     await done(monitor.engine.write(lambda writer: None))
 
 
-async def _store(monitor: Parts, file: str, history: HistoryFile) -> dict[str, Any]:
+async def _store(monitor: MonitorAccess, file: str, history: HistoryFile) -> dict[str, Any]:
     """Hand over everything, piece by piece; returns what became of it."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in history.names}
     oldest = time.time_ns() - round(monitor.settings.storage.keep_observations * 1e9)
@@ -129,7 +129,7 @@ async def _store(monitor: Parts, file: str, history: HistoryFile) -> dict[str, A
     }
 
 
-async def _submit(monitor: Parts, piece: list[Observation]) -> list[Outcome]:
+async def _submit(monitor: MonitorAccess, piece: list[Observation]) -> list[Outcome]:
     """Have a piece stored, as soon as the monitor has room for it."""
     most = monitor.settings.engine.max_waiting
     outcomes: list[Outcome] = []

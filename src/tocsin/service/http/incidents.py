@@ -5,16 +5,16 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 
+from tocsin.service.as_json import incident_json, time_text
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.http.auth import OPERATOR, READER, Caller
 from tocsin.service.http.content import TAKES_JSON
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.models import Acknowledgement, Given, Label, Snooze
-from tocsin.service.http.parts import Monitor, Parts, done, from_store, reply
+from tocsin.service.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
 from tocsin.service.http.replies import IncidentOut, Incidents
 from tocsin.service.observations import LONGEST_NAME
-from tocsin.service.shapes import incident_shape, time_text
-from tocsin.service.store import Reader
+from tocsin.service.store import StoreReader
 
 MOST_INCIDENTS = 1000
 LARGEST_ID = 2**63 - 1
@@ -39,7 +39,7 @@ async def list_incidents(
 ) -> Response:
     """The newest first. For the next ones, give the number of the last one as `before`."""
 
-    def read(reader: Reader) -> list[dict[str, Any]]:
+    def read(reader: StoreReader) -> list[dict[str, Any]]:
         names = {row.id: row.name for row in reader.signals() if caller.may_see(row.name)}
         chosen = list(names) if caller.patterns else None
         if signal is not None:
@@ -50,7 +50,7 @@ async def list_incidents(
             signal_ids=chosen, open=open, kind=kind, since=since, before_id=before,
             limit=limit,
         )  # fmt: skip
-        return [incident_shape(row, names[row.signal]) for row in found]
+        return [incident_json(row, names[row.signal]) for row in found]
 
     return reply({"incidents": await from_store(monitor, read)})
 
@@ -61,16 +61,16 @@ async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response
     return reply(await from_store(monitor, lambda reader: _incident(reader, number, caller)))
 
 
-def _incident(reader: Reader, number: int, caller: Caller) -> dict[str, Any]:
+def _incident(reader: StoreReader, number: int, caller: Caller) -> dict[str, Any]:
     """An incident of a signal that concerns the caller."""
     row = reader.incident(number)
     names = {signal.id: signal.name for signal in reader.signals()}
     if row is None or not caller.may_see(names[row.signal]):
         raise UnknownError(f"there is no incident {number}")
-    return incident_shape(row, names[row.signal])
+    return incident_json(row, names[row.signal])
 
 
-async def _check(monitor: Parts, number: int, caller: Caller) -> None:
+async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
     """Refuse the incidents of signals that do not concern the caller."""
     if caller.patterns:
         await from_store(monitor, lambda reader: _incident(reader, number, caller))

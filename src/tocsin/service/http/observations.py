@@ -6,15 +6,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request, Response
 from pydantic_core import to_json
 
+from tocsin.service.as_json import outcome_json
 from tocsin.service.http.auth import SENDER, Caller
 from tocsin.service.http.bodies import JSON, NDJSON, Taken, read_body
 from tocsin.service.http.content import check_type
 from tocsin.service.http.documented import WITH_BODY
 from tocsin.service.http.models import ObservationIn
-from tocsin.service.http.parts import Monitor, done, reply
+from tocsin.service.http.monitor_access import Monitor, done, reply
 from tocsin.service.http.replies import Outcomes
 from tocsin.service.observations import Batch, Outcome
-from tocsin.service.shapes import outcome_shape
 
 MOST_OBSERVATIONS = 10_000
 LONGEST_KEY = 200
@@ -78,6 +78,6 @@ def _key(caller: Caller, given: str | None) -> str | None:
 def _in_order(taken: Taken, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """The outcomes of all observations, in the order in which they were sent."""
     if not taken.refusals:
-        return [outcome_shape(outcome) for outcome in outcomes]
-    judged = map(outcome_shape, outcomes)
+        return [outcome_json(outcome) for outcome in outcomes]
+    judged = map(outcome_json, outcomes)
     return [taken.refusals[place] if place in taken.refusals else next(judged) for place in range(len(taken))]

@@ -2,15 +2,15 @@
 
 from fastapi import APIRouter, Response
 
+from tocsin.service.as_json import reference_json
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import READER, WRITER
 from tocsin.service.http.content import TAKES_JSON
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.models import ReferenceIn
-from tocsin.service.http.parts import Monitor, check_ready, done, reply
+from tocsin.service.http.monitor_access import Monitor, check_ready, done, reply
 from tocsin.service.http.replies import ReferenceOut
 from tocsin.service.http.signals import Name
-from tocsin.service.shapes import reference_shape
 
 router = APIRouter(prefix="/signals/{name:path}/-/reference", tags=["signals"])
 
@@ -22,7 +22,7 @@ async def reference(name: Name, monitor: Monitor, caller: READER) -> Response:
     found = monitor.engine.status(name).reference
     if found is None:
         raise UnknownError(f"signal {name!r} has no reference")
-    return reply(reference_shape(found))
+    return reply(reference_json(found))
 
 
 @router.put(
@@ -31,7 +31,7 @@ async def reference(name: Name, monitor: Monitor, caller: READER) -> Response:
 )  # fmt: skip
 async def put(name: Name, given: ReferenceIn, monitor: Monitor, caller: WRITER) -> Response:
     """The detector learns anew from what was stored in it, and from nothing else; then it takes what came later."""
-    return reply(reference_shape(await done(monitor.engine.put_reference(name, given.start, given.end, caller.name))))
+    return reply(reference_json(await done(monitor.engine.put_reference(name, given.start, given.end, caller.name))))
 
 
 @router.delete(

@@ -26,17 +26,17 @@ Point = Annotated[
 ]
 
 
-class Fault(BaseModel):
+class ErrorDetail(BaseModel):
     """What is wrong."""
 
     message: str = Field(description="What is wrong, and what is accepted.")
     field: str | None = Field(None, description="The part of the request that is to blame, where there is one.")
 
 
-class Error(BaseModel):
+class ErrorReply(BaseModel):
     """Every reply with a status of 400 or more."""
 
-    error: Fault
+    error: ErrorDetail
 
 
 class OutcomeOut(BaseModel):
@@ -108,7 +108,7 @@ class SignalOut(BaseModel):
     aside: str | None = Field(description="Why it is set aside: its detector cannot be rebuilt, and others go on.")
 
 
-class Signals(BaseModel):
+class SignalsReply(BaseModel):
     """All signals that were asked for."""
 
     signals: list[SignalOut]
@@ -302,8 +302,8 @@ class StatusOut(BaseModel):
     uptime: float = Field(description="Seconds since it was started.")
     signals: int
     silent: int
-    aside: list[AsideOut] = Field(description="Signals that are set aside: configure, reset or remove them.")
-    ahead: list[str] = Field(description="Signals whose newest observation is ahead of the clock, at most 100.")
+    aside: list[AsideOut] = Field(description="SignalsReply that are set aside: configure, reset or remove them.")
+    ahead: list[str] = Field(description="SignalsReply whose newest observation is ahead of the clock, at most 100.")
     clock_jumped: Moment | None = Field(description="When the system's clock last jumped.")
     clock_jump: float | None = Field(description="By how many seconds it jumped then.")
     open_incidents: int
@@ -370,7 +370,7 @@ class DeedOut(BaseModel):
     details: str = Field(description="The beginning of the request's body.")
 
 
-class AuditTrail(BaseModel):
+class AuditTrailReply(BaseModel):
     """Who did what, the newest first."""
 
     audit: list[DeedOut]

@@ -3,7 +3,7 @@
 import ipaddress
 from urllib.parse import urlsplit
 
-from tocsin.service.config import Server
+from tocsin.service.config import ServerSettings
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -29,7 +29,7 @@ class Doorkeeper:
     only the Host header gives it away. Beyond loopback any bare address passes, since no name was resolved for it.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerSettings) -> None:
         external = urlsplit(server.external_url or "")
         self._hosts = {*_LOOPBACK, server.host.lower(), *(host.lower() for host in server.allowed_hosts)}
         if external.hostname:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from tocsin.service.config import Server as ServerSettings
+from tocsin.service.config import ServerSettings as ServerSettings
 from tocsin.service.files import room_for
-from tocsin.service.http.connections import HEADER_SECONDS, Connection, Place, Places
+from tocsin.service.http.connections import HEADER_SECONDS, ClientConnection, ConnectionSlot, ConnectionSlots
 from tocsin.service.metrics import Metrics
 
 # When the system gives us no more connections, we ask it again after so many seconds.
@@ -20,13 +20,13 @@ _BREATH = 0.1
 log = logging.getLogger("tocsin.http")
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn, with limits on connections, and without its handling of signals: the monitor has more to do at its end
     than to end the server."""
 
     def __init__(self, config: uvicorn.Config, settings: ServerSettings, metrics: Metrics) -> None:
         super().__init__(config)
-        self._places = Places(room_for(settings.max_connections), settings.max_connections_per_address)
+        self._places = ConnectionSlots(room_for(settings.max_connections), settings.max_connections_per_address)
         self._rejected = metrics.rejected
         self._welcomes: set[asyncio.Task[None]] = set()
         self._accepting: list[asyncio.Task[None]] = []
@@ -71,9 +71,9 @@ class Server(uvicorn.Server):
                 welcome.add_done_callback(self._welcomes.discard)
             await asyncio.sleep(0)  # however many there are, others have their turn
 
-    async def _welcome(self, accepted: socket.socket, place: Place) -> None:
+    async def _welcome(self, accepted: socket.socket, place: ConnectionSlot) -> None:
         """Begin to talk, after TLS has been agreed on where it is spoken."""
-        protocol = Connection(
+        protocol = ClientConnection(
             place,
             self._rejected.labels("malformed").inc,
             config=self.config,

@@ -4,18 +4,18 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from tocsin.service.as_json import reference_json, time_or_none, time_text
 from tocsin.service.engine import SignalDetails, SignalStatus
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import ADMIN, READER, WRITER, Caller
 from tocsin.service.http.content import TAKES_JSON, check_type
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.fast_times import columns
 from tocsin.service.http.models import Given, SignalIn
-from tocsin.service.http.parts import Monitor, Parts, check_ready, done, from_store, reply
-from tocsin.service.http.quick import columns
-from tocsin.service.http.replies import Details, History, SignalOut, Signals
+from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
+from tocsin.service.http.replies import Details, History, SignalOut, SignalsReply
 from tocsin.service.observations import LONGEST_NAME, check_name
-from tocsin.service.shapes import reference_shape, time_or_none, time_text
-from tocsin.service.store import ObservationRow, Reader
+from tocsin.service.store import ObservationRow, StoreReader
 
 MOST_HISTORY = 10_000
 _BYTES = "application/octet-stream"
@@ -47,7 +47,7 @@ def signal_name(
 Name = Annotated[str, Depends(signal_name)]
 
 
-@router.get("/signals", summary="All signals", response_model=Signals, responses=COMMON)
+@router.get("/signals", summary="All signals", response_model=SignalsReply, responses=COMMON)
 async def list_signals(
     monitor: Monitor,
     caller: READER,
@@ -86,7 +86,7 @@ async def history(
 ) -> Response:
     """Observations with their verdicts, by time: the first ones since `from`, or the newest ones without it."""
 
-    def read(reader: Reader) -> Response:
+    def read(reader: StoreReader) -> Response:
         row = reader.signal(name)
         if row is None:
             raise UnknownError(f"there is no signal {name!r}")
@@ -173,7 +173,7 @@ async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
     return Response(status_code=204)
 
 
-def _overview(monitor: Parts) -> list[SignalStatus]:
+def _overview(monitor: MonitorAccess) -> list[SignalStatus]:
     signals = monitor.engine.overview()
     if not signals:
         check_ready(monitor)  # while signals are being rebuilt, those are shown that are
@@ -205,7 +205,7 @@ def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
             (time_text(point.time), point.value, point.p, point.alarm)
             for point in (status.recent[-recent:] if recent else ())
         ],
-        "reference": None if status.reference is None else reference_shape(status.reference),
+        "reference": None if status.reference is None else reference_json(status.reference),
         "aside": status.aside,
     }
 

@@ -7,13 +7,13 @@ from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from tocsin import __version__
-from tocsin.service.config import Template
+from tocsin.service.as_json import time_or_none, time_text
+from tocsin.service.config import SignalTemplate
 from tocsin.service.errors import NotReadyError
 from tocsin.service.http.auth import READER
 from tocsin.service.http.documented import COMMON, errors
-from tocsin.service.http.parts import Monitor, Neighbour, reply
+from tocsin.service.http.monitor_access import Monitor, Neighbour, reply
 from tocsin.service.http.replies import Health, StatusOut, Templates
-from tocsin.service.shapes import time_or_none, time_text
 
 router = APIRouter(tags=["system"])
 probes = APIRouter(tags=["system"])
@@ -95,7 +95,7 @@ async def templates(monitor: Monitor, caller: READER) -> Response:
     return reply({"templates": [_template(one) for one in monitor.settings.templates]})
 
 
-def _template(template: Template) -> dict[str, Any]:
+def _template(template: SignalTemplate) -> dict[str, Any]:
     return {
         "match": template.match,
         "features": template.features,

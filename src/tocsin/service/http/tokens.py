@@ -5,15 +5,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 
+from tocsin.service.as_json import time_or_none, time_text
 from tocsin.service.errors import RefusedError
 from tocsin.service.http.auth import ADMIN, ANYBODY, Keys
 from tocsin.service.http.content import TAKES_JSON
 from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.models import TokenIn
-from tocsin.service.http.parts import Monitor, done, from_store, reply
+from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
 from tocsin.service.http.replies import Me, NewToken, Tokens
-from tocsin.service.shapes import time_or_none, time_text
-from tocsin.service.store import TokenRow, Writer
+from tocsin.service.store import StoreWriter, TokenRow
 from tocsin.service.tokens import NAME_PATTERN, check_patterns, hash_token, make_token
 
 router = APIRouter(tags=["tokens"])
@@ -48,7 +48,7 @@ async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN)
         raise RefusedError(str(error)) from error
     row = TokenRow(0, given.name, given.role, hash_token(token), now, given.expires, tuple(given.match))
 
-    def write(writer: Writer) -> None:
+    def write(writer: StoreWriter) -> None:
         if not writer.tokens() and (row.role != "admin" or row.expires is not None):
             raise RefusedError("the first token must have the role admin and not expire: no other could be made")
         writer.add_token(row.name, row.role, row.hash, row.created, row.expires, row.patterns)
@@ -69,7 +69,7 @@ async def remove(
 ) -> Response:
     """It counts no more. The last administrator's goes last."""
 
-    def write(writer: Writer) -> None:
+    def write(writer: StoreWriter) -> None:
         others = [row for row in writer.tokens() if row.name != name]
         if others and all(row.role != "admin" for row in others):
             raise RefusedError("the last token with the role admin must be removed last: no other could be made")

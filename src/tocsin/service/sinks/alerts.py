@@ -7,8 +7,8 @@ from typing import Any
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.alarm_rate import SECONDS
+from tocsin.service.as_json import time_text
 from tocsin.service.config import Settings
-from tocsin.service.shapes import time_text
 from tocsin.service.sinks.endings import ending, ending_sentence
 from tocsin.service.store import IncidentRow, Message, SignalRow
 

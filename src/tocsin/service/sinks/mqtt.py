@@ -2,9 +2,9 @@
 
 import json
 
+from tocsin.service.as_json import incident_json
 from tocsin.service.config import MqttSinkSettings, Settings
-from tocsin.service.mqtt import BrokerError, Connection
-from tocsin.service.shapes import incident_shape
+from tocsin.service.mqtt import BrokerConnection, BrokerError
 from tocsin.service.sinks.alerts import link_to, summary_of
 from tocsin.service.sinks.base import DeliveryError, Sink
 from tocsin.service.store import IncidentRow, Message, SignalRow
@@ -27,7 +27,7 @@ class MqttSink(Sink):
         self._settings, self._monitor = settings, monitor
         self._retained: dict[str, int] = {}  # which incident was retained last on a topic
         self._trouble: str | None = None
-        self._connection = Connection(
+        self._connection = BrokerConnection(
             settings,
             settings.client_id or f"tocsin-{self.name}",
             on_trouble=self._note,
@@ -47,7 +47,7 @@ class MqttSink(Sink):
         message = {
             "status": status,
             "summary": summary_of(incident, signal, status),
-            **incident_shape(incident, signal.name),
+            **incident_json(incident, signal.name),
             "link": link_to(self._monitor, incident),
         }
         payload = json.dumps(message, ensure_ascii=False).encode()

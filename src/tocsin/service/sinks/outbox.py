@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from tocsin.service.backoff import Backoff, delay_after
+from tocsin.service.error_text import error_text
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.base import DeliveryError, Sink, SinkHealth
 from tocsin.service.sinks.repeats import Readable, Repeats, Told, incidents_in
-from tocsin.service.store import IncidentRow, OutboxRow, SignalRow, Writer
-from tocsin.service.telling import told
+from tocsin.service.store import IncidentRow, OutboxRow, SignalRow, StoreWriter
 
 POLL = 1.0  # seconds
 AT_ONCE = 50  # messages that are looked at, and marked, together
@@ -20,7 +20,7 @@ AT_ONCE = 50  # messages that are looked at, and marked, together
 _log = logging.getLogger(__name__)
 
 #: Changes the store in a transaction.
-Write = Callable[[Callable[[Writer], None]], Future[None]]
+Write = Callable[[Callable[[StoreWriter], None]], Future[None]]
 
 
 class Outbox:
@@ -124,7 +124,7 @@ class Outbox:
                 self._rest_until = time.monotonic() + self._backoff.failed()
             self._count("failed")
             self._failed(error)
-            text, next_attempt = told(error), time.time_ns() + int(delay_after(row.attempts + 1) * 1e9)
+            text, next_attempt = error_text(error), time.time_ns() + int(delay_after(row.attempts + 1) * 1e9)
             await self._change(lambda writer: writer.mark_failed(row.id, text, next_attempt))
             return not down
         self._delivered()
@@ -142,7 +142,7 @@ class Outbox:
             await self._change(lambda writer: writer.mark_delivered(ids, now))
             self._unmarked.clear()
 
-    async def _change(self, change: Callable[[Writer], None]) -> None:
+    async def _change(self, change: Callable[[StoreWriter], None]) -> None:
         # Shielded, as whoever writes may have begun: what is written is not to be cancelled.
         await asyncio.shield(asyncio.wrap_future(self._write(change)))
 
@@ -151,7 +151,7 @@ class Outbox:
         self.health.last_success = time.time_ns()
 
     def _failed(self, error: Exception) -> None:
-        self.health.last_error, self.health.last_error_time = told(error), time.time_ns()
+        self.health.last_error, self.health.last_error_time = error_text(error), time.time_ns()
         _log.warning("sink %s: %s", self.name, self.health.last_error)
 
     def _count(self, outcome: str) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tocsin.service.backoff import Backoff
 from tocsin.service.sinks.base import DeliveryError, Sink
-from tocsin.service.store import IncidentRow, Reader, SignalRow
+from tocsin.service.store import IncidentRow, SignalRow, StoreReader
 
 PIECE = 50  # incidents
 # When so many that were refused before are so again, one after the other, the rest waits for the next time.
@@ -21,7 +21,7 @@ Told = tuple[IncidentRow, SignalRow]
 class Readable(Protocol):
     """Of the store, what sinks need."""
 
-    def reading(self) -> AbstractContextManager[Reader]:
+    def reading(self) -> AbstractContextManager[StoreReader]:
         """One consistent view."""
 
 
@@ -107,7 +107,7 @@ class Repeats:
             return list(incidents_in(reader, piece).values())
 
 
-def incidents_in(reader: Reader, numbers: list[int]) -> dict[int, Told]:
+def incidents_in(reader: StoreReader, numbers: list[int]) -> dict[int, Told]:
     """Incidents with their signals, of those that are still there."""
     if not numbers:
         return {}

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tocsin.service.as_json import time_text
 from tocsin.service.config import Settings, WebhookSettings
 from tocsin.service.outgoing import Client, open_client, without_user
-from tocsin.service.shapes import time_text
 from tocsin.service.sinks.alerts import IDENTITY, Alert, alert_of, fingerprint, link_to
 from tocsin.service.sinks.posting import HttpSink
 from tocsin.service.store import IncidentRow, Message, SignalRow

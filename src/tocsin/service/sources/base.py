@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tocsin.service.backoff import Backoff
+from tocsin.service.error_text import error_text
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Cursor, Observation, Outcome, Status
-from tocsin.service.telling import told
 
 #: Takes a batch, waiting while the monitor has too much to do; what it gives back is durable.
 Submit = Callable[[Batch], Awaitable[list[Outcome]]]
@@ -93,7 +93,7 @@ class Source(ABC):
 
     def _failed(self, error: Exception | str) -> None:
         """Something that is tried again."""
-        text = error if isinstance(error, str) else told(error)
+        text = error if isinstance(error, str) else error_text(error)
         self._note(text)
         _log.warning("source %s: %s", self.name, text)
 

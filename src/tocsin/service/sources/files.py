@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from tocsin.data import LineParser
-from tocsin.data import Observation as Line
+from tocsin.data import ParsedObservation as Line
 from tocsin.service.backoff import Backoff
 from tocsin.service.config import FileSourceSettings
 from tocsin.service.observations import Cursor, Observation, check_name
 from tocsin.service.sources.base import Source, SourceContext
-from tocsin.service.sources.tails import Place, Tail
+from tocsin.service.sources.tails import FilePosition, Tail
 from tocsin.service.stamps import Stamps
 
 # What programs that rotate files make of the old ones.
@@ -37,7 +37,7 @@ class FileSource(Source):
         super().__init__(settings.name, context)
         self._settings, self._cursor, self._most = settings, context.cursor, context.most
         self._tails: dict[int, Tail] | None = None
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, FilePosition] = {}
         self._waiting: tuple[list[Observation], str] | None = None
         self._stored = ""
         self._stamps = Stamps()
@@ -89,7 +89,7 @@ class FileSource(Source):
         there = {status.st_ino: (path, status) for path, status in self._files(tails)}
         for inode, (path, _) in there.items():
             if inode not in tails:
-                place = self._places.get(inode) or Place(inode, path.name)
+                place = self._places.get(inode) or FilePosition(inode, path.name)
                 tails[inode] = Tail(path, place, self._parser)
                 if first_time and not self._settings.from_start:
                     tails[inode].skip_to_end()
@@ -117,7 +117,7 @@ class FileSource(Source):
         position = self._cursor(self.name)
         if position is not None:
             self._stored = position
-            self._places = {one["inode"]: Place(**one) for one in json.loads(position)["files"]}
+            self._places = {one["inode"]: FilePosition(**one) for one in json.loads(position)["files"]}
         self._tails = {}
         return self._tails, position is None
 

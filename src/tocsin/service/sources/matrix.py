@@ -7,7 +7,7 @@ from typing import Any
 
 from tocsin.service.errors import MonitorError
 from tocsin.service.observations import Observation
-from tocsin.service.sources.naming import Template, series_signal
+from tocsin.service.sources.naming import NameTemplate, series_signal
 
 MILLISECOND = 10**6  # ns
 
@@ -17,7 +17,7 @@ class MalformedError(MonitorError):
 
 
 def observations_in(
-    answer: Any, query: str, template: Template | None, skipped: Callable[[str], None]
+    answer: Any, query: str, template: NameTemplate | None, skipped: Callable[[str], None]
 ) -> tuple[list[Observation], int]:
     """The samples of an answer, by time, and how many series it has.
 

@@ -6,13 +6,13 @@ from collections import deque
 from paho.mqtt.subscribeoptions import SubscribeOptions
 from pydantic_core import to_json
 
+from tocsin.service.as_json import verdict_json
 from tocsin.service.backoff import Backoff
 from tocsin.service.config import MqttSourceSettings
-from tocsin.service.mqtt import Connection, Message, Presence, Session
+from tocsin.service.mqtt import BrokerConnection, Message, MqttSession, Presence
 from tocsin.service.observations import Observation, check_name
-from tocsin.service.shapes import verdict_shape
 from tocsin.service.sources.base import Source, SourceContext
-from tocsin.service.sources.naming import Template, topic_signal
+from tocsin.service.sources.naming import NameTemplate, topic_signal
 from tocsin.service.sources.payloads import LARGEST, Payload
 
 # How long the broker keeps our session while we are away.
@@ -39,7 +39,7 @@ class MqttSource(Source):
     def __init__(self, settings: MqttSourceSettings, context: SourceContext) -> None:
         super().__init__(settings.name, context)
         self._most = context.most
-        self._template = Template(settings.signal)
+        self._template = NameTemplate(settings.signal)
         self._payload = Payload(settings.value, settings.time)
         self._results = settings.results_topic
         self._own = {*context.own_topics, settings.status_topic, *([self._results] if self._results else [])}
@@ -54,7 +54,7 @@ class MqttSource(Source):
         retained = (
             SubscribeOptions.RETAIN_DO_NOT_SEND if settings.time is None else SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
         )
-        self._connection = Connection(
+        self._connection = BrokerConnection(
             settings,
             settings.client_id or f"tocsin-{settings.name}",
             subscriptions=[
@@ -62,7 +62,7 @@ class MqttSource(Source):
                 (topic, SubscribeOptions(1, noLocal=not topic.startswith("$share/"), retainHandling=retained))
                 for topic in settings.topics
             ],
-            session=Session(SESSION_SECONDS, min(self._most, MOST_UNACKNOWLEDGED), LARGEST + _HEADERS),
+            session=MqttSession(SESSION_SECONDS, min(self._most, MOST_UNACKNOWLEDGED), LARGEST + _HEADERS),
             presence=Presence(settings.status_topic),
             on_message=self._take,
             on_connect=self._connected,
@@ -110,7 +110,7 @@ class MqttSource(Source):
                 self._arrived.clear()
             if self._results:
                 for (message, _), outcome in zip(pairs, outcomes, strict=True):
-                    verdict = to_json(verdict_shape(outcome), inf_nan_mode="null")
+                    verdict = to_json(verdict_json(outcome), inf_nan_mode="null")
                     self._connection.send(f"{self._results}/{message.topic}", verdict)
 
     def _is_own(self, topic: str) -> bool:

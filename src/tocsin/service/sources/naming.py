@@ -10,7 +10,7 @@ from tocsin.service.observations import LONGEST_NAME
 _DIGEST = 12  # characters
 
 
-class Template:
+class NameTemplate:
     """A text with fields such as {instance}, and nothing else in braces.
 
     Examples
@@ -40,7 +40,7 @@ class Template:
         return "".join(literal + ("" if field is None else values[field]) for literal, field in self._pieces)
 
 
-def topic_signal(template: Template, topic: str) -> str:
+def topic_signal(template: NameTemplate, topic: str) -> str:
     """The name of the signal that a topic is; ValueError if the topic has too few levels."""
     levels = topic.split("/")
     try:
@@ -52,7 +52,7 @@ def topic_signal(template: Template, topic: str) -> str:
     return fitting(name)
 
 
-def series_signal(template: Template | None, labels: Mapping[str, str], query: str) -> str:
+def series_signal(template: NameTemplate | None, labels: Mapping[str, str], query: str) -> str:
     """The name of the signal that a series is: as Prometheus writes the series, if there is no template.
 
     The result of a function has no name of its own: then the query stands for it. A label that is not there is empty,

@@ -7,12 +7,12 @@ from typing import Any
 
 from tocsin.service.backoff import Backoff
 from tocsin.service.config import PrometheusQuery, PrometheusSourceSettings
+from tocsin.service.error_text import error_text
 from tocsin.service.observations import Cursor, Observation
 from tocsin.service.outgoing import Client, ask, open_client
 from tocsin.service.sources.base import LONGEST_WAIT, Source, SourceContext
 from tocsin.service.sources.matrix import MalformedError, observations_in
-from tocsin.service.sources.naming import Template
-from tocsin.service.telling import told
+from tocsin.service.sources.naming import NameTemplate
 
 # Prometheus refuses to give more points of one series at once.
 MOST_POINTS = 11_000
@@ -69,7 +69,7 @@ class PrometheusSource(Source):
                 observations, series = await self._ask(client, followed, last)
                 await self._store(followed, observations, last)
             except Exception as error:
-                self._failed(f"{followed.query.query!r}: {told(error)}")
+                self._failed(f"{followed.query.query!r}: {error_text(error)}")
                 points = max(1, points // 2)  # it may have been too much at once
                 await asyncio.sleep(backoff.failed())
             else:
@@ -119,7 +119,7 @@ class _Followed:
 
     def __init__(self, source: str, query: PrometheusQuery) -> None:
         self.query = query
-        self.template = None if query.signal is None else Template(query.signal)
+        self.template = None if query.signal is None else NameTemplate(query.signal)
         self.step = max(1, round(query.step * 1000))
         # By what is asked, not by its place: queries may be added and moved around.
         digest = hashlib.sha256(f"{query.query}\n{self.step}\n{query.signal}".encode()).hexdigest()[:16]

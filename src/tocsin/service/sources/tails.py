@@ -15,7 +15,7 @@ HEAD = 256  # bytes by which a file is known again
 
 
 @dataclass
-class Place:
+class FilePosition:
     """How far a file was read, as it is stored: the file is known by its inode and by how it begins."""
 
     inode: int
@@ -36,7 +36,7 @@ class Tail:
     A file that was cut short or written anew, in the same inode, is read from its start.
     """
 
-    def __init__(self, path: Path, place: Place, make_parser: Callable[[], LineParser]) -> None:
+    def __init__(self, path: Path, place: FilePosition, make_parser: Callable[[], LineParser]) -> None:
         self.path, self.place = path, place
         self._make_parser = make_parser
         self._parser: LineParser | None = None
@@ -74,7 +74,7 @@ class Tail:
         file = self._opened()
         status = os.fstat(file.fileno())
         if status.st_size < self.place.offset or not self._is_same(file):
-            self.place = Place(self.place.inode, self.place.name)
+            self.place = FilePosition(self.place.inode, self.place.name)
             self._parser = None
         found: list[str] = []
         while len(found) < most:
@@ -116,7 +116,7 @@ class Tail:
 
     def _primed(self) -> LineParser:
         """A parser that has read the file's beginning, up to the first observation before the place."""
-        parser, start = self._make_parser(), Place(self.place.inode, self.place.name)
+        parser, start = self._make_parser(), FilePosition(self.place.inode, self.place.name)
         place, self.place = self.place, start
         try:
             file = self._opened()

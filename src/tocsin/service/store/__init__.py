@@ -1,7 +1,7 @@
 """Everything durable: signals, observations and verdicts, detectors' states, incidents and what is to be told."""
 
 from tocsin.service.errors import DamagedError, StoreError, UnfitError
-from tocsin.service.store.reader import Reader
+from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import (
     AuditRow,
     Ended,
@@ -23,7 +23,7 @@ from tocsin.service.store.rows import (
     TokenRow,
 )
 from tocsin.service.store.store import Store
-from tocsin.service.store.writer import Writer
+from tocsin.service.store.writer import StoreWriter
 
 __all__ = [
     "AuditRow",
@@ -38,7 +38,6 @@ __all__ = [
     "OutboxRow",
     "PartRow",
     "Pruned",
-    "Reader",
     "ReferenceRow",
     "Refused",
     "RefusedRow",
@@ -47,7 +46,8 @@ __all__ = [
     "StateRow",
     "Store",
     "StoreError",
+    "StoreReader",
+    "StoreWriter",
     "TokenRow",
     "UnfitError",
-    "Writer",
 ]

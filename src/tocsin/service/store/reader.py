@@ -30,7 +30,7 @@ T = TypeVar("T")
 _LOOKED_UP = 500
 
 
-class Reader:
+class StoreReader:
     """Reads in one transaction. Where the database fails, the block of the transaction is left with StoreError."""
 
     def __init__(self, connection: Connection) -> None:

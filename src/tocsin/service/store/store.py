@@ -16,9 +16,9 @@ from tocsin.service.store.connections import connect, for_reading, for_writing, 
 from tocsin.service.store.files import check_file, keep_copy, told_damaged
 from tocsin.service.store.migrations import migrate, newest_version, version_of
 from tocsin.service.store.ownership import LockFile, take_in_postgresql
-from tocsin.service.store.reader import Reader
+from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.watchdog import WATCHDOG
-from tocsin.service.store.writer import Writer
+from tocsin.service.store.writer import StoreWriter
 
 log = logging.getLogger("tocsin.store")
 
@@ -95,7 +95,7 @@ class Store:
                 self._drop()
 
     @contextmanager
-    def transaction(self) -> Iterator[Writer]:
+    def transaction(self) -> Iterator[StoreWriter]:
         """Change the store: all of it at the end of the block, or nothing where that is left by an exception.
 
         Where the database fails, the block is left with StoreError; the next transaction connects anew.
@@ -103,13 +103,13 @@ class Store:
         with self._lock, store_errors(self._engine):
             if not self._owned or self._engine.dialect.name == "sqlite":
                 with _noting(), self._writing.begin() as connection:
-                    yield (writer := Writer(connection))
+                    yield (writer := StoreWriter(connection))
                     _note(writer)
                 return
             connection = self._keep()
             try:
                 with _noting(), connection.begin():
-                    yield (writer := Writer(connection))
+                    yield (writer := StoreWriter(connection))
                     _note(writer)
             except BaseException:
                 if connection.invalidated:
@@ -117,10 +117,10 @@ class Store:
                 raise
 
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
+    def reading(self) -> Iterator[StoreReader]:
         """Look at the store as it is at the first look, whatever is written meanwhile."""
         with store_errors(self._engine), self._reading.begin() as connection:
-            yield Reader(connection)
+            yield StoreReader(connection)
 
     def cut(self) -> None:
         """Let nobody wait any more for a server that does not answer: it is time to end."""
@@ -158,7 +158,7 @@ class Store:
             self._kept = None
 
 
-def _note(writer: Writer) -> None:
+def _note(writer: StoreWriter) -> None:
     """Store what is being done, with all that it changes."""
     deed = deed_now()
     if deed is not None:

@@ -12,7 +12,7 @@ from tocsin.service.audit import Deed
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import codec, pruning, schema
 from tocsin.service.store.bulk import insert_observations
-from tocsin.service.store.reader import Reader
+from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import (
     IncidentFacts,
     IncidentRow,
@@ -36,7 +36,7 @@ _AUDIT_PIECE = 1000
 _OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template"})
 
 
-class Writer(Reader):
+class StoreWriter(StoreReader):
     """Reads and changes the store in one transaction."""
 
     def add_signal(

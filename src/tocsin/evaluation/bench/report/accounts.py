@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tocsin.evaluation.bench.report.measures import MAIN, forecaster_order, method_order
 from tocsin.evaluation.bench.report.sheet import Cell, Column, Number, Row, Sheet, count
-from tocsin.evaluation.bench.report.summaries import Group, grouped, groups_of
+from tocsin.evaluation.bench.report.summaries import MethodGroup, grouped, groups_of
 from tocsin.evaluation.bench.results import STATUSES, ForecastErrors, Results, Run
 
 _FORECASTS = "(the forecasts)"
@@ -65,7 +65,7 @@ def failures_sheet(runs: Iterable[Run]) -> Sheet:
     return Sheet("failures", "Failed and skipped", columns, _block(rows), "These runs are in no mean.")
 
 
-def coverage_sheet(groups: Iterable[Group]) -> Sheet:
+def coverage_sheet(groups: Iterable[MethodGroup]) -> Sheet:
     """How many files each mean rests on."""
     rows: list[Row] = []
     for group in groups:

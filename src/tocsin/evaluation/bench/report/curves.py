@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.evaluation.bench.report.pictures import DOTS, colours_of, literal
-from tocsin.evaluation.bench.report.summaries import Group, grouped
+from tocsin.evaluation.bench.report.summaries import MethodGroup, grouped
 from tocsin.evaluation.bench.results import Floats
 from tocsin.evaluation.metrics import THRESHOLDS
 
@@ -16,7 +16,7 @@ LEAST_RATE = 1e-4
 _COLUMNS = 4
 
 
-def draw_curves(groups: Sequence[Group], path: Path) -> bool:
+def draw_curves(groups: Sequence[MethodGroup], path: Path) -> bool:
     """The univariate files in one panel and each data set in its own; whether there was anything to draw."""
     from matplotlib.figure import Figure
 
@@ -59,7 +59,7 @@ def draw_curves(groups: Sequence[Group], path: Path) -> bool:
     return True
 
 
-def _rates(group: Group) -> Floats:
+def _rates(group: MethodGroup) -> Floats:
     """The false positive rates of all files that have some, a row for each."""
     rates = [
         run.false_positive_rates

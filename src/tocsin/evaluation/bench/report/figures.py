@@ -10,7 +10,7 @@ from tocsin.evaluation.bench.report.curves import draw_curves
 from tocsin.evaluation.bench.report.examples import draw_examples, examples_of
 from tocsin.evaluation.bench.report.measures import MAIN, Measure, label
 from tocsin.evaluation.bench.report.pictures import DOTS, Picture, colours_of, file_name, literal
-from tocsin.evaluation.bench.report.summaries import Group, Summary, grouped, groups_of, summaries_of
+from tocsin.evaluation.bench.report.summaries import MethodGroup, Summary, grouped, groups_of, summaries_of
 from tocsin.evaluation.bench.results import Results
 
 # What the two axes of a trade-off are: a cost and a gain.
@@ -50,7 +50,7 @@ def draw_figures(results: Results, folder: Path) -> list[Picture]:
     return pictures
 
 
-def _heatmaps(groups: Sequence[Group], name: str, folder: Path) -> Picture:
+def _heatmaps(groups: Sequence[MethodGroup], name: str, folder: Path) -> Picture:
     """Each metric by data set and method: the brighter, the better."""
     from matplotlib.figure import Figure
 

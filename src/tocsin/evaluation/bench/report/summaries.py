@@ -39,7 +39,7 @@ class Spread(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Group:
+class MethodGroup:
     """All runs of one method with one forecaster on one data set."""
 
     dataset: str
@@ -64,7 +64,7 @@ class Summary:
 
     forecaster: str
     method: str
-    groups: tuple[Group, ...]
+    groups: tuple[MethodGroup, ...]
 
     def spread(self, metric: str) -> Spread:
         return Spread.over_datasets(group.spread(metric) for group in self.groups)
@@ -85,15 +85,15 @@ class Summary:
         return {name for group in self.groups for name in group.metrics()}
 
 
-def groups_of(runs: Sequence[Run]) -> list[Group]:
+def groups_of(runs: Sequence[Run]) -> list[MethodGroup]:
     """The runs by data set, forecaster and method, in the order of the tables."""
     label = _dataset_labels(runs)
     found = grouped(runs, lambda run: (label(run), run.forecaster, run.method, run.features > 1))
-    groups = [Group(*about, tuple(members)) for about, members in found.items()]
+    groups = [MethodGroup(*about, tuple(members)) for about, members in found.items()]
     return sorted(groups, key=lambda group: (group.several_features, group.dataset.lower(), *_order(group)))
 
 
-def summaries_of(groups: Iterable[Group]) -> list[Summary]:
+def summaries_of(groups: Iterable[MethodGroup]) -> list[Summary]:
     """Groups by forecaster and method, in the order of the tables."""
     found = grouped(groups, lambda group: (group.forecaster, group.method))
     return sorted((Summary(*about, tuple(members)) for about, members in found.items()), key=_order)
@@ -145,5 +145,5 @@ def _dataset_labels(items: Sequence[Run | ForecastErrors]) -> Callable[[Run | Fo
     return label
 
 
-def _order(about: Group | Summary) -> tuple[tuple[bool, str], tuple[int, str]]:
+def _order(about: MethodGroup | Summary) -> tuple[tuple[bool, str], tuple[int, str]]:
     return forecaster_order(about.forecaster), method_order(about.method)

@@ -9,7 +9,7 @@ from tocsin.evaluation.bench.report.measures import BUDGET, MAIN, OPERATORS, Mea
 from tocsin.evaluation.bench.report.sheet import Cell, Column, Number, Row, Sheet, best_of, count
 from tocsin.evaluation.bench.report.summaries import (
     ForecastGroup,
-    Group,
+    MethodGroup,
     Spread,
     Summary,
     forecast_groups_of,
@@ -19,7 +19,7 @@ from tocsin.evaluation.bench.report.summaries import (
 )
 from tocsin.evaluation.bench.results import Results
 
-Rows = TypeVar("Rows", Group, Summary)
+Rows = TypeVar("Rows", MethodGroup, Summary)
 
 _EACH_DATASET = (*MAIN, *(measure for measure in BUDGET if "_at_" not in measure.key))
 
@@ -120,7 +120,7 @@ def _paper_mean(summary: Summary, metric: str) -> PaperValue | None:
     return known[0]._replace(mean=Spread.of(value.mean for value in known).mean, sd=math.nan)
 
 
-def dataset_sheet(groups: Sequence[Group]) -> Sheet:
+def dataset_sheet(groups: Sequence[MethodGroup]) -> Sheet:
     """One data set."""
     dataset = groups[0].dataset
     rows = [(group.forecaster, row[1:]) for group, row in zip(groups, _group_rows(groups), strict=True)]
@@ -128,7 +128,7 @@ def dataset_sheet(groups: Sequence[Group]) -> Sheet:
     return _without_empty(Sheet(f"dataset-{dataset}", dataset, _group_headings()[1:], _blocks(rows), note))
 
 
-def multivariate_sheet(groups: Sequence[Group]) -> Sheet:
+def multivariate_sheet(groups: Sequence[MethodGroup]) -> Sheet:
     """The files with several features, data set by data set."""
     rows = []
     for dataset, members in grouped(groups, lambda group: group.dataset).items():
@@ -173,11 +173,11 @@ def _group_headings() -> tuple[Column, ...]:
     )
 
 
-def _paper_cell(group: Group, metric: str) -> PaperValue | None:
+def _paper_cell(group: MethodGroup, metric: str) -> PaperValue | None:
     return paper_value(group.dataset, group.forecaster, group.method, metric, several_features=group.several_features)
 
 
-def _group_rows(groups: Sequence[Group]) -> list[Row]:
+def _group_rows(groups: Sequence[MethodGroup]) -> list[Row]:
     columns = [_numbers(groups, measure, _paper_cell) for measure in _EACH_DATASET]
     return [
         (

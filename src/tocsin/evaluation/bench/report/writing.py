@@ -13,7 +13,7 @@ from tocsin.evaluation.bench.report.formats import comma_separated, csv_text, fo
 from tocsin.evaluation.bench.report.page import page
 from tocsin.evaluation.bench.report.pictures import file_name
 from tocsin.evaluation.bench.report.sheet import Sheet
-from tocsin.evaluation.bench.report.summaries import Group, Spread, groups_of, summaries_of
+from tocsin.evaluation.bench.report.summaries import MethodGroup, Spread, groups_of, summaries_of
 from tocsin.evaluation.bench.report.tables import all_sheets
 from tocsin.evaluation.bench.results import Results
 
@@ -47,7 +47,7 @@ def summary_tables(results: Results) -> list[Table]:
     return [for_terminal(sheet) for sheet in sheets if sheet.rows]
 
 
-def dataset_rows(groups: Iterable[Group]) -> str:
+def dataset_rows(groups: Iterable[MethodGroup]) -> str:
     """Every metric of every method on every data set, for machines."""
     rows = [
         _row(group.dataset, group.forecaster, group.method, metric, group.spread(metric))
@@ -57,7 +57,7 @@ def dataset_rows(groups: Iterable[Group]) -> str:
     return csv_text([_COLUMNS, *rows])
 
 
-def summary_rows(groups: Iterable[Group]) -> str:
+def summary_rows(groups: Iterable[MethodGroup]) -> str:
     """Every metric of every method, averaged over the data sets with one feature, for machines."""
     rows = [
         _row(SUMMARY, summary.forecaster, summary.method, metric, summary.spread(metric))

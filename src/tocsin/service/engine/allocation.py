@@ -13,7 +13,7 @@ from tocsin.detection import DetectorSettings
 from tocsin.detection.memory import memory_bytes, working_bytes
 from tocsin.detection.presets import named_forecaster
 from tocsin.forecasting import Forecaster, make_forecaster
-from tocsin.service.engine.block import ROWS, Block
+from tocsin.service.engine.block import ROWS, SignalBlock
 from tocsin.service.errors import RefusedError
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -25,7 +25,7 @@ FEWEST_ROWS = 8
 BLOCK_BYTES = 64 * 2**20
 
 
-class Places:
+class Allocation:
     """Blocks of signals that share settings and features, made as they are needed and gone when they are not.
 
     No signal takes more than `most_of_signal` bytes, and all blocks together no more than `most`: who asks for more is
@@ -34,8 +34,8 @@ class Places:
 
     def __init__(self, most_of_signal: int, most: int) -> None:
         self._most_of_signal, self._most = most_of_signal, most
-        self._groups: dict[str, list[Block]] = {}
-        self._keys: dict[Block, str] = {}
+        self._groups: dict[str, list[SignalBlock]] = {}
+        self._keys: dict[SignalBlock, str] = {}
         self._lock = threading.RLock()
         self._forecasters: WeakValueDictionary[str, Forecaster] = WeakValueDictionary()
         self._sizes = lru_cache(maxsize=1000)(self._find_sizes)
@@ -43,13 +43,13 @@ class Places:
         self.bytes = 0
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[SignalBlock]:
         """All blocks."""
         return [block for group in self._groups.values() for block in group]
 
     def take(
         self, features: tuple[str, ...], settings: Mapping[str, Any], state: Arrays | None = None
-    ) -> tuple[Block, int]:
+    ) -> tuple[SignalBlock, int]:
         """A place for a signal whose detector has this state (None: a fresh one).
 
         ValueError for bad settings, or for a state of a detector with others; RefusedError for want of memory.
@@ -69,7 +69,7 @@ class Places:
         self.enter(block)
         return block, place
 
-    def make(self, features: tuple[str, ...], settings: Mapping[str, Any], signals: int) -> Block:
+    def make(self, features: tuple[str, ...], settings: Mapping[str, Any], signals: int) -> SignalBlock:
         """A block with room for so many signals, or for fewer where they are large; from any thread.
 
         Nobody is given a place in it before it is entered.
@@ -81,7 +81,7 @@ class Places:
             self._check(kept, working, rows)
             self.bytes += rows * kept
         try:
-            block = Block(self.settings(features, settings), rows)
+            block = SignalBlock(self.settings(features, settings), rows)
         except BaseException as error:
             with self._lock:
                 self.bytes -= rows * kept
@@ -91,23 +91,23 @@ class Places:
         self._keys[block] = key
         return block
 
-    def alone(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> Block:
+    def alone(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> SignalBlock:
         """A block for one signal that learns anew, and gets a place afterwards."""
         with self._lock:
             self._check(*self._sizes(_key(features, settings)), rows=1)
-        return Block(self.settings(features, settings), rows=1)
+        return SignalBlock(self.settings(features, settings), rows=1)
 
-    def enter(self, block: Block) -> None:
+    def enter(self, block: SignalBlock) -> None:
         """Let signals have places in a block that was made."""
         self._groups.setdefault(self._keys[block], []).append(block)
 
-    def drop(self, block: Block) -> None:
+    def drop(self, block: SignalBlock) -> None:
         """Let go of a block."""
         with self._lock:
             key = self._keys.pop(block)
             self.bytes -= block.rows * self._sizes(key)[0]
 
-    def release(self, block: Block, place: int) -> None:
+    def release(self, block: SignalBlock, place: int) -> None:
         """Give a place back; a block that nobody is in goes."""
         block.release(place)
         if block.empty:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from tocsin.data import parse_duration
 
 
-class Part(BaseModel):
+class Section(BaseModel):
     """A part of the settings: what it does not know it refuses, and its errors never print what may be a secret."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)

@@ -5,12 +5,12 @@ import struct
 from typing import Any
 
 from tocsin.service.observations import Judged, Status
-from tocsin.service.store import IncidentFacts, ObservationRow, SignalRow, Writer
+from tocsin.service.store import IncidentFacts, ObservationRow, SignalRow, StoreWriter
 
 NAN = float("nan")
 
 
-def add_signal(writer: Writer, name: str, features: int = 1) -> SignalRow:
+def add_signal(writer: StoreWriter, name: str, features: int = 1) -> SignalRow:
     names = [f"f{number}" for number in range(features)]
     return writer.add_signal(name, names, {"gap": 3}, silent_after=60.0, unit="C", template=None, created=7)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import tocsin.spark.parts
+import tocsin.spark.backfill
 from tests.cli.calling import invoke
-from tests.spark.material import QUICK, assert_incidents, assert_verdicts, collect, make_signals, on_one_machine
+from tests.spark.helpers import QUICK, assert_incidents, assert_verdicts, collect, make_signals, on_one_machine
 from tocsin.data import DataError
-from tocsin.spark.parts import BackFill
+from tocsin.spark.backfill import BackFill
 
 
 def write_input(frame, folder, *, whole):
@@ -49,7 +49,7 @@ def test_both_layouts_are_found_and_give_the_numbers_of_one_machine(spark, tmp_p
 def test_what_is_done_is_not_done_again(spark, tmp_path, frame, monkeypatch):
     write_input(frame, tmp_path / "in", whole=False)
     done = []
-    detect = tocsin.spark.parts.detect
+    detect = tocsin.spark.backfill.detect
 
     def interrupted(*arguments, **more):
         done.append(1)
@@ -57,7 +57,7 @@ def test_what_is_done_is_not_done_again(spark, tmp_path, frame, monkeypatch):
             raise KeyboardInterrupt
         return detect(*arguments, **more)
 
-    monkeypatch.setattr(tocsin.spark.parts, "detect", interrupted)
+    monkeypatch.setattr(tocsin.spark.backfill, "detect", interrupted)
     with pytest.raises(KeyboardInterrupt):
         back_fill(tmp_path, parts=4).run(spark, str)
     monkeypatch.undo()

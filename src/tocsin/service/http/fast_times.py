@@ -7,8 +7,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from tocsin.service.as_json import NO_VERDICT
 from tocsin.service.observations import moment_of
-from tocsin.service.shapes import NO_VERDICT
 
 _EPOCH = datetime(1970, 1, 1)
 _SECOND = 10**9

@@ -3,6 +3,6 @@
 from tocsin.service.errors import MonitorError
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Ours are sentences; of other exceptions the kind says as much as the text."""
     return str(error) if isinstance(error, MonitorError) else f"{type(error).__name__}: {error}"

@@ -41,7 +41,7 @@ class ForecasterChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class ForecastMaterial:
     """One file with the absolute errors of its forecasts, `errors[T, F, H]`: NaN where there are none.
 
     Entry `[t, f, d - 1]` is the error at t of the forecast that was made d observations before.
@@ -58,7 +58,7 @@ class Material:
         return max(2, self.file.calibration - FIRST_JUDGED)
 
 
-def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -> Material:
+def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -> ForecastMaterial:
     """Forecast a file from beginning to end, each time from what came before."""
     horizons = checks.integer("horizons", horizons, least=1, most=1024)
     started = time.perf_counter()
@@ -74,7 +74,7 @@ def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -
     seconds = time.perf_counter() - started
     errors[:FIRST_JUDGED] = np.nan
     mae, rmse = _means(errors)
-    return Material(
+    return ForecastMaterial(
         file,
         choice,
         errors,
@@ -82,11 +82,11 @@ def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -
     )
 
 
-def without_forecasts(file: LabelledFile) -> Material:
+def without_forecasts(file: LabelledFile) -> ForecastMaterial:
     """A file for methods that forecast for themselves: there are no errors."""
     length, features = file.values.shape
     nothing = ForecastErrors(file.name, file.dataset, "", features, length, float("nan"), float("nan"), 0.0)
-    return Material(file, ForecasterChoice(""), np.empty((length, features, 0)), nothing)
+    return ForecastMaterial(file, ForecasterChoice(""), np.empty((length, features, 0)), nothing)
 
 
 def _means(errors: Floats) -> tuple[float, float]:

@@ -44,7 +44,7 @@ def number(value: float) -> float | None:
     return value if value - value == 0.0 else None
 
 
-def outcome_shape(outcome: Outcome) -> dict[str, Any]:
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """What became of an observation. There may be thousands: to make what is not finite null is left to the writer."""
     judged = outcome.judged
     shape: dict[str, Any] = {
@@ -68,13 +68,13 @@ def outcome_shape(outcome: Outcome) -> dict[str, Any]:
     return shape
 
 
-def verdict_shape(outcome: Outcome) -> dict[str, Any]:
+def verdict_json(outcome: Outcome) -> dict[str, Any]:
     """The same with the values, for who has not sent them."""
     values = () if outcome.judged is None else outcome.judged.value
-    return {**outcome_shape(outcome), "value": values[0] if len(values) == 1 else values}
+    return {**outcome_json(outcome), "value": values[0] if len(values) == 1 else values}
 
 
-def reference_shape(reference: ReferenceRow) -> dict[str, Any]:
+def reference_json(reference: ReferenceRow) -> dict[str, Any]:
     """The stretch that a signal is compared with."""
     return {
         "start": time_text(reference.start),
@@ -85,7 +85,7 @@ def reference_shape(reference: ReferenceRow) -> dict[str, Any]:
     }
 
 
-def incident_shape(incident: IncidentRow, signal: str) -> dict[str, Any]:
+def incident_json(incident: IncidentRow, signal: str) -> dict[str, Any]:
     """An incident of the signal of this name."""
     return {
         "id": incident.id,

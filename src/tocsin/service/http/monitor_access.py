@@ -13,7 +13,7 @@ from tocsin.service.errors import NotReadyError, OverloadedError
 from tocsin.service.figures import Figures
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
-from tocsin.service.store import Reader, Store
+from tocsin.service.store import Store, StoreReader
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -39,7 +39,7 @@ class Neighbour(Protocol):
         """How it is."""
 
 
-class Parts(Protocol):
+class MonitorAccess(Protocol):
     """The parts of the monitor."""
 
     @property
@@ -83,15 +83,15 @@ class Parts(Protocol):
         """When it was started, in nanoseconds since 1970."""
 
 
-def _monitor(request: Request) -> Parts:
-    monitor: Parts = request.app.state.monitor
+def _monitor(request: Request) -> MonitorAccess:
+    monitor: MonitorAccess = request.app.state.monitor
     return monitor
 
 
-Monitor = Annotated[Parts, Depends(_monitor)]
+Monitor = Annotated[MonitorAccess, Depends(_monitor)]
 
 
-def check_ready(monitor: Parts) -> None:
+def check_ready(monitor: MonitorAccess) -> None:
     """While the monitor starts, that a signal is not there means nothing."""
     if not monitor.engine.ready:
         raise NotReadyError(f"the monitor is not ready: {monitor.engine.progress}")
@@ -115,7 +115,7 @@ class Reading:
     def __init__(self, at_once: int = 2) -> None:
         self._turns = asyncio.Semaphore(at_once)
 
-    async def read(self, store: Store, read: Callable[[Reader], T]) -> T:
+    async def read(self, store: Store, read: Callable[[StoreReader], T]) -> T:
         """What the store has; OverloadedError where too many ask."""
         try:
             async with asyncio.timeout(READ_PATIENCE):
@@ -128,12 +128,12 @@ class Reading:
             self._turns.release()
 
     @staticmethod
-    def _reading(store: Store, read: Callable[[Reader], T]) -> T:
+    def _reading(store: Store, read: Callable[[StoreReader], T]) -> T:
         with store.reading() as reader:
             return read(reader)
 
 
-async def from_store(monitor: Parts, read: Callable[[Reader], T]) -> T:
+async def from_store(monitor: MonitorAccess, read: Callable[[StoreReader], T]) -> T:
     """What the store has, read and made ready without holding up other requests."""
     return await monitor.reading.read(monitor.store, read)
 

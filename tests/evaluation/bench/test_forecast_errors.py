@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.evaluation.bench.making import name_of, noise, write_file
-from tocsin.evaluation.bench import material
+from tocsin.evaluation.bench import forecast_errors
 from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.material import FIRST_JUDGED, ForecasterChoice, make_material, without_forecasts
+from tocsin.evaluation.bench.forecast_errors import FIRST_JUDGED, ForecasterChoice, make_material, without_forecasts
 
 LAST_VALUE = ForecasterChoice("last-value")
 HORIZONS = 3
@@ -48,7 +48,7 @@ def test_errors_are_those_of_forecasts_by_hand(tmp_path, gaps):
 def test_pieces_make_no_difference(tmp_path, gaps, monkeypatch):
     file = read_file(write_file(tmp_path, values=gaps))
     whole = make_material(file, LAST_VALUE, HORIZONS).errors
-    monkeypatch.setattr(material, "PIECE", 7)
+    monkeypatch.setattr(forecast_errors, "PIECE", 7)
     assert np.array_equal(make_material(file, LAST_VALUE, HORIZONS).errors, whole, equal_nan=True)
 
 

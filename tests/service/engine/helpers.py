@@ -17,7 +17,7 @@ from tocsin.service.errors import StoreError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
-from tocsin.service.store import IncidentRow, ObservationRow, OutboxRow, Store, Writer
+from tocsin.service.store import IncidentRow, ObservationRow, OutboxRow, Store, StoreWriter
 
 SECOND = 10**9
 #: A whole second, not long ago: nothing of a test is in the future, and nothing is pruned.
@@ -94,7 +94,7 @@ class Rig:
         """The engine does nothing meanwhile, so that what comes waits together."""
         begun, over = threading.Event(), threading.Event()
 
-        def hold(_: Writer) -> None:
+        def hold(_: StoreWriter) -> None:
             begun.set()
             over.wait(DEADLINE)
 
