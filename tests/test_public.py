@@ -80,6 +80,7 @@ def test_import_is_light(module):
     assert not heavy & {name.split(".")[0] for name in loaded}
 
 
+@pytest.mark.slow
 def test_works_where_numba_finds_no_folder_for_its_cache():
     script = (
         "from numba.core.caching import CacheImpl; CacheImpl._locator_classes = []\n"

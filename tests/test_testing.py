@@ -85,10 +85,12 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 def test_a_good_view_passes():
     check_view(Mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_view_that_breaks_the_contract_is_told_how(name):
     run, message = BROKEN[name]

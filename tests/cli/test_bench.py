@@ -36,6 +36,7 @@ def runs_in(out):
         return results.runs()
 
 
+@pytest.mark.slow
 def test_run_then_report(folder, out, tmp_path):
     result = run(folder, out, *QUICK)
     assert result.exit_code == 0, result.output

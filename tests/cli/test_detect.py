@@ -69,6 +69,7 @@ def test_the_verdicts_are_those_of_the_detector(file, tmp_path):
     assert set(table["signal"].to_pylist()) == {"signal"}
 
 
+@pytest.mark.slow
 def test_long_files_are_split_and_shared_between_processes(tmp_path, monkeypatch):
     signals = {f"s{k}": noisy_values(800, seed=k, fault=750 if k == 2 else None) for k in range(5)}
     rows = [(t, name, values[t]) for t in range(800) for name, values in signals.items()]
@@ -362,6 +363,7 @@ def test_forecasters_are_listed():
         assert name in result.stdout
 
 
+@pytest.mark.slow
 def test_demo_finds_the_faults(tmp_path):
     result = invoke("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 0, result.output

@@ -259,6 +259,7 @@ def send(address, value):
         return json.load(answer)["outcomes"][0]["status"]
 
 
+@pytest.mark.slow
 def test_serve_says_where_it_is_and_what_it_resumed(data):
     served = Served(data)
     try:

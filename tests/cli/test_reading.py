@@ -200,6 +200,7 @@ def watch(content, *arguments):
     return subprocess.run(command, input=content, capture_output=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "utf-16-le"])
 def test_watch_understands_lines_in_any_encoding(encoding):
     result = watch(LINES.encode(encoding))
@@ -211,6 +212,7 @@ def test_watch_understands_lines_in_any_encoding(encoding):
     assert records[0]["time"] == "2024-04-01T18:00:00"
 
 
+@pytest.mark.slow
 def test_watch_takes_the_options_for_what_lines_do_not_tell():
     lines = "logger 5\ntime;x;y\n01/02/2024;1,234;-9\n02/02/2024;5,678;3\n"
     options = ["--skip", 1, "--month-first", "--decimal", ",", "--missing", "-9", "--encoding", "utf-32-le"]

@@ -26,6 +26,7 @@ def test_no_command_shows_help():
     assert "simulate" in invoke().output
 
 
+@pytest.mark.slow
 def test_simulate_prints_writes_and_draws(tmp_path):
     result = invoke(*SMALL, "--out", tmp_path / "deep" / "er")
     assert result.exit_code == 0, result.output
@@ -138,6 +139,7 @@ def test_a_file_in_the_way_of_the_folder(tmp_path):
     assert (tmp_path / "taken").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_extra_is_named(tmp_path):
     script = "import sys; sys.modules['matplotlib'] = None; from tocsin.cli import app; app()"
     arguments = [sys.executable, "-c", script, *SMALL, "--scenario", "iid", "--out", str(tmp_path)]

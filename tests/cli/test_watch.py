@@ -65,6 +65,7 @@ def test_the_summary_is_of_all_signals_together():
     assert "times the promised incidents since warm-up" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 333, 899])
 def test_a_restart_goes_on_exactly(cut, tmp_path):
     values = noisy_values(900, fault=800)
@@ -76,6 +77,7 @@ def test_a_restart_goes_on_exactly(cut, tmp_path):
     assert f"after {cut} observations" in second.stderr
 
 
+@pytest.mark.slow
 def test_many_signals_with_times_and_gaps(tmp_path):
     lines = []
     for step in range(600):
@@ -139,6 +141,7 @@ def test_alarms_only():
     assert all(record["alarm"] for record in records)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_stop_saves_the_state(kind, tmp_path):
     state = tmp_path / "state.npz"
@@ -176,6 +179,7 @@ def test_a_reader_that_goes_away_loses_no_state(tmp_path):
     assert "after 3 observations" in run_process("watch", *SETTINGS, "--state", state, stdin="4\n").stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.0, 0.013, 0.031, 0.058])
 def test_a_signal_in_the_middle_of_the_work_saves_the_state_too(after, tmp_path):
     state, busy = tmp_path / "state.npz", threading.Event()

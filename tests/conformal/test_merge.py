@@ -192,6 +192,7 @@ def rate_and_bound(name, kind, alpha, count=200_000):
     return np.mean(merged <= alpha), alpha + 3.7 * np.sqrt(alpha * (1 - alpha) / count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", sorted(GUARANTEES[Guarantee.ANY_DEPENDENCE]))
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])

@@ -20,6 +20,7 @@ CONFORMAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["exponential", "cauchy", "coarse"])
 @pytest.mark.parametrize("make", CONFORMAL.values(), ids=CONFORMAL.keys())
 def test_independent_scores_alarm_at_most_at_the_level(make, law):

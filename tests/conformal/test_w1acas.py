@@ -53,6 +53,7 @@ def errors(kind, seed=1, steps=STEPS):
     return np.abs(rng.normal(size=steps)) * scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["iid", "periodic"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_whole_trajectory_in_double_precision(name, kind):

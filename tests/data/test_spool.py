@@ -120,6 +120,7 @@ def peak_memory(path, options):
     return int(rows), float(peak)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(tmp_path):
     """300,000 rows of a long CSV: the file, let alone its cells as texts, is never held."""
     path = tmp_path / "long.csv"

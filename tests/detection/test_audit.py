@@ -46,6 +46,7 @@ def outside_ever(alarms, rate, level, promised):
     return left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.01, 0.03, 0.1])
 def test_bounds_hold_at_all_times_at_once(rate):
     """300 sequences of 1,000 observations at level 0.9, promised half of it: at most a tenth ever leave the band.
@@ -366,6 +367,7 @@ def test_the_audit_objects_to_volatility():
     assert ever_objects("stochastic-volatility", 20, 0, forecaster=None)[0].sum() >= 15
 
 
+@pytest.mark.slow
 def test_the_audit_seldom_objects_to_independent_signals():
     """On at most 1 in 100 of 200 signals, at any time."""
     assert ever_objects("independent", 200, 0, forecaster=None).any(axis=0).sum() <= 2

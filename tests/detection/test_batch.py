@@ -88,6 +88,7 @@ def test_batch_is_stream_for_every_nonconformity(nonconformity):
     check_batch_is_stream(settings_of("autoregression", nonconformity=nonconformity), 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [

@@ -47,6 +47,7 @@ def test_own_past_takes_over():
     assert not verdicts.estimated[own:].any()
 
 
+@pytest.mark.slow
 def test_estimated_incidents_are_not_many_more_than_promised():
     """Of independent noise: 1,500 signals over what is estimated, at most 1.5 times the promise with a band of 99%."""
     signals, rate = 1500, 1 / 2000
@@ -59,6 +60,7 @@ def test_estimated_incidents_are_not_many_more_than_promised():
     assert 0.05 < ratio < 1.5 - 2.6 * np.sqrt(1.5 / expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.004, 0.001])
 def test_estimates_agree_with_the_oracle(rate):
     settings = {"window": 250, "alarm_rate": rate, "views": ("error", "quiet"), "gap": 4}

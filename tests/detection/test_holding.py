@@ -132,6 +132,7 @@ def test_an_incident_goes_on_after_a_restart(cut):
     assert again.incidents() == whole.incidents()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [1, 2])
 @pytest.mark.parametrize("lasts", [40, 150])
 def test_holding_agrees_with_the_oracle(features, lasts):

@@ -60,6 +60,7 @@ def of_signal(verdicts, signal=0):
     return {name: getattr(verdicts, name)[:, signal] for name in (*EXACT, *NUMBERS)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_detector_agrees_with_the_oracle(name):
     """To nine digits, alarms exactly: of signals with gaps, spikes, ties, infinities and a shift that is accepted."""
@@ -71,6 +72,7 @@ def test_a_detector_agrees_with_the_oracle(name):
     assert 0 < verdicts.alarm.sum() < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [3, 40, 150])
 def test_a_signal_that_begins_late_agrees_with_the_oracle(late):
     """One feature later than the other; then both are away for longer than the forecaster and the views look back."""
@@ -82,6 +84,7 @@ def test_a_signal_that_begins_late_agrees_with_the_oracle(late):
     agree(of_signal(detector.run(values).verdicts), oracle.run(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-9, 1e9])
 def test_signals_far_from_nothing_agree_with_the_oracle(size):
     """A billion and a little noise: differences are what counts, and of a mean nine digits are lost."""
@@ -90,6 +93,7 @@ def test_signals_far_from_nothing_agree_with_the_oracle(size):
     agree(of_signal(detector.run(values).verdicts), oracle.run(values), digits=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "rounded", "resting", "counts"])
 def test_signals_with_many_ties_agree_with_the_oracle(kind):
     rng = np.random.default_rng(3)
@@ -116,6 +120,7 @@ def test_the_material_leaves_nothing_untried():
     assert detector.fleet.pipeline.ranking.scorer.learned[0] < np.isfinite(verdicts.forecast).sum() - 30
 
 
+@pytest.mark.slow
 def test_a_fleet_agrees_with_one_oracle_for_each_signal():
     """Signals that start at different times, and do not all have something to say every time."""
     rng = np.random.default_rng(5)

@@ -58,6 +58,7 @@ def same_column(verdicts, row, other, other_row=0):
         np.testing.assert_array_equal(array, getattr(other, name)[:, other_row], err_msg=name)
 
 
+@pytest.mark.slow
 @every_kind
 @settings(max_examples=3, deadline=None, derandomize=True)
 @given(data=st.data())
@@ -93,6 +94,7 @@ def test_a_signal_moves_between_fleets_at_any_moment(kind, data):
     same_column(fleet_goes_on, 2, moved, to)
 
 
+@pytest.mark.slow
 @every_kind
 def test_a_row_made_fresh_is_a_fresh_detector(kind):
     values, later = material(kind, 0), material(kind, 50)

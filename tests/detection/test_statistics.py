@@ -51,6 +51,7 @@ def test_p_values_of_all_views_are_calibrated(features):
     assert abs(rates.mean() - ALPHA) <= margin(rates, 1e-3) + ALPHA / 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forecaster", "more"),
     [
@@ -193,6 +194,7 @@ FINDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finder", FINDERS)
 @pytest.mark.parametrize("mask", MASKS)
 def test_what_was_strange_before_does_not_hide_what_comes_after(mask, finder):
@@ -242,6 +244,7 @@ TIED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", [{"preset": "light"}, {"forecaster": "last-value", "window": 1000}], ids=str)
 @pytest.mark.parametrize("kind", TIED)
 def test_signals_with_many_ties_alarm_no_more_than_promised(kind, preset):

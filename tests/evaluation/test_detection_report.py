@@ -143,6 +143,7 @@ def a_signal(length, features=("value",), fault=True):
     return Signal("s", tuple(features), None, values, np.arange(1, length + 1), None, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [900, MOST_POINTS + 500])
 @pytest.mark.parametrize("features", [("value",), ("a", "b", "c", "d", "e")])
 def test_pictures_of_one_signal(length, features, tmp_path):

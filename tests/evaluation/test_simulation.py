@@ -135,6 +135,7 @@ def test_the_papers_experiments(name):
     assert np.mean(by["w1-acas-recent"].gap) < 0.025
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["period-24", "period-96"])
 def test_periodic_scale_is_learned(name):
     """Only learned weights see a period: a third to a half of every fixed weighting's error (error level 1e-4)."""
@@ -162,6 +163,7 @@ def test_switching_scale():
     assert abs(error["w1-acas-recent"].mean() - error["window-n_c"].mean()) < 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["iid", "heavy-tails"])
 def test_nothing_to_adapt_to(name):
     """The more past, the better, and no rate above its level (error level 1e-4 each)."""

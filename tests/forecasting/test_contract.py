@@ -22,6 +22,8 @@ from tocsin.forecasting.forecaster import joined
 from tocsin.forecasting.registry import BUILT_IN
 from tocsin.testing import check_forecaster
 
+pytestmark = pytest.mark.slow
+
 
 class MiddleOfContext(ContextForecaster):
     """Forecasts the middle of what it reads, and values by rank: exact, however many contexts share a call."""

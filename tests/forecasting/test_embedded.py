@@ -91,6 +91,7 @@ def contexts_of_all_kinds():
     }
 
 
+@pytest.mark.slow
 def test_forecasts_are_those_of_the_formulas(network):
     path, oracle = network
     contexts = contexts_of_all_kinds()
@@ -348,6 +349,7 @@ def test_a_shipped_series_takes_what_is_said():
     assert sum(array.nbytes for array in session.state().values()) < 9_500
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_series_with_little_history_take_little():
     """What is set aside for them is taken from the machine as it is written to; and of batches, as they begin."""
     resource = pytest.importorskip("resource")

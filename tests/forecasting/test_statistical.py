@@ -17,6 +17,7 @@ FORECASTERS = {
 }
 
 
+@pytest.mark.slow
 @every_check
 @pytest.mark.parametrize("arguments", FORECASTERS.values(), ids=FORECASTERS.keys())
 def test_contract(arguments, check):

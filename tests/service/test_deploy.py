@@ -243,6 +243,7 @@ def test_the_health_check_is_the_same_everywhere():
     assert '["python", "/opt/tocsin/healthcheck.py"]' in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, True])
 def test_the_health_check_finds_the_monitor(tmp_path, tls):
     def healthy():

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.service.helpers import program
 from tests.service.process import MonitorProcess
@@ -20,6 +21,7 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
     return certificate, key
 
 
+@pytest.mark.slow
 def test_handshakes_that_never_end_keep_out_nobody(tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path)
     config = f'[server]\ntls_certificate = "{certificate}"\ntls_key = "{key}"\nmax_connections = 10\n'

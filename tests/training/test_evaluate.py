@@ -191,6 +191,7 @@ def test_every_origin(tsb_folder, name, every):
     assert "autoregression" in result.stdout
 
 
+@pytest.mark.slow
 def test_every_origin_in_processes(tsb_folder):
     given = ("--tsb", tsb_folder, "--forecaster", "last-value", "--contexts", "52")
     assert invoke(*given, "--jobs", 2).stdout == invoke(*given, "--jobs", 1).stdout
@@ -295,6 +296,7 @@ def test_a_model_that_fails_is_counted_and_replaced(monkeypatch):
     assert (np.diff(quantiles[:2], axis=-1) > 0).all()
 
 
+@pytest.mark.slow
 def test_contaminated(forecast_folder):
     result = invoke("--contaminated", forecast_folder, "--forecaster", "last-value", *SMALL)
     assert result.exit_code == 0, result.output

@@ -282,6 +282,7 @@ def test_page(report):
     assert all(link.startswith("#") for link in page.links)
 
 
+@pytest.mark.slow
 def test_figures(results, tmp_path):
     written = write_report(results, tmp_path)
     drawn = {path.name for path in written if path.suffix == ".png"}

@@ -286,6 +286,7 @@ def test_a_forecaster_that_raises_is_a_row_for_every_method(folder, results):
         assert runs[name_of(1), "last-value", method].status == "ok"
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_and_one_that_dies_takes_nothing_along(folder, results, tmp_path):
     write_file(folder, FATAL)
     plan = replace(PLAN, methods=(CONFORMAL, Method("fatal", "dies on one file", _fatal, {})))

@@ -94,6 +94,7 @@ def test_nobody_sees_half_a_turn(tmp_path: Path) -> None:
         assert _meanwhile(look, work) > 10
 
 
+@pytest.mark.slow
 def test_signals_may_come_and_go_meanwhile(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
 

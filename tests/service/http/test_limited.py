@@ -45,6 +45,7 @@ def test_only_signals_of_its_names_are_seen(clients: dict[str, Client]) -> None:
     assert pumps.get(f"{URL}/me").json()["match"] == ["pump/*", "tank"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "path", "given", "status"),
     [

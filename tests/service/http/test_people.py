@@ -149,6 +149,7 @@ def test_the_page_and_its_files(client: Client) -> None:
     assert (again.status_code, again.content) == (304, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

@@ -42,6 +42,7 @@ def test_names_may_hold_anything_printable(client: Client, name: str) -> None:
     assert client.get(path).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

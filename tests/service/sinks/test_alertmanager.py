@@ -122,6 +122,7 @@ def told_of(receiver: Receiver) -> Counter[str]:
     return Counter(alert["labels"]["signal"] for body in list(receiver.taken) for alert in body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [20_000, 2_000])
 def test_one_refusal_holds_back_nothing_else_in_a_mass_outage(office: Office, metrics: Metrics, largest: int) -> None:
     async def test() -> None:

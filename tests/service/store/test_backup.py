@@ -66,6 +66,7 @@ def target_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("postgres").new_database())
 
 
+@pytest.mark.slow
 def test_a_backup_is_restored_into_any_database(store_url: str, store: Store, target_url: str, tmp_path: Path) -> None:
     fill(store)
     saved, restored = [], []
@@ -91,6 +92,7 @@ def test_a_backup_is_restored_into_any_database(store_url: str, store: Store, ta
     target.close()
 
 
+@pytest.mark.slow
 def test_a_backup_is_of_one_moment_while_another_thread_writes(store_url: str, store: Store, tmp_path: Path) -> None:
     """Each transaction adds an observation and says how many there are: in a backup both must agree."""
     stop, written = threading.Event(), [0]

@@ -61,6 +61,7 @@ def taken_back(store: Store) -> Iterator[StoreWriter]:
         raise _TakenBackError
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(rows, max_size=5, unique_by=lambda row: (row.signal, row.time)))
 def test_all_comes_back_bit_for_bit(shared: Store, given_rows: list[ObservationRow]) -> None:
