@@ -8,10 +8,11 @@ PRETRAINED := .venv-pretrained
 PRETRAINED_INSTALLED := $(PRETRAINED)/.installed
 # Spark keeps to an older pandas.
 SPARK := .venv-spark
+LOWEST := .venv-lowest
 SPARK_INSTALLED := $(SPARK)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help venv demo serve check test test-pretrained test-spark lint lint-page docs release-check benchmark clean
+.PHONY: help venv demo serve check test test-pretrained test-spark test-lowest coverage lock lint lint-page docs release-check benchmark clean
 
 help:
 	@echo "make demo             set up what it needs and show the main job"
@@ -20,6 +21,9 @@ help:
 	@echo "make test             set everything up and run everything that must pass"
 	@echo "make test-pretrained  the same for the adapters to pretrained forecasters, in an environment of their own"
 	@echo "make test-spark       the same for Tocsin on Apache Spark, likewise; needs Java 17 or newer"
+	@echo "make test-lowest      the quick tests with the oldest versions of everything that pyproject.toml allows"
+	@echo "make coverage         the tests, and which lines they reach: build/coverage/index.html"
+	@echo "make lock             renew tests/lock.txt, the versions that the tests run with"
 	@echo "make lint             only the checks of style, types and room boundaries"
 	@echo "make lint-page        check the page's JavaScript with tsc and eslint; needs npm"
 	@echo "make docs             the documentation site, in build/site; open its index.html"
@@ -29,10 +33,19 @@ help:
 
 venv: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml
+# The versions that the tests are known to pass with: a new release of a tool must not break somebody's first try.
+$(INSTALLED): pyproject.toml tests/lock.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) --editable ".[dev]"
+	$(BIN)/python $(PIP) -c tests/lock.txt --editable ".[dev]"
 	touch $(INSTALLED)
+
+# The oldest versions that pyproject.toml allows.
+$(LOWEST)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python $(PIP) uv
+	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --extra dev pyproject.toml --output-file $(LOWEST)/lock.txt
+	$(LOWEST)/bin/python $(PIP) -c $(LOWEST)/lock.txt --editable ".[dev]"
+	touch $(LOWEST)/.installed
 
 # What the demo needs, and none of the developers' tools.
 $(READY): pyproject.toml
@@ -82,6 +95,18 @@ check: lint
 test: lint
 	$(BIN)/pytest -n auto
 
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/pytest -n auto -m "not slow"
+
+# Renews the versions that the tests run with, for all platforms and versions of Python.
+lock: venv
+	$(BIN)/python $(PIP) uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --extra dev \
+		pyproject.toml --output-file tests/lock.txt
+
+coverage: venv
+	$(BIN)/pytest -n auto --cov --cov-report=term:skip-covered --cov-report=html:build/coverage
+
 test-pretrained: $(PRETRAINED_INSTALLED)
 	$(PRETRAINED)/bin/pytest -n auto tests/pretrained tests/training
 
@@ -111,5 +136,5 @@ benchmark: venv
 	$(if $(wildcard $(SPARK)/bin/python),$(SPARK)/bin/python benchmarks/spark.py)
 
 clean:
-	rm -rf $(VENV) $(PRETRAINED) $(SPARK) build demo dist node_modules simulation
+	rm -rf $(VENV) $(PRETRAINED) $(SPARK) $(LOWEST) build demo dist node_modules simulation
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
