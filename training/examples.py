@@ -83,7 +83,9 @@ class _Contexts:
 
 
 # Which rows get what, as shares of all: rows are in no order. Some get both a fault that is over and a late one.
-RECURRENT, OVER, LATE = (0.0, 0.08), (0.05, 0.30), (0.15, 0.65)
+RECURRENT, OVER, LATE = (0.0, 0.06), (0.04, 0.22), (0.12, 0.40)
+#: So many observations at least tell how much a signal moves.
+LEAST_TYPICAL = 32
 
 
 def _block(rows: int, shares: tuple[float, float]) -> slice:
@@ -156,7 +158,9 @@ def _examples(dice: Dice, signals: Tensor, normalised: Tensor, length: int, aske
     """Examples from windows `signals (B, length + AHEAD)`, normalised by their first `normalised (B, 1)` values."""
     rows = signals.shape[0]
     known = known_values(dice, rows, length)
-    scales = faults.scales_of(signals)
+    # Of the context alone: a signal that grows is another one later.
+    typical = normalised.clamp(min=LEAST_TYPICAL)
+    scales = faults.scales_of(signals, typical)
     block = _block(rows, RECURRENT)
     again = recurrent(dice, signals[block], scales.part(block))
     clean = torch.cat([again.signals, signals[block.stop :]])
@@ -175,13 +179,14 @@ def _examples(dice: Dice, signals: Tensor, normalised: Tensor, length: int, aske
     room = normalised // 8 + 1
     anywhere = normalised + (dice.uniform(0, 1, rows, asked) * room).long()
     inside = context.begin + 1 + (dice.uniform(0, 1, rows, asked) * context.duration).long()
-    lengths = torch.where(dice.chance(0.35, rows, asked) & (context.duration > 0), inside, anywhere)
+    lengths = torch.where(dice.chance(0.4, rows, asked) & (context.duration > 0), inside, anywhere)
     lengths = torch.minimum(torch.maximum(lengths, normalised), normalised + room - 1)
     ahead = lengths[..., None] + torch.arange(AHEAD, device=dice.device)
     truth = units(clean).gather(1, ahead.flatten(1)).view(rows, asked, AHEAD)
     # Errors count in proportion to how well a signal of this kind can be forecast at all: quiet ones would otherwise
     # hardly count beside noisy ones.
-    roughness = (clean[:, 1:] - clean[:, :-1]).abs().mean(1, keepdim=True) / scale
+    moves = (clean[:, 1:length] - clean[:, : length - 1]).abs() * (place[1:] < typical)
+    roughness = moves.sum(1, keepdim=True) / (typical - 1) / scale
     weight = (usable / (roughness + 0.1)).clamp(0, 8) * ~context.latest.gather(1, lengths - 1)
     seen, open_question = context.shown & (known > 0), context.unclear & (known > 0)
     labels = torch.stack([seen, within(seen, UNDER_WAY)], -1)
@@ -206,7 +211,9 @@ def make_examples(dice: Dice, signals: Tensor) -> tuple[Examples, Examples]:
     start = (dice.uniform(0, 1, rows * WINDOWS, 1) * (SIGNAL_LENGTH - reach + 1)).long()
     window = start + apart * torch.arange(SHORT + AHEAD, device=dice.device)
     cut = signals.repeat(WINDOWS, 1).gather(1, window)
-    # Growth that shows within so few observations.
-    cut = grown(dice, standard(cut), 0.4)
-    short = _examples(dice, cut, dice.log_uniform(2, 193, rows * WINDOWS, 1).long(), SHORT, ASKED_SHORT)
+    normalised = dice.log_uniform(2, 193, rows * WINDOWS, 1).long()
+    # Growth that shows within so few observations, and goes on in the steps ahead.
+    last = normalised + normalised // 8 + AHEAD
+    cut = grown(dice, standard(cut), 0.3, normalised.clamp(min=LEAST_TYPICAL), last)
+    short = _examples(dice, cut, normalised, SHORT, ASKED_SHORT)
     return long, short

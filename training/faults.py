@@ -35,10 +35,13 @@ class Scales(NamedTuple):
         return Scales(self.step[rows], self.deviation[rows])
 
 
-def scales_of(signals: Tensor) -> Scales:
-    """Those of signals; a part of the steps is enough to tell."""
-    steps = (signals[:, 1:] - signals[:, :-1])[:, ::5].abs()
-    return Scales(steps.median(1, keepdim=True).values, signals.std(1, keepdim=True))
+def scales_of(signals: Tensor, used: Tensor) -> Scales:
+    """Those of the first `used (B, 1)` values of signals; a part of the steps is enough to tell."""
+    unused = torch.arange(signals.shape[1], device=signals.device) >= used
+    steps = (signals[:, 1:] - signals[:, :-1]).abs().masked_fill(unused[:, 1:], math.nan)[:, ::5]
+    mean = signals.masked_fill(unused, 0.0).sum(1, keepdim=True) / used
+    variance = (signals - mean).square().masked_fill(unused, 0.0).sum(1, keepdim=True) / used
+    return Scales(steps.nanmedian(1, keepdim=True).values, variance.sqrt())
 
 
 @dataclass

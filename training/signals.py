@@ -8,7 +8,6 @@ signals (rounding, clipping, counting). No real data is used anywhere.
 """
 
 import argparse
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def calendar(dice: Dice, rows: int, length: int) -> Tensor:
     spread = dice.log_uniform(0.02, 0.5, rows, 1)
     by_weekday = torch.exp(spread * dice.normal(rows, 7)).gather(1, weekday)
     # Some calendars are kept so well that hardly anything else is seen.
-    quiet = torch.where(dice.chance(0.25, rows, 1), dice.log_uniform(0.03, 1, rows, 1), 1.0)
+    quiet = torch.where(dice.chance(0.3, rows, 1), dice.log_uniform(0.03, 1, rows, 1), 1.0)
 
     def by_day(sizes: Tensor) -> Tensor:
         return torch.exp(quiet * sizes * dice.normal(rows, length // 24 + 9)).gather(1, days.long())
@@ -196,28 +195,30 @@ def expansion(dice: Dice, rows: int, length: int) -> Tensor:
 
 #: Every family with its share of the signals.
 FAMILIES: dict[str, tuple[Family, float]] = {
-    "seasons": (seasons, 0.17),
-    "calendar": (calendar, 0.19),
+    "seasons": (seasons, 0.20),
+    "calendar": (calendar, 0.22),
     "structural": (structural, 0.14),
-    "expansion": (expansion, 0.09),
+    "expansion": (expansion, 0.04),
     "noises": (noises, 0.06),
-    "walks": (walks, 0.08),
+    "walks": (walks, 0.09),
     "states": (states, 0.12),
-    "bursts": (bursts, 0.08),
-    "machines": (machines, 0.07),
+    "bursts": (bursts, 0.07),
+    "machines": (machines, 0.06),
 }
 
 
-def grown(dice: Dice, signals: Tensor, share: float) -> Tensor:
+def grown(dice: Dice, signals: Tensor, share: float, over: Tensor, until: Tensor) -> Tensor:
     """That share of the standard signals with growth or decline that goes on and on: a third of them by so much a step,
-    the others in proportion; the rate is constant or not."""
+    the others in proportion; the rate is constant or not. How much it is in all is reached after `over (B, 1)` steps,
+    and it ends after `until (B, 1)`."""
     rows, length = signals.shape
     wander = dice.log_uniform(0.03, 0.5, rows, 1) * dice.chance(0.5, rows, 1)
-    path = torch.arange(length, device=dice.device) / length
-    path = path + wander * dice.normal(rows, length).cumsum(1) / math.sqrt(length)
+    place = torch.arange(length, device=dice.device)
+    path = place / over + wander * dice.normal(rows, length).cumsum(1) / over.sqrt()
+    path = path.gather(1, torch.minimum(place, until.clamp(max=length - 1)))
     path = path * torch.where(dice.chance(0.8, rows, 1), 1.0, -1.0)
     added = signals + dice.log_uniform(0.5, 40, rows, 1) * path
-    logarithm = dice.log_uniform(0.3, 8, rows, 1) * path
+    logarithm = dice.log_uniform(0.2, 4, rows, 1) * path
     lifted = signals - signals.amin(1, keepdim=True) + dice.log_uniform(0.1, 20, rows, 1)
     multiplied = lifted * torch.exp((logarithm - logarithm.amax(1, keepdim=True)).clamp(min=-12))
     kind = dice.uniform(0, 1, rows, 1)
@@ -273,7 +274,9 @@ def make_signals(dice: Dice, rows: int, length: int) -> Tensor:
         if end > start
     ]
     signals = part.standard(torch.nan_to_num(torch.cat(made)).clamp(-1e4, 1e4))
-    signals = part.standard(exceptional(dice, shifted(dice, part.standard(grown(dice, signals, 0.15)))))
+    whole = torch.full((rows, 1), length, device=dice.device)
+    signals = part.standard(grown(dice, signals, 0.15, whole, whole))
+    signals = part.standard(exceptional(dice, shifted(dice, signals)))
     signals = part.standard(recorded(dice, signals)).clamp(-50, 50)
     return signals[torch.randperm(rows, device=dice.device, generator=dice.generator)]
 

@@ -34,6 +34,7 @@ class Settings:
     seed: int
     signals: int
     pooled: int
+    uses: int
     steps: int
     warm_up: int
     decay: int
@@ -98,6 +99,7 @@ class Trainer:
         ]
         self.rates = [settings.matrix_rate, settings.other_rate]
         self.dice = Dice(device, settings.seed)
+        self._signals, self._uses_left = torch.empty(0), 0
         self._pool: tuple[Examples, ...] = ()
         self._left: list[int] = []
         fast = device.type == "cuda"
@@ -117,8 +119,11 @@ class Trainer:
         settings = self.settings
         if not self._left:
             with torch.no_grad():
-                signals = make_signals(self.dice, settings.signals * settings.pooled, SIGNAL_LENGTH)
-                self._pool = make_examples(self.dice, signals)
+                if not self._uses_left:
+                    self._signals = make_signals(self.dice, settings.signals * settings.pooled, SIGNAL_LENGTH)
+                    self._uses_left = settings.uses
+                self._pool = make_examples(self.dice, self._signals)
+            self._uses_left -= 1
             self._left = list(range(settings.pooled))
         # Rows that lie together have faults of one kind.
         first = self._left.pop()

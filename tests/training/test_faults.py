@@ -27,7 +27,16 @@ def stretch_of(signals, every=None):
 
     every = None if every is None else column(every)
     start = column(START if every is None else 10)
-    return Stretch.of(LENGTH, scales_of(signals), start, column(DURATION if every is None else 12), every)
+    scales = scales_of(signals, column(LENGTH))
+    return Stretch.of(LENGTH, scales, start, column(DURATION if every is None else 12), every)
+
+
+def test_scales_are_those_of_the_values_that_are_used(signals):
+    louder = torch.cat([signals, 1000 * signals], 1)
+    used = torch.full((ROWS, 1), LENGTH)
+    torch.testing.assert_close(scales_of(louder, used), scales_of(signals, used))
+    deviation = signals.std(1, correction=0, keepdim=True)
+    torch.testing.assert_close(scales_of(signals, used).deviation, deviation)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 import torch
@@ -92,19 +91,32 @@ def test_instruments_round_clip_and_count():
     assert 0.04 < counts < 0.1
 
 
+def growing(dice, signals, share=0.3, over=300, until=300):
+    return grown(dice, signals, share, *(torch.full((signals.shape[0], 1), steps) for steps in (over, until)))
+
+
 def test_only_some_signals_grow_shift_or_have_exceptional_values():
     signals = part.standard(Dice(seed=10).normal(4000, 300))
-    for change, share in ((partial(grown, share=0.3), 0.3), (shifted, 0.16), (exceptional, 0.08)):
+    for change, share in ((growing, 0.3), (shifted, 0.16), (exceptional, 0.08)):
         touched = (change(Dice(seed=11), signals) != signals).any(1).float().mean()
         assert 0.4 * share < touched < 1.1 * share, change
 
 
 def test_growth_goes_on():
     flat = torch.zeros(2000, 300)
-    grows = grown(Dice(seed=12), flat, share=1.0)
+    grows = growing(Dice(seed=12), flat, share=1.0)
     ends = (grows[:, -1] - grows[:, 150]).sign()
     assert (ends == (grows[:, 150] - grows[:, 0]).sign()).float().mean() > 0.85, "the second half goes on as the first"
     assert 0.7 < (ends > 0).float().mean() < 0.9, "most of what grows or declines grows"
+
+
+def test_growth_shows_within_a_short_context_and_ends_where_nobody_looks():
+    flat = torch.zeros(2000, 300)
+    whole, short = (growing(Dice(seed=13), flat, 1.0, over, until) for over, until in ((300, 300), (50, 120)))
+    # What is reached after 50 steps is what else takes 300; it goes on to step 120.
+    assert (short[:, 50] - short[:, 0]).abs().median() > 2 * (whole[:, 50] - whole[:, 0]).abs().median()
+    assert (short[:, 119] != short[:, 118]).float().mean() > 0.95
+    assert (short[:, 120:] == short[:, 120:121]).all()
 
 
 def test_samples_are_drawn(tmp_path):

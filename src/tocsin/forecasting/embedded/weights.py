@@ -49,8 +49,8 @@ class NetworkShape:
     layers: int = 5
     heads: int = 6
     groups: int = 2
-    hidden: int = 896
-    patch_hidden: int = 256
+    hidden: int = 768
+    patch_hidden: int = 512
     horizon: int = HORIZON
     levels: int = 13
     normalises: int = 1
