@@ -52,7 +52,7 @@ def inner(**options: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        return register_jitable(**_SETTINGS, **options)(function)
+        return register_jitable(**_SETTINGS, **options)(function)  # type: ignore[no-any-return, unused-ignore]
 
     return decorate
 

@@ -7,8 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import pytest
-
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.data import Origin, Signal, is_frame, parse_time

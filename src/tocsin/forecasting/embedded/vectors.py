@@ -26,7 +26,7 @@ INTEGERS = ir.VectorType(ir.IntType(32), LANES)
 
 def generated(define: Callable[..., Any]) -> Callable[..., Any]:
     """A function for compiled code whose own code is generated, not compiled from python."""
-    return intrinsic(define)
+    return intrinsic(define)  # type: ignore[no-any-return, unused-ignore]
 
 
 def equal(number: float) -> Any:
