@@ -131,7 +131,7 @@ class Ranking:
         lengths = np.array(stretches, dtype=np.int64)
         single = lengths == 1
         place = np.where(single, np.cumsum(single), np.cumsum(~single)) - 1
-        return self._kernels.Columns(
+        return self._kernels.ScoreColumns(
             np.array(views, dtype=np.int64), np.array(features, dtype=np.int64), np.array(streams, dtype=np.int64),
             np.array(weights, dtype=np.float64), lengths, np.array(folded), place,
         )  # fmt: skip
