@@ -107,8 +107,8 @@ def test_signal_page_draws_and_says(opened, monitor):
     expect(page.locator(".charts canvas")).to_have_count(3)  # two features and p
     expect(page.locator(".panels canvas")).to_have_count(1)
     expect(page.locator(".audit")).to_have_text(
-        "promised 1 in 100, observed 1.2 in 100 (between 0.8 and 1.7): as promised, 1.2 times the promised incidents since "
-        "observation 383"
+        "promised 1 in 100, observed 1.2 in 100 (between 0.8 and 1.7): as promised, 1.2 times the promised incidents "
+        "since observation 383"
     )
     expect(page.locator(".interval .seen")).to_have_count(1)
     expect(page.locator(".card")).to_have_count(1)
