@@ -59,7 +59,7 @@ def test_help_imports_nothing_of_the_monitor():
     ("arguments", "missing", "extra"),
     [
         (["serve"], ["uvicorn"], "serve"),
-        (["config", "check"], ["paho"], "serve"),
+        (["config", "check"], ["pydantic"], "serve"),
         (["token", "list"], ["sqlalchemy"], "serve"),
         (["backup", "x"], ["sqlalchemy"], "serve"),
     ],
