@@ -44,7 +44,9 @@ def described() -> Iterator[Any]:
         try:
             until(lambda: monitor.engine.ready)
             # Silent at once, so that there is an incident with the number 1.
-            monitor.engine.create("there", features=None, detector=None, silent_after=1e-3, unit=None).result(30)
+            monitor.engine.signals.create("there", features=None, detector=None, silent_after=1e-3, unit=None).result(
+                30
+            )
             monitor.engine.submit(Batch((Observation("there", None, (1.0,)),))).result(30)
             until(lambda: monitor.engine.overview()[0].silent)
             # With a token of our own: the first that is made by chance would shut us out.

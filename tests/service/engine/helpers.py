@@ -55,7 +55,7 @@ class Rig:
 
         self.hub.publish = listen  # type: ignore[method-assign]
         self.engine = Engine(self.settings, self.store, self.hub, self.metrics)
-        self.core = self.engine._core
+        self.state, self.upkeep = self.engine._state, self.engine._upkeep
         self.engine.start()
         until(lambda: self.engine.ready, 6 * DEADLINE)  # it may have to compile
 
@@ -112,7 +112,7 @@ class Rig:
 
     def crash(self, settings: Settings | None = None) -> "Rig":
         """End without a word: nothing more is stored; then start again."""
-        self.core.save_all_states = lambda until: None  # type: ignore[method-assign]
+        self.upkeep.save_all_states = lambda until: None  # type: ignore[method-assign]
         return self.restart(settings)
 
     def restart(self, settings: Settings | None = None) -> "Rig":

@@ -67,10 +67,10 @@ def test_what_is_observed_meanwhile_is_kept_and_learned_when_it_is_mended(tmp_pa
             again = made.take(one("a", START + 250 * SECOND, 1.0))
             assert again[0].status is Status.DUPLICATE
             with pytest.raises(RefusedError, match=r"set aside.*configure it, reset it or remove it"):
-                made.engine.details("a").result(20)
+                made.engine.signals.details("a").result(20)
             with pytest.raises(RefusedError, match="stays set aside"):
-                made.engine.configure("a").result(20)
-            mended = made.engine.configure("a", detector={"forecaster": "last-value"}).result(20)
+                made.engine.signals.configure("a").result(20)
+            mended = made.engine.signals.configure("a", detector={"forecaster": "last-value"}).result(20)
             assert mended.aside is None
             assert made.sample("tocsin_signals_aside") == 0
             judged = verdicts(made.feed("a", values[300:], START + 300 * SECOND))
@@ -96,10 +96,10 @@ def test_one_that_is_set_aside_can_be_reset_and_removed(tmp_path: Path) -> None:
 
         made = spoilt(made, damage)
         try:
-            assert sorted(made.core.aside) == ["a", "b"]
-            made.engine.remove("b").result(20)
-            assert made.engine.reset("a").result(20).observations == 0
-            assert made.core.aside == {}
+            assert sorted(made.state.aside) == ["a", "b"]
+            made.engine.signals.remove("b").result(20)
+            assert made.engine.signals.reset("a").result(20).observations == 0
+            assert made.state.aside == {}
             assert made.feed("a", noise(4, 10), START + 200 * SECOND)[0].status is Status.SCORED
             made = made.crash()
             assert made.engine.status("a").observations == 10
@@ -129,9 +129,9 @@ def test_pages_that_cannot_be_read_cost_only_their_signal(tmp_path: Path) -> Non
             raw.write(b"\xff" * size)
         made = Rig(made.folder, made.settings)
         try:
-            assert len(made.core.aside) == 1
-            (aside,) = made.core.aside.values()
+            assert len(made.state.aside) == 1
+            (aside,) = made.state.aside.values()
             assert "damaged" in aside.reason
-            assert len(made.core.signals) == 3
+            assert len(made.state.signals) == 3
         finally:
             made.close()

@@ -42,12 +42,12 @@ def _rest(made: Rig, detector: Detector, start: int = AFTER) -> bool:
 
 def test_create(tmp_path: Path) -> None:
     with rig(tmp_path, templates=[{"match": "t/*", "unit": "C", "silent_after": 9}]) as made:
-        status = made.engine.create("a", ("x", "y"), {"gap": 2}, 5.0, "mm").result(9)
+        status = made.engine.signals.create("a", ("x", "y"), {"gap": 2}, 5.0, "mm").result(9)
         assert (status.features, status.unit, status.observations) == (("x", "y"), "mm", 0)
-        assert made.engine.details("a").result(9).silent_after == 5.0
+        assert made.engine.signals.details("a").result(9).silent_after == 5.0
         found = verdicts(made.feed("a", noise(1, 50, features=2)))
         assert same(found, expected_all(oracle(("x", "y"), gap=2), noise(1, 50, features=2)))
-        assert made.engine.create("t/1").result(9).unit == "C"
+        assert made.engine.signals.create("t/1").result(9).unit == "C"
         assert ("signal", {"name": "a", "change": "created"}) in made.events
 
 
@@ -70,9 +70,9 @@ def test_create(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_created_is_refused(tmp_path: Path, name: str, given: dict[str, Any], told: str) -> None:
     with rig(tmp_path) as made:
-        made.engine.create("a").result(9)
+        made.engine.signals.create("a").result(9)
         with pytest.raises(RefusedError, match=told):
-            made.engine.create(name, **given).result(9)
+            made.engine.signals.create(name, **given).result(9)
         assert [status.name for status in made.engine.overview()] == ["a"]
         assert made.engine.ready
 
@@ -80,33 +80,33 @@ def test_what_cannot_be_created_is_refused(tmp_path: Path, name: str, given: dic
 def test_configure_without_other_settings_leaves_the_detector(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
-        status = made.engine.configure("a", unit="mm", silent_after=7.0, detector=dict(QUICK)).result(9)
+        status = made.engine.signals.configure("a", unit="mm", silent_after=7.0, detector=dict(QUICK)).result(9)
         assert status.unit == "mm"
-        assert made.engine.configure("a", features=("value",)).result(9).unit == "mm"
+        assert made.engine.signals.configure("a", features=("value",)).result(9).unit == "mm"
         with pytest.raises(RefusedError, match="features"):
-            made.engine.configure("a", features=("other",)).result(9)
+            made.engine.signals.configure("a", features=("other",)).result(9)
         with pytest.raises(UnknownError):
-            made.engine.configure("b").result(9)
+            made.engine.signals.configure("b").result(9)
         detector = oracle()
         expected_all(detector, VALUES)
         assert _rest(made, detector)
-        assert made.engine.details("a").result(9).silent_after == 7.0
+        assert made.engine.signals.details("a").result(9).silent_after == 7.0
 
 
 def test_configure_with_other_settings_learns_anew_from_the_store(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
-        made.engine.add_maintenance("a", START + 50 * SECOND, START + 70 * SECOND).result(9)
+        made.engine.maintenance.add("a", START + 50 * SECOND, START + 70 * SECOND).result(9)
         made.feed("a", VALUES)
         made.take(one("a", START + SECOND // 2, 100.0))  # late: not learned from
         new = {"gap": 5, "nonconformity": "high"}
         with pytest.raises(RefusedError):
-            made.engine.configure("a", detector={"gap": -1}).result(9)
-        made.engine.configure("a", detector=new).result(9)
+            made.engine.signals.configure("a", detector={"gap": -1}).result(9)
+        made.engine.signals.configure("a", detector=new).result(9)
         detector = oracle(**new)
         expected_all(detector, [*VALUES[:50], *[float("nan")] * 20, *VALUES[70:]])
         assert _rest(made, detector)
-        assert made.engine.details("a").result(9).settings == {**QUICK, **new}
-        assert len(made.core.places.blocks) == 1
+        assert made.engine.signals.details("a").result(9).settings == {**QUICK, **new}
+        assert len(made.state.places.blocks) == 1
 
 
 def test_reset_forgets_all_but_what_is_stored(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_reset_forgets_all_but_what_is_stored(tmp_path: Path) -> None:
     with rig(tmp_path, detector=settings) as made:
         made.feed("a", [*VALUES[:-1], 60.0])
         (going_on,) = made.incidents(open=True)
-        made.engine.reset("a").result(9)
+        made.engine.signals.reset("a").result(9)
         assert made.engine.status("a").observations == 0
         assert made.engine.status("a").incident is None
         assert not next(row for row in made.incidents() if row.id == going_on.id).open
@@ -128,8 +128,13 @@ def test_remove_and_make_again(tmp_path: Path) -> None:
         made.feed("a", VALUES)
         made.feed("b", VALUES)
         number = made.engine.status("a").id
-        made.engine.remove("a").result(9)
-        for ask in (made.engine.remove, made.engine.reset, made.engine.state, made.engine.details):
+        made.engine.signals.remove("a").result(9)
+        for ask in (
+            made.engine.signals.remove,
+            made.engine.signals.reset,
+            made.engine.signals.state,
+            made.engine.signals.details,
+        ):
             with pytest.raises(UnknownError):
                 ask("a").result(9)
         with pytest.raises(UnknownError):
@@ -142,21 +147,21 @@ def test_remove_and_make_again(tmp_path: Path) -> None:
         found = verdicts(made.feed("a", VALUES))
         assert same(found, expected_all(oracle(), VALUES))
         assert made.engine.status("a").id > number
-        made.engine.remove("a").result(9)
+        made.engine.signals.remove("a").result(9)
         assert same(verdicts(made.feed("a", VALUES)), found)
-        made.engine.remove("a").result(9)
-        made.engine.remove("b").result(9)
-        assert made.core.places.blocks == []
+        made.engine.signals.remove("a").result(9)
+        made.engine.signals.remove("b").result(9)
+        assert made.state.places.blocks == []
         assert made.sample("tocsin_signals") == 0
 
 
 def test_state_and_restore(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES[:300])
-        state = made.engine.state("a").result(9)
+        state = made.engine.signals.state("a").result(9)
         by_itself = Detector.from_bytes(state)
         made.feed("a", VALUES[300:], START + 300 * SECOND)
-        made.engine.restore("a", state).result(9)
+        made.engine.signals.restore("a", state).result(9)
         assert made.engine.status("a").observations == 300
         assert _rest(made, by_itself)
 
@@ -165,7 +170,7 @@ def test_an_incident_in_a_restored_state_is_over(tmp_path: Path) -> None:
     with rig(tmp_path, detector={**QUICK, "gap": 50}) as made:
         made.feed("a", [*VALUES[:-1], 60.0])
         (going_on,) = made.incidents(open=True)
-        made.engine.restore("a", made.engine.state("a").result(9)).result(9)
+        made.engine.signals.restore("a", made.engine.signals.state("a").result(9)).result(9)
         assert made.incidents(open=True) == []
         (outcome,) = made.take(one("a", AFTER, -300.0))
         assert outcome.judged.alarm
@@ -177,9 +182,9 @@ def test_an_incident_in_a_restored_state_is_over(tmp_path: Path) -> None:
 def test_restore_after_a_while_counts_that_as_missing(tmp_path: Path) -> None:
     with rig(tmp_path, detector={**QUICK, "interval": 1.0}) as made:
         made.feed("a", VALUES[:300])
-        state = made.engine.state("a").result(9)
+        state = made.engine.signals.state("a").result(9)
         made.feed("a", VALUES[300:], START + 300 * SECOND)
-        made.engine.restore("a", state).result(9)
+        made.engine.signals.restore("a", state).result(9)
         assert _rest(made, Detector.from_bytes(state))
 
 
@@ -188,7 +193,7 @@ def test_restore_of_a_state_that_is_ahead(tmp_path: Path) -> None:
     expected_all(ahead, VALUES)
     with rig(tmp_path) as made:
         made.feed("a", VALUES[:100])
-        made.engine.restore("a", ahead.to_bytes()).result(9)
+        made.engine.signals.restore("a", ahead.to_bytes()).result(9)
         again = made.crash()
         made.__dict__.update(again.__dict__)
         assert statuses(made.feed("a", VALUES[100:], START + 100 * SECOND)) == [Status.LATE] * 300
@@ -213,7 +218,7 @@ def test_a_state_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
         ]
         for state in bad:
             with pytest.raises(RefusedError):
-                made.engine.restore("a", state).result(9)
+                made.engine.signals.restore("a", state).result(9)
         assert made.engine.ready
         detector = oracle()
         expected_all(detector, VALUES)
@@ -227,7 +232,7 @@ def test_a_longer_memory_is_rebuilt_from_more_observations(tmp_path: Path) -> No
         for at in range(0, 5600, 1400):
             made.feed("a", values[at : at + 1400], START + at * SECOND)
         rare = {"alarm_rate": 0.004, "window": 2600}
-        made.engine.configure("a", detector=rare).result(20)
+        made.engine.signals.configure("a", detector=rare).result(20)
         detector = oracle(**rare)
         sizes = detector.fleet.settings.sizes
         remembered = sizes.settled + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
@@ -238,7 +243,7 @@ def test_a_longer_memory_is_rebuilt_from_more_observations(tmp_path: Path) -> No
 def test_details(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
-        details = made.engine.details("a").result(9)
+        details = made.engine.signals.details("a").result(9)
         detector = oracle()
         expected_all(detector, VALUES)
         assert details.audit == detector.audit

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.engine.helpers import SECOND, START, expected_all, noise, one, oracle, rig, same, statuses, verdicts
-from tocsin.service.engine.clock import SystemClock, notice_jump
+from tocsin.service.engine.upkeep import SystemClock, Upkeep
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Status
 
@@ -20,8 +20,8 @@ def test_a_signal_that_was_ahead_goes_on_after_one_request(tmp_path: Path) -> No
         made.feed("a", [50.0, 51.0], ahead)
         assert statuses(made.feed("a", values[200:201], START + 200 * SECOND)) == [Status.LATE]
         with pytest.raises(RefusedError, match="to must not be ahead of the clock"):
-            made.engine.set_clock("a", time.time_ns() + 10**12).result(20)
-        status = made.engine.set_clock("a", START + 199 * SECOND).result(20)
+            made.engine.signals.set_clock("a", time.time_ns() + 10**12).result(20)
+        status = made.engine.signals.set_clock("a", START + 199 * SECOND).result(20)
         assert status.last_time == START + 199 * SECOND
         with made.store.reading() as reader:
             listed = reader.refused(limit=10)
@@ -40,9 +40,9 @@ def test_a_signal_that_was_ahead_goes_on_after_one_request(tmp_path: Path) -> No
 def test_a_signal_is_never_set_back_before_its_reference(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", noise(8, 400))
-        made.engine.put_reference("a", START, START + 399 * SECOND).result(20)
+        made.engine.signals.put_reference("a", START, START + 399 * SECOND).result(20)
         with pytest.raises(RefusedError, match="remove it first"):
-            made.engine.set_clock("a", START + 300 * SECOND).result(20)
+            made.engine.signals.set_clock("a", START + 300 * SECOND).result(20)
 
 
 def test_jumps_of_the_clock_are_noticed_and_silence_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -50,15 +50,15 @@ def test_jumps_of_the_clock_are_noticed_and_silence_is_not(tmp_path: Path, caplo
     clock = SystemClock(lambda: now["wall"], lambda: now["steady"])
     with rig(tmp_path) as made:
         made.take(one("a", START, 1.0), one("b", time.time_ns() + 200 * SECOND, 1.0))
-        arrived = made.core.signals["a"].last_arrival
+        arrived = made.state.signals["a"].last_arrival
         assert arrived is not None
         now.update(wall=1001.0, steady=1.0)
-        notice_jump(made.core, clock)
+        Upkeep(made.state, clock).notice_jump()
         assert clock.jumped is None
         now.update(wall=1001.0 - 3600, steady=2.0)
         with caplog.at_level(logging.WARNING, "tocsin.engine"):
-            notice_jump(made.core, clock)
+            Upkeep(made.state, clock).notice_jump()
         assert "jumped by -3601.0 s" in caplog.text
-        assert made.core.signals["a"].last_arrival == arrived - 3601 * SECOND
+        assert made.state.signals["a"].last_arrival == arrived - 3601 * SECOND
         assert made.sample("tocsin_clock_jumps_total") == 1
         assert made.sample("tocsin_signals_ahead") == 1

@@ -136,7 +136,7 @@ def test_what_is_too_old_goes_and_is_not_missed(tmp_path: Path) -> None:
         outcomes = []
         for at in range(0, 300, 20):
             outcomes += made.feed("a", values[at : at + 20], START + at * SECOND)
-            made.core.prune()
+            made.upkeep.prune()
             made = made.crash() if at == 160 else made
         until(lambda: len(made.stored("a")) < 60)
         assert same(verdicts(outcomes), expected_all(oracle(), values))
@@ -151,8 +151,8 @@ def test_acknowledgements_are_kept_and_incidents_are_not_doubled(tmp_path: Path)
     try:
         made.feed("a", values)
         (going_on,) = made.incidents(open=True)
-        made.engine.acknowledge(going_on.id, "me", "seen").result(9)
-        made.engine.snooze(going_on.id, START).result(9)
+        made.engine.incidents.acknowledge(going_on.id, "me", "seen").result(9)
+        made.engine.incidents.snooze(going_on.id, START).result(9)
         made = made.crash()
         (outcome,) = made.take(one("a", START + 201 * SECOND, -70.0))
         assert outcome.incident == going_on.id

@@ -20,9 +20,9 @@ from tests.service.engine.helpers import (
     verdicts,
 )
 from tocsin.detection import Detector
-from tocsin.service.engine import accepting
-from tocsin.service.engine.states import state_of
-from tocsin.service.engine.watched import Watched
+from tocsin.service.engine import incident_changes
+from tocsin.service.engine.detector_states import state_of
+from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.errors import RefusedError, StoreError
 from tocsin.service.store import IncidentRow
 
@@ -82,13 +82,13 @@ def test_why_an_incident_is_over_when_its_detector_goes(tmp_path: Path) -> None:
         names = ["reset", "restored", "configured", "excluded", "silence"]
         for name in names:
             made.feed(name, values)
-        state = made.engine.state("restored").result(9)
-        made.engine.reset("reset").result(9)
-        made.engine.restore("restored", state).result(9)
-        made.engine.configure("configured", detector={**HOLDING, "gap": 9}).result(20)
+        state = made.engine.signals.state("restored").result(9)
+        made.engine.signals.reset("reset").result(9)
+        made.engine.signals.restore("restored", state).result(9)
+        made.engine.signals.configure("configured", detector={**HOLDING, "gap": 9}).result(20)
         rows = {row.signal: row for row in made.incidents(open=True)}
-        made.engine.label(rows[4].id, "fault", True).result(20)
-        made.core.signals["silence"].last_arrival = 0
+        made.engine.incidents.label(rows[4].id, "fault", True).result(20)
+        made.state.signals["silence"].last_arrival = 0
         until(lambda: made.incidents(kind="silence"))
         made.feed("silence", [0.0], START + len(values) * SECOND)
         ended = {row.signal: row.ended for row in made.incidents(open=False) if row.start == rows[5].start}
@@ -128,14 +128,14 @@ def test_a_false_alarm_ends_and_is_learned_whatever_happens(tmp_path: Path, cras
         if crash == "before":
             made = made.crash()
         made.events.clear()
-        shape = made.engine.label(fault.id, "false alarm", False, "the line was moved").result(9)
+        shape = made.engine.incidents.label(fault.id, "false alarm", False, "the line was moved").result(9)
         assert (shape["open"], shape["ended"], shape["label"]) == (False, "labelled", "false alarm")
         assert (shape["note"], shape["duration"]) == ("the line was moved", 30)
         assert [data for kind, data in made.events if kind == "incident"] == [shape]
         assert made.engine.status("a").incident is None
         if crash == "after":
             made = made.crash()
-        again = made.engine.label(fault.id, "false alarm").result(9)  # whoever had no answer says it again
+        again = made.engine.incidents.label(fault.id, "false alarm").result(9)  # whoever had no answer says it again
         assert (again["ended"], again["closed"]) == ("labelled", shape["closed"])
         for first in range(at, len(values), 50):
             made.feed("a", values[first : first + 50], START + first * SECOND)
@@ -159,7 +159,7 @@ def test_a_store_that_fails_forgets_the_label_or_keeps_it(
     plan: list[str] = []
     store.plan = lambda: plan.pop() if plan else ""
 
-    def then_fail(signal: Watched) -> bytes:
+    def then_fail(signal: MonitoredSignal) -> bytes:
         plan.append(how)
         return state_of(signal)
 
@@ -167,13 +167,13 @@ def test_a_store_that_fails_forgets_the_label_or_keeps_it(
         made.feed("a", values[:at])
         number = fault_of(made).id
         with monkeypatch.context() as patch:
-            patch.setattr(accepting, "state_of", then_fail)
+            patch.setattr(incident_changes, "state_of", then_fail)
             with pytest.raises(StoreError):
-                made.engine.label(number, "false alarm").result(9)
+                made.engine.incidents.label(number, "false alarm").result(9)
         until(lambda: not made.engine.ready)
         until(lambda: made.engine.ready)
         assert fault_of(made).open == (how == "before")
-        made.engine.label(number, "false alarm").result(9)
+        made.engine.incidents.label(number, "false alarm").result(9)
         made.feed("a", values[at:], START + at * SECOND)
         assert same([row.judged for row in made.stored("a")], accepted(values, at)[1])
     finally:
@@ -185,11 +185,11 @@ def test_a_detector_that_learns_anew_takes_the_same_for_normal(tmp_path: Path) -
     with rig(tmp_path, detector=HOLDING) as made:
         made.feed("a", values[:at])
         number = fault_of(made).id
-        made.engine.label(number, "false alarm").result(9)
+        made.engine.incidents.label(number, "false alarm").result(9)
         made.feed("a", values[at : at + 100], START + at * SECOND)
         other = next(row.id for row in made.incidents() if row.id != number)
         for exclude in (True, False):
-            made.engine.label(other, "fault", exclude).result(20)
+            made.engine.incidents.label(other, "fault", exclude).result(20)
         rest = verdicts(made.feed("a", values[at + 100 :], START + (at + 100) * SECOND))
         assert same(rest, accepted(values, at)[1][at + 100 :])
 
@@ -200,14 +200,14 @@ def test_what_else_people_say_ends_nothing(tmp_path: Path) -> None:
         made.feed("b", stepped(30, 0))
         number = fault_of(made).id
         for label in ("fault", "expected", None):
-            shape = made.engine.label(number, label).result(9)
+            shape = made.engine.incidents.label(number, label).result(9)
             assert (shape["open"], shape["ended"], shape["label"]) == (True, None, label)
-        made.core.signals["b"].last_arrival = 0
+        made.state.signals["b"].last_arrival = 0
         until(lambda: made.incidents(kind="silence"))
         (silence,) = made.incidents(kind="silence")
-        assert made.engine.label(silence.id, "false alarm").result(9)["open"]
+        assert made.engine.incidents.label(silence.id, "false alarm").result(9)["open"]
         with pytest.raises(RefusedError):
-            made.engine.label(number, "false alarm", None, "\0").result(9)
+            made.engine.incidents.label(number, "false alarm", None, "\0").result(9)
         assert fault_of(made).open
 
 
@@ -215,7 +215,7 @@ def test_a_false_alarm_that_is_over_already_stays_as_it_ended(tmp_path: Path) ->
     with rig(tmp_path, detector=HOLDING) as made:
         made.feed("a", stepped(30, 120))
         fault = fault_of(made)
-        shape = made.engine.label(fault.id, "false alarm").result(9)
+        shape = made.engine.incidents.label(fault.id, "false alarm").result(9)
         assert (shape["ended"], shape["label"]) == ("returned", "false alarm")
 
 

@@ -122,7 +122,10 @@ def test_ready_goes_and_comes_again_with_the_store(failing: Rig) -> None:
     waiting = failing.engine.submit(Batch((one("a", START + SECOND, 2.0),)))
     until(lambda: not failing.engine.ready)
     until(lambda: "waiting for the store" in failing.engine.progress)
-    for ask in (lambda: failing.engine.submit(Batch((one("a", None, 1.0),))), lambda: failing.engine.reset("a")):
+    for ask in (
+        lambda: failing.engine.submit(Batch((one("a", None, 1.0),))),
+        lambda: failing.engine.signals.reset("a"),
+    ):
         with pytest.raises(NotReadyError):
             ask()
     assert not waiting.done()
@@ -176,7 +179,7 @@ def test_who_gives_up_waiting_disturbs_nobody(failing: Rig) -> None:
     with failing.held():
         futures = [failing.engine.submit(Batch((one("a", START + at * SECOND, at),))) for at in range(4)]
         assert futures[1].cancel()
-        command = failing.engine.reset("a")
+        command = failing.engine.signals.reset("a")
         assert command.cancel()
     assert [future.result(DEADLINE)[0].status for future in (futures[0], *futures[2:])] == [Status.SCORED] * 3
     assert len(failing.stored("a")) == 4  # it was taken: to cancel only means not to wait

@@ -18,14 +18,14 @@ from tests.service.engine.helpers import (
     statuses,
     verdicts,
 )
-from tocsin.service.engine import tick
+from tocsin.service.engine import ingest
 from tocsin.service.observations import Batch, Status
 
 EVERY = {"interval": "1s"}
 
 
 def test_gaps_wait_for_another_turn_and_change_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tick, "MOST_FILLED", 50)
+    monkeypatch.setattr(ingest, "MOST_FILLED", 50)
     values = noise(5, 30)
     with rig(tmp_path, detector={**QUICK, **EVERY}) as made:
         turns = made.sample("tocsin_tick_seconds_count")
@@ -45,7 +45,7 @@ def test_gaps_wait_for_another_turn_and_change_no_number(tmp_path: Path, monkeyp
 
 
 def test_a_crash_between_two_turns_loses_and_doubles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tick, "MOST_FILLED", 10)
+    monkeypatch.setattr(ingest, "MOST_FILLED", 10)
     values = np.round(np.random.default_rng(1).normal(size=40), 2).tolist()
     with rig(tmp_path, detector={**QUICK, **EVERY}) as made:
         made.feed("a", values[:20], START, 9 * SECOND)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.service.engine.helpers import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, until
-from tocsin.service.engine import learning
+from tocsin.service.engine import imported_history
 from tocsin.service.observations import Batch, Outcome, Status
 
 SINK = {"sinks": {"webhook": [{"name": "hook", "url": "http://127.0.0.1:9"}]}}
@@ -21,7 +21,7 @@ def bring(made: Rig, name: str, values: list[float], start: int = START) -> list
 
 
 def test_live_observations_go_on_while_history_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning.Walk, "step", _slow(learning.Walk.step))
+    monkeypatch.setattr(imported_history.Walk, "step", _slow(imported_history.Walk.step))
     values = noise(1, 900)
     with rig(tmp_path, **SINK) as made:
         made.feed("a", values[600:700], START + 600 * SECOND)
@@ -79,7 +79,7 @@ def test_an_import_that_is_interrupted_is_taken_up_at_the_next_start(
 ) -> None:
     values = noise(3, 700)
     with monkeypatch.context() as patch:
-        patch.setattr("tocsin.service.engine.histories.QUIET", 1e9)
+        patch.setattr("tocsin.service.engine.pending_imports.QUIET", 1e9)
         with rig(tmp_path) as made:
             past = tuple(one("a", START + number * SECOND, value) for number, value in enumerate(values))
             made.engine.submit(Batch(past, history=True)).result(60)
@@ -98,7 +98,7 @@ def test_an_import_that_is_interrupted_is_taken_up_at_the_next_start(
 
 def test_history_in_a_maintenance_window_is_kept_and_not_learned(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
-        made.engine.add_maintenance("*", START + 10 * SECOND, START + 20 * SECOND).result(60)
+        made.engine.maintenance.add("*", START + 10 * SECOND, START + 20 * SECOND).result(60)
         outcomes = bring(made, "a", np.nan_to_num(noise(5, 400)).tolist())
         assert [outcome.status for outcome in outcomes[10:20]] == [Status.MAINTENANCE] * 10
         rows = made.stored("a")
@@ -107,10 +107,10 @@ def test_history_in_a_maintenance_window_is_kept_and_not_learned(tmp_path: Path)
 
 
 def test_a_removed_signal_takes_its_history_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.service.engine.histories.QUIET", 1e9)
+    monkeypatch.setattr("tocsin.service.engine.pending_imports.QUIET", 1e9)
     with rig(tmp_path) as made:
         made.engine.submit(Batch((one("a", START, 1.0),), history=True)).result(60)
-        made.engine.remove("a").result(60)
-        assert len(made.core.histories) == 0
+        made.engine.signals.remove("a").result(60)
+        assert len(made.state.histories) == 0
         with made.store.reading() as reader:
             assert reader.cursors("import/") == {}

@@ -71,7 +71,7 @@ def test_each_sink_is_told_what_it_wants_once(tmp_path: Path) -> None:
         for name in ("pump/1", "fan"):
             for at in range(0, 400, 7):
                 made.feed(name, VALUES[at : at + 7], START + at * SECOND)
-        made.engine.reset("fan").result(9)
+        made.engine.signals.reset("fan").result(9)
         rows = {row.id: row for row in made.incidents()}
         assert any(row.alarms > 1 for row in rows.values())
         for sink, wanted in (
@@ -105,7 +105,7 @@ def test_a_sink_hears_of_an_incident_when_it_becomes_severe_enough(tmp_path: Pat
 
 
 def _excluded(made: Rig, number: int, exclude: bool) -> dict[str, Any]:
-    return made.engine.label(number, "fault", exclude, "pump broke").result(9)
+    return made.engine.incidents.label(number, "fault", exclude, "pump broke").result(9)
 
 
 def test_exclude_takes_observations_out_of_calibration_and_back(tmp_path: Path) -> None:
@@ -160,22 +160,22 @@ def test_acknowledge_snooze_and_label(tmp_path: Path) -> None:
         made.feed("a", VALUES)
         number = made.incidents()[0].id
         made.events.clear()
-        shape = made.engine.acknowledge(number, "me", "looking").result(9)
+        shape = made.engine.incidents.acknowledge(number, "me", "looking").result(9)
         assert (shape["acknowledged_by"], shape["note"], shape["signal"]) == ("me", "looking", "a")
         assert shape["acknowledged"] is not None
-        assert made.engine.acknowledge(number, None).result(9)["acknowledged"] is None
-        assert made.engine.snooze(number, START).result(9)["snoozed_until"] == "2023-11-14T22:13:20.000Z"
-        assert made.engine.snooze(number, None).result(9)["snoozed_until"] is None
-        assert made.engine.label(number, "expected").result(9)["label"] == "expected"
-        shape = made.engine.label(number, None).result(9)
+        assert made.engine.incidents.acknowledge(number, None).result(9)["acknowledged"] is None
+        assert made.engine.incidents.snooze(number, START).result(9)["snoozed_until"] == "2023-11-14T22:13:20.000Z"
+        assert made.engine.incidents.snooze(number, None).result(9)["snoozed_until"] is None
+        assert made.engine.incidents.label(number, "expected").result(9)["label"] == "expected"
+        shape = made.engine.incidents.label(number, None).result(9)
         assert (shape["label"], shape["note"], shape["excluded"]) == (None, "looking", False)
         assert [kind for kind, _ in made.events] == ["incident"] * 6
         for bad in ("x" * 2001, "\0", "\ud800"):
             with pytest.raises(RefusedError, match="note"):
-                made.engine.acknowledge(number, "me", bad).result(9)
+                made.engine.incidents.acknowledge(number, "me", bad).result(9)
         with pytest.raises(RefusedError, match="label"):
-            made.engine.label(number, "nonsense").result(9)
-        for ask in (made.engine.acknowledge, made.engine.snooze, made.engine.label):
+            made.engine.incidents.label(number, "nonsense").result(9)
+        for ask in (made.engine.incidents.acknowledge, made.engine.incidents.snooze, made.engine.incidents.label):
             with pytest.raises(UnknownError):
                 ask(10**6, None).result(9)
         assert made.engine.ready
@@ -186,7 +186,7 @@ def test_maintenance_windows_that_cannot_be_are_refused(tmp_path: Path) -> None:
         end = START + 1
         for pattern, last, reason in (("a", START, ""), ("", end, ""), ("x" * 201, end, ""), ("a", end, "\0")):
             with pytest.raises(RefusedError):
-                made.engine.add_maintenance(pattern, START, last, reason).result(9)
+                made.engine.maintenance.add(pattern, START, last, reason).result(9)
         with pytest.raises(UnknownError):
-            made.engine.remove_maintenance(7).result(9)
-        assert made.core.windows == []
+            made.engine.maintenance.remove(7).result(9)
+        assert made.state.windows == []

@@ -65,10 +65,10 @@ def test_the_engine_does_what_the_model_says(more: dict[str, Any], steps: list[t
                     assert [_plain(outcome.judged) for outcome in found] == [_plain(judged) for _, judged in wanted]
                 elif what == "maintain" and not windows:
                     newest = START + max(clock.values()) * SECOND
-                    windows.append(made.engine.add_maintenance("*", newest, newest + 9 * SECOND).result(9).id)
+                    windows.append(made.engine.maintenance.add("*", newest, newest + 9 * SECOND).result(9).id)
                     model.windows.append((newest, newest + 9 * SECOND))
                 elif what == "end maintenance" and windows:
-                    made.engine.remove_maintenance(windows.pop()).result(9)
+                    made.engine.maintenance.remove(windows.pop()).result(9)
                     model.windows.clear()
                 elif what in ("crash", "restart"):
                     made = made.crash() if what == "crash" else made.restart()

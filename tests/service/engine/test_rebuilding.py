@@ -33,7 +33,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 def test_signals_are_ready_one_by_one(tmp_path: Path, held: threading.Event) -> None:
     with rig(tmp_path) as made:
-        made.engine.create("slow", detector={"gap": 7}).result(DEADLINE)
+        made.engine.signals.create("slow", detector={"gap": 7}).result(DEADLINE)
         for name in ("slow", "quick"):
             made.feed(name, noise(1, 50))
         made.close()
@@ -50,7 +50,7 @@ def test_signals_are_ready_one_by_one(tmp_path: Path, held: threading.Event) -> 
             overtaking = engine.submit(Batch((one("quick", START + 101 * SECOND, 1.0),)))
             alone = engine.submit(Batch((one("new", START, 1.0),)))
             with pytest.raises(NotReadyError):
-                engine.reset("quick")
+                engine.signals.reset("quick")
             held.set()
             assert alone.result(DEADLINE)[0].status is Status.SCORED
             assert [outcome.status for outcome in first.result(DEADLINE)] == [Status.SCORED] * 2
@@ -64,7 +64,7 @@ def test_signals_are_ready_one_by_one(tmp_path: Path, held: threading.Event) -> 
 def test_what_is_for_signals_that_are_there_does_not_wait_for_others(tmp_path: Path, held: threading.Event) -> None:
     with rig(tmp_path, settings_of(engine={"threads": 3})) as made:
         for number, name in enumerate(("slow", "quick", "third")):
-            made.engine.create(name, detector={"gap": 7 + number}).result(DEADLINE)
+            made.engine.signals.create(name, detector={"gap": 7 + number}).result(DEADLINE)
             made.feed(name, noise(1, 50))
         made.close()
         store = Store.open(made.url)

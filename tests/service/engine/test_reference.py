@@ -33,7 +33,7 @@ GOOD = range(50, 250)
 
 
 def _mark(made: Rig, good: range = GOOD, name: str = "a") -> Any:
-    return made.engine.put_reference(name, _at(good[0]), _at(good[-1]), "ada").result(20)
+    return made.engine.signals.put_reference(name, _at(good[0]), _at(good[-1]), "ada").result(20)
 
 
 def _at(number: int) -> int:
@@ -84,11 +84,11 @@ def test_what_goes_on_for_long_becomes_its_past_but_never_its_reference(tmp_path
 
 def test_what_was_not_good_of_it_is_left_out(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
-        made.engine.add_maintenance("a", _at(100), _at(110)).result(9)
+        made.engine.maintenance.add("a", _at(100), _at(110)).result(9)
         made.feed("a", VALUES)
         made.take(one("a", START + SECOND // 2 + 60 * SECOND, 100.0))  # late
         fault = next(row for row in made.incidents() if _at(120) < row.start < row.end < _at(240))
-        made.engine.label(fault.id, "fault", exclude=True).result(9)
+        made.engine.incidents.label(fault.id, "fault", exclude=True).result(9)
         _mark(made)
         gone = [
             NAN if 100 <= number < 110 or fault.start <= _at(number) <= fault.end else value
@@ -120,9 +120,9 @@ def test_without_it_the_signal_learns_from_its_past_again(tmp_path: Path) -> Non
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
         with pytest.raises(UnknownError, match="'a' has no reference"):
-            made.engine.remove_reference("a").result(9)
+            made.engine.signals.remove_reference("a").result(9)
         _mark(made)
-        made.engine.remove_reference("a").result(9)
+        made.engine.signals.remove_reference("a").result(9)
         assert made.engine.status("a").reference is None
         detector = oracle()
         expected_all(detector, VALUES)
@@ -134,13 +134,13 @@ def test_it_stays_after_a_reset_and_with_other_settings(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
         _mark(made)
-        made.engine.reset("a").result(9)
+        made.engine.signals.reset("a").result(9)
         assert made.engine.status("a").reference is not None
         assert made.engine.status("a").observations == 200
         detector = oracle()
         detector.learn_reference([VALUES[number] for number in GOOD])
         assert _rest(made, detector)
-        made.engine.configure("a", detector={"gap": 7}).result(9)
+        made.engine.signals.configure("a", detector={"gap": 7}).result(9)
         detector = oracle(gap=7)
         detector.learn_reference([VALUES[number] for number in GOOD])
         expected_all(detector, [*VALUES[GOOD.stop :], *noise(22, 60)], _at(GOOD.stop))
@@ -196,16 +196,16 @@ def test_what_cannot_be_a_reference_is_refused(tmp_path: Path, start: int, end: 
         values = [1.0, *VALUES[1:]] if VALUES[0] != VALUES[0] else VALUES
         made.feed("a", [value if value == value else 0.0 for value in values])
         with pytest.raises(RefusedError) as refused:
-            made.engine.put_reference("a", _at(start), _at(end)).result(9)
+            made.engine.signals.put_reference("a", _at(start), _at(end)).result(9)
         assert told in str(refused.value)
         assert made.engine.ready
         assert made.engine.status("a").reference is None
         with pytest.raises(UnknownError, match="no signal 'b'"):
-            made.engine.put_reference("b", _at(start), _at(end)).result(9)
+            made.engine.signals.put_reference("b", _at(start), _at(end)).result(9)
 
 
 def test_too_many_observations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.service.engine.reference.MOST_OBSERVATIONS", 199)
+    monkeypatch.setattr("tocsin.service.engine.signal_changes.MOST_OBSERVATIONS", 199)
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
         with pytest.raises(RefusedError, match="at most 199 observations, got more from start"):
@@ -218,10 +218,10 @@ def test_other_changes_that_do_not_fit_it_are_refused(tmp_path: Path) -> None:
         made.feed("a", VALUES)
         _mark(made, range(51 + 10))
         with pytest.raises(RefusedError, match="a reference of 'a' must have at least"):
-            made.engine.configure("a", detector={"views": ["level"]}).result(9)
+            made.engine.signals.configure("a", detector={"views": ["level"]}).result(9)
         with pytest.raises(RefusedError, match="'a' has a reference"):
-            made.engine.restore("a", made.engine.state("a").result(9)).result(9)
-        assert made.engine.details("a").result(9).settings == QUICK
+            made.engine.signals.restore("a", made.engine.signals.state("a").result(9)).result(9)
+        assert made.engine.signals.details("a").result(9).settings == QUICK
         assert statuses(made.take(one("a", AFTER, 1.0))) == [Status.SCORED]
 
 

@@ -17,7 +17,7 @@ def test_signals_that_never_reached_a_snapshot_or_are_gone_for_good_are_pruned_t
         made.feed("gone", values[:20], start)
         made = made.crash(settings)
         try:
-            while made.core.prune():
+            while made.upkeep.prune():
                 pass
             assert made.stored("rare") == made.stored("gone") == []
             made = made.crash(settings)

@@ -109,16 +109,16 @@ def test_maintenance_is_missing_for_the_detector_and_stays_so(tmp_path: Path) ->
     values = noise(2, 120)
     made = Rig(tmp_path, settings_of(engine={"snapshot_every": 1000}))
     try:
-        window = made.engine.add_maintenance("pump/*", START + 40 * SECOND, START + 60 * SECOND, "oil", "me").result(9)
-        assert made.engine.add_maintenance("fan", START, START + 999 * SECOND).result(9).id == window.id + 1
+        window = made.engine.maintenance.add("pump/*", START + 40 * SECOND, START + 60 * SECOND, "oil", "me").result(9)
+        assert made.engine.maintenance.add("fan", START, START + 999 * SECOND).result(9).id == window.id + 1
         found = made.feed("pump/1", values[:80])
         assert statuses(found) == [SCORED] * 40 + [MAINTENANCE] * 20 + [SCORED] * 20
         assert found[45].judged.value == (values[45],)
         assert found[45].judged.p != found[45].judged.p
         assert statuses(made.feed("other", values[:80])) == [SCORED] * 80
-        made.engine.remove_maintenance(window.id).result(9)
+        made.engine.maintenance.remove(window.id).result(9)
         made = made.crash()
-        assert [row.id for row in made.core.windows] == [window.id + 1]
+        assert [row.id for row in made.state.windows] == [window.id + 1]
         detector = oracle()
         taken = values[:40] + [NAN] * 20 + values[60:]
         wanted = expected_all(detector, taken)
@@ -142,7 +142,7 @@ def test_no_more_signals_than_are_allowed(tmp_path: Path) -> None:
         outcomes = made.take(*(one(name, START + SECOND, 1.0) for name in ("b", "?", " bad", "c", "d", "b", "a")))
         assert statuses(outcomes) == [SCORED, SCORED, REFUSED, REFUSED, REFUSED, DUPLICATE, SCORED]
         assert "max_signals" in outcomes[3].message
-        made.engine.remove("b").result(9)
+        made.engine.signals.remove("b").result(9)
         assert statuses(made.take(one("c", START, 1.0), one("d", START, 1.0))) == [SCORED, REFUSED]
 
 
@@ -151,7 +151,7 @@ def test_signals_appear_only_where_they_may(tmp_path: Path) -> None:
         (refused,) = made.take(one("a", START, 1.0))
         assert refused.status is REFUSED
         assert "'a'" in refused.message
-        made.engine.create("a").result(9)
+        made.engine.signals.create("a").result(9)
         assert statuses(made.take(one("a", START, 1.0))) == [SCORED]
 
 
@@ -168,7 +168,7 @@ def test_templates_say_what_a_signal_that_appears_is(tmp_path: Path) -> None:
         assert len(made.engine.overview()) == 1
         made.take(one("q", START, (1, 2)))
         assert made.engine.status("q").features == ("feature 1", "feature 2")
-        assert made.engine.details("p/1").result(9).settings == {**QUICK, "gap": 2}
+        assert made.engine.signals.details("p/1").result(9).settings == {**QUICK, "gap": 2}
 
 
 @pytest.mark.parametrize("value", [float("inf"), -0.0, 1e308, 5e-324])

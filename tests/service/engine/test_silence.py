@@ -24,16 +24,16 @@ def _silences(made: Rig) -> list[tuple[int, bool]]:
 
 def _chores(made: Rig) -> None:
     """Let some chores pass."""
-    seen = made.core.notice_silence
+    seen = made.upkeep.notice_silence
     passed: list[int] = []
-    made.core.notice_silence = lambda: (seen(), passed.append(1))[0]  # type: ignore[method-assign,func-returns-value]
+    made.upkeep.notice_silence = lambda: (seen(), passed.append(1))[0]  # type: ignore[method-assign,func-returns-value]
     until(lambda: len(passed) > 3)
 
 
 def test_a_silence_opens_and_ends_with_the_next_observation(tmp_path: Path) -> None:
     with rig(tmp_path, sinks=HOOK) as made:
         for name in ("a", "b", "c"):
-            made.engine.create(name, silent_after=1.0 if name != "c" else 1000.0).result(9)
+            made.engine.signals.create(name, silent_after=1.0 if name != "c" else 1000.0).result(9)
         _chores(made)
         assert _silences(made) == []  # what never sent is not silent
         made.feed("a", [1.0, 2.0])
@@ -63,21 +63,21 @@ def test_a_silence_opens_and_ends_with_the_next_observation(tmp_path: Path) -> N
 
 def test_not_in_maintenance_but_after_it(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
-        made.engine.create("a", silent_after=0.05).result(9)
+        made.engine.signals.create("a", silent_after=0.05).result(9)
         now = time.time_ns()
-        window = made.engine.add_maintenance("a*", now - SECOND, now + 1000 * SECOND).result(9)
+        window = made.engine.maintenance.add("a*", now - SECOND, now + 1000 * SECOND).result(9)
         made.feed("a", [1.0])
         time.sleep(0.1)
         _chores(made)
         assert made.incidents() == []
-        made.engine.remove_maintenance(window.id).result(9)
+        made.engine.maintenance.remove(window.id).result(9)
         until(lambda: made.incidents())
 
 
 def test_a_restart_neither_forgets_nor_doubles_it(tmp_path: Path) -> None:
     made = Rig(tmp_path, settings_of(sinks=HOOK))
     try:
-        made.engine.create("a", silent_after=0.05).result(9)
+        made.engine.signals.create("a", silent_after=0.05).result(9)
         made.feed("a", [1.0])
         until(lambda: made.engine.status("a").silent)
         made = made.crash()
@@ -94,16 +94,16 @@ def test_how_long_a_silence_is_comes_from_the_pace(tmp_path: Path) -> None:
     made = Rig(tmp_path)
     try:
         made.feed("a", noise(1, 8), START, 60 * SECOND)
-        assert made.engine.details("a").result(9).silent_after is None
+        assert made.engine.signals.details("a").result(9).silent_after is None
         made = made.crash()
-        assert made.engine.details("a").result(9).silent_after is None
+        assert made.engine.signals.details("a").result(9).silent_after is None
         made.feed("a", noise(1, 8), START + 8 * 60 * SECOND, 60 * SECOND)
         made.feed("quick", noise(1, 20), START, SECOND // 10)
-        assert made.engine.details("a").result(9).silent_after == 600.0
-        assert made.engine.details("quick").result(9).silent_after == 30.0
+        assert made.engine.signals.details("a").result(9).silent_after == 600.0
+        assert made.engine.signals.details("quick").result(9).silent_after == 30.0
         made = made.crash()
-        assert made.engine.details("a").result(9).silent_after == 600.0
-        watched = made.core.signal("a")
+        assert made.engine.signals.details("a").result(9).silent_after == 600.0
+        watched = made.state.signal("a")
         assert not watched.is_overdue(watched.last_arrival + 599 * SECOND)
         assert watched.is_overdue(watched.last_arrival + 600 * SECOND)
     finally:

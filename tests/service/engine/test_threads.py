@@ -107,10 +107,10 @@ def test_signals_may_come_and_go_meanwhile(tmp_path: Path) -> None:
         def work() -> None:
             for turn in range(12):
                 made.take(*(one(f"{turn}/{number}", START, 1.0) for number in range(20)))
-                made.engine.configure(f"{turn}/0", detector={"gap": 4 + turn % 3}).result(DEADLINE)
-                made.engine.reset(f"{turn}/1").result(DEADLINE)
+                made.engine.signals.configure(f"{turn}/0", detector={"gap": 4 + turn % 3}).result(DEADLINE)
+                made.engine.signals.reset(f"{turn}/1").result(DEADLINE)
                 for number in range(2, 20):
-                    made.engine.remove(f"{turn}/{number}").result(DEADLINE)
+                    made.engine.signals.remove(f"{turn}/{number}").result(DEADLINE)
 
         assert _meanwhile(look, work) > 10
         assert len(made.engine.overview()) == 24
@@ -141,11 +141,11 @@ def test_many_senders_at_once(tmp_path: Path) -> None:
 
 def test_nothing_grows_with_time(tmp_path: Path) -> None:
     def sizes(made: Rig) -> list[int]:
-        core = made.core
-        watched = core.signal("a")
+        state = made.state
+        watched = state.signal("a")
         block = watched.block
         return [
-            len(core.signals), len(core._due), len(core.places.blocks), len(core.places._forecasters),
+            len(state.signals), len(state.due), len(state.places.blocks), len(state.places._forecasters),
             len(watched.recent), len(watched.paces), len(block.fleet.log._closed), len(block._free),
         ]  # fmt: skip
 
@@ -155,8 +155,8 @@ def test_nothing_grows_with_time(tmp_path: Path) -> None:
         for turn in range(6):
             made.feed("a", values, START + turn * 200 * SECOND)
             made.feed("passing", values[:5], START, SECOND)
-            made.engine.configure("passing", detector={"gap": 4 + turn}).result(DEADLINE)
-            made.engine.remove("passing").result(DEADLINE)
+            made.engine.signals.configure("passing", detector={"gap": 4 + turn}).result(DEADLINE)
+            made.engine.signals.remove("passing").result(DEADLINE)
             gc.collect()
             seen.append(sizes(made))
         assert seen[1:] == seen[1:2] * 5

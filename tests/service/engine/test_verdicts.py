@@ -52,7 +52,7 @@ def test_more_signals_than_a_block_has_room_for_and_new_ones_in_between(tmp_path
             # Every signal begins at a step of its own, and some leave steps out.
             some = [name for number, name in enumerate(values) if at >= number % 7 and (number + at) % 11]
             made.take(*(one(name, START + at * SECOND, values[name][at]) for name in some))
-        assert [block.rows for block in made.core.places.blocks] == [8, 8, 16, 32, 64, 64]
+        assert [block.rows for block in made.state.places.blocks] == [8, 8, 16, 32, 64, 64]
         for number, (name, all_values) in enumerate(values.items()):
             detector = oracle()
             wanted = []

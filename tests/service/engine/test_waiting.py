@@ -51,7 +51,7 @@ def test_nothing_is_taken_before_it_is_ready_and_after_it_stopped(tmp_path: Path
     until(lambda: engine.ready)
     engine.stop()
     assert not engine.ready
-    for ask in (lambda: engine.submit(_batch(0, 1)), lambda: engine.reset("a")):
+    for ask in (lambda: engine.submit(_batch(0, 1)), lambda: engine.signals.reset("a")):
         with pytest.raises(NotReadyError, match="stopped"):
             ask()
     engine.stop()
@@ -70,7 +70,7 @@ def test_stop_takes_what_waits_and_stores_what_was_learned(tmp_path: Path) -> No
         futures = [
             made.engine.submit(Batch((one("a", START + at * SECOND, value),))) for at, value in enumerate(noise(1, 150))
         ]
-        command = made.engine.add_maintenance("a", START, START + 1)
+        command = made.engine.maintenance.add("a", START, START + 1)
         made.engine._inbox.stop()
     made.engine.stop()
     assert [statuses(future.result(0)) for future in futures] == [[Status.SCORED]] * 150

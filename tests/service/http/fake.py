@@ -12,7 +12,7 @@ from tocsin.detection import Audit
 from tocsin.service.as_json import incident_json
 from tocsin.service.config import ServerSettings, Settings
 from tocsin.service.engine import Point, SignalDetails, SignalStatus
-from tocsin.service.engine.clock import SystemClock
+from tocsin.service.engine.upkeep import SystemClock
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.figures import Figures
 from tocsin.service.http.monitor_access import Reading
@@ -49,15 +49,38 @@ def judged(values: tuple[float, ...], alarm: bool = False) -> Judged:
     )  # fmt: skip
 
 
+class FakeMaintenance:
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def add(self, pattern: str, start: int, end: int, reason: str = "", by: str = "") -> "Future[MaintenanceRow]":
+        def call() -> MaintenanceRow:
+            with self.store.transaction() as writer:
+                number = writer.add_maintenance(pattern, start, end, reason, by)
+            return MaintenanceRow(number, pattern, start, end, reason, by)
+
+        return at_once(call)
+
+    def remove(self, number: int) -> "Future[None]":
+        def call() -> None:
+            with self.store.transaction() as writer:
+                writer.remove_maintenance(number)
+
+        return at_once(call)
+
+
 class FakeEngine:
     def __init__(self, store: Store, hub: Hub) -> None:
         self.store, self.hub = store, hub
         self.ready, self.stalled, self.progress, self.waiting = True, False, "ready", 0
         self.clock = SystemClock()
-        self.signals: dict[str, SignalStatus] = {}
+        self.statuses: dict[str, SignalStatus] = {}
         self.submitted: list[Batch] = []
         self.refusal: Exception | None = None
         self.held: list[Future[list[Outcome]]] | None = None
+        # It is what changes signals and incidents, too.
+        self.signals = self.incidents = self
+        self.maintenance = FakeMaintenance(store)
 
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
         if self.refusal is not None:
@@ -75,10 +98,10 @@ class FakeEngine:
     def _one(self, writer: StoreWriter, observation: Observation) -> Outcome:
         moment = time.time_ns() if observation.time is None else observation.time
         name, values = observation.signal, observation.values
-        if name not in self.signals:
+        if name not in self.statuses:
             features = observation.features or tuple(f"feature {i}" for i in range(1, len(values) + 1))
             self._add(writer, name, features)
-        status = self.signals[name]
+        status = self.statuses[name]
         if len(values) != len(status.features):
             message = f"{name!r} has {len(status.features)} features, got {len(values)} values"
             return Outcome(name, moment, Status.REFUSED, message=message)
@@ -88,7 +111,7 @@ class FakeEngine:
         verdict = judged(values, alarm=values[0] > 100)
         writer.add_observations([ObservationRow(status.id, moment, Status.SCORED, verdict)])
         point = Point(moment, values[0], verdict.p, verdict.alarm)
-        self.signals[name] = replace(
+        self.statuses[name] = replace(
             status, last_time=moment, last_arrival=moment, value=values, p=verdict.p, alarm=verdict.alarm,
             observations=status.observations + 1, recent=(*status.recent, point)[-60:],
         )  # fmt: skip
@@ -96,18 +119,18 @@ class FakeEngine:
 
     def _add(self, writer: StoreWriter, name: str, features: tuple[str, ...], unit: str | None = None) -> None:
         row = writer.add_signal(name, features, {}, unit=unit, created=time.time_ns())
-        self.signals[name] = SignalStatus(
+        self.statuses[name] = SignalStatus(
             row.id, name, features, unit, None, 0.001, "incidents", None, None, (NAN,) * len(features), NAN, NAN, False,
             False, 0, 500, 1500, False, None, (), None,
         )  # fmt: skip
 
     def overview(self) -> list[SignalStatus]:
-        return list(self.signals.values())
+        return list(self.statuses.values())
 
     def status(self, name: str) -> SignalStatus:
-        if name not in self.signals:
+        if name not in self.statuses:
             raise UnknownError(f"there is no signal {name!r}")
-        return self.signals[name]
+        return self.statuses[name]
 
     def create(self, name: str, *, features: Any, detector: Any, silent_after: Any, unit: Any) -> "Future[Any]":
         def call() -> None:
@@ -120,7 +143,7 @@ class FakeEngine:
 
     def configure(self, name: str, *, features: Any, detector: Any, silent_after: Any, unit: Any) -> "Future[Any]":
         def call() -> None:
-            self.signals[name] = replace(self.status(name), unit=unit or self.signals[name].unit)
+            self.statuses[name] = replace(self.status(name), unit=unit or self.statuses[name].unit)
 
         return at_once(call)
 
@@ -131,7 +154,7 @@ class FakeEngine:
         def call() -> None:
             with self.store.transaction() as writer:
                 writer.remove_signal(self.status(name).id)
-            del self.signals[name]
+            del self.statuses[name]
 
         return at_once(call)
 
@@ -152,7 +175,7 @@ class FakeEngine:
             if start > end:
                 raise RefusedError("start must not be after end")
             reference = ReferenceRow(status.id, start, end, 7, time.time_ns(), by)
-            self.signals[name] = replace(status, reference=reference)
+            self.statuses[name] = replace(status, reference=reference)
             return reference
 
         return at_once(call)
@@ -161,7 +184,7 @@ class FakeEngine:
         def call() -> None:
             if self.status(name).reference is None:
                 raise UnknownError(f"signal {name!r} has no reference")
-            self.signals[name] = replace(self.status(name), reference=None)
+            self.statuses[name] = replace(self.status(name), reference=None)
 
         return at_once(call)
 
@@ -178,7 +201,7 @@ class FakeEngine:
         with self.store.transaction() as writer:
             return writer.put_incident(
                 IncidentFacts(
-                    signal=self.signals[name].id, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1,
+                    signal=self.statuses[name].id, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1,
                     p=0.001, severity=3.0, return_period=1000.0, view="level",
                     explanation="b: level 2 above what was forecast 32 observations before",
                     direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0},
@@ -195,7 +218,7 @@ class FakeEngine:
                 row = self._incident(writer, number)
                 writer.change_incident(number, **{name: one for name, one in fields.items() if one is not ...})
                 row = self._incident(writer, number)
-            name = next(status.name for status in self.signals.values() if status.id == row.signal)
+            name = next(status.name for status in self.statuses.values() if status.id == row.signal)
             return incident_json(row, name)
 
         return at_once(call)
@@ -216,19 +239,6 @@ class FakeEngine:
     def label(self, number: int, label: str | None, exclude: bool | None, note: str | None) -> "Future[dict[str, Any]]":
         given = ... if note is None else note
         return self._change(number, label=label, excluded=... if exclude is None else exclude, note=given)
-
-    def add_maintenance(
-        self, pattern: str, start: int, end: int, reason: str = "", by: str = ""
-    ) -> "Future[MaintenanceRow]":
-        def call() -> MaintenanceRow:
-            with self.store.transaction() as writer:
-                number = writer.add_maintenance(pattern, start, end, reason, by)
-            return MaintenanceRow(number, pattern, start, end, reason, by)
-
-        return at_once(call)
-
-    def remove_maintenance(self, number: int) -> "Future[None]":
-        return self.write(lambda writer: writer.remove_maintenance(number))
 
     def write(self, change: Callable[[StoreWriter], Any]) -> "Future[Any]":
         def call() -> Any:

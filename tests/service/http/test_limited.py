@@ -30,7 +30,7 @@ def clients(monitor: FakeMonitor) -> dict[str, Client]:
         assert made["admin"].put(f"{URL}/signals/{name}", json={}).status_code == 201
     for name in ("pump/1", "door"):
         number = monitor.engine.open_incident(name)
-        monitor.engine.signals[name] = replace(monitor.engine.signals[name], incident=number)
+        monitor.engine.statuses[name] = replace(monitor.engine.statuses[name], incident=number)
     return made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tocsin.detection.budget import POOL, IncidentBudget
 from tocsin.service.config import BudgetSettings
-from tocsin.service.engine.watched import Watched
+from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.store import IncidentFacts, StoreReader
 
 # Of incidents that are called equally rare, since nothing rarer can be told, the severer one is the rarer.
@@ -53,7 +53,7 @@ class Budgets:
     def __init__(self, settings: Sequence[BudgetSettings]) -> None:
         self._shared = [_Shared(one) for one in settings]
 
-    def recover(self, reader: StoreReader, signals: Iterable[Watched]) -> None:
+    def recover(self, reader: StoreReader, signals: Iterable[MonitoredSignal]) -> None:
         """Begin anew, and learn from the incidents that are stored."""
         self._shared = [_Shared(one.settings) for one in self._shared]
         if not self._shared:
@@ -74,7 +74,7 @@ class Budgets:
     def _of(self, name: str) -> _Shared | None:
         return next((shared for shared in self._shared if shared.settings.fits(name)), None)
 
-    def withholds(self, signal: Watched, number: int, facts: IncidentFacts, signals: Collection[str]) -> bool:
+    def withholds(self, signal: MonitoredSignal, number: int, facts: IncidentFacts, signals: Collection[str]) -> bool:
         """Whether nobody is to be told of an incident, as it is now, since the budget is for rarer ones."""
         shared = self._of(signal.name)
         rarity = _rarity(signal, facts)
@@ -89,7 +89,7 @@ class Budgets:
         return withheld
 
 
-def _rarity(signal: Watched, facts: IncidentFacts) -> float:
+def _rarity(signal: MonitoredSignal, facts: IncidentFacts) -> float:
     """Minus the logarithm of how often such an incident comes on its signal, in a second; NaN where nobody knows."""
     interval = signal.block.fleet.interval
     if interval is None:

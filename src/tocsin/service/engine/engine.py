@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tocsin.service.audit import carried
 from tocsin.service.config import Settings
-from tocsin.service.engine import changes, reference
-from tocsin.service.engine.clock import SystemClock, notice_jump, set_clock
-from tocsin.service.engine.core import Core
-from tocsin.service.engine.histories import Progress
+from tocsin.service.engine.engine_state import EngineState
+from tocsin.service.engine.imported_history import HistoryLearner
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
-from tocsin.service.engine.learning import Learner
+from tocsin.service.engine.incident_changes import IncidentChanges
+from tocsin.service.engine.ingest import Ingest
+from tocsin.service.engine.maintenance import MaintenanceChanges
+from tocsin.service.engine.pending_imports import Progress
 from tocsin.service.engine.recovery import StoppedError
 from tocsin.service.engine.requests import noted, recalled
-from tocsin.service.engine.states import state_of
-from tocsin.service.engine.status import SignalDetails, SignalStatus
-from tocsin.service.engine.tick import tick, timed
+from tocsin.service.engine.signal_changes import SignalChanges
+from tocsin.service.engine.status import SignalStatus
+from tocsin.service.engine.upkeep import SystemClock, Upkeep
 from tocsin.service.errors import MonitorError, RefusedError, UnfitError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Outcome, Status
-from tocsin.service.store import MaintenanceRow, ReferenceRow, Refused, Store, StoreError, StoreWriter, codec
+from tocsin.service.store import Refused, Store, StoreError, StoreWriter, codec
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -48,14 +49,20 @@ class Engine:
     """
 
     def __init__(self, settings: Settings, store: Store, hub: Hub, metrics: Metrics) -> None:
-        self._core = Core(settings, store, hub, metrics)
+        self._state = EngineState(settings, store, hub, metrics)
         self._inbox = Inbox(settings.engine.max_waiting, metrics)
         self._metrics = metrics
         self._thread = threading.Thread(target=self._run, name="tocsin-engine", daemon=True)
-        self._learner = Learner(self._core, self._inbox.ask)
         self._next_chores = self._next_prune = 0.0
         self._turn_began: float | None = None
         self.clock = SystemClock()
+        self._ingest = Ingest(self._state)
+        self._upkeep = Upkeep(self._state, self.clock)
+        self._learner = HistoryLearner(self._state, self._inbox.ask)
+        #: What people change.
+        self.signals = SignalChanges(self._state, self._inbox.ask)
+        self.incidents = IncidentChanges(self._state, self._inbox.ask)
+        self.maintenance = MaintenanceChanges(self._state, self._inbox.ask)
 
     @property
     def ready(self) -> bool:
@@ -91,9 +98,9 @@ class Engine:
             self._thread.join(TIME_TO_STOP)
             if self._thread.is_alive():
                 log.error("the store does not answer: what was not stored by now is left")
-                self._core.store.cut()
+                self._state.store.cut()
                 self._thread.join(TIME_TO_CUT)
-        self._core.pool.shutdown(wait=not self._thread.is_alive(), cancel_futures=True)
+        self._state.pool.shutdown(wait=not self._thread.is_alive(), cancel_futures=True)
 
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
         """Have a batch taken; the outcomes come in the order of its observations, when they are durable."""
@@ -101,105 +108,32 @@ class Engine:
 
     def puts_together(self, name: str) -> tuple[float, str] | None:
         """Every how many seconds a signal of this name is judged, and by what it puts together; None for neither."""
-        known = self._core.signals.get(name) or self._core.aside.get(name)
-        of = self._core.settings.template_for(name) if known is None else known.row
+        known = self._state.signals.get(name) or self._state.aside.get(name)
+        of = self._state.settings.template_for(name) if known is None else known.row
         return None if of is None or of.every is None else (of.every, of.aggregate)
 
     def imports(self) -> list[Progress]:
         """How far imported history is judged, the newest first."""
-        return self._core.histories.all_progress()
+        return self._state.histories.all_progress()
 
     def overview(self) -> list[SignalStatus]:
         """How all signals are doing."""
-        return self._core.overview()
+        return self._state.overview()
 
     def status(self, name: str) -> SignalStatus:
         """How one is doing."""
-        return self._core.status(name)
-
-    def create(
-        self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
-        silent_after: float | None = None, unit: str | None = None,
-    ) -> "Future[SignalStatus]":  # fmt: skip
-        """See `changes.create`."""
-        return self._do(lambda: changes.create(self._core, name, features, detector, silent_after, unit))
-
-    def configure(
-        self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
-        silent_after: float | None = None, unit: str | None = None,
-    ) -> "Future[SignalStatus]":  # fmt: skip
-        """See `changes.configure`."""
-        return self._do(lambda: changes.configure(self._core, name, features, detector, silent_after, unit))
-
-    def reset(self, name: str) -> "Future[SignalStatus]":
-        """See `changes.reset`."""
-        return self._do(lambda: changes.reset(self._core, name))
-
-    def remove(self, name: str) -> "Future[None]":
-        """See `changes.remove`."""
-        return self._do(lambda: changes.remove(self._core, name))
-
-    def state(self, name: str) -> "Future[bytes]":
-        """The state of a signal's detector, as `Detector.to_bytes` gives it."""
-        return self._do(lambda: state_of(self._core.signal(name)))
-
-    def restore(self, name: str, state: bytes) -> "Future[SignalStatus]":
-        """See `changes.restore`."""
-        return self._do(lambda: changes.restore(self._core, name, state))
-
-    def put_reference(self, name: str, start: int, end: int, by: str = "") -> "Future[ReferenceRow]":
-        """See `reference.put_reference`."""
-        return self._do(lambda: reference.put_reference(self._core, name, start, end, by))
-
-    def remove_reference(self, name: str) -> "Future[None]":
-        """See `reference.remove_reference`."""
-        return self._do(lambda: reference.remove_reference(self._core, name))
-
-    def set_clock(self, name: str, to: int) -> "Future[SignalStatus]":
-        """See `clock.set_clock`."""
-        return self._do(lambda: set_clock(self._core, name, to))
-
-    def details(self, name: str) -> "Future[SignalDetails]":
-        """What a signal's detector has learned."""
-        return self._do(lambda: changes.details(self._core, name))
-
-    def acknowledge(self, number: int, by: str | None, note: str | None = None) -> "Future[dict[str, Any]]":
-        """See `changes.acknowledge`."""
-        return self._do(lambda: changes.acknowledge(self._core, number, by, note))
-
-    def snooze(self, number: int, until: int | None) -> "Future[dict[str, Any]]":
-        """See `changes.snooze`."""
-        return self._do(lambda: changes.snooze(self._core, number, until))
-
-    def label(
-        self, number: int, label: str | None, exclude: bool | None = None, note: str | None = None
-    ) -> "Future[dict[str, Any]]":
-        """See `changes.label`."""
-        return self._do(lambda: changes.label(self._core, number, label, exclude, note))
-
-    def add_maintenance(
-        self, pattern: str, start: int, end: int, reason: str = "", by: str = ""
-    ) -> "Future[MaintenanceRow]":
-        """See `changes.add_maintenance`."""
-        return self._do(lambda: changes.add_maintenance(self._core, pattern, start, end, reason, by))
-
-    def remove_maintenance(self, number: int) -> "Future[None]":
-        """See `changes.remove_maintenance`."""
-        return self._do(lambda: changes.remove_maintenance(self._core, number))
+        return self._state.status(name)
 
     def write(self, change: Callable[[StoreWriter], T]) -> "Future[T]":
         """Any other change of the store, in a transaction of its own."""
 
         def call() -> T:
             try:
-                with self._core.store.transaction() as writer:
+                with self._state.store.transaction() as writer:
                     return change(writer)
             except UnfitError as error:
                 raise RefusedError(str(error)) from error  # nothing but the store was to change, and it has not
 
-        return self._do(call)
-
-    def _do(self, call: Callable[[], T]) -> "Future[T]":
         return self._inbox.ask(carried(call))
 
     def _run(self) -> None:
@@ -215,7 +149,7 @@ class Engine:
                 if not self.ready:
                     self._recover(wait)
                 if not self._turn():
-                    self._core.save_all_states(time.monotonic() + TIME_TO_SAVE)
+                    self._upkeep.save_all_states(time.monotonic() + TIME_TO_SAVE)
                     return
                 wait = 0.0
             except StoppedError:
@@ -235,9 +169,9 @@ class Engine:
 
     def _recover(self, wait: float) -> None:
         self._inbox.pause(wait)
-        self._core.recover(self._report)
+        self._state.recover(self._report)
         self._inbox.unlock()
-        self._core.hub.publish("status", {"ready": True})
+        self._state.hub.publish("status", {"ready": True})
 
     def _report(self, done: int, total: int) -> None:
         if self._inbox.stopping:
@@ -247,13 +181,13 @@ class Engine:
 
     def _take_rebuilt(self) -> None:
         """Take what has come for signals that are rebuilt already; the rest goes on waiting."""
-        batches = self._inbox.next_batches(self._core.rebuilding)
+        batches = self._inbox.next_batches(self._state.rebuilding)
         if batches:
             self._take(batches)
 
     def _falter(self, progress: str) -> None:
         self._inbox.lock(progress)
-        self._core.hub.publish("status", {"ready": False})
+        self._state.hub.publish("status", {"ready": False})
 
     def _turn(self) -> bool:
         """Do what waits, and the chores; false when it is time to stop."""
@@ -272,7 +206,7 @@ class Engine:
         batches = self._inbox.next_batches()
         if batches:
             self._take(batches)
-        self._core.save_due_states()
+        self._upkeep.save_due_states()
         self._do_chores()
 
     def _obey(self, command: Command[Any]) -> None:
@@ -289,10 +223,10 @@ class Engine:
         try:
             with self._metrics.tick_seconds.time():
                 now = time.time_ns()
-                come = [recalled(self._core.store, one.batch, now) for one in batches]
-                for waiting, batch in zip(batches, timed(self._core, come, now), strict=True):
+                come = [recalled(self._state.store, one.batch, now) for one in batches]
+                for waiting, batch in zip(batches, self._ingest.timed(come, now), strict=True):
                     waiting.batch = noted(batch, now)
-                outcomes = tick(self._core, [waiting.piece for waiting in batches], now)
+                outcomes = self._ingest.take([waiting.piece for waiting in batches], now)
         except UnfitError as error:
             self._narrow_down(batches, error)
             raise
@@ -325,7 +259,7 @@ class Engine:
         log.error("an observation of %r is refused for good: %s", one.signal, error)
         moment = now if one.time is None else one.time
         row = Refused(one.signal, moment, codec.values_to_text(one.values), source, str(error), now)
-        with self._core.store.transaction() as writer:
+        with self._state.store.transaction() as writer:
             writer.refuse([row])
         self._metrics.refused_observations.inc()
         self._settle(batches, [[Outcome(one.signal, moment, Status.REFUSED, message=str(error))]])
@@ -348,7 +282,7 @@ class Engine:
         if now < self._next_chores:
             return
         self._next_chores = now + CHORES_EVERY
-        notice_jump(self._core, self.clock)
-        self._core.notice_silence()
+        self._upkeep.notice_jump()
+        self._upkeep.notice_silence()
         if now >= self._next_prune:
-            self._next_prune = now + (CHORES_EVERY if self._core.prune() else PRUNE_EVERY)
+            self._next_prune = now + (CHORES_EVERY if self._upkeep.prune() else PRUNE_EVERY)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tocsin.detection import Incident
 from tocsin.service.config import SinkSettings
-from tocsin.service.engine.watched import NOTHING, Watched
+from tocsin.service.engine.signals import NOTHING, MonitoredSignal
 from tocsin.service.store import Ended, IncidentFacts, IncidentRow, StoreWriter
 
 
@@ -25,7 +25,7 @@ def nanoseconds(moment: np.datetime64) -> int:
     return int(moment.astype("datetime64[ns]").astype(np.int64))
 
 
-def alarm_facts(signal: Watched, incident: Incident, now: int) -> IncidentFacts:
+def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> IncidentFacts:
     """What is stored of an incident that a detector found."""
     return IncidentFacts(
         signal=signal.row.id,
@@ -50,7 +50,7 @@ def alarm_facts(signal: Watched, incident: Incident, now: int) -> IncidentFacts:
     )
 
 
-def silence_facts(signal: Watched, start: int, now: int) -> IncidentFacts:
+def silence_facts(signal: MonitoredSignal, start: int, now: int) -> IncidentFacts:
     """What is stored of a silence since `start` that is noticed now."""
     return IncidentFacts(
         signal=signal.row.id,

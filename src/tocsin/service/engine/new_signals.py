@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tocsin.service.config import Settings, check_detector
-from tocsin.service.engine.rules import values_of
+from tocsin.service.engine.stages import values_of
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import MOST_FEATURES, Observation, check_name
 from tocsin.service.store import SignalRow

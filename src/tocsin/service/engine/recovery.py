@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 from tocsin.detection.storage import arrays_from_bytes
 from tocsin.service.engine.allocation import Allocation
-from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.block import ROWS, SignalBlock
-from tocsin.service.engine.replaying import replay
-from tocsin.service.engine.watched import Watched
+from tocsin.service.engine.replay import replay
+from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
 from tocsin.service.errors import StoreError
 from tocsin.service.store import (
     DamagedError,
@@ -56,11 +55,11 @@ class Known:
         references = {one.signal: one for one in reader.references()}
         return cls(reader.signals(), reader.maintenance(), references, incidents)
 
-    def set_aside(self, row: SignalRow, error: Exception) -> Aside:
+    def set_aside(self, row: SignalRow, error: Exception) -> AsideSignal:
         """A signal that cannot be rebuilt."""
         log.error("signal %r is set aside, since it cannot be rebuilt: %s", row.name, error)
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        return Aside(row, reason, self.references.get(row.id), tuple(self.incidents.get(row.id, ())))
+        return AsideSignal(row, reason, self.references.get(row.id), tuple(self.incidents.get(row.id, ())))
 
 
 @dataclass
@@ -68,12 +67,12 @@ class Rebuilt:
     """Signals that were rebuilt together, in their block; or one that cannot be."""
 
     block: SignalBlock | None = None
-    signals: list[Watched] = field(default_factory=list)
-    aside: list[Aside] = field(default_factory=list)
+    signals: list[MonitoredSignal] = field(default_factory=list)
+    aside: list[AsideSignal] = field(default_factory=list)
     #: How many observations were scored again.
     replayed: int = 0
     #: Signals whose state could not be used: their detectors have learned anew. Up to when that state had gone.
-    renewed: dict[Watched, int | None] = field(default_factory=dict)
+    renewed: dict[MonitoredSignal, int | None] = field(default_factory=dict)
 
 
 class Recovery:
@@ -173,7 +172,7 @@ class Recovery:
                 log.warning("the stored state of %r cannot be used, and its detector learns anew: %s", row.name, error)
                 place, renewed = block.take(None), True
         last = None if stored is None else stored.time
-        signal = Watched(row, block, place, reference, last_time=None if renewed else last)
+        signal = MonitoredSignal(row, block, place, reference, last_time=None if renewed else last)
         if renewed:
             rebuilt.renewed[signal] = last
         for incident in self._known.incidents.get(row.id, ()):

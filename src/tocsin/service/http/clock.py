@@ -24,7 +24,7 @@ router = APIRouter(tags=["observations"])
 async def set_clock(name: Name, given: ClockIn, monitor: Monitor, caller: WRITER) -> Response:
     """Observations after that time are listed as refused, and the detector learns anew from those before."""
     to = time.time_ns() if given.to is None else given.to
-    await done(monitor.engine.set_clock(name, to))
+    await done(monitor.engine.signals.set_clock(name, to))
     return reply(status_json(monitor.engine.status(name)))
 
 

@@ -91,7 +91,7 @@ async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Ack
     """Say that somebody has seen it: who asks."""
     note = None if given is None else given.note
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.acknowledge(number, caller.name, note)))
+    return reply(await done(monitor.engine.incidents.acknowledge(number, caller.name, note)))
 
 
 @router.delete(
@@ -101,7 +101,7 @@ async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Ack
 async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Nobody has seen it after all."""
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.acknowledge(number, None, None)))
+    return reply(await done(monitor.engine.incidents.acknowledge(number, None, None)))
 
 
 @router.post(
@@ -112,7 +112,7 @@ async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) 
     """Tell nobody of it for a while, at most 30 days."""
     until = check_end(given.end(time.time_ns()), "until")
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.snooze(number, until)))
+    return reply(await done(monitor.engine.incidents.snooze(number, until)))
 
 
 @router.delete(
@@ -121,7 +121,7 @@ async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) 
 async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Tell of it again."""
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.snooze(number, None)))
+    return reply(await done(monitor.engine.incidents.snooze(number, None)))
 
 
 @router.post(
@@ -133,4 +133,4 @@ async def label(number: Id, given: Label, monitor: Monitor, caller: OPERATOR) ->
 
     A false alarm ends an incident of alarms that goes on: what it brought is taken for normal, and learned."""
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.label(number, given.label, given.exclude, given.note)))
+    return reply(await done(monitor.engine.incidents.label(number, given.label, given.exclude, given.note)))

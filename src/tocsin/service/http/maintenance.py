@@ -35,7 +35,7 @@ async def add(given: MaintenanceIn, monitor: Monitor, caller: OPERATOR) -> Respo
     check_end(given.end, "end")
     if not caller.may_plan(given.pattern):
         raise HttpError(403, f"this token is for {', '.join(caller.patterns)} only, got {given.pattern!r}", "pattern")
-    row = await done(monitor.engine.add_maintenance(given.pattern, given.start, given.end, given.reason, caller.name))
+    row = await done(monitor.engine.maintenance.add(given.pattern, given.start, given.end, given.reason, caller.name))
     return reply(_json(row), 201)
 
 
@@ -53,7 +53,7 @@ async def remove(
         windows = await from_store(monitor, lambda reader: reader.maintenance())
         if not any(row.id == number and caller.may_plan(row.pattern) for row in windows):
             raise UnknownError(f"there is no maintenance window {number}")
-    await done(monitor.engine.remove_maintenance(number))
+    await done(monitor.engine.maintenance.remove(number))
     return Response(status_code=204)
 
 

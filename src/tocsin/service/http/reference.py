@@ -31,7 +31,9 @@ async def reference(name: Name, monitor: Monitor, caller: READER) -> Response:
 )  # fmt: skip
 async def put(name: Name, given: ReferenceIn, monitor: Monitor, caller: WRITER) -> Response:
     """The detector learns anew from what was stored in it, and from nothing else; then it takes what came later."""
-    return reply(reference_json(await done(monitor.engine.put_reference(name, given.start, given.end, caller.name))))
+    return reply(
+        reference_json(await done(monitor.engine.signals.put_reference(name, given.start, given.end, caller.name)))
+    )
 
 
 @router.delete(
@@ -39,5 +41,5 @@ async def put(name: Name, given: ReferenceIn, monitor: Monitor, caller: WRITER) 
 )  # fmt: skip
 async def remove(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     """The detector learns from the signal's past again, as it moves on."""
-    await done(monitor.engine.remove_reference(name))
+    await done(monitor.engine.signals.remove_reference(name))
     return Response(status_code=204)

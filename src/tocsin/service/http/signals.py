@@ -104,7 +104,7 @@ async def history(
 )  # fmt: skip
 async def details(name: Name, monitor: Monitor, caller: READER) -> Response:
     """Its weights, its settings, and whether it keeps its promise."""
-    return reply(_details_json(await done(monitor.engine.details(name))))
+    return reply(_details_json(await done(monitor.engine.signals.details(name))))
 
 
 @router.post(
@@ -113,7 +113,7 @@ async def details(name: Name, monitor: Monitor, caller: READER) -> Response:
 )  # fmt: skip
 async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     """The detector begins anew, with its reference if it has one; stored observations stay."""
-    await done(monitor.engine.reset(name))
+    await done(monitor.engine.signals.reset(name))
     return reply(status_json(monitor.engine.status(name)))
 
 
@@ -123,7 +123,7 @@ async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
 )  # fmt: skip
 async def state(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
     """Everything that the detector has learned, to be kept or taken elsewhere."""
-    return Response(await done(monitor.engine.state(name)), media_type=_BYTES)
+    return Response(await done(monitor.engine.signals.state(name)), media_type=_BYTES)
 
 
 @router.put(
@@ -133,7 +133,7 @@ async def state(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
 async def restore(name: Name, request: Request, monitor: Monitor, caller: ADMIN) -> Response:
     """The detector goes on from a state that was taken of one with the same settings."""
     check_type(request.headers, _BYTES)
-    await done(monitor.engine.restore(name, await request.body()))
+    await done(monitor.engine.signals.restore(name, await request.body()))
     return reply(status_json(monitor.engine.status(name)))
 
 
@@ -154,9 +154,9 @@ async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRIT
     check_ready(monitor)
     try:
         monitor.engine.status(name)
-        change, code = monitor.engine.configure, 200
+        change, code = monitor.engine.signals.configure, 200
     except UnknownError:
-        change, code = monitor.engine.create, 201
+        change, code = monitor.engine.signals.create, 201
     await done(
         change(name, features=given.features, detector=given.detector, silent_after=given.silent_after, unit=given.unit)
     )
@@ -169,7 +169,7 @@ async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRIT
 )  # fmt: skip
 async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
     """With its observations and incidents."""
-    await done(monitor.engine.remove(name))
+    await done(monitor.engine.signals.remove(name))
     return Response(status_code=204)
 
 

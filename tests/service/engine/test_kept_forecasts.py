@@ -22,7 +22,7 @@ from tests.service.engine.helpers import (
 )
 from tocsin.arrays import pack_arrays, unpack_arrays
 from tocsin.forecasting.embedded import session
-from tocsin.service.engine.foretold import MOST_AT_ONCE, TOGETHER
+from tocsin.service.engine.kept_forecasts import MOST_AT_ONCE, TOGETHER
 
 EMBEDDED = {"forecaster": "embedded", "forecaster_options": {"context_length": 64}}
 QUICK = {"views": ["error"], "promise": "observations", "alarm_rate": 0.1, "window": 250, "gap": 3, **EMBEDDED}
@@ -152,8 +152,8 @@ def test_gaps_and_maintenance_are_taken_as_they_were(tmp_path: Path) -> None:
     window = int(times[100]), int(times[130])
     made = Rig(tmp_path, settings)
     try:
-        made.engine.create("a").result(9)
-        made.engine.add_maintenance("a", *window).result(9)
+        made.engine.signals.create("a").result(9)
+        made.engine.maintenance.add("a", *window).result(9)
         for at, (moment, value) in enumerate(zip(times.tolist(), values, strict=True)):
             made.take(one("a", moment, value))
             made = made.crash() if at in (60, 110, 205) else made

@@ -1,4 +1,4 @@
-"""What the engine's thread works on: the signals in their places. Nothing here knows of threads or queues."""
+"""What the engine owns: all signals in their places, and what else one turn leaves to the next."""
 
 import logging
 import threading
@@ -10,18 +10,16 @@ from contextlib import ExitStack, closing, contextmanager
 from tocsin.service.as_json import incident_json
 from tocsin.service.config import Settings
 from tocsin.service.engine.allocation import Allocation, Arrays
-from tocsin.service.engine.aside import Aside
 from tocsin.service.engine.block import SignalBlock, load_kernels
 from tocsin.service.engine.budgets import Budgets
-from tocsin.service.engine.histories import Histories
-from tocsin.service.engine.incidents import close_incident, put_incident, silence_facts
+from tocsin.service.engine.detector_states import save_states
+from tocsin.service.engine.incidents import close_incident, put_incident
 from tocsin.service.engine.new_signals import row_of_first
+from tocsin.service.engine.pending_imports import PendingImports
 from tocsin.service.engine.recovery import Known, Rebuilt, Recovery
-from tocsin.service.engine.requests import forget_requests
-from tocsin.service.engine.rules import Arrival, in_maintenance
-from tocsin.service.engine.states import save_states
+from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.engine.stages import JudgedObservation, Received
 from tocsin.service.engine.status import SignalStatus
-from tocsin.service.engine.watched import Watched
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
@@ -30,15 +28,11 @@ from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, Sig
 
 log = logging.getLogger("tocsin.engine")
 
-# So many states are stored in one turn: more would let observations wait.
-STATES_AT_ONCE = 8
-# When the monitor stops, states with fewer observations behind are left: to take those again is quicker.
-WORTH_SAVING = 100
 # How often a start says how far it is, in seconds.
 TELL_EVERY = 5.0
 
 
-class Core:
+class EngineState:
     """All signals with their detectors, and the store that they can be rebuilt from at any moment.
 
     One thread changes it. Others may look at signals, which are as they were after the last commit: while `lock` is
@@ -50,16 +44,17 @@ class Core:
         self.sinks = [sink for _, sink in settings.sinks.each()]
         self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
         self.places = self._new_places()
-        self.signals: dict[str, Watched] = {}
-        self.aside: dict[str, Aside] = {}
+        self.signals: dict[str, MonitoredSignal] = {}
+        self.aside: dict[str, AsideSignal] = {}
         #: The names of stored signals that are not there yet, while they are being rebuilt.
         self.rebuilding: set[str] = set()
         self.windows: list[MaintenanceRow] = []
         self.budgets = Budgets(settings.budgets)
         #: What was imported and is not judged yet.
-        self.histories = Histories()
+        self.histories = PendingImports()
         self.lock = threading.Lock()
-        self._due: set[Watched] = set()
+        #: The signals whose detectors' states are due to be stored.
+        self.due: set[MonitoredSignal] = set()
 
     def _new_places(self) -> Allocation:
         return Allocation(self.settings.engine.max_signal_bytes, self.settings.most_detector_bytes)
@@ -67,7 +62,7 @@ class Core:
     def recover(self, progress: Callable[[int, int], None]) -> None:
         """Forget everything and build it anew from the store."""
         with self.lock:
-            self.signals, self.aside, self.places, self._due = {}, {}, self._new_places(), set()
+            self.signals, self.aside, self.places, self.due = {}, {}, self._new_places(), set()
         with self.store.reading() as reader:
             known = Known.read(reader)
         self.windows = known.windows
@@ -109,7 +104,7 @@ class Core:
         self.metrics.replayed_observations.inc(rebuilt.replayed)
         self.count()
 
-    def _renew(self, renewed: Sequence[Watched]) -> None:
+    def _renew(self, renewed: Sequence[MonitoredSignal]) -> None:
         """Make it last that these detectors learned anew: the incidents that those before had found are over."""
         now = time.time_ns()
         with self.store.transaction() as writer:
@@ -122,7 +117,7 @@ class Core:
                     writer.remove_reference(signal.row.id)
         save_states(self.store, renewed)
 
-    def put_alarm(self, writer: StoreWriter, signal: Watched, facts: IncidentFacts, now: int) -> int:
+    def put_alarm(self, writer: StoreWriter, signal: MonitoredSignal, facts: IncidentFacts, now: int) -> int:
         """Store an incident of alarms as it now is, and what people are to be told of it; returns its number."""
 
         def withholds(number: int) -> bool:
@@ -130,7 +125,7 @@ class Core:
 
         return put_incident(writer, self.sinks, signal, facts, now, withholds)
 
-    def signal(self, name: str) -> Watched:
+    def signal(self, name: str) -> MonitoredSignal:
         """The signal of this name."""
         if name in self.aside:
             raise RefusedError(self.aside[name].told)
@@ -139,10 +134,14 @@ class Core:
         except KeyError:
             raise UnknownError(f"there is no signal {name!r}") from None
 
-    def by_id(self, number: int) -> Watched | Aside:
+    def by_id(self, number: int) -> MonitoredSignal | AsideSignal:
         """The signal with this number in the store. It looks through all: only what people do asks for it."""
-        everything: tuple[Watched | Aside, ...] = (*self.signals.values(), *self.aside.values())
+        everything: tuple[MonitoredSignal | AsideSignal, ...] = (*self.signals.values(), *self.aside.values())
         return next(signal for signal in everything if signal.row.id == number)
+
+    def latest(self, now: int) -> int:
+        """The latest time that an observation may have now."""
+        return now + round(self.settings.engine.future_tolerance * 1e9)
 
     def status(self, name: str) -> SignalStatus:
         """How one signal is doing; from any thread."""
@@ -195,7 +194,7 @@ class Core:
         now = time.time_ns()
         for row in stored:
             with self.lock:
-                self.signals[row.name] = Watched(row, *placed[row.name], last_arrival=now)
+                self.signals[row.name] = MonitoredSignal(row, *placed[row.name], last_arrival=now)
             self.hub.publish("signal", {"name": row.name, "change": "created"})
         self.count()
         return refused
@@ -212,45 +211,43 @@ class Core:
 
     def note(
         self,
-        fresh: Mapping[Watched, Sequence[Arrival]],
-        incidents: Iterable[tuple[Watched, IncidentRow]],
+        fresh: Mapping[MonitoredSignal, Sequence[JudgedObservation]],
+        incidents: Iterable[tuple[MonitoredSignal, IncidentRow]],
         now: int,
     ) -> None:
         """Keep in mind what was just stored."""
         every = self.settings.engine.snapshot_every
         with self.lock:
-            for signal, arrivals in fresh.items():
-                for arrival in arrivals:
-                    if arrival.outcome is not None and arrival.outcome.judged is not None:
-                        signal.note(arrival.time, arrival.outcome.judged)
+            for signal, judged in fresh.items():
+                for one in judged:
+                    signal.note(one.received.time, one.verdict)
                 signal.last_arrival, signal.live = now, True
                 signal.count()
-                signal.unsaved += len(arrivals)
+                signal.unsaved += len(judged)
                 # Signals that began together do not all become due at once.
                 if signal.unsaved >= every - signal.row.id % (every // 2 + 1):
-                    self._due.add(signal)
+                    self.due.add(signal)
             for signal, row in incidents:
                 signal.remember(row)
 
-    def note_parts(self, signals: Sequence[Watched], now: int) -> None:
+    def note_parts(self, signals: Sequence[MonitoredSignal], now: int) -> None:
         """Keep in mind that these send, though nothing of them may be whole yet."""
         with self.lock:
             for signal in signals:
                 signal.last_arrival = now
 
-    def note_history(self, late: Sequence[Arrival]) -> None:
+    def note_history(self, past: Sequence[Received]) -> None:
         """Keep in mind what was just stored of the past: what comes from now on is new only if it is after that."""
-        past = [arrival for arrival in late if arrival.history]
         if not past:
             return
         with self.lock:
-            for arrival in past:
-                if isinstance(arrival.signal, Watched):
-                    arrival.signal.note_past(arrival.time)
+            for one in past:
+                if isinstance(one.signal, MonitoredSignal):
+                    one.signal.note_past(one.time)
         self.histories.note(past)
         self.count()
 
-    def tell(self, incidents: Sequence[tuple[Watched, IncidentRow]]) -> None:
+    def tell(self, incidents: Sequence[tuple[MonitoredSignal, IncidentRow]]) -> None:
         """Publish incidents that changed; only after they are stored."""
         for signal, row in incidents:
             self.hub.publish("incident", incident_json(row, signal.name))
@@ -259,15 +256,15 @@ class Core:
         if incidents:
             self.count()
 
-    def forget(self, signal: Watched | Aside) -> None:
+    def forget(self, signal: MonitoredSignal | AsideSignal) -> None:
         """A signal is gone, with its place."""
         self.histories.forget(signal.row.id)
         with self.lock:
-            if isinstance(signal, Aside):
+            if isinstance(signal, AsideSignal):
                 del self.aside[signal.name]
             else:
                 del self.signals[signal.name]
-                self._due.discard(signal)
+                self.due.discard(signal)
                 self.places.release(signal.block, signal.place)
         self.count()
 
@@ -289,76 +286,3 @@ class Core:
         self.metrics.incidents_open.labels(kind="alarm").set(
             sum(signal.alarm_incident is not None for signal in signals)
         )
-
-    def save_due_states(self) -> None:
-        """Store the states that are due, a few of them, those first that have waited longest."""
-        if self._due:
-            self._save(sorted(self._due, key=lambda signal: -signal.unsaved)[:STATES_AT_ONCE])
-
-    def save_all_states(self, until: float) -> None:
-        """Store as many states as can be until a moment of the monotonic clock, so that the next start is quick."""
-        left = [signal for signal in self.signals.values() if signal.unsaved >= WORTH_SAVING]
-        left.sort(key=lambda signal: -signal.unsaved)
-        while left and time.monotonic() < until:
-            self._save(left[:STATES_AT_ONCE])
-            left = left[STATES_AT_ONCE:]
-
-    def _save(self, signals: Sequence[Watched]) -> None:
-        with self.metrics.snapshot_seconds.time():
-            save_states(self.store, signals)
-        self._due.difference_update(signals)
-
-    def notice_silence(self) -> None:
-        """Open an incident for each signal that has stopped sending."""
-        now = time.time_ns()
-        silent = [
-            (signal, silence_facts(signal, signal.last_time, now))
-            for signal in self.signals.values()
-            if signal.last_time is not None
-            and signal.is_overdue(now)
-            and not in_maintenance(self.windows, signal.name, now)
-        ]
-        if not silent:
-            return
-        with self.store.transaction() as writer:
-            numbers = [put_incident(writer, self.sinks, signal, facts, now) for signal, facts in silent]
-            rows = [writer.incident(number) for number in numbers]
-        changed = [(signal, row) for (signal, _), row in zip(silent, rows, strict=True) if row is not None]
-        self.note({}, changed, now)
-        self.tell(changed)
-
-    def prune(self) -> bool:
-        """Remove a piece of what is older than it is kept; true if there is more to remove."""
-        now, storage = time.time_ns(), self.settings.storage
-        before = now - round(storage.keep_observations * 1e9)
-        more = self._save_held_back(before)
-        with self.store.transaction() as writer:
-            pruned = writer.prune(
-                observations_before=before,
-                incidents_before=now - round(storage.keep_incidents * 1e9),
-                # What is to be judged yet is not removed before.
-                keep_after={
-                    number: time for number, time in writer.states_times().items() if number not in self.histories
-                },
-            )
-            forget_requests(writer, now)
-        return pruned.more or more
-
-    def _save_held_back(self, before: int) -> bool:
-        """Store states without which nothing of a signal could be removed, some of them; true if there are more.
-
-        A signal that sends rarely, or no more, would otherwise keep all that is not in a state for ever.
-        """
-        old = [
-            signal
-            for signal in self.signals.values()
-            if signal.unsaved and min(signal.row.created, signal.last_time or signal.row.created) < before
-        ]
-        if not old:
-            return False
-        with self.store.reading() as reader:
-            times = reader.states_times()
-        held = [signal for signal in old if (time := times.get(signal.row.id)) is None or time < before]
-        if held:
-            self._save(held[:STATES_AT_ONCE])
-        return len(held) > STATES_AT_ONCE

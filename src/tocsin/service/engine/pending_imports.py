@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tocsin.service.engine.rules import Arrival
-from tocsin.service.engine.watched import Watched
+from tocsin.service.engine.signals import MonitoredSignal
+from tocsin.service.engine.stages import Received
 from tocsin.service.store import StoreReader, StoreWriter
 
 _PREFIX = "import/"
@@ -49,7 +49,7 @@ class Progress:
     message: str | None = None
 
 
-class Histories:
+class PendingImports:
     """The spans that wait, by the numbers of their signals, and what became of others since the start.
 
     The engine's thread changes it; any thread may look.
@@ -68,7 +68,7 @@ class Histories:
     def __len__(self) -> int:
         return len(self._spans)
 
-    def recover(self, reader: StoreReader, signals: Iterable[Watched]) -> None:
+    def recover(self, reader: StoreReader, signals: Iterable[MonitoredSignal]) -> None:
         """Forget everything, and go on with what is stored."""
         by_id = {signal.row.id: signal for signal in signals}
         found = {int(name.removeprefix(_PREFIX)): text for name, text in reader.cursors(_PREFIX).items()}
@@ -83,30 +83,30 @@ class Histories:
             if signal.alarm_incident is None:
                 signal.block.forget_incidents(signal.place)
 
-    def put(self, writer: StoreWriter, late: Sequence[Arrival]) -> None:
+    def put(self, writer: StoreWriter, past: Sequence[Received]) -> None:
         """Store, with what was imported, that it waits."""
-        for signal, span in self._grown(late).items():
+        for signal, span in self._grown(past).items():
             writer.put_cursor(f"{_PREFIX}{signal.row.id}", json.dumps([span.first, span.last]))
 
-    def note(self, late: Sequence[Arrival]) -> None:
+    def note(self, past: Sequence[Received]) -> None:
         """It was stored."""
-        grown = self._grown(late)
+        grown = self._grown(past)
         with self._lock:
             for signal, span in grown.items():
                 self._note(signal, span, since=time.monotonic())
 
-    def _note(self, signal: Watched, span: Span, since: float) -> None:
+    def _note(self, signal: MonitoredSignal, span: Span, since: float) -> None:
         number = signal.row.id
         self._spans[number], self._names[number], self._since[number] = span, signal.name, since
         self._remember(Progress(signal.name, "waiting"))
 
-    def _grown(self, late: Sequence[Arrival]) -> dict[Watched, Span]:
-        grown: dict[Watched, Span] = {}
-        for arrival in late:
-            signal = arrival.signal
-            if arrival.history and isinstance(signal, Watched):
-                span = grown.get(signal) or self._spans.get(signal.row.id) or Span(arrival.time, arrival.time)
-                grown[signal] = span.with_time(arrival.time)
+    def _grown(self, past: Sequence[Received]) -> dict[MonitoredSignal, Span]:
+        grown: dict[MonitoredSignal, Span] = {}
+        for one in past:
+            signal = one.signal
+            if isinstance(signal, MonitoredSignal):
+                span = grown.get(signal) or self._spans.get(signal.row.id) or Span(one.time, one.time)
+                grown[signal] = span.with_time(one.time)
         return grown
 
     def span(self, number: int) -> Span | None:

@@ -1,4 +1,4 @@
-"""What the engine keeps in mind about one signal."""
+"""What the engine keeps in mind about one signal: one that is monitored, or one that is set aside."""
 
 import statistics
 from collections import deque
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tocsin.detection.gaps import missing_times
 from tocsin.service.engine.block import SignalBlock, Stretch
-from tocsin.service.engine.foretold import Notes
+from tocsin.service.engine.kept_forecasts import UnsavedForecasts
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
 from tocsin.service.observations import Judged
 from tocsin.service.store import IncidentRow, ReferenceRow, SignalRow
@@ -26,7 +26,7 @@ NOTHING = float("nan")
 
 
 @dataclass(eq=False)
-class Watched:
+class MonitoredSignal:
     """A signal in its place, and what has come of it lately."""
 
     row: SignalRow
@@ -44,7 +44,7 @@ class Watched:
     #: Observations since its state was last stored.
     unsaved: int = 0
     #: What was forecast after those.
-    notes: Notes = field(default_factory=Notes)
+    notes: UnsavedForecasts = field(default_factory=UnsavedForecasts)
     #: Numbers of its open incidents.
     alarm_incident: int | None = None
     silence_incident: int | None = None
@@ -189,4 +189,54 @@ class Watched:
             settings=self.row.settings,
             silent_after=self.silent_after,
             memory_bytes=fleet.memory_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class AsideSignal:
+    """A signal that is set aside, and why. What is observed of it is kept, and judged by nobody."""
+
+    row: SignalRow
+    reason: str
+    reference: ReferenceRow | None = None
+    #: Its incidents that were open when it was set aside.
+    incidents: tuple[IncidentRow, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.row.name
+
+    @property
+    def told(self) -> str:
+        """Why nothing can be asked of its detector, and what can be done."""
+        return f"signal {self.name!r} is set aside ({self.reason}): configure it, reset it or remove it"
+
+    def status(self) -> SignalStatus:
+        """What is known of it."""
+        row = self.row
+        promise = row.settings.get("promise")
+        return SignalStatus(
+            id=row.id,
+            name=row.name,
+            features=row.features,
+            unit=row.unit,
+            template=row.template,
+            alarm_rate=NOTHING,
+            promise=promise if promise == "observations" else "incidents",
+            last_time=None,
+            last_arrival=None,
+            value=(NOTHING,) * len(row.features),
+            p=NOTHING,
+            severity=NOTHING,
+            alarm=False,
+            warm=False,
+            observations=0,
+            warm_up=0,
+            own_past_after=0,
+            silent=False,
+            incident=self.incidents[-1].id if self.incidents else None,
+            recent=(),
+            reference=self.reference,
+            aside=self.reason,
         )

@@ -9,8 +9,8 @@ import numpy as np
 
 from tocsin.service.as_json import time_text
 from tocsin.service.engine.block import SignalBlock, Stretch
-from tocsin.service.engine.foretold import Floats, Foretold
-from tocsin.service.engine.watched import NOTHING, RECENT, Watched
+from tocsin.service.engine.kept_forecasts import Floats, KeptForecasts
+from tocsin.service.engine.signals import NOTHING, RECENT, MonitoredSignal
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Status
 from tocsin.service.store import ObservationRow, StoreReader
@@ -53,13 +53,13 @@ class Said:
 class Rebuilding:
     """What is at hand of a signal while it is rebuilt: forecasts, and the newest of the observations taken again."""
 
-    foretold: Foretold
+    foretold: KeptForecasts
     newest: deque[ObservationRow] = field(default_factory=lambda: deque(maxlen=RECENT))
 
 
 NOTHING_SAID = Said()
 NOTHING_FORETOLD: Floats = np.empty((0, 0, 0))
-NOT_REBUILT: Mapping[Watched, Rebuilding] = {}
+NOT_REBUILT: Mapping[MonitoredSignal, Rebuilding] = {}
 
 
 def latest(*times: int | None) -> int | None:
@@ -75,8 +75,8 @@ def value_of(row: ObservationRow) -> tuple[float, ...]:
 def replay(
     reader: StoreReader,
     block: SignalBlock,
-    signals: Sequence[Watched],
-    renewed: Mapping[Watched, int | None],
+    signals: Sequence[MonitoredSignal],
+    renewed: Mapping[MonitoredSignal, int | None],
     check: Check,
 ) -> int:
     """Let the detectors of a block take what was stored after their states; returns how many observations.
@@ -88,7 +88,7 @@ def replay(
     # Forecasts of another state are of no use.
     stored = reader.foretold([signal.row.id for signal in signals if signal not in renewed])
     shape = len(block.fleet.features), block.fleet.foretold_width
-    rebuilt = {signal: Rebuilding(Foretold(*shape, stored.get(signal.row.id))) for signal in signals}
+    rebuilt = {signal: Rebuilding(KeptForecasts(*shape, stored.get(signal.row.id))) for signal in signals}
     replayed = _take_stored(reader, block, signals, said, rebuilt, check)
     for signal in said:
         block.forget_incidents(signal.place)
@@ -100,8 +100,8 @@ def replay(
 
 
 def _take_stored(
-    reader: StoreReader, block: SignalBlock, signals: Sequence[Watched], said: Mapping[Watched, Said],
-    rebuilt: Mapping[Watched, Rebuilding] = NOT_REBUILT, check: Check | None = None,
+    reader: StoreReader, block: SignalBlock, signals: Sequence[MonitoredSignal], said: Mapping[MonitoredSignal, Said],
+    rebuilt: Mapping[MonitoredSignal, Rebuilding] = NOT_REBUILT, check: Check | None = None,
 ) -> int:  # fmt: skip
     """Let the detectors of a block take what is stored after the last times of their signals, piece by piece.
 
@@ -131,7 +131,7 @@ def _take_stored(
     return taken
 
 
-def stretch_of(signal: Watched, rows: Sequence[ObservationRow], said: Said) -> Stretch:
+def stretch_of(signal: MonitoredSignal, rows: Sequence[ObservationRow], said: Said) -> Stretch:
     """What a detector takes of stored observations: some of them as missing."""
     missing = (NOTHING,) * len(signal.row.features)
     values = [missing if said.is_missing(row.time) else value_of(row) for row in rows]
@@ -139,8 +139,8 @@ def stretch_of(signal: Watched, rows: Sequence[ObservationRow], said: Said) -> S
 
 
 def _learn(
-    block: SignalBlock, pieces: Mapping[Watched, Sequence[ObservationRow]], said: Mapping[Watched, Said],
-    rebuilt: Mapping[Watched, Rebuilding],
+    block: SignalBlock, pieces: Mapping[MonitoredSignal, Sequence[ObservationRow]],
+    said: Mapping[MonitoredSignal, Said], rebuilt: Mapping[MonitoredSignal, Rebuilding],
 ) -> None:  # fmt: skip
     """Let detectors take stored observations, some of them as missing. What is known of forecasts is not made again."""
     known, rest = {}, {}
@@ -161,7 +161,7 @@ def _learn(
             signal.unsaved += len(rows)
 
 
-def remember_newest(reader: StoreReader, signal: Watched, newest: Sequence[ObservationRow] = ()) -> None:
+def remember_newest(reader: StoreReader, signal: MonitoredSignal, newest: Sequence[ObservationRow] = ()) -> None:
     """Let a signal know its newest observations, of which some are at hand, and whether it was only imported so far."""
     until = newest[0].time - 1 if newest else None
     more = RECENT - len(newest)
@@ -175,7 +175,10 @@ def remember_newest(reader: StoreReader, signal: Watched, newest: Sequence[Obser
 
 
 def learn_anew(
-    reader: StoreReader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+    reader: StoreReader,
+    signal: MonitoredSignal,
+    marks: Mapping[int, bool] | None = None,
+    observed: Observed | None = None,
 ) -> None:
     """Let a fresh detector learn the reference of its signal, if it has one, and take the newest stored observations.
 
@@ -187,7 +190,7 @@ def learn_anew(
     signal.block.take_closed()
 
 
-def learn_what_can_be(reader: StoreReader, signal: Watched) -> None:
+def learn_what_can_be(reader: StoreReader, signal: MonitoredSignal) -> None:
     """The same as `learn_anew` of a signal that was set aside, without its reference if that cannot be learned."""
     _take_stored(reader, signal.block, [signal], {signal: _begin_renewed(reader, signal)})
     signal.block.take_closed()
@@ -195,7 +198,10 @@ def learn_what_can_be(reader: StoreReader, signal: Watched) -> None:
 
 
 def learn_reference(
-    reader: StoreReader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+    reader: StoreReader,
+    signal: MonitoredSignal,
+    marks: Mapping[int, bool] | None = None,
+    observed: Observed | None = None,
 ) -> None:
     """Let a fresh detector learn the reference of its signal, if it has one, and nothing else; see `learn_anew`.
 
@@ -219,7 +225,7 @@ def learn_reference(
     signal.last_time = times[-1]
 
 
-def _begin_renewed(reader: StoreReader, signal: Watched) -> Said:
+def _begin_renewed(reader: StoreReader, signal: MonitoredSignal) -> Said:
     """The same as `_begin_anew` where nobody is there to be told: a reference that cannot be learned is given up."""
     try:
         return _begin_anew(reader, signal)
@@ -230,7 +236,10 @@ def _begin_renewed(reader: StoreReader, signal: Watched) -> Said:
 
 
 def _begin_anew(
-    reader: StoreReader, signal: Watched, marks: Mapping[int, bool] | None = None, observed: Observed | None = None
+    reader: StoreReader,
+    signal: MonitoredSignal,
+    marks: Mapping[int, bool] | None = None,
+    observed: Observed | None = None,
 ) -> Said:
     """Learn the reference, and go back to before the newest observations after it; returns what people said of them."""
     learn_reference(reader, signal, marks, observed)
@@ -242,7 +251,7 @@ def _begin_anew(
 
 
 def what_was_said(
-    reader: StoreReader, signal: Watched, since: int | None, marks: Mapping[int, bool] | None = None
+    reader: StoreReader, signal: MonitoredSignal, since: int | None, marks: Mapping[int, bool] | None = None
 ) -> Said:
     """What people said of the incidents since then: those out of calibration, and false alarms while they went on."""
     incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)

@@ -23,7 +23,7 @@ TOGETHER = 16
 MOST_AT_ONCE = 64
 
 
-class Notes:
+class UnsavedForecasts:
     """What was forecast after the newest observations of a signal, `[T, F, width]`, as far as it is not stored yet."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Notes:
         return pack_arrays({"times": times.astype(np.int64), "said": said, "foretold": foretold[said]})
 
 
-class Foretold:
+class KeptForecasts:
     """What is stored of the forecasts after a signal's state, given out in the order of its observations.
 
     None is stored where they would be of no use.

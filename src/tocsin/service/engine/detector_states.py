@@ -8,17 +8,17 @@ import numpy as np
 
 from tocsin.arrays import pack_arrays
 from tocsin.detection.storage import arrays_to_bytes
-from tocsin.service.engine.watched import Watched
+from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.store import Store
 
 
-def state_of(signal: Watched) -> bytes:
+def state_of(signal: MonitoredSignal) -> bytes:
     """A signal's state, as `Detector.to_bytes` gives it."""
     last = None if signal.last_time is None else np.datetime64(signal.last_time, "ns")
     return arrays_to_bytes(signal.block.fleet.signal_state(signal.place, last))
 
 
-def save_states(store: Store, signals: Sequence[Watched]) -> None:
+def save_states(store: Store, signals: Sequence[MonitoredSignal]) -> None:
     """Store the states of these signals, in one transaction."""
     states = packed_states(signals)
     with store.transaction() as writer:
@@ -28,12 +28,12 @@ def save_states(store: Store, signals: Sequence[Watched]) -> None:
         signal.saved()
 
 
-def packed_states(signals: Sequence[Watched]) -> dict[Watched, bytes]:
+def packed_states(signals: Sequence[MonitoredSignal]) -> dict[MonitoredSignal, bytes]:
     """The states of signals as they are stored, those of a block taken together."""
     by_block = defaultdict(list)
     for signal in signals:
         by_block[signal.block].append(signal)
-    packed: dict[Watched, bytes] = {}
+    packed: dict[MonitoredSignal, bytes] = {}
     for block, some in by_block.items():
         lasts = [None if one.last_time is None else np.datetime64(one.last_time, "ns") for one in some]
         states = block.fleet.signal_states([one.place for one in some], lasts)

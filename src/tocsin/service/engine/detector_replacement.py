@@ -1,0 +1,132 @@
+"""Signals that go on with another detector, now and after every start."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from tocsin.detection.storage import arrays_from_bytes
+from tocsin.service.engine.block import SignalBlock
+from tocsin.service.engine.detector_states import state_of
+from tocsin.service.engine.engine_state import EngineState
+from tocsin.service.engine.incidents import close_incident
+from tocsin.service.engine.replay import Observed, latest, learn_anew, learn_reference, learn_what_can_be
+from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.errors import DamagedError, MonitorError, RefusedError
+from tocsin.service.store import Ended, IncidentRow, ReferenceRow, SignalRow, StoreWriter
+
+Change = Callable[[StoreWriter], None]
+
+
+class DetectorReplacement:
+    """Builds detectors beside those that judge, and lets them take over.
+
+    A `change` that is given along is stored in the transaction that makes the new detector last.
+    """
+
+    def __init__(self, state: EngineState) -> None:
+        self._state = state
+
+    def fresh(self, row: SignalRow, reference: ReferenceRow | None = None) -> MonitoredSignal:
+        """A signal with a fresh detector that is in no block with others yet, and has not learned its reference."""
+        block = self._state.places.alone(row.features, row.settings)
+        return MonitoredSignal(row, block, block.take(None), reference)
+
+    def relearn(
+        self, signal: MonitoredSignal, new: MonitoredSignal, *, marks: Mapping[int, bool] | None = None,
+        observed: Observed | None = None, change: Change | None = None,
+    ) -> None:  # fmt: skip
+        """Have a fresh detector learn from what is stored, as `learn_anew` does, and take the signal's place."""
+        with self._state.store.reading() as reader:
+            learn_anew(reader, new, marks, observed)
+        self.replace(signal, new, "relearned", change)
+
+    def begin_anew(self, signal: MonitoredSignal) -> None:
+        """Let a signal go on with a detector that knows its reference, if it has one, and nothing else."""
+        new = self.fresh(signal.row, signal.reference)
+        with self._state.store.reading() as reader:
+            learn_reference(reader, new)
+        self.replace(signal, new, "reset")
+
+    def replace(
+        self, signal: MonitoredSignal, new: MonitoredSignal, ended: Ended, change: Change | None = None
+    ) -> None:
+        """Let a signal go on with another detector.
+
+        The incident that the detector before had found is over, and `ended` says why; the next alarm begins another
+        one.
+        """
+        # What was stored before must not be taken again at the next start.
+        new.last_time = latest(signal.last_time, new.last_time)
+        place, closed = self._store(signal, new, signal.alarm_incident, ended, change)
+        with self._state.lock:
+            self._state.places.release(signal.block, signal.place)
+            signal.block, signal.place = place
+            signal.row, signal.reference = new.row, new.reference
+            signal.last_time = new.last_time
+            signal.saved()
+            signal.count()
+            if closed is not None:
+                signal.remember(closed)
+        if closed is not None:
+            self._state.tell([(signal, closed)])
+
+    def mend(self, aside: AsideSignal, row: SignalRow, *, learn: bool) -> None:
+        """Let a signal that was set aside go on with a fresh detector.
+
+        It learns from what is stored, or from nothing.
+        """
+        try:
+            new = self.fresh(row, aside.reference)
+            with self._state.store.reading() as reader:
+                if learn:
+                    learn_what_can_be(reader, new)
+                else:
+                    learn_reference(reader, new)
+                new.last_time = latest(new.last_time, reader.newest_time(row.id))
+        except Exception as error:
+            if isinstance(error, MonitorError) and not isinstance(error, DamagedError):
+                raise
+            raise RefusedError(f"signal {row.name!r} stays set aside, since it cannot be rebuilt: {error}") from error
+        open_alarm = next((one.id for one in aside.incidents if one.kind == "alarm"), None)
+        removed = aside.reference is not None and new.reference is None
+        change: Change | None = (lambda writer: writer.remove_reference(row.id)) if removed else None
+        (new.block, new.place), closed = self._store(aside, new, open_alarm, "relearned" if learn else "reset", change)
+        new.last_arrival = time.time_ns()
+        new.saved()
+        for incident in aside.incidents:
+            if closed is None or incident.id != closed.id:
+                new.remember(incident)
+        new.count()
+        with self._state.lock:
+            del self._state.aside[aside.name]
+            self._state.signals[aside.name] = new
+        self._state.count()
+        if closed is not None:
+            self._state.tell([(new, closed)])
+
+    def _store(
+        self, signal: MonitoredSignal | AsideSignal, new: MonitoredSignal, number: int | None, ended: Ended,
+        change: Change | None,
+    ) -> tuple[tuple[SignalBlock, int], IncidentRow | None]:  # fmt: skip
+        """Store a new detector of a signal; returns its place, and the incident with this number, which is over."""
+        now, closed = time.time_ns(), None
+        new.block.forget_incidents(new.place)
+        state = state_of(new)
+        # Its place is there before anything is stored: one for which there is no room must not be asked for at each
+        # start.
+        with (
+            self._state.placed(new.row, arrays_from_bytes(state)) as place,
+            self._state.store.transaction() as writer,
+        ):
+            store_settings(writer, new.row)
+            writer.put_state(new.row.id, new.last_time, now, state)
+            if change is not None:
+                change(writer)
+            if number is not None and (going_on := writer.incident(number)) is not None:
+                close_incident(writer, self._state.sinks, signal, going_on, ended, now)
+                closed = writer.incident(number)
+        return place, closed
+
+
+def store_settings(writer: StoreWriter, row: SignalRow) -> None:
+    """Store what can be changed of a signal."""
+    writer.change_signal(row.id, settings=row.settings, silent_after=row.silent_after, unit=row.unit)

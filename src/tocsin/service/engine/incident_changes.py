@@ -1,0 +1,112 @@
+"""What people do to incidents: acknowledge, snooze, label."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tocsin.service.as_json import incident_json
+from tocsin.service.engine.changes import Changes, on_engine_thread
+from tocsin.service.engine.detector_states import state_of
+from tocsin.service.engine.incidents import alarm_facts
+from tocsin.service.engine.new_signals import check_text
+from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.store import IncidentRow, StoreWriter
+
+FAULT, FALSE_ALARM = "fault", "false alarm"
+LABELS = (FAULT, FALSE_ALARM, "expected")
+LONGEST_NOTE = 2000
+
+
+class IncidentChanges(Changes):
+    """What people do to incidents; each call gives the incident as it is shown."""
+
+    @on_engine_thread
+    def acknowledge(self, number: int, by: str | None, note: str | None = None) -> dict[str, Any]:
+        """Somebody has seen an incident; with `by` None nobody has."""
+        fields: dict[str, Any] = {"acknowledged": time.time_ns() if by else None, "acknowledged_by": by}
+        return self._change(number, {**fields, **_note(note)})
+
+    @on_engine_thread
+    def snooze(self, number: int, until: int | None) -> dict[str, Any]:
+        """Nobody is to be told of an incident until then; None ends that."""
+        return self._change(number, {"snoozed_until": until})
+
+    @on_engine_thread
+    def label(
+        self, number: int, label: str | None, exclude: bool | None = None, note: str | None = None
+    ) -> dict[str, Any]:
+        """Say what an incident was. `exclude` takes its observations out of calibration, or back into it.
+
+        One of alarms that goes on ends if it is a false alarm: what it brought is taken for normal. Where its
+        observations are taken out at the same time, it ends by that, and nothing is learned of it.
+        """
+        if label is not None and label not in LABELS:
+            raise RefusedError(f"a label must be one of {', '.join(LABELS)}, got {label!r}")
+        fields = {"label": label, **_note(note)}
+        before = self._incident(number)
+        signal = self._state.by_id(before.signal)
+        if exclude is None or exclude == before.excluded:
+            if label == FALSE_ALARM and isinstance(signal, MonitoredSignal) and number == signal.alarm_incident:
+                return incident_json(self._end_false_alarm(signal, fields), signal.name)
+            return self._change(number, fields)
+        if isinstance(signal, AsideSignal):
+            raise RefusedError(signal.told)
+        if before.kind != "alarm":
+            raise RefusedError("a silence has no observations that could be taken out of calibration")
+
+        def change(writer: StoreWriter) -> None:
+            writer.change_incident(number, **fields, excluded=exclude)
+
+        new = self._detectors.fresh(signal.row, signal.reference)
+        self._detectors.relearn(signal, new, marks={number: exclude}, change=change)
+        return self._told(number, signal)
+
+    def _end_false_alarm(self, signal: MonitoredSignal, fields: Mapping[str, Any]) -> IncidentRow:
+        """End the signal's open incident of alarms as labelled, and set `fields` of it.
+
+        The detector takes what it brought for normal. Its state is stored with that: after a start it has taken this
+        in, and never takes it in twice. The incident ends with the newest observation, so that a detector that learns
+        anew does the same at the same place.
+        """
+        now, last = time.time_ns(), signal.last_time
+        incident = signal.block.accept(signal.place)
+        facts = alarm_facts(signal, incident, now)
+        facts = replace(facts, end=facts.end if last is None else last, duration=signal.observations - incident.first)
+        state = state_of(signal)
+        with self._state.store.transaction() as writer:
+            number = self._state.put_alarm(writer, signal, facts, now)
+            writer.change_incident(number, **fields)
+            writer.put_state(signal.row.id, last, now, state)
+            row = writer.incident(number)
+        if row is None:
+            raise RuntimeError(f"incident {number} is gone")
+        with self._state.lock:
+            signal.remember(row)
+            signal.saved()
+        self._state.tell([(signal, row)])
+        return row
+
+    def _incident(self, number: int) -> IncidentRow:
+        with self._state.store.reading() as reader:
+            row = reader.incident(number)
+        if row is None:
+            raise UnknownError(f"there is no incident {number}")
+        return row
+
+    def _change(self, number: int, fields: Mapping[str, Any]) -> dict[str, Any]:
+        signal = self._state.by_id(self._incident(number).signal)
+        with self._state.store.transaction() as writer:
+            writer.change_incident(number, **fields)
+        return self._told(number, signal)
+
+    def _told(self, number: int, signal: MonitoredSignal | AsideSignal) -> dict[str, Any]:
+        """An incident as it is now; who watches is told."""
+        shape = incident_json(self._incident(number), signal.name)
+        self._state.hub.publish("incident", shape)
+        return shape
+
+
+def _note(note: str | None) -> dict[str, Any]:
+    return {} if note is None else {"note": check_text("a note", note, LONGEST_NOTE)}

@@ -1,0 +1,217 @@
+"""What people do to signals: create, configure, reset and remove them, and say what to compare them with."""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tocsin.detection.storage import arrays_from_bytes
+from tocsin.service.as_json import time_text
+from tocsin.service.engine.changes import Changes, on_engine_thread
+from tocsin.service.engine.detector_replacement import store_settings
+from tocsin.service.engine.detector_states import state_of
+from tocsin.service.engine.incident_changes import FAULT
+from tocsin.service.engine.incidents import nanoseconds
+from tocsin.service.engine.new_signals import check_features, new_row
+from tocsin.service.engine.replay import TAKEN, latest, value_of
+from tocsin.service.engine.signals import NOTHING, AsideSignal
+from tocsin.service.engine.status import SignalDetails, SignalStatus
+from tocsin.service.errors import RefusedError, UnknownError
+from tocsin.service.store import ReferenceRow
+
+log = logging.getLogger("tocsin.engine")
+
+# While a reference is learned, all signals wait: this many take some seconds.
+MOST_OBSERVATIONS = 20_000
+
+
+class SignalChanges(Changes):
+    """What people do to signals, and what they ask of detectors."""
+
+    @on_engine_thread
+    def create(
+        self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
+        silent_after: float | None = None, unit: str | None = None,
+    ) -> SignalStatus:  # fmt: skip
+        """Make a signal before its first observation."""
+        state = self._state
+        if name in state.signals or name in state.aside:
+            raise RefusedError(f"there is a signal {name!r} already")
+        refused = state.add([new_row(state.settings, name, features, detector, silent_after, unit)])
+        if refused:
+            raise RefusedError(refused[name])
+        return state.signal(name).status()
+
+    @on_engine_thread
+    def configure(
+        self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
+        silent_after: float | None = None, unit: str | None = None,
+    ) -> SignalStatus:  # fmt: skip
+        """Change a signal; None leaves a setting as it is. With other settings its detector learns anew from the store.
+
+        So does one that was set aside, with any settings.
+        """
+        state = self._state
+        signal = state.aside.get(name) or state.signal(name)
+        if features is not None and check_features(features) != signal.row.features:
+            raise RefusedError(
+                f"the features of {name!r} stay {', '.join(signal.row.features)}: remove it to change them"
+            )
+        given = new_row(state.settings, name, signal.row.features, detector, silent_after, unit)
+        # What is stored of it was put together so: that stays.
+        interval = {} if signal.row.every is None else {"interval": signal.row.every}
+        row = replace(
+            signal.row,
+            settings=signal.row.settings if detector is None else {**given.settings, **interval},
+            silent_after=signal.row.silent_after if silent_after is None else silent_after,
+            unit=signal.row.unit if unit is None else unit,
+        )
+        if isinstance(signal, AsideSignal):
+            self._detectors.mend(signal, row, learn=True)
+        elif row.settings == signal.row.settings:
+            with state.store.transaction() as writer:
+                store_settings(writer, row)
+            with state.lock:
+                signal.row = row
+        else:
+            self._detectors.relearn(signal, self._detectors.fresh(row, signal.reference))
+        return self._told(name, "configured")
+
+    @on_engine_thread
+    def reset(self, name: str) -> SignalStatus:
+        """Let the detector forget everything but its reference; stored observations stay."""
+        aside = self._state.aside.get(name)
+        if aside is not None:
+            self._detectors.mend(aside, aside.row, learn=False)
+        else:
+            self._detectors.begin_anew(self._state.signal(name))
+        return self._told(name, "reset")
+
+    @on_engine_thread
+    def remove(self, name: str) -> None:
+        """Remove a signal with all that belongs to it."""
+        state = self._state
+        signal = state.aside.get(name) or state.signal(name)
+        with state.store.transaction() as writer:
+            writer.remove_signal(signal.row.id)
+            state.histories.end(writer, signal.row.id)
+        state.forget(signal)
+        state.hub.publish("signal", {"name": name, "change": "removed"})
+
+    @on_engine_thread
+    def state(self, name: str) -> bytes:
+        """The state of a signal's detector, as `Detector.to_bytes` gives it."""
+        return state_of(self._state.signal(name))
+
+    @on_engine_thread
+    def restore(self, name: str, state: bytes) -> SignalStatus:
+        """Let the detector go on from a state that was taken of one with the same settings.
+
+        What was stored since then is not taken again: with an `interval` it counts as missing.
+        """
+        signal = self._state.signal(name)
+        if signal.reference is not None:
+            raise RefusedError(f"{name!r} has a reference, which a state would replace: remove it before restoring one")
+        restored = self._detectors.fresh(signal.row)
+        try:
+            last = restored.block.fleet.put(restored.place, arrays_from_bytes(state))
+        except ValueError as error:
+            raise RefusedError(f"this state cannot be restored: {error}") from error
+        if last is not None:
+            restored.last_time = _moment(last, self._state.latest(time.time_ns()))
+        newest = latest(restored.last_time, signal.last_time)
+        if restored.block.fleet.interval is not None and newest != restored.last_time:
+            missing = (NOTHING,) * len(signal.row.features)
+            restored.block.run({restored.place: restored.stretch([signal.last_time or 0], [missing])})
+        self._detectors.replace(signal, restored, "reset")
+        return self._told(name, "reset")
+
+    @on_engine_thread
+    def details(self, name: str) -> SignalDetails:
+        """What a signal's detector has learned, and whether it keeps its promise.
+
+        Known faults do not count against it.
+        """
+        signal = self._state.signal(name)
+        with self._state.store.reading() as reader:
+            faults = reader.count_labelled(signal.row.id, FAULT)
+        return signal.details(faults)
+
+    @on_engine_thread
+    def put_reference(self, name: str, start: int, end: int, by: str = "") -> ReferenceRow:
+        """Let a signal learn what was stored from `start` to `end`, both included, and compare with that from then on.
+
+        The detector begins anew with it, and then takes what was stored since. The reference stays until it is replaced
+        or removed: what was observed in it is kept for as long.
+        """
+        signal = self._state.signal(name)
+        if start > end:
+            raise RefusedError(f"start must not be after end, got start {time_text(start)} and end {time_text(end)}")
+        with self._state.store.reading() as reader:
+            rows = reader.observations(
+                signal.row.id, after=start - 1, until=end, statuses=TAKEN, limit=MOST_OBSERVATIONS + 1
+            )
+        if len(rows) > MOST_OBSERVATIONS:
+            raise RefusedError(
+                f"a reference must have at most {MOST_OBSERVATIONS} observations, got more "
+                f"from start {time_text(start)} to end {time_text(end)}"
+            )
+        times, values = [row.time for row in rows], [value_of(row) for row in rows]
+        reference = ReferenceRow(signal.row.id, start, end, len(rows), time.time_ns(), by)
+        self._detectors.relearn(
+            signal, self._detectors.fresh(signal.row, reference), observed=(times, values),
+            change=lambda writer: writer.put_reference(reference, times, values),
+        )  # fmt: skip
+        self._told(name, "reference")
+        return reference
+
+    @on_engine_thread
+    def remove_reference(self, name: str) -> None:
+        """Let a signal learn from its past again, as it moves on, beginning with the newest of what is stored."""
+        signal = self._state.signal(name)
+        if signal.reference is None:
+            raise UnknownError(f"signal {name!r} has no reference")
+        self._detectors.relearn(
+            signal, self._detectors.fresh(signal.row), change=lambda writer: writer.remove_reference(signal.row.id)
+        )
+        self._told(name, "reference")
+
+    @on_engine_thread
+    def set_clock(self, name: str, to: int) -> SignalStatus:
+        """Take a signal's observations after a time out, since the clock that they were told by was ahead.
+
+        They are listed as refused, and its detector learns anew from those before: what comes from now on is new again.
+        """
+        signal = self._state.signal(name)
+        now = time.time_ns()
+        if to > now:
+            raise RefusedError(f"to must not be ahead of the clock, got {time_text(to)} at {time_text(now)}")
+        if signal.reference is not None and signal.reference.end > to:
+            raise RefusedError(f"the reference of {name!r} ends after {time_text(to)}: remove it first")
+        with self._state.store.transaction() as writer:
+            # Without its state it is rebuilt from its observations, should this be interrupted.
+            taken = writer.take_out(signal.row, to, "the clock was ahead, and has been set right", now)
+            writer.remove_state(signal.row.id)
+        with self._state.lock:
+            signal.forget_newest(to)
+        self._detectors.relearn(signal, self._detectors.fresh(signal.row, signal.reference))
+        log.warning("the clock of %r is set to %s, %d observations after that are refused", name, time_text(to), taken)
+        return self._told(name, "clock")
+
+    def _told(self, name: str, change: str) -> SignalStatus:
+        """How a signal is doing after a change; who watches is told."""
+        self._state.hub.publish("signal", {"name": name, "change": change})
+        return self._state.status(name)
+
+
+def _moment(last: Any, latest: int) -> int:
+    """The time of the last observation of a state that is brought from elsewhere."""
+    if not isinstance(last, np.datetime64):
+        raise RefusedError(f"a state must be of observations with times, got one with the number {last!r}")
+    moment = nanoseconds(last)
+    if moment > latest:
+        raise RefusedError(f"a state must not be ahead of the clock, got one of {time_text(moment)}")
+    return moment

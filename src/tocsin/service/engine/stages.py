@@ -1,0 +1,230 @@
+"""The stages of an observation, and the rules that take it from one to the next. Nothing here changes anything.
+
+Observation        as a source hands it over; it may have no time, and its signal may be new
+Received           of a signal that there is, with a time and a value for each feature
+Ordered            in the order of time, with what is to become of it
+JudgedObservation  with what is stored of it: the verdict, if there is one
+Outcome            stored: what its sender is told
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from operator import attrgetter
+
+from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal
+from tocsin.service.errors import RefusedError
+from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
+from tocsin.service.store import MaintenanceRow, ObservationRow
+
+# The first moment that 64 bits of nanoseconds can say; one before it means no time at all.
+EARLIEST = -(2**63) + 1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Received:
+    """An observation that can be taken, of a signal that there is."""
+
+    signal: MonitoredSignal | AsideSignal
+    time: int
+    values: tuple[float, ...]
+    #: Whether it is of a past that is imported.
+    history: bool = False
+    #: Whether it is put together already, where its signal does that.
+    whole: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ordered:
+    """An observation in the order of time. `status` is what it will be, unless the store has it already."""
+
+    received: Received
+    status: Status
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class JudgedObservation:
+    """An observation with the verdict of its detector; one without numbers where no detector judges it."""
+
+    received: Received
+    status: Status
+    verdict: Judged
+
+    @property
+    def row(self) -> ObservationRow:
+        """What is stored of it."""
+        return ObservationRow(self.received.signal.row.id, self.received.time, self.status, self.verdict)
+
+    def outcome(self, incident: int | None) -> Outcome:
+        """What its sender is told once it is stored; `incident` is the one that its alarm belongs to."""
+        return Outcome(self.received.signal.name, self.received.time, self.status, self.verdict, incident)
+
+
+Fresh = dict[MonitoredSignal, list[Ordered]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was received, in the order of time."""
+
+    #: What is newer than all that its signal has.
+    fresh: Fresh
+    #: Not newer than what its signal has, of the past, or of a signal that is set aside: kept, unless the store has it.
+    old: list[Ordered]
+    #: What came twice, each with the one before it that stands.
+    repeated: list[tuple[Received, Received]]
+
+
+def with_times(batches: Sequence[Batch], signals: Mapping[str, MonitoredSignal], now: int, latest: int) -> list[Batch]:
+    """The batches, with a time for each observation that came without one: now, and after what came before it.
+
+    Whoever takes a batch again, not knowing whether it was stored, must do so with the times that it got at first.
+    """
+    if not any(observation.time is None for batch in batches for observation in batch.observations):
+        return list(batches)
+    newest: dict[str, int] = {}
+    timed = []
+    for batch in batches:
+        observations = []
+        for one in batch.observations:
+            if one.time is None:
+                signal = signals.get(one.signal)
+                last = -1 if signal is None or signal.last_time is None else signal.last_time
+                one = replace(one, time=max(now, last + 1, newest.get(one.signal, -1) + 1))
+            if one.time is not None and one.time <= latest:
+                newest[one.signal] = max(one.time, newest.get(one.signal, -1))
+            observations.append(one)
+        timed.append(replace(batch, observations=tuple(observations)))
+    return timed
+
+
+def in_time(time: int | None, latest: int) -> bool:
+    """Whether an observation of this time can be taken."""
+    return time is not None and EARLIEST <= time <= latest
+
+
+def receive(
+    observation: Observation, signal: MonitoredSignal | AsideSignal | None, refusal: str | None, batch: Batch,
+    now: int, latest: int,
+) -> Received | Outcome:  # fmt: skip
+    """An observation with its signal, or why it is not taken. `refusal` says why there is no signal."""
+    name, time = observation.signal, observation.time
+    if time is None or time < EARLIEST:
+        message = f"a time must be at least {EARLIEST} nanoseconds after 1970, got {time}"
+        return Outcome(name, now, Status.REFUSED, message=message)
+    if time > latest:
+        ahead = (time - now) / 1e9
+        message = f"its time is {ahead:.0f} s ahead of the clock, and {(latest - now) / 1e9:g} s are tolerated"
+        return Outcome(name, time, Status.FUTURE, message=message)
+    if signal is None:
+        return Outcome(name, time, Status.REFUSED, message=refusal)
+    try:
+        values = values_of(observation, signal.row.features)
+    except RefusedError as error:
+        return Outcome(name, time, Status.REFUSED, message=str(error))
+    return Received(signal, time, values, batch.history, batch.whole)
+
+
+def values_of(observation: Observation, features: Sequence[str]) -> tuple[float, ...]:
+    """The values in the order of the signal's features; a feature that is not named is missing."""
+    given, values = observation.features, observation.values
+    if given is None:
+        if len(values) == 1 and values[0] != values[0]:
+            return values * len(features)  # all of it is missing
+        if len(values) != len(features):
+            raise RefusedError(
+                f"signal {observation.signal!r} has {len(features)} features ({', '.join(features)}), "
+                f"got {len(values)} values"
+            )
+        return values
+    unknown = [name for name in given if name not in features]
+    if unknown:
+        raise RefusedError(
+            f"signal {observation.signal!r} has the features {', '.join(features)}, got {', '.join(unknown)}"
+        )
+    by_name = dict(zip(given, values, strict=False))
+    if not len(by_name) == len(given) == len(values):
+        raise RefusedError(
+            f"an observation of {observation.signal!r} must have one value for each feature that it names, "
+            f"got {len(values)} values for {', '.join(given)}"
+        )
+    return tuple(by_name.get(name, NOTHING) for name in features)
+
+
+def put_in_order(received: Iterable[Received], windows: Sequence[MaintenanceRow]) -> Order:
+    """Put what was received into the order of time, and see what is new of it."""
+    order = Order({}, [], [])
+    standing: dict[tuple[str, int], Received] = {}
+    by_time = sorted(received, key=attrgetter("time"))
+    if by_time:
+        windows = [one for one in windows if one.start <= by_time[-1].time and by_time[0].time < one.end]
+    for one in by_time:
+        signal, time = one.signal, one.time
+        first = standing.setdefault((signal.name, time), one)
+        if first is not one:
+            order.repeated.append((one, first))
+        elif isinstance(signal, AsideSignal):
+            order.old.append(Ordered(one, Status.ASIDE))
+        elif not one.history and signal.last_time is not None and time <= signal.last_time:
+            order.old.append(Ordered(one, Status.LATE))
+        else:
+            status = Status.IMPORTED if one.history else Status.SCORED
+            if windows and in_maintenance(windows, signal.name, time):
+                status = Status.MAINTENANCE
+            if one.history:
+                order.old.append(Ordered(one, status))
+            else:
+                order.fresh.setdefault(signal, []).append(Ordered(one, status))
+    return order
+
+
+def without_duplicates(
+    old: Iterable[Ordered], stored: Mapping[tuple[int, int], ObservationRow]
+) -> tuple[list[Ordered], dict[Received, Outcome]]:
+    """What is late or of the past, and the outcomes of duplicates, given what the store has at the same times."""
+    late: list[Ordered] = []
+    duplicates: dict[Received, Outcome] = {}
+    for one in old:
+        signal, time = one.received.signal, one.received.time
+        row = stored.get((signal.row.id, time))
+        if row is None:
+            late.append(one)
+        else:
+            duplicates[one.received] = Outcome(signal.name, time, Status.DUPLICATE, row.judged)
+    return late, duplicates
+
+
+def within_gaps(fresh: Fresh, most: int) -> tuple[Fresh, set[Received]]:
+    """What is taken now, and what waits for later, since it comes after more than `most` missing observations.
+
+    Detectors have to take what is missing, too. At least one gap is taken, however long it is, so that everything has
+    its turn.
+    """
+    taken: Fresh = {}
+    waiting: set[Received] = set()
+    filled = 0
+    for signal, some in fresh.items():
+        end = len(some)
+        # To look at each would cost much for nothing: few signals have gaps, and those without an interval none.
+        for at, steps in enumerate(signal.steps_before([one.received.time for one in some])):
+            if steps and filled and filled + steps > most:
+                end = at
+                waiting.update(one.received for one in some[at:])
+                break
+            filled += steps
+        if end:
+            taken[signal] = some[:end]
+    return taken, waiting
+
+
+def unjudged(one: Ordered) -> JudgedObservation:
+    """What is stored of an observation without a verdict."""
+    values = one.received.values
+    nothing = (NOTHING,) * len(values)
+    none = Judged(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
+    return JudgedObservation(one.received, one.status, none)
+
+
+def in_maintenance(windows: Sequence[MaintenanceRow], name: str, time: int) -> bool:
+    """Whether a window holds for this signal at this time."""
+    return any(window.start <= time < window.end and fnmatchcase(name, window.pattern) for window in windows)
