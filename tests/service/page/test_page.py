@@ -245,7 +245,7 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
     assert min(within, after_alarms, now) > 100 + before
     over = {"open": False, "ended": "accepted", "closed": data.text(data.now())}
     monitor.push("incident", monitor.change_incident(2, **over))
-    expect(page.locator(".card[data-id='2'] .tags")).to_have_text("over: taken for normal")
+    expect(page.locator(".card[data-id='2'] .tags")).to_have_text("over: accepted as normal")
     expect(page.locator(".summary .state")).to_have_text("normal")
     page.wait_for_timeout(500)
     assert shaded_pixels(page, 0.88) > 100 + before
@@ -254,12 +254,12 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
 
 def test_an_incident_that_is_over_says_why(opened, monitor):
     words = {
-        "returned": ("as before", "The signal is as it was before."),
-        "accepted": ("taken for normal", "stays otherwise, and that is taken for normal now"),
-        "silent": ("no values any more", "has no values any more"),
-        "labelled": ("as labelled", "Somebody labelled it a false alarm"),
+        "returned": ("back to normal", "The signal is back to normal."),
+        "accepted": ("accepted as normal", "accepted as the new normal"),
+        "silent": ("no more values", "has no more values"),
+        "labelled": ("as labelled", "A user labelled it a false alarm"),
         "reset": ("detector reset", "The detector was reset."),
-        "relearned": ("learned anew", "The detector learned anew."),
+        "relearned": ("retrained", "The detector was retrained."),
     }
     page = opened("#/incidents/2")
     expect(page.locator(".facts")).not_to_contain_text("Why it is over")
@@ -272,7 +272,7 @@ def test_an_incident_that_is_over_says_why(opened, monitor):
     change = {"open": False, "ended": "returned", "closed": data.text(data.now())}
     page.wait_for_selector(".connection.live")
     monitor.push("incident", monitor.change_incident(4, **change))
-    expect(page.locator(".tags")).to_have_text("over: sends again")
+    expect(page.locator(".tags")).to_have_text("over: sending again")
     monitor.push("incident", monitor.change_incident(4, ended=None))  # from before that was stored
     expect(page.locator(".tags")).to_have_text("over")
 

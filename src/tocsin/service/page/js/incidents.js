@@ -10,23 +10,23 @@ const OF_MOMENTS = ["error", "horizons", "score"];
 
 /** Why an incident of alarms is over: in a few words, and in a sentence. */
 const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
-  returned: ["as before", "The signal is as it was before."],
-  accepted: ["taken for normal", "The signal stays otherwise, and that is taken for normal now."],
-  silent: ["no values any more", "The signal has no values any more."],
-  labelled: ["as labelled", "Somebody labelled it a false alarm: what the signal does is taken for normal now."],
+  returned: ["back to normal", "The signal is back to normal."],
+  accepted: ["accepted as normal", "The signal changed for good: this is accepted as the new normal."],
+  silent: ["no more values", "The signal has no more values."],
+  labelled: ["as labelled", "A user labelled it a false alarm: the signal's behaviour is accepted as normal."],
   reset: ["detector reset", "The detector was reset."],
-  relearned: ["learned anew", "The detector learned anew."],
-  imported: ["of the past", "It was found in history that was imported: nobody was told."],
+  relearned: ["retrained", "The detector was retrained."],
+  imported: ["of the past", "It was found in imported history: no alert was sent."],
 });
 
 /**
- * Why it is over, in a few words and in a sentence; null while it goes on, or if nobody knows.
+ * Why it is over, in a few words and in a sentence; null while it is open, or if unknown.
  * @param {Incident} incident
  * @returns {[string, string] | null}
  */
 export function ending({ kind, open, ended }) {
   if (open || !ended) return null;
-  if (kind === "silence" && ended === "returned") return ["sends again", "The signal sends again."];
+  if (kind === "silence" && ended === "returned") return ["sending again", "The signal is sending again."];
   return ENDINGS[ended] ?? [ended, ended];
 }
 
