@@ -81,7 +81,7 @@ class LineParser:
     --------
     >>> parser = LineParser()
     >>> parser.parse('{"id": "pump", "time": 0, "pressure": 2.5, "flow": null}')
-    Observation(id='pump', time=0.0, values=(2.5, nan))
+    ParsedObservation(id='pump', time=0.0, values=(2.5, nan), zone=None)
     >>> parser.features
     ('pressure', 'flow')
     """
