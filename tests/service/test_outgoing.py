@@ -63,7 +63,7 @@ def test_an_answer_that_is_compressed_all_the_same_is_read() -> None:
             found = await asked(url)
             assert (found.json(), found.whole) == ({"a": 1}, True)
         async with server(OK + b"Content-Encoding: gzip\r\n", b"junk") as url:
-            with pytest.raises(AnswerError, match="is said to be gzip, and is not"):
+            with pytest.raises(AnswerError, match="claims to be gzip, but is not"):
                 await asked(url)
 
     run(test)

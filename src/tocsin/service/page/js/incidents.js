@@ -26,7 +26,7 @@ const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
  */
 export function ending({ kind, open, ended }) {
   if (open || !ended) return null;
-  if (kind === "silence" && ended === "returned") return ["sends again", "The signal sends again."];
+  if (kind === "silence" && ended === "returned") return ["sending again", "The signal is sending again."];
   return ENDINGS[ended] ?? [ended, ended];
 }
 
