@@ -117,7 +117,7 @@ def test_states_that_are_not_whole_or_not_copies_are_told():
     [
         ({"name": ""}, "name must be a text"),
         ({"streams": ()}, "streams must be Streams"),
-        ({"streams": (Stream("a"), Stream("a"))}, "different names"),
+        ({"streams": (Stream("a"), Stream("a"))}, "distinct names"),
         ({"streams": (Stream("a", 0),)}, "lengths must be 1 or more"),
         ({"merge": 7}, "merge must be one of the codes, got 7"),
         ({"alone": -1.0}, "must not be negative"),

@@ -36,12 +36,12 @@ def read_numbers(cells: Cells, numerals: Numerals = PLAIN) -> tuple[NDArray[np.f
         if not numerals.plain:
             cells = list(map(numerals.as_python, cells))
         values, why = _read_all(cells)
-    strange = ~np.isfinite(values)
-    if not strange.any():
+    unusable = ~np.isfinite(values)
+    if not unusable.any():
         return values, None
     why[np.isnan(values) & (why == 0)] = MISSING
     why[np.isinf(values)] = INFINITE
-    values[strange] = np.nan
+    values[unusable] = np.nan
     return values, why
 
 

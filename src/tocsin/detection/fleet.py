@@ -278,8 +278,8 @@ class Fleet(Beginning):
                 p = -deviations
             if np.isnan(p).all():
                 continue
-            strangest = np.nanargmin(p)
-            forecast, deviation = forecasts[strangest], deviations[strangest]
+            most_anomalous = np.nanargmin(p)
+            forecast, deviation = forecasts[most_anomalous], deviations[most_anomalous]
             if deviation < max(least, share * abs(forecast)):
                 verdicts.alarm[step, column] = False
 

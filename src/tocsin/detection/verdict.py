@@ -74,8 +74,8 @@ def direction_of(error: Floats, feature_p: Floats) -> str | None:
     """On which side of its forecast the most anomalous feature lies."""
     if np.isnan(feature_p).all():
         return None
-    strangest = error[np.nanargmin(feature_p)]
-    return "above" if strangest > 0 else "below" if strangest < 0 else None
+    most_anomalous = error[np.nanargmin(feature_p)]
+    return "above" if most_anomalous > 0 else "below" if most_anomalous < 0 else None
 
 
 def directions(errors: Floats, feature_p: Floats) -> list[str | None]:

@@ -136,7 +136,7 @@ def _signal(result: SignalResult, number: int, points: int) -> dict[str, Any]:
     alarm = columns["alarm"]
     charts.append(
         {
-            "title": "severity: how strange all of it is together (usual: below 1)",
+            "title": "severity: how anomalous it is over all views (usual: below 1)",
             "time": time[at].tolist(),
             "severity": _numbers(columns["severity"][at]),
             "alarms": [time[alarm].tolist(), _numbers(columns["severity"][alarm])],

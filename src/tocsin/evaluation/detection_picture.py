@@ -225,7 +225,7 @@ def _draw_severity(axes: Any, result: SignalResult) -> None:
     _shade_early(axes, columns)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.2)
-    axes.set_title("severity: how strange all of it is together (usual: below 1)", loc="left", fontsize=10)
+    axes.set_title("severity: how anomalous it is over all views (usual: below 1)", loc="left", fontsize=10)
 
 
 def _shade_early(axes: Any, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -244,7 +244,7 @@ def _shade_early(axes: Any, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: str) -> None:
-    """An incident with what came before it; for a strange shape the stretch of the past that resembles it most.
+    """An incident with what came before it; for an anomalous shape the stretch of the past that resembles it most.
 
     `fault` is what was wrong at that time, where it is known.
     """
@@ -320,7 +320,7 @@ def _colour(incident: Incident) -> str:
 
 
 def _stretch(incident: Incident) -> int:
-    """How many observations a strange shape is made of; 0 for what is none."""
+    """The number of observations in an anomalous shape; 0 if it is not one."""
     if _view(incident) != "shape" or incident.view not in available_views():
         return 0
     told = [stream.length for stream in make_view(incident.view).streams]

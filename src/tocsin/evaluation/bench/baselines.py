@@ -94,7 +94,7 @@ class BaselineWorker:
         *,
         hyper_parameters: Mapping[str, Any] | None = None,
     ) -> Floats:
-        """A score for each observation of values[T, F], larger is stranger; after `timeout` seconds it is given up.
+        """A score for each observation of values[T, F], larger is more anomalous; it fails after `timeout` seconds.
 
         The first `calibration` observations are what trained methods learn from. `hyper_parameters` change single ones
         of TSB-AD's best.

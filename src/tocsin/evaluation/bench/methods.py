@@ -45,7 +45,7 @@ WINDOW = 2000
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """`p[T]`, low where strange and NaN where there is none, and what else a method has to show.
+    """`p[T]`, low when anomalous and NaN where there is none, and what else a method has to show.
 
     `severity[T]` and `evidence[T]`, in nats, are what orders observations and what decides alarms where p does neither;
     `weights` are those learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last

@@ -11,11 +11,13 @@ from tocsin.evaluation.bench.baselines import min_max_pseudo_p
 Floats = NDArray[np.float64]
 
 COLUMNS = ("score", "p")
-_ACCEPTED = 'a column "score" (larger is stranger) or "p" (from 0 to 1, low where strange), with a row per observation'
+_ACCEPTED = (
+    'a column "score" (larger is more anomalous) or "p" (from 0 to 1, low when anomalous), with a row per observation'
+)
 
 
 def read_scores(folder: Path, file_stem: str, length: int) -> Floats:
-    """What FOLDER/FILE_STEM.csv says of each observation, low where strange.
+    """What FOLDER/FILE_STEM.csv says of each observation, low when anomalous.
 
     A column `p` is used as it is; an empty cell is a missing p-value (NaN). A column `score` becomes `min_max_pseudo_p`
     of itself, which is no p-value.

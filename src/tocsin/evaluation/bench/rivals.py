@@ -1,7 +1,7 @@
 """Simple detectors to compare with, each in a few lines: they need no forecaster and no other library.
 
-All of them see only what came before, and answer every observation in turn. What they give is larger where stranger, on
-a scale of their own: no p-value, and no threshold on it promises a rate of false alarms.
+All of them use only the past, and judge every observation in turn. Their output is larger when more anomalous, on a
+scale of their own: it is not a p-value, and no threshold on it guarantees a false-alarm rate.
 """
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ LEAST_SPREAD = 0.01
 
 @dataclass(frozen=True)
 class Rival:
-    """A simple detector: call it with a file for scores `[T]`, larger where stranger.
+    """A simple detector: call it with a file for scores `[T]`, larger when more anomalous.
 
     A missing value is taken to be the one before it, and its own score is 0, as is that of observations that come too
-    early. Of several features the strangest counts, each compared with its mean score in the calibration part.
+    early. Of several features the most anomalous counts, each compared with its mean score in the calibration part.
     """
 
     description: str

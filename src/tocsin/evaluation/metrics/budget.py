@@ -44,7 +44,7 @@ def within_budget(
 
     Parameters
     ----------
-    p : low where strange, from 0 to 1; NaN where missing. It is only ranked, so it need be no p-value.
+    p : low when anomalous, from 0 to 1; NaN where missing. It is only ranked, so it need be no p-value.
     incidents : the numbers of the first and the last observation of each, where the method has incidents of its own;
         else they are those of the alarms at one false incident in 1,000 normal observations.
     gap : how many observations without alarm may lie between two alarms of one incident.
@@ -100,8 +100,8 @@ def threshold_at(labels: Flags, p: ArrayLike, budget: float, *, gap: int = 10) -
 def loosest_threshold(labels: Flags, scores: ArrayLike, allowed: int, *, gap: int = 10) -> float:
     """The smallest threshold on scores down to which there are never more false incidents than allowed.
 
-    Scores are larger where stranger; NaN never alarms, `score >= threshold` does. A threshold is loosened only until
-    the allowed number is first exceeded: far beyond it, where nearly everything alarms, incidents join, and the
+    Scores are larger when more anomalous; NaN never alarms, `score >= threshold` does. A threshold is loosened only
+    until the allowed number is first exceeded: far beyond it, where nearly everything alarms, incidents join, and the
     last of all thresholds has a single one. Infinity if even the largest score is too many.
 
     >>> loosest_threshold([0] * 8, [5, 4, 1, 1, 1, 1, 1, 3], 1, gap=3)

@@ -79,7 +79,7 @@ def evaluate(
 
     Parameters
     ----------
-    p : low where strange, from 0 to 1; NaN where missing. A score that was scaled to [0, 1] can stand here as
+    p : low when anomalous, from 0 to 1; NaN where missing. A score that was scaled to [0, 1] can stand here as
         1 - score, with `thresholds=MIN_MAX_THRESHOLDS`: that makes no p-value of it.
     window : for the volume under the surface: `find_window` of the signal's values.
     alarm_rate : the threshold for the false positive rate, its calibration error and what operators see.

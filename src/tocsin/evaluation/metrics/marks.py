@@ -76,7 +76,7 @@ def read_scores(scores: ArrayLike, labels: Marks) -> Floats:
 
 
 def read_p(p: ArrayLike, labels: Marks) -> Floats:
-    """The p-values; a missing one counts as 1, since nothing strange was seen."""
+    """The p-values; a missing one counts as 1, since nothing anomalous was seen."""
     array = observations("p", p)
     _as_many("p", array.size, labels)
     _refuse("p", array, (array < 0) | (array > 1), "from 0 to 1, or NaN where missing")

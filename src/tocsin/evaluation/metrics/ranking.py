@@ -1,4 +1,4 @@
-"""How well scores (larger is stranger) rank anomalous observations above normal ones, over all thresholds."""
+"""How well scores (larger is more anomalous) rank anomalous observations above normal ones, over all thresholds."""
 
 import numpy as np
 from numpy.typing import ArrayLike

@@ -20,7 +20,7 @@ class Volume(NamedTuple):
 
 
 def volume_under_surface(labels: Flags, scores: ArrayLike, window: int = WITHOUT_PERIOD) -> Volume:
-    """VUS-PR and VUS-ROC of scores (larger is stranger), as TSB-AD computes them ("opt", 250 thresholds).
+    """VUS-PR and VUS-ROC of scores (larger is more anomalous), as TSB-AD computes them ("opt", 250 thresholds).
 
     Each event gets borders on which labels fall from 1 to 0.7, of every width from 0 to half the `window`
     (`find_window` of the signal). Both are NaN without anomalies; VUS-ROC is where all is anomalous, too.

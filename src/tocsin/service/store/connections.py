@@ -143,7 +143,7 @@ def _make_file(file: Path) -> None:
         # SQLite gives its other files the mode of this one.
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
-        raise StoreError(f"the store {file} cannot be made or opened: {error.strerror}") from error
+        raise StoreError(f"the store {file} cannot be created or opened: {error.strerror}") from error
 
 
 def _set(connection: Any, pragma: str, value: object) -> None:
