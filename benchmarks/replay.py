@@ -17,7 +17,7 @@ class Replay(Forecaster):
     def __init__(self, values):
         fleet = Fleet(1)
         self.horizon = fleet.settings.steps
-        self.settles, self.recovers = fleet.forecaster.settles, fleet.forecaster.recovers
+        self.warm_up, self.recovers = fleet.forecaster.warm_up, fleet.forecaster.recovers
         session = fleet.forecaster.open(values.shape[1], self.horizon)
         parts = [session.run(values[at : at + AT_ONCE]).median for at in range(0, len(values), AT_ONCE)]
         self.medians = np.concatenate([part.astype(np.float32) for part in parts])

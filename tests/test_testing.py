@@ -77,8 +77,11 @@ def count_others(self, seen, rows, scores):
 
 BROKEN = {
     "one by one": (run_that(lambda s, seen, rows, scores: scores.__iadd__(scores.shape[0])), "one by one"),
-    "changes": (run_that(lambda s, seen, rows, scores: seen.values.fill(0.0)), "must not be changed: values"),
-    "all rows": (run_that(count_others), "a choice of rows"),
+    "changes": (
+        run_that(lambda s, seen, rows, scores: seen.values.fill(0.0)),
+        "must not change its input: it changed values",
+    ),
+    "all rows": (run_that(count_others), "selected rows"),
     "missing": (run_that(lambda s, seen, rows, scores: scores.__setitem__(np.isnan(scores), 0.0)), "no score"),
     "grows": (run_that(grow), "memory must not grow"),
     "remembers": (run_that(keep_last), "one by one"),
@@ -101,11 +104,11 @@ def test_a_view_that_breaks_the_contract_is_told_how(name):
 def test_states_that_are_not_whole_or_not_copies_are_told():
     with pytest.raises(ContractError, match="a state must be a copy"):
         check_view(view_with(state=lambda self, rows: {"sums": self._sums[: rows.size]}))
-    with pytest.raises(ContractError, match="must go on with the same scores"):
+    with pytest.raises(ContractError, match="must continue with the same scores"):
         check_view(view_with(state=lambda self, rows: {}, _restore=lambda self, state, rows: None))
     with pytest.raises(ContractError, match=r"plain arrays.*'sums'\] is list"):
         check_view(view_with(state=lambda self, rows: {"sums": [1.0]}))
-    with pytest.raises(ContractError, match="must have the 4 asked for first"):
+    with pytest.raises(ContractError, match="must have the requested 4 first"):
         check_view(view_with(state=lambda self, rows: {"sums": self._sums[rows].T.copy()}))
 
 
@@ -178,7 +181,7 @@ class Unsaid(LastValue):
 
 def test_a_forecaster_that_breaks_the_contract_is_told_how():
     check_forecaster(LastValue())
-    with pytest.raises(ContractError, match="nothing can be said before the first value"):
+    with pytest.raises(ContractError, match="there must be no forecast before the first value"):
         check_forecaster(Hasty())
-    with pytest.raises(ContractError, match="parameters must be such that JSON can hold them"):
+    with pytest.raises(ContractError, match="parameters must be JSON types"):
         check_forecaster(Unsaid())

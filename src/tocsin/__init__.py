@@ -92,7 +92,7 @@ _ROOMS = ("conformal", "detection", "forecasting")  # where the names above are
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for: the command's help, say, needs none of them."""
+    """Import a name on first use: the command's help, for example, needs none of them."""
     if name in __all__:
         for room in _ROOMS:
             module = importlib.import_module(f"tocsin.{room}")

@@ -1,4 +1,4 @@
-"""Named arrays in npz files, or quickly in bytes; never pickle."""
+"""Named arrays in npz files, or faster in plain bytes; never pickle."""
 
 import json
 import math
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 File = str | PathLike[str] | IO[bytes]
 
 
-# What packed arrays begin with; then a checksum of all that follows, and the length of what tells of the arrays.
+# Packed arrays begin with this. Then come a checksum of the rest, and the length of the description of the arrays.
 _PACKED = b"tocsin-arrays-1\n"
 _HEAD = struct.Struct("<II")
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The arrays as bytes, in a fraction of the time that an npz file takes.
+    """The arrays as bytes, much faster than an npz file.
 
     >>> unpack_arrays(pack_arrays({"a": np.arange(3)}))["a"].tolist()
     [0, 1, 2]
@@ -34,15 +34,15 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether these bytes are what `pack_arrays` gave, whole or damaged."""
+    """Whether these bytes came from `pack_arrays`, intact or damaged."""
     return bytes(data[: len(_PACKED)]) == _PACKED
 
 
 def unpack_arrays(data: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays that `pack_arrays` was given, read-only; ValueError for bytes that are damaged."""
+    """The arrays given to `pack_arrays`, read-only; ValueError if the bytes are damaged."""
     content = memoryview(data)[len(_PACKED) + _HEAD.size :]
     if not is_packed(data) or len(data) < len(_PACKED) + _HEAD.size:
-        raise ValueError("these are no packed arrays")
+        raise ValueError("these bytes are not packed arrays")
     checksum, length = _HEAD.unpack_from(data, len(_PACKED))
     if zlib.crc32(content) != checksum:
         raise ValueError("the packed arrays are damaged: their checksum is wrong")
@@ -60,7 +60,7 @@ def unpack_arrays(data: bytes) -> dict[str, NDArray[Any]]:
 def write_arrays(arrays: Mapping[str, NDArray[Any]], file: File) -> None:
     """Write the arrays to a file (a path, or open for writing bytes).
 
-    A path is replaced in one step, so that an interrupted save leaves what was there before.
+    A path is replaced atomically: an interrupted save leaves the previous file.
     """
     if not isinstance(file, (str, PathLike)):
         _write(file, arrays)
@@ -78,9 +78,9 @@ def write_arrays(arrays: Mapping[str, NDArray[Any]], file: File) -> None:
 
 
 def read_arrays(file: File, what: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a file (a path, or open for reading bytes); `what` says what it should hold."""
+    """The arrays of a file (a path, or open for reading bytes); `what` names the expected contents."""
     if isinstance(file, (str, PathLike)):
-        # Opened here, because numpy would leave it open where it finds damage.
+        # Opened here, because numpy would leave a damaged file open.
         with Path(file).open("rb") as opened:
             return _read(opened, file, what)
     return _read(file, file, what)
@@ -94,5 +94,5 @@ def _read(opened: IO[bytes], file: File, what: str) -> dict[str, NDArray[Any]]:
     try:
         with np.load(opened, allow_pickle=False) as archive:
             return dict(archive)
-    except Exception as error:  # zip and npy readers meet damage with exceptions of a dozen kinds
+    except Exception as error:  # zip and npy readers raise a dozen kinds of exceptions on damage
         raise ValueError(f"file must hold {what} saved by tocsin, got {file!r}: {error}") from error

@@ -1,4 +1,4 @@
-"""Checks of arguments: each returns the value in its proper type, or says what it got and what it accepts."""
+"""Argument checks. Each returns the value in its proper type, or raises an error that states what is accepted."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ def number(
     most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """A finite number within the bounds that are given."""
+    """A finite number within the given bounds."""
     accepted = f"a number {range_text(above=above, least=least, most=most, below=below)}".rstrip()
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
@@ -71,7 +71,7 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
 
 
 def names(name: str, value: Any, singular: str) -> list[str]:
-    """Different names, or a number of them, which are then `singular` and a number.
+    """Distinct names. A count gives names made of `singular` and a number.
 
     >>> names("signals", 2, "signal")
     ['signal 1', 'signal 2']
@@ -79,16 +79,16 @@ def names(name: str, value: Any, singular: str) -> list[str]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         given = list(value)
         if not given or not all(isinstance(one, str) for one in given) or len(set(given)) != len(given):
-            raise ValueError(f"{name} must be a number or different names, got {value!r}")
+            raise ValueError(f"{name} must be a number or distinct names, got {value!r}")
         return given
     count = integer(name, value, least=1, most=2**24)
     return [singular] if count == 1 else [f"{singular} {number}" for number in range(1, count + 1)]
 
 
 def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """A fresh array of doubles: never the caller's memory, always the one layout that the kernels are compiled for.
+    """A new array of doubles: never the caller's memory, always the one layout that the kernels are compiled for.
 
-    What a masked array hides becomes NaN.
+    Masked values become NaN.
     """
     try:
         if isinstance(values, np.ma.MaskedArray):

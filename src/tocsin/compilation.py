@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _SETTINGS: dict[str, Any] = {
-    # numpy's rule for division by zero: the check that python's rule needs would keep loops from vectorising.
+    # numpy's rule for division by zero: the check for python's rule would prevent vectorisation.
     "error_model": "numpy",
     # Nothing here is called from C.
     "no_cfunc_wrapper": True,
@@ -22,10 +22,11 @@ _SETTINGS: dict[str, Any] = {
 def compiled(
     *, with_folder: bool = False, with_files: tuple[str, ...] = (), **options: Any
 ) -> Callable[[Function], Function]:
-    """Compile with numba, keeping the machine code on disk where there is a folder for it.
+    """Compile with numba, and cache the machine code on disk if there is a folder for it.
 
-    Numba makes the code anew when the function's own file has changed; `with_folder`, when any beside it has: loops
-    that are spread over several files contain each other. `with_files` are other files of the package, likewise.
+    Numba recompiles when the function's own file changes. With `with_folder`, it also recompiles when any file in the
+    same folder changes, because loops spread over several files contain each other. `with_files` adds other files of
+    the package.
     """
 
     def decorate(function: Function) -> Function:
@@ -34,21 +35,21 @@ def compiled(
         if with_folder:
             files += tuple(sorted(Path(function.__code__.co_filename).parent.glob("*.py")))
         if files:
-            # What is on disk goes by the function's name.
+            # The cache on disk is keyed by the function's name.
             function.__qualname__ += f"_{_fingerprint(files)}"
         try:
             return njit(cache=True, **settings)(function)  # type: ignore[no-any-return]
-        except RuntimeError:  # a read-only installation used by someone without a home
+        except RuntimeError:  # a read-only installation and a user without a home folder
             return njit(**settings)(function)  # type: ignore[no-any-return]
 
     return decorate
 
 
 def inner(**options: Any) -> Callable[[Function], Function]:
-    """Let compiled loops call a function that python does not call.
+    """Let compiled loops call a function that python never calls.
 
-    It is compiled with the loops that call it, and kept on disk as a part of them. For python it stays what it is:
-    what python needs to call a compiled function can take longer to compile than the function does.
+    It is compiled into the loops that call it, and cached with them. For python it stays uncompiled: the wrapper that
+    python needs can take longer to compile than the function itself.
     """
 
     def decorate(function: Function) -> Function:
@@ -58,7 +59,7 @@ def inner(**options: Any) -> Callable[[Function], Function]:
 
 
 def inlined(function: Function) -> Function:
-    """Put a function's own lines into the one compiled loop that calls it, instead of compiling it by itself first."""
+    """Inline a function into the one compiled loop that calls it, instead of compiling it separately."""
     return njit(inline="always", **_SETTINGS)(function)  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Tocsin as an anomaly detector of River."""
+"""Tocsin as a River anomaly detector."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,14 +19,14 @@ _KEPT = [name for name in declared(DetectorSettings) if name != "features"]
 
 
 class AnomalyDetector(base.AnomalyDetector):
-    """Judges observations, dicts of numbers, in the order in which they come.
+    """Judges observations, given as dicts of numbers, in order.
 
-    It takes the settings of a `tocsin.Detector` by their names. The first observation that is learned tells the
-    features; later, one that is not there is missing, and others are left aside.
+    It takes the settings of `tocsin.Detector` as keyword arguments. The first observation learned defines the
+    features. In later observations, an absent feature counts as missing, and extra keys are ignored.
 
-    `score_one` is the severity (0 until there is one): it grows with how strange the observation is after all that was
-    learned, and changes nothing. Call it before `learn_one` with the same observation, as River does everywhere: then
-    each is worked on only once. `verdict_one` is all there is to say, with `p` and `alarm`.
+    `score_one` returns the severity (0 during warm-up): the more anomalous the observation, the higher. It changes
+    nothing. Call it before `learn_one` with the same observation, as River does everywhere: then each observation is
+    processed only once. `verdict_one` returns the whole verdict, with `p` and `alarm`.
 
     Examples
     --------
@@ -44,11 +44,11 @@ class AnomalyDetector(base.AnomalyDetector):
     @keeps_settings("features")
     def __init__(self) -> None:
         self._detector: Detector | None = None
-        # The observation that was scored last, what was said of it, and where to go back to if it is not learned.
+        # The last observation scored, its verdict, and the state to go back to if it is not learned.
         self._tried: tuple[list[float], Verdict, Mapping[str, Any]] | None = None
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
-        """Take one observation in."""
+        """Learn one observation."""
         if self._detector is None:
             settings = {name: getattr(self, name) for name in _KEPT}
             self._names = sorted(x, key=str)
@@ -61,12 +61,12 @@ class AnomalyDetector(base.AnomalyDetector):
         self._detector.update(values)
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
-        """How strange an observation would be; 0 until that can be said."""
+        """The severity of an observation; 0 during warm-up."""
         verdict = self.verdict_one(x)
         return 0.0 if verdict is None or np.isnan(verdict.severity) else verdict.severity
 
     def verdict_one(self, x: Mapping[Any, Any]) -> Verdict | None:
-        """What the detector would say of an observation; None before the first is learned."""
+        """The verdict on an observation; None before the first is learned."""
         if self._detector is None:
             return None
         values = self._values(x)
@@ -83,7 +83,7 @@ class AnomalyDetector(base.AnomalyDetector):
         return self._tried is not None and np.array_equal(self._tried[0], values, equal_nan=True)
 
     def _go_back(self) -> None:
-        """Forget an observation that was scored and not learned."""
+        """Discard an observation that was scored but not learned."""
         if self._tried is not None and self._detector is not None:
             forecaster = self._detector.fleet.forecaster
             self._detector = Detector.from_state(self._tried[2], forecaster=forecaster)

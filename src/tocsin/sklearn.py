@@ -1,4 +1,4 @@
-"""Tocsin as an outlier detector of scikit-learn."""
+"""Tocsin as a scikit-learn outlier detector."""
 
 from typing import Any, Self
 
@@ -16,23 +16,24 @@ try:
 except ImportError as error:
     raise ImportError("tocsin.sklearn needs scikit-learn: pip install 'tocsin[sklearn]'") from error
 
-# The data tell how many features there are, and what is predicted is of single observations.
+# The data define the features, and predictions are about single observations.
 _NOT_TAKEN = ("features", "promise")
 _KEPT = [name for name in declared(DetectorSettings) if name not in _NOT_TAKEN]
 
 
 class AnomalyDetector(OutlierMixin, BaseEstimator):
-    """Judges rows in the order of time: 1 for what is normal, -1 where p is under the alarm rate.
+    """Judges rows in time order: 1 for normal rows, -1 where p is below the alarm rate.
 
-    It takes the settings of a `tocsin.Detector` by their names, except `features`, which are the columns, and
-    `promise`, which is "observations": a label is of a single row. NaN stands for a missing value, and is normal.
+    It takes the settings of `tocsin.Detector` as keyword arguments, except `features`, which are the columns, and
+    `promise`, which is "observations" because a label is about one row. NaN marks a missing value and counts as normal.
 
-    `fit` begins anew and learns a history. `predict`, `decision_function` and `score_samples` judge rows that come
-    right after it, always from where `fit` has ended: they change nothing. `fit_predict` judges the history itself.
+    `fit` starts afresh and learns a history. `predict`, `decision_function` and `score_samples` judge rows that
+    directly follow that history. They change nothing: each call starts where `fit` ended. `fit_predict` judges the
+    history itself.
 
     Attributes
     ----------
-    detector_ : the `tocsin.Detector` that has seen the history.
+    detector_ : the `tocsin.Detector` that learned the history.
     offset_ : log10 of the alarm rate: `decision_function` is `score_samples` minus it.
     n_features_in_, feature_names_in_ : the columns of the history.
 
@@ -51,24 +52,24 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
         pass
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn a history, a row for each observation; `y` is there for pipelines, and ignored."""
+        """Learn a history with one row per observation. `y` is accepted for pipelines and ignored."""
         self._fit(X)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **_: Any) -> NDArray[np.int64]:  # noqa: N803
-        """Learn a history and judge it: each row by those before it."""
+        """Learn a history and judge each row by the rows before it."""
         return self._labels(_score(self._fit(X)))
 
     def predict(self, X: Any) -> NDArray[np.int64]:  # noqa: N803
-        """1 for what is normal, -1 for what is not."""
+        """1 for normal rows, -1 for anomalous ones."""
         return self._labels(self.score_samples(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """How far above the alarm rate p is, as log10 of their ratio; below 0 for what is not normal."""
+        """The log10 ratio of p to the alarm rate; below 0 for anomalous rows."""
         return np.asarray(self.score_samples(X) - self.offset_)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """log10 of p: the lower, the stranger."""
+        """log10 of p: the lower, the more anomalous."""
         check_is_fitted(self, "detector_")
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         ahead = Detector.from_state(self.detector_.state(), forecaster=self.detector_.fleet.forecaster)
@@ -91,5 +92,5 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
 
 
 def _score(result: Result) -> NDArray[np.float64]:
-    # Of what is missing, and before anything can be said, nothing is strange.
+    # Missing values and rows during warm-up count as normal.
     return np.log10(np.where(np.isnan(result.p), 1.0, result.p))

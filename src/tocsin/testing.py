@@ -1,7 +1,7 @@
-"""The contracts of views, scorers and forecasters, as checks that whoever writes one can run.
+"""Contract checks for authors of views, scorers and forecasters.
 
-Each check makes up its own material, with gaps, ties and signals that begin late, and raises a `ContractError` that
-says what was violated; it returns nothing where all is well. What comes with tocsin passes the same checks.
+Each check generates its own data, with gaps, ties and signals that begin late, and raises a `ContractError` that says
+what was violated. It returns nothing on success. The built-in implementations pass the same checks.
 
 >>> from tocsin import SlidingWindow
 >>> from tocsin.detection.views import make_view
@@ -37,7 +37,7 @@ CUTS = (0, 1, 2, 17, 33, 64, 130, 201)
 
 
 class ContractError(Exception):
-    """A view, scorer or forecaster does not do what others rely on."""
+    """A view, scorer or forecaster violates its contract."""
 
 
 def _require(good: Any, message: str) -> None:
@@ -46,9 +46,9 @@ def _require(good: Any, message: str) -> None:
 
 
 def _same(one: Array | None, other: Array | None, message: str, tolerance: float = 0.0) -> None:
-    """The same numbers to the last bit, unless some tolerance is granted; NaN where NaN is."""
+    """The same numbers bit for bit, or within a tolerance; NaN in the same places."""
     if one is None or other is None:
-        _require(one is other, f"{message}: there is nothing in one of them")
+        _require(one is other, f"{message}: one of them is empty")
         return
     _require(one.shape == other.shape, f"{message}: shapes are {one.shape} and {other.shape}")
     if tolerance and one.dtype.kind == "f":
@@ -64,7 +64,7 @@ def _missing(array: Array) -> Array:
 
 
 def _same_states(one: Mapping[str, Array], other: Mapping[str, Array], message: str) -> None:
-    _require(one.keys() == other.keys(), f"{message}: they hold {sorted(one)} and {sorted(other)}")
+    _require(one.keys() == other.keys(), f"{message}: they have {sorted(one)} and {sorted(other)}")
     for name, array in one.items():
         _require(array.dtype == other[name].dtype, f"{message}: state[{name!r}] changes its type")
         _same(array, other[name], f"{message}: state[{name!r}] differs")
@@ -76,7 +76,7 @@ def _check_plain(state: Mapping[str, Array], signals: int | None) -> None:
         _require(plain, f"a state must be plain arrays, but state[{name!r}] is {type(array).__name__}")
         if signals is not None:
             first = array.shape[:1] == (signals,)
-            _require(first, f"state[{name!r}] must have the {signals} asked for first, its shape is {array.shape}")
+            _require(first, f"state[{name!r}] must have the requested {signals} first, its shape is {array.shape}")
 
 
 def _held(session: Any) -> int:
@@ -105,7 +105,7 @@ def _values(steps: int, columns: int, seed: int = 0) -> Array:
 
 
 def _seen(view: View, steps: int, signals: int, features: int, seed: int = 0, *, scaled: bool = False) -> Seen:
-    """What a detector would show: forecasts that repeat the last value, a little further off with each step."""
+    """What a detector would pass: forecasts that repeat the last value, slightly further off with each step."""
     values = _values(steps, signals * features, seed).reshape(steps, signals, features)
     horizons = max(1, view.horizons)
     ahead = 1 + np.arange(max(horizons, view.steps))
@@ -143,9 +143,9 @@ def _looked(view: View, session: ViewSession, seen: Seen, rows: Array) -> Array:
 
 
 def check_view(view: View, *, steps: int = 260, signals: int = 4) -> None:
-    """Check that a view keeps its contract; see `tocsin.detection.views.View`.
+    """Check that a view fulfils its contract; see `tocsin.detection.views.View`.
 
-    `steps` is how long the signals are that it is shown: more than its scores take to come.
+    `steps` is the length of the signals it gets: more than it needs for its first score.
     """
     _check_declaration(view)
     for features, scaled in ((1, False), (3, False), (2, True)):
@@ -165,12 +165,12 @@ def _check_declaration(view: View) -> None:
     _require(isinstance(view.name, str) and view.name, f"name must be a text, got {view.name!r}")
     streams = view.streams
     _require(streams and all(isinstance(one, Stream) for one in streams), f"streams must be Streams, got {streams!r}")
-    _require(len({one.name for one in streams}) == len(streams), "streams must have different names")
+    _require(len({one.name for one in streams}) == len(streams), "streams must have distinct names")
     _require(all(one.length >= 1 and one.weight > 0 for one in streams), "lengths must be 1 or more, and weights > 0")
     _require(view.merge in (HARMONIC, MEDIAN, GEOMETRIC), f"merge must be one of the codes, got {view.merge!r}")
     _require(view.together >= 0 and view.alone >= 0, "together and alone must not be negative")
     _require(view.steps >= view.horizons >= 0, f"steps must be at least horizons, got {view.steps}, {view.horizons}")
-    _require(view.horizons == 0 or view.forecasts, "a view that looks at forecasts must say so: forecasts")
+    _require(view.horizons == 0 or view.forecasts, "a view that uses forecasts must set forecasts")
     _require(view.begins >= 0, f"begins must not be negative, got {view.begins}")
     for stream in range(len(streams)):
         for score in (0.0, 1.5, -1.5, 1e6):
@@ -184,24 +184,24 @@ def _check_sessions(view: View, steps: int, signals: int, features: int, scaled:
     whole = view.open(signals, features, 0)
     scores = _looked(view, whole, seen, everything)
     for name in Seen.__dataclass_fields__:
-        _same(getattr(seen, name), getattr(kept, name), f"what is shown must not be changed: {name} was")
+        _same(getattr(seen, name), getattr(kept, name), f"a view must not change its input: it changed {name}")
     _require(not np.isnan(scores).all(), f"there must be a score within {steps} observations")
     expected = whole.state(everything)
     _check_plain(expected, signals)
 
     single, pieces = view.open(signals, features, 0), view.open(signals, features, 0)
     one_by_one = [_looked(view, single, _part(seen, t, t + 1), everything) for t in range(steps)]
-    _same(np.concatenate(one_by_one), scores, "observations one by one must have the scores of all together")
+    _same(np.concatenate(one_by_one), scores, "observations one by one must give the same scores as all together")
     edges = [0, 0, *(cut for cut in CUTS[1:] if cut < steps), steps]
     parts = [_looked(view, pieces, _part(seen, *edge), everything) for edge in itertools.pairwise(edges)]
-    _same(np.concatenate(parts), scores, "observations in pieces must have the scores of all together")
+    _same(np.concatenate(parts), scores, "observations in pieces must give the same scores as all together")
     for session in (single, pieces):
-        _same_states(session.state(everything), expected, "the state must not depend on how observations came")
+        _same_states(session.state(everything), expected, "the state must not depend on how observations are batched")
 
     for signal in range(signals):
         alone = view.open(1, features, 0)
         got = _looked(view, alone, _part(seen, 0, steps, [signal]), np.arange(1))
-        _same(got, scores[:, [signal]], "a signal among others must have the scores that it has alone")
+        _same(got, scores[:, [signal]], "a signal among others must have the same scores as alone")
     _check_rows(view, seen, scores, expected)
     for cut in CUTS:
         if cut < steps:
@@ -209,7 +209,7 @@ def _check_sessions(view: View, steps: int, signals: int, features: int, scaled:
 
 
 def _check_rows(view: View, seen: Seen, scores: Array, expected: Mapping[str, Array]) -> None:
-    """Signals that advance at their own pace, in any order."""
+    """Signals that advance independently, in any order."""
     steps, signals, features = seen.values.shape
     rng = np.random.default_rng(1)
     session, at = view.open(signals, features, 0), np.zeros(signals, dtype=np.int64)
@@ -217,15 +217,15 @@ def _check_rows(view: View, seen: Seen, scores: Array, expected: Mapping[str, Ar
         length = int(rng.choice([1, 1, 3, 40]))
         rows = rng.permutation(np.flatnonzero(at + length <= steps))[: int(rng.integers(1, signals + 1))]
         for row in rows:
-            # One at a time where they are not at the same place; those at one place together.
+            # Together where they are at the same place, otherwise one at a time.
             together = np.array([other for other in rows if at[other] == at[row]])
             if row != together[0]:
                 continue
             first = int(at[row])
             got = _looked(view, session, _part(seen, first, first + length, together), together)
-            _same(got, scores[first : first + length, together], "a choice of rows must have the scores of all rows")
+            _same(got, scores[first : first + length, together], "selected rows must have the same scores as all rows")
         at[rows] += length
-    _same_states(session.state(np.arange(signals)), expected, "rows that come by themselves must end in the same state")
+    _same_states(session.state(np.arange(signals)), expected, "rows processed separately must end in the same state")
 
 
 def _check_restored(view: View, seen: Seen, scores: Array, cut: int, signals: int, features: int) -> None:
@@ -239,23 +239,23 @@ def _check_restored(view: View, seen: Seen, scores: Array, cut: int, signals: in
     restored.restore(state, everything)
     _same_states(restored.state(everything), copied, f"a state restored after {cut} observations must be the same")
     rest = _part(seen, cut, steps)
-    message = f"restored after {cut} observations, a session must go on with the same scores"
+    message = f"restored after {cut} observations, a session must continue with the same scores"
     _same(_looked(view, restored, rest, everything), scores[cut:], message)
-    _same_states(state, copied, "a state must be a copy: it changed with the session that took it over")
+    _same_states(state, copied, "a state must be a copy: it changed with the session that restored it")
     _looked(view, session, rest, everything)
     _same_states(state, copied, "a state must be a copy: it changed with its session")
     for array in state.values():
         array.fill(0)
     _same_states(restored.state(everything), session.state(everything), "a session must not keep the arrays of a state")
-    # One signal of many, into another row of another session; all others stay as they are.
+    # One signal of many, into another row of another session; all others must not change.
     other, undisturbed = view.open(3, features, 0), view.open(3, features, 0)
     for one in (other, undisturbed):
         _looked(view, one, _seen(view, 50, 3, features, seed=3), np.arange(3))
     other.restore({name: array[[2]] for name, array in copied.items()}, np.array([1]))
     got = _looked(view, other, _part(rest, 0, steps, [2]), np.array([1]))
-    _same(got, scores[cut:, [2]], "a signal that moved to another session must go on with the same scores")
+    _same(got, scores[cut:, [2]], "a signal moved to another session must continue with the same scores")
     others = np.array([0, 2])
-    _same_states(other.state(others), undisturbed.state(others), "a signal that moves in must disturb no other")
+    _same_states(other.state(others), undisturbed.state(others), "a moved signal must not affect others")
 
 
 def _check_missing(view: View, steps: int, signals: int) -> None:
@@ -267,13 +267,13 @@ def _check_missing(view: View, steps: int, signals: int) -> None:
     _require(np.isnan(scores[gone]).all(), "a missing value must have no score")
     nothing = replace(seen, values=np.full(seen.values.shape, np.nan))
     scores = _looked(view, view.open(signals, 2, 0), nothing, everything)
-    _require(np.isnan(scores).all(), "a signal of nothing but gaps must have no score")
+    _require(np.isnan(scores).all(), "a signal with only gaps must have no score")
     if not view.joint:
         other = replace(seen, values=seen.values.copy())
         other.values[..., 1] = 7.0
         again = _looked(view, view.open(signals, 2, 0), other, everything)
         first = _looked(view, view.open(signals, 2, 0), seen, everything)[..., 0, :]
-        _same(again[..., 0, :], first, "a feature must not look at another, unless the view is joint")
+        _same(again[..., 0, :], first, "features must not affect each other, unless the view is joint")
     else:
         shape = scores.shape[2]
         _require(shape == 1, f"a joint view has one score for all features, got {shape}")
@@ -297,8 +297,8 @@ def _check_refusals(view: View, steps: int) -> None:
     state = session.state(np.arange(2))
     for name, array in state.items():
         for wrong in (array[:-1], array[np.newaxis], array.astype(np.complex128)):
-            _require(_refuses(session, {**state, name: wrong}), f"a state with a wrong {name!r} must be refused")
-    _same_states(session.state(np.arange(2)), state, "a state that is refused must change nothing")
+            _require(_refuses(session, {**state, name: wrong}), f"a state with a wrong {name!r} must be rejected")
+    _same_states(session.state(np.arange(2)), state, "a rejected state must change nothing")
 
 
 def _refuses(session: ViewSession, state: Mapping[str, Array]) -> bool:
@@ -324,15 +324,15 @@ def _scores(steps: int, streams: int, seed: int = 0) -> Array:
 
 
 def check_scorer(make: Callable[[int], Scorer], *, steps: int = 400, streams: int = 3) -> None:
-    """Check that the scorers that `make` makes, for a number of streams, keep their contract; see `tocsin.Scorer`."""
+    """Check that the scorers that `make` creates for a number of streams fulfil their contract; see `tocsin.Scorer`."""
     scores = _scores(steps, streams)
     learn = np.random.default_rng(1).random(scores.shape) < 0.8
     given = scores.copy(), learn.copy()
     whole, single, pieces = make(streams), make(streams), make(streams)
     _require(isinstance(whole, Scorer), f"a scorer must be a Scorer, got {type(whole).__name__}")
     p = whole.run(*given)
-    _same(given[0], scores, "scores that are given must not be changed")
-    _same(given[1], learn, "what says whether to learn must not be changed")
+    _same(given[0], scores, "a scorer must not change its input scores")
+    _same(given[1], learn, "a scorer must not change its argument learn")
     for array in given:
         array.fill(0)
     _require(p.shape == scores.shape, f"p-values must have the shape of the scores, got {p.shape}")
@@ -340,17 +340,17 @@ def check_scorer(make: Callable[[int], Scorer], *, steps: int = 400, streams: in
     _require(not np.isnan(p[~np.isnan(scores)]).any(), "NaN must give NaN, and only NaN: a score got no p-value")
     _require(np.nanmin(p) > 0 and np.nanmax(p) <= 1, "p-values must be above 0 and at most 1")
     one_by_one = np.stack([single.update(row, mask) for row, mask in zip(scores, learn, strict=True)])
-    _same(one_by_one, p, "scores one by one must have the p-values of all together")
+    _same(one_by_one, p, "scores one by one must give the same p-values as all together")
     edges = [0, 0, *(cut for cut in CUTS[1:] if cut < steps), steps]
     parts = [pieces.run(scores[a:b], learn[a:b]) for a, b in itertools.pairwise(edges)]
-    _same(np.concatenate(parts), p, "scores in pieces must have the p-values of all together")
+    _same(np.concatenate(parts), p, "scores in pieces must give the same p-values as all together")
     state = whole.state()
     _check_plain(state, None)
     for scorer in (single, pieces):
-        _same_states(scorer.state(), state, "the state must not depend on how scores came")
+        _same_states(scorer.state(), state, "the state must not depend on how scores are batched")
     again = [make(streams).run_ranked(scores, learn) for _ in range(2)]
-    _same(again[0][0], p, "run_ranked must have the p-values of run")
-    _same(again[0][1], again[1][1], "ranks must not differ from time to time")
+    _same(again[0][0], p, "run_ranked must give the same p-values as run")
+    _same(again[0][1], again[1][1], "ranks must be deterministic")
 
     untouched, gappy = make(streams), make(streams)
     untouched.run(scores[~np.isnan(scores).any(axis=1)])
@@ -362,7 +362,7 @@ def check_scorer(make: Callable[[int], Scorer], *, steps: int = 400, streams: in
         disturbed = _scores(steps, streams, seed=7)
         disturbed[:, stream] = scores[:, stream]
         got = make(streams).run(disturbed, np.where(np.arange(streams) == stream, learn, True))
-        _same(got[:, stream], p[:, stream], "a stream must not look at another")
+        _same(got[:, stream], p[:, stream], "streams must not affect each other")
     _check_scorer_states(make, scores, streams)
     before = whole.nbytes, sum(array.nbytes for array in state.values())
     whole.run(np.abs(np.random.default_rng(2).normal(size=(10 * steps, streams))))
@@ -381,18 +381,20 @@ def _check_scorer_states(make: Callable[[int], Scorer], scores: Array, streams: 
         copied = {name: array.copy() for name, array in state.items()}
         restored = type(scorer).from_state(state)
         expected = scorer.run(scores[cut:])
-        message = f"restored after {cut} scores, a scorer must go on with the same p-values"
+        message = f"restored after {cut} scores, a scorer must continue with the same p-values"
         _same(restored.run(scores[cut:]), expected, message)
         _same_states(restored.state(), scorer.state(), message)
         _same_states(state, copied, "a state must be a copy: it changed with its scorer")
         if getattr(scorer, "smoothing", None) is not None:
-            continue  # the draws of a stream belong to its number
+            continue  # a stream's draws depend on its number
         chosen = [streams - 1, 0]
         before = make(streams)
         before.run(scores[:cut])
         some = type(scorer).from_state(before.state(chosen))
         _same(
-            some.run(scores[cut:, chosen]), expected[:, chosen], "streams taken out must go on with the same p-values"
+            some.run(scores[cut:, chosen]),
+            expected[:, chosen],
+            "extracted streams must continue with the same p-values",
         )
 
 
@@ -412,21 +414,21 @@ def _of(forecast: Forecast, index: Any) -> Forecast:
 def check_forecaster(
     forecaster: Forecaster, *, steps: int = 260, series: int = 4, horizon: int = 5, tolerance: float = 0.0
 ) -> None:
-    """Check that a forecaster keeps its contract; see `tocsin.Forecaster`.
+    """Check that a forecaster fulfils its contract; see `tocsin.Forecaster`.
 
-    `tolerance` is how far numbers may differ that should not, absolutely and relatively: none, but for models whose
-    arithmetic depends on how many series share a call.
+    `tolerance` is the absolute and relative difference allowed between numbers that should be equal: none, except for
+    models whose arithmetic depends on how many series share a call.
     """
     values = _values(steps, series)
     given = values.copy()
     whole = forecaster.open(series, horizon)
-    _require(isinstance(whole, Session), f"open must give a Session, got {type(whole).__name__}")
+    _require(isinstance(whole, Session), f"open must return a Session, got {type(whole).__name__}")
     expected = whole.run(given)
-    _same(given, values, "values that are given must not be changed")
+    _same(given, values, "a forecaster must not change its input values")
     given.fill(0)
     _check_forecasts(forecaster, expected, (steps, series, horizon))
     begun = np.maximum.accumulate(~np.isnan(values), axis=0)
-    _require(np.isnan(expected.median[~begun]).all(), "nothing can be said before the first value")
+    _require(np.isnan(expected.median[~begun]).all(), "there must be no forecast before the first value")
     last = np.isnan(expected.median[-1]).any() or np.isinf(expected.median).any()
     _require(not last, "forecasts after a value must be finite, whatever is missing")
     state = whole.state()
@@ -434,19 +436,19 @@ def check_forecaster(
 
     single, pieces = forecaster.open(series, horizon), forecaster.open(series, horizon)
     pushed = joined([_of(single.push(row), np.newaxis) for row in values])
-    _same_forecasts(pushed, expected, "observations one by one must have the forecasts of all together", tolerance)
+    _same_forecasts(pushed, expected, "observations one by one must give the same forecasts as all together", tolerance)
     edges = [0, 0, *(cut for cut in CUTS[1:] if cut < steps), steps]
     parts = joined([pieces.run(values[a:b]) for a, b in itertools.pairwise(edges)])
-    _same_forecasts(parts, expected, "observations in pieces must have the forecasts of all together", tolerance)
+    _same_forecasts(parts, expected, "observations in pieces must give the same forecasts as all together", tolerance)
     if not tolerance:
         for session in (single, pieces):
-            _same_states(session.state(), state, "the state must not depend on how observations came")
+            _same_states(session.state(), state, "the state must not depend on how observations are batched")
     alone = joined([forecaster.open(1, horizon).run(values[:, [n]]) for n in range(series)], axis=1)
-    _same_forecasts(alone, expected, "a series among others must have the forecasts that it has alone", tolerance)
+    _same_forecasts(alone, expected, "a series among others must have the same forecasts as alone", tolerance)
     _check_forecaster_rows(forecaster, values, expected, horizon, tolerance)
     _check_forecaster_states(forecaster, values, expected, horizon, tolerance)
     nothing = forecaster.open(2, horizon).run(np.full((30, 2), np.nan))
-    _require(np.isnan(nothing.median).all(), "nothing but gaps must say nothing")
+    _require(np.isnan(nothing.median).all(), "a series with only gaps must have no forecast")
     before = _held(whole), {name: array.nbytes for name, array in state.items()}
     whole.run(_values(4 * steps, series, seed=1))
     after = _held(whole), {name: array.nbytes for name, array in whole.state().items()}
@@ -454,9 +456,9 @@ def check_forecaster(
     try:
         parameters = json.loads(json.dumps(forecaster.parameters()))
     except TypeError as error:
-        raise ContractError(f"parameters must be such that JSON can hold them: {error}") from error
+        raise ContractError(f"parameters must be JSON types: {error}") from error
     again = type(forecaster)(**parameters)
-    _require(again.parameters() == forecaster.parameters(), "parameters must make the same forecaster again")
+    _require(again.parameters() == forecaster.parameters(), "parameters must recreate the same forecaster")
 
 
 def _check_forecasts(forecaster: Forecaster, forecast: Forecast, shape: tuple[int, ...]) -> None:
@@ -478,10 +480,10 @@ def _check_forecaster_rows(
     session = forecaster.open(series, horizon)
     rows = np.array([series - 1, 0])
     first = session.run(values[:, rows], rows)
-    message = "a choice of rows must have the forecasts of all rows"
+    message = "selected rows must have the same forecasts as all rows"
     _same_forecasts(first, _of(expected, (slice(None), rows)), message, tolerance)
     others = np.setdiff1d(np.arange(series), rows)
-    message = "rows that are left out must stay as they are"
+    message = "other rows must not change"
     _same_forecasts(session.run(values[:, others], others), _of(expected, (slice(None), others)), message, tolerance)
 
 
@@ -498,12 +500,12 @@ def _check_forecaster_states(
         copied = {name: array.copy() for name, array in state.items()}
         restored.run(_values(40, series, seed=9))
         restored.restore(state)
-        message = f"restored after {cut} observations, a session must go on with the same forecasts"
+        message = f"restored after {cut} observations, a session must continue with the same forecasts"
         _same_forecasts(restored.run(values[cut:]), _of(expected, slice(cut, None)), message, tolerance)
-        _same_states(state, copied, "a state must be a copy: it changed with the session that took it over")
+        _same_states(state, copied, "a state must be a copy: it changed with the session that restored it")
         session.run(values[cut:])
         _same_states(state, copied, "a state must be a copy: it changed with its session")
         alone = forecaster.open(1, horizon)
         alone.restore({name: array[[1]] for name, array in copied.items()})
         one = _of(expected, (slice(cut, None), [1]))
-        _same_forecasts(alone.run(values[cut:, [1]]), one, "a series must move to another session", tolerance)
+        _same_forecasts(alone.run(values[cut:, [1]]), one, "a series must be movable to another session", tolerance)

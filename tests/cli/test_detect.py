@@ -131,7 +131,7 @@ def test_a_share_of_false_incidents(tmp_path):
     [
         (["--budget", "5/fortnight"], "budget must be a number between 0 and 1"),
         (["--budget", "1.5"], "budget must be a number > 0 and < 1, got 1.5"),
-        (["--budget", "1/week", "--alarm-rate", "1/day"], "budget='1/week' is a promise of its own"),
+        (["--budget", "1/week", "--alarm-rate", "1/day"], "budget='1/week' replaces the alarm rate"),
     ],
 )
 def test_what_is_no_budget_is_told(arguments, said, file):
@@ -413,7 +413,7 @@ def test_patterns_and_folders_and_workbooks(tmp_path):
 def test_a_pattern_that_names_nothing(tmp_path):
     result = invoke("detect", tmp_path / "*.csv")
     assert result.exit_code == 2
-    assert "no file is called" in words(result)
+    assert "no such file" in words(result)
 
 
 def test_a_sheet_that_is_not_there(tmp_path):

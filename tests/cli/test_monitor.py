@@ -59,7 +59,7 @@ def test_help_imports_nothing_of_the_monitor():
     ("arguments", "missing", "extra"),
     [
         (["serve"], ["uvicorn"], "serve"),
-        (["config", "check"], ["paho"], "serve"),
+        (["config", "check"], ["pydantic"], "serve"),
         (["token", "list"], ["sqlalchemy"], "serve"),
         (["backup", "x"], ["sqlalchemy"], "serve"),
     ],
@@ -161,9 +161,9 @@ def test_tokens_are_made_listed_and_revoked(data):
         (["create", "a", "--role", "king"], 2, "'king' is not one of read, ingest, operate, write, admin"),
         (["create", "a", "--role", "admin", "--match", "a*"], 2, "role admin cannot be limited"),
         (["create", "a", "--role", "read", "--match", ""], 2, "none of them empty"),
-        (["create", "a b", "--role", "read"], 2, "'a b' is not 1 to 64 letters"),
-        (["create", "a", "--role", "read", "--expires", "soon"], 2, "'soon' is no length of time"),
-        (["create", "a", "--role", "read", "--expires", "2001-01-01"], 2, "is over already"),
+        (["create", "a b", "--role", "read"], 2, "'a b' must be 1 to 64 letters"),
+        (["create", "a", "--role", "read", "--expires", "soon"], 2, "'soon' is neither a duration"),
+        (["create", "a", "--role", "read", "--expires", "2001-01-01"], 2, "is in the past"),
         (["create", "there", "--role", "read"], 1, "there is a token called 'there' already"),
         (["revoke", "a"], 1, "there is no token called 'a'"),
     ],
@@ -217,7 +217,7 @@ def test_a_token_that_is_over_does_not_count(data, monkeypatch):
     monkeypatch.setattr(time, "time_ns", lambda: later)
     result = invoke("serve", "--host", "0.0.0.0", "--port", "0", "--data", data)
     assert result.exit_code == 2
-    assert "no token that counts" in words(result)
+    assert "no valid token" in words(result)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_what_was_understood_is_told_in_a_line(european):
         f"{european}: time: Date + Time, day first; decimal comma; 1 feature; not anomaly; every 1 h; "
         "12 values were -200 and count as missing"
     ) in result.stderr
-    assert "column anomaly: a label, by its name and values; to use it, name it as one of --value" in words(result)
+    assert "column anomaly: a label, by its name and values; to use it, add it to --value" in words(result)
     assert "600 observations" in result.stdout
 
 
@@ -85,7 +85,7 @@ def test_what_goes_wrong_while_reading_is_told_in_options_and_the_others_are_don
     result = invoke("detect", path, quick, "--interval", "1s", *QUICK)
     assert result.exit_code == 1
     assert result.exception is None or isinstance(result.exception, SystemExit)
-    assert "the times are 3 h apart, but the interval is to be 1 s" in words(result)
+    assert "the times are 3 h apart, but the interval is 1 s" in words(result)
     assert "leave out --interval" in words(result)
     assert "600 observations" in result.stdout
 
@@ -93,15 +93,23 @@ def test_what_goes_wrong_while_reading_is_told_in_options_and_the_others_are_don
 @pytest.mark.parametrize(
     ("content", "arguments", "said"),
     [
-        ("t;x\n2024-01-01;1,000\n2024-01-02;1,001\n", [], "give --decimal"),
-        ("time,x\n01/02/2024,1\n02/02/2024,2\n", [], "give --day-first or --month-first, or --time-format"),
-        ("time,x\n1,1\n2,2\n3,3\n", ["--interval", "5min"], "--interval must be a number, as the times are numbers"),
-        ("time,x\n1,1\n2,2\n3,3\n", ["--every", "5min"], "--every must be a number, as the times are numbers"),
-        ("x\n1\n2\n3\n", ["--every", "5min"], "--every needs times, but no column holds any; name it with --time"),
-        ("time,x\nfoo,1\nbar,2\n", [], "or what --time-format says"),
+        ("t;x\n2024-01-01;1,000\n2024-01-02;1,001\n", [], "set --decimal"),
+        ("time,x\n01/02/2024,1\n02/02/2024,2\n", [], "set --day-first or --month-first, or --time-format"),
+        (
+            "time,x\n1,1\n2,2\n3,3\n",
+            ["--interval", "5min"],
+            "--interval must be a number, because the times are numbers",
+        ),
+        ("time,x\n1,1\n2,2\n3,3\n", ["--every", "5min"], "--every must be a number, because the times are numbers"),
+        (
+            "x\n1\n2\n3\n",
+            ["--every", "5min"],
+            "--every needs times, but no column holds any; set --time to the time column",
+        ),
+        ("time,x\nfoo,1\nbar,2\n", [], "or the form in --time-format"),
         ("time,x\n1,1\n", ["--value", "z"], "no column 'z' (given as --value)"),
-        ("time,x\n1,1,5\n2,1,5\n", [], "holds no rows. Found: wrong number of fields (2): line 2: 3 instead of 2"),
-        ("time,x\n1,1,5\n2,1,5\n", [], "What may help: --delimiter is what separates fields"),
+        ("time,x\n1,1,5\n2,1,5\n", [], "has no rows. Found: wrong number of fields (2): line 2: 3 instead of 2"),
+        ("time,x\n1,1,5\n2,1,5\n", [], "What may help: --delimiter is the field separator"),
         ("time,x\n1,5%\n2,6%\n", [], "its columns: 'time', 'x'; 'x' is text such as '5%'"),
         ("time,x\n1,1\n1,2\n1,3\n", [], "What may help: --id names the column that tells signals apart"),
     ],
@@ -117,8 +125,8 @@ def test_errors_name_the_option_that_helps(content, arguments, said, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--every", "soon"], "a duration must be"),
-        (["--every", "1h", "--interval", "1h"], "--every is the interval"),
+        (["--every", "soon"], "expected a duration such as"),
+        (["--every", "1h", "--interval", "1h"], "--every sets the interval"),
         (["--aggregate", "median"], "--aggregate must be one of 'mean', 'last', 'max', 'sum', 'count'"),
         (["--decimal", "x"], "--decimal must be one of"),
         (["--encoding", "klingon"], "--encoding must be one that Python knows"),
@@ -163,7 +171,7 @@ def test_what_irregular_times_do_is_told(tmp_path):
     times = np.datetime64("2024-01-01T00:00:00") + np.cumsum(steps)
     path.write_text("time,x\n" + "".join(f"{time},{i * 7919 % 101}\n" for i, time in enumerate(times)))
     said = words(invoke("detect", path, *QUICK))
-    assert "every 1 min; 59 of 599 steps are irregular, and count as one each (--every evens them out)" in said
+    assert "every 1 min; 59 of 599 steps are irregular and count as one each (--every regularises them)" in said
     assert "60 gaps, of 240 in all, count as missing" in said
     assert "are irregular" not in words(invoke("detect", path, "--every", "10min", *QUICK))
 
@@ -178,7 +186,7 @@ def test_results_that_cannot_be_written_are_told(european, tmp_path):
         patch.setattr("tocsin.data.writers.open", lambda *_, **__: open("/dev/full", "wb"), raising=False)  # noqa: SIM115
         result = invoke("detect", european, *QUICK, "--incidents", target)
     assert result.exit_code == 1
-    assert "the results cannot be written" in words(result)
+    assert "cannot write the results" in words(result)
 
 
 def test_rows_made_up_for_gaps_are_no_observations(tmp_path):
@@ -222,8 +230,8 @@ def test_watch_takes_the_options_for_what_lines_do_not_tell():
     assert (first["time"], first["value"]) == ("2024-01-02T00:00:00", [1.234, None])
     refused = run_process("watch", "--skip", 1, stdin=lines)
     assert refused.returncode == 3
-    assert "line 3: numbers such as '1,234' can be read" in refused.stderr
-    assert "give --decimal" in refused.stderr
+    assert "line 3: numbers such as '1,234' are ambiguous" in refused.stderr
+    assert "set --decimal" in refused.stderr
 
 
 def test_watch_puts_observations_together():
@@ -237,7 +245,7 @@ def test_watch_puts_observations_together():
     ]  # fmt: skip
     refused = run_process("watch", "--every", "1min", stdin="1\n")
     assert refused.returncode == 3
-    assert "--every needs times, but the lines have none; name their field with --time" in refused.stderr
+    assert "--every needs times, but the lines have none; set --time to the time field" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -245,7 +253,7 @@ def test_watch_puts_observations_together():
     [
         (["--encoding", "klingon"], "--encoding must be one that Python knows"),
         (["--decimal", "x"], "--decimal must be one of"),
-        (["--every", "1h", "--interval", "1h"], "--every is the interval"),
+        (["--every", "1h", "--interval", "1h"], "--every sets the interval"),
         (["--every", "1h", "--aggregate", "median"], "--aggregate must be one of"),
     ],
 )

@@ -13,7 +13,7 @@ from tests.cli.calling import invoke, words
     ("options", "message"),
     [
         (["--layout", "tall"], "'tall' is not one of auto, whole, mixed."),
-        (["--table", "--layout", "whole"], "'whole' is for folders of files, not for a table."),
+        (["--table", "--layout", "whole"], "'whole' works for folders of files, not for a table."),
         (["--parts", "0"], "'0' is not a whole number from 1 to 100000."),
         (["--conf", "spark.ui.enabled"], "'spark.ui.enabled' is not NAME=VALUE."),
         (["--alarm-rate", "2"], "alarm_rate"),

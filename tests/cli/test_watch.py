@@ -315,10 +315,10 @@ def test_a_state_from_elsewhere_is_refused_in_words(tmp_path):
     detector = Detector(alarm_rate=0.02)
     detector.save(state)
     told = words(invoke("watch", *SETTINGS, "--state", state, stdin="1\n"))
-    assert "is no state of `tocsin watch`, but a detector" in told
+    assert "is not a state of `tocsin watch`, but a detector" in told
     np.savez(state, weights=np.zeros(3))
     told = words(invoke("watch", *SETTINGS, "--state", state, stdin="1\n"))
-    assert "is no state of `tocsin watch`, but arrays called weights" in told
+    assert "is not a state of `tocsin watch`, but arrays called weights" in told
     state.unlink()
     invoke("watch", *SETTINGS, "--state", state, stdin="1\n")
     told = words(invoke("watch", "--window", "500", *SETTINGS[:2], "--state", state, stdin="1\n"))

@@ -173,7 +173,7 @@ def test_adopted_streams_continue_exactly_and_disturb_nobody(make, before, after
     for one in (scorer, undisturbed):
         one.run(hard_scores(1, streams=5)[:before])
     other.run(hard_scores(2, streams=2)[:after])
-    scorer.adopt([3, 1], other)
+    scorer.copy_from([3, 1], other)
     scores = hard_scores(3, streams=5)
     p, expected, alone = scorer.run(scores), undisturbed.run(scores), other.run(scores[:, [3, 1]])
     np.testing.assert_array_equal(p[:, [3, 1]], alone)
@@ -191,13 +191,13 @@ def test_an_adopted_stream_has_learned_the_same(make):
     scorer, other = make(), make(1)
     scorer.run(hard_scores())
     other.run(hard_scores(1)[:, :1])
-    scorer.adopt([1], other)
+    scorer.copy_from([1], other)
     scores = plain_scores(2)
     scorer.run(scores)
     other.run(scores[:, 1])
     for name, array in other.state().items():
         np.testing.assert_array_equal(scorer.state([1])[name], array, err_msg=name)
-    scorer.adopt([1], make(1))
+    scorer.copy_from([1], make(1))
     assert scorer.learned[1] == 0
     assert scorer.effective_size[1] == 0
 
@@ -214,13 +214,13 @@ def test_a_scorer_adopts_only_its_like(make):
         else:
             message = f"scorer='{type(other).__name__}' instead of '{kind}'"
         with pytest.raises(ValueError, match=f"^other must be made like this scorer, got {message}"):
-            scorer.adopt([0], other)
+            scorer.copy_from([0], other)
     for streams in ([0], [0, 0], [0, 1, 2], []):
-        with pytest.raises(ValueError, match=r"^streams must be 2 different indices, one for each of other's, got \["):
-            scorer.adopt(streams, make(2))
+        with pytest.raises(ValueError, match=r"^streams must be 2 distinct indices, one for each of other's, got \["):
+            scorer.copy_from(streams, make(2))
     for streams in ([0, STREAMS], [-1, 0]):
         with pytest.raises(ValueError, match=r"^streams must be indices from 0 to 2, got \["):
-            scorer.adopt(streams, make(2))
+            scorer.copy_from(streams, make(2))
     with pytest.raises(ValueError, match=r"^streams must be one index or more, got \[\]"):
         scorer.state([])
     with pytest.raises(TypeError, match="streams must be a sequence of indices"):

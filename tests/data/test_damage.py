@@ -117,7 +117,7 @@ def test_damaged_json_lines():
     signal, problems = read("\n".join(lines), format="jsonl")
     assert signal.lines.tolist() == [1, 0, 5, 6, 7, 8, 10, 11]
     assert problems["invalid JSON"].count == 3
-    assert problems["invalid JSON"].where[0] == "line 3: a JSON object is needed, not '[1, 2]'"
+    assert problems["invalid JSON"].where[0] == "line 3: expected a JSON object, got '[1, 2]'"
     assert problems["invalid JSON"].where[1].startswith("line 4: Expecting")
     assert problems["missing value"].where == ("line 5, column a", "line 8, column a")
     assert problems["not a number"].where == ("line 6, column a: True", "line 7, column a: {'b': 1}")
@@ -264,7 +264,7 @@ def test_wrong_columns():
         read(text, time="when")
     with pytest.raises(DataError, match=r"did you mean 'pressure'"):
         read(text, id="PRESSURE")
-    with pytest.raises(ValueError, match="values must not hold the time or id column, got 'time'"):
+    with pytest.raises(ValueError, match="values must not include the time or id column, got 'time'"):
         read(text, time="time", values=["time"])
     with pytest.raises(ValueError, match="values must name at least one column"):
         read(text, values=[])
@@ -277,11 +277,11 @@ def test_wrong_columns():
         ({"delimiter": "::"}, "delimiter must be one character"),
         ({"decimal": "x"}, "decimal must be one of"),
         ({"encoding": "klingon"}, "encoding must be one that Python knows"),
-        ({"interval": "soon"}, "a duration must be a length of time"),
+        ({"interval": "soon"}, "expected a duration such as"),
         ({"longest_gap": -1}, "longest_gap must be an integer >= 0"),
         ({"limit": 0}, "limit must be an integer >= 1"),
         ({"encoding": "utf-16"}, "cannot be read as utf-16"),
-        ({"interval": "5min"}, "interval must be a number, as the times are numbers"),
+        ({"interval": "5min"}, "interval must be a number, because the times are numbers"),
     ],
 )
 def test_wrong_arguments(options, message):

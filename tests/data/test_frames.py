@@ -92,7 +92,7 @@ def test_what_is_not_a_number(make):
 def test_frames_that_cannot_be_read(make):
     with pytest.raises(DataError, match="the frame has no column 'b'"):
         signals_from_frame(make({"a": [1.0]}), values="b")
-    with pytest.raises(DataError, match="the frame holds no rows"):
+    with pytest.raises(DataError, match="the frame has no rows"):
         signals_from_frame(make({"a": []}))
     with pytest.raises(DataError, match="the frame has no columns"):
         signals_from_frame(make({}))

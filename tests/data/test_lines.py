@@ -67,22 +67,22 @@ def test_features_and_lines_are_known():
 @pytest.mark.parametrize(
     ("good", "bad", "message"),
     [
-        (["1,2"], "1", r"line 2: 1 fields, but there were 2 at first: '1'"),
+        (["1,2"], "1", r"line 2: 1 fields, but the first line had 2: '1'"),
         (["1"], "abc", r"line 2: column value: 'abc' is not a finite number; accepted: a number, or null"),
         (["1"], "inf", r"line 2: column value: 'inf' is not a finite number"),
         (["time,a", "1,2"], "x,3", r"line 3: column time: 'x' is not a time; accepted: ISO 8601, a date or a number"),
         (["time,a", "2024-01-01,2"], ",3", r"line 3: column time: '' is not a time"),
-        (["id,a", "x,2"], ",3", r"line 3: column id: an id is needed, got ''"),
-        (["id,a", "x,2"], "x,3,4", r"line 3: 3 fields, but there were 2"),
+        (["id,a", "x,2"], ",3", r"line 3: column id: expected an id, got ''"),
+        (["id,a", "x,2"], "x,3,4", r"line 3: 3 fields, but the first line had 2"),
         (["a,b", "1,2"], f'1,"{"x" * 200_000}"', r"line 3: field larger than field limit"),
         (['{"a": 1}'], "{", r"line 2: Expecting property name"),
-        (['{"a": 1}'], "[1]", r"line 2: a JSON object is needed, not '\[1\]'"),
-        (['{"a": 1, "b": 2}'], '{"a": 1}', r"line 2: no b; every line must hold a, b"),
-        (['{"a": 1}'], '{"a": 1, "b": 2}', r"line 2: b besides a, which were all at first"),
+        (['{"a": 1}'], "[1]", r"line 2: expected a JSON object, got '\[1\]'"),
+        (['{"a": 1, "b": 2}'], '{"a": 1}', r"line 2: no b; every line must have a, b"),
+        (['{"a": 1}'], '{"a": 1, "b": 2}', r"line 2: b besides a, the only fields on the first line"),
         (['{"a": 1}'], '{"a": "x"}', r"line 2: column a: 'x' is not a finite number"),
         (['{"a": 1}'], '{"a": true}', r"line 2: column a: True is not a finite number"),
         (['{"time": 1, "a": 1}'], '{"a": 1}', r"line 2: column time: None is not a time"),
-        (['{"id": "x", "a": 1}'], '{"a": 1}', r"line 2: column id: an id is needed, got None"),
+        (['{"id": "x", "a": 1}'], '{"a": 1}', r"line 2: column id: expected an id, got None"),
     ],
 )
 def test_a_bad_line_is_named_and_the_next_is_read(good, bad, message):
@@ -102,13 +102,13 @@ def test_a_bad_line_is_named_and_the_next_is_read(good, bad, message):
 @pytest.mark.parametrize(
     ("first", "options", "message"),
     [
-        (["a,b", "x,y"], {}, r"line 2: no number, but at least one is needed"),
-        (['{"a": "x"}'], {}, r"line 1: no number"),
+        (["a,b", "x,y"], {}, r"line 2: expected at least one number"),
+        (['{"a": "x"}'], {}, r"line 1: expected at least one number"),
         (["a,b", "1,2"], {"values": "c"}, r"line 2: the line has no column 'c' \(given as `values`\)"),
         (["a,b", "1,2"], {"time": "bb"}, r"did you mean 'b'"),
-        (["time,b", "01/02/2024,2"], {}, r"line 2: times such as '01/02/2024' can be read .* give `day_first`"),
+        (["time,b", "01/02/2024,2"], {}, r"line 2: times such as '01/02/2024' are ambiguous.* set `day_first`"),
         (["time,b", "foo,2"], {}, r"line 2: column time: 'foo' is not a time"),
-        (["5"], {"format": "jsonl"}, r"line 1: a JSON object is needed, not '5'"),
+        (["5"], {"format": "jsonl"}, r"line 1: expected a JSON object, got '5'"),
     ],
 )  # fmt: skip
 def test_a_first_line_that_settles_nothing(first, options, message):
@@ -153,7 +153,7 @@ def test_a_decimal_comma_that_comes_late():
     assert [one.values for one in parse(["a;b", "1;2", "3;4,25"])] == [(1.0, 2.0), (3.0, 4.25)]
     with pytest.raises(LineError, match=r"line 3: column b: '4,25' is not a finite number"):
         parse(["a;b", "1;2.5", "3;4,25"])
-    with pytest.raises(LineError, match=r"line 2: numbers such as '1,234' can be read .* give `decimal`"):
+    with pytest.raises(LineError, match=r"line 2: numbers such as '1,234' are ambiguous.* set `decimal`"):
         parse(["a;b", "1;1,234"])
     assert parse(["a;b", "1;1,234"], decimal=",")[0].values == (1.0, 1.234)
     assert parse(["1,5 2,5"], "plain", decimal=",")[0].values == (1.5, 2.5)
@@ -195,7 +195,7 @@ def test_what_cannot_be_put_together():
     resampler = Resampler("10s")
     with pytest.raises(ValueError, match="`every` needs times"):
         resampler.push(ParsedObservation(None, None, (1.0,)))
-    with pytest.raises(ValueError, match="every must be a number, as the times are numbers"):
+    with pytest.raises(ValueError, match="every must be a number, because the times are numbers"):
         resampler.push(ParsedObservation(None, 5.0, (1.0,)))
     numbers = Resampler(10)
     assert numbers.push(ParsedObservation("a", 5.0, (1.0,))) is None

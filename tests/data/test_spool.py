@@ -92,7 +92,7 @@ def test_the_temporary_file_goes_away(interleaved, monkeypatch):
     assert files[0].closed
     assert len(first) == 8
     assert len(signals) == 5000
-    with pytest.raises(ValueError, match="these signals were closed"):
+    with pytest.raises(ValueError, match="these signals are closed"):
         next(iter(signals))
     forgotten = read_signals(interleaved, id="sensor", limit=3000)
     assert not files[1].closed

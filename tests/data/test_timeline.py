@@ -163,13 +163,13 @@ def test_too_few_times_have_no_interval(count):
 
 def test_an_absurd_interval_is_refused_before_it_eats_the_memory():
     times = np.cumsum(np.where(np.arange(5000) % 5 < 3, 1.0, 1e9))
-    with pytest.raises(DataError, match=r"observations would be missing among 5000.*give `interval`"):
+    with pytest.raises(DataError, match=r"observations would be missing among 5000.*set `interval`"):
         lay_out(times, np.zeros((5000, 1)), np.arange(5000), log=ProblemLog(), interval=1.0, longest_gap=20_000)
 
 
 def test_an_interval_that_the_times_do_not_show_is_refused():
     times = np.datetime64("2024-01-01") + np.arange(20) * np.timedelta64(3, "h")
-    with pytest.raises(DataError, match=r"are 3 h apart, but the interval is to be 1 s.*leave out `interval`"):
+    with pytest.raises(DataError, match=r"are 3 h apart, but the interval is 1 s.*omit `interval`"):
         lay_out(
             times.astype("datetime64[ns]"), np.zeros((20, 1)), np.arange(20), log=ProblemLog(),
             interval=np.timedelta64(1, "s"),
@@ -202,5 +202,5 @@ def test_durations(text, nanoseconds):
     "text", ["", " ", "5", "s5", "-5s", "1 month", "1e3s", "5 min x", "0s", "20000 weeks", 5, None]
 )
 def test_no_durations(text):
-    with pytest.raises(ValueError, match=r"a duration must be a length of time such as '30s'.*got"):
+    with pytest.raises(ValueError, match=r"expected a duration such as '30s'.*got"):
         parse_duration(text)

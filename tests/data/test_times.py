@@ -113,7 +113,7 @@ def test_many_are_read_as_one_by_one(moments):
 def read(cells, **options):
     rule = choose_time_rule(cells, **options)
     stored = rule.read(cells)[0]
-    rule.settle()
+    rule.conclude()
     return rule.finish(stored)
 
 
@@ -126,9 +126,11 @@ def test_slashed_dates_are_read_when_one_shows_the_order(moments, day_first):
 
 
 def test_slashed_dates_that_do_not_tell():
-    with pytest.raises(DataError, match=r"'01/02/2024' can be read with the day or the month first.*give `day_first`"):
+    with pytest.raises(
+        DataError, match=r"'01/02/2024' are ambiguous: the day or the month may come first.*set `day_first`"
+    ):
         read(["01/01/2024", "01/02/2024"])
-    with pytest.raises(DataError, match=r"'31/12/2024' and '12/31/2024' do not agree"):
+    with pytest.raises(DataError, match=r"'31/12/2024' and '12/31/2024' disagree"):
         read(["31/12/2024", "12/31/2024"])
     assert np.isnat(read(["31/02/2024", "01/02/2024"])).tolist() == [True, False]
     assert read(["01/02/2024"], time_format="%m/%d/%Y")[0] == stamp("2024-01-02")

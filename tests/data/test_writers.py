@@ -119,10 +119,10 @@ def test_chunks_must_fit_together(tmp_path, suffix):
     with open_writer(tmp_path / f"x.{suffix}") as writer:
         writer.write({"a": [1, 2], "b": ["x", "y"]})
         with pytest.raises(
-            ValueError, match=r"columns must be those of the first chunk, \('a', 'b'\), got \('b', 'a'\)"
+            ValueError, match=r"columns must match those of the first chunk, \('a', 'b'\), got \('b', 'a'\)"
         ):
             writer.write({"b": ["x"], "a": [1]})
-        with pytest.raises(ValueError, match=r"columns must be one-dimensional and of one length, got .*\(3,\)"):
+        with pytest.raises(ValueError, match=r"columns must be one-dimensional and of equal length, got .*\(3,\)"):
             writer.write({"a": [1, 2, 3], "b": ["x", "y"]})
         with pytest.raises(ValueError, match="columns must be one-dimensional"):
             writer.write({"a": np.zeros((2, 2)), "b": np.zeros((2, 2))})
@@ -148,13 +148,13 @@ def test_paths_are_checked_before_the_work(tmp_path):
     assert check_writable(tmp_path / "x.csv") == tmp_path / "x.csv"
     (tmp_path / "folder.csv").mkdir()
     for name, message in {
-        "x.xlsx": "workbooks are read only",
-        "x.doc": r"x\.doc has no suffix that names a format; known: \.csv, \.tsv, \.tab, \.jsonl, \.ndjson, \.parquet",
+        "x.xlsx": "workbooks can only be read",
+        "x.doc": r"x\.doc has no suffix of a known format: \.csv, \.tsv, \.tab, \.jsonl, \.ndjson, \.parquet",
         "x": "has no suffix",
         "x.gz": "has no suffix",
-        "x.parquet.gz": r"leave out \.gz",
+        "x.parquet.gz": r"omit \.gz",
         "no/x.csv": "there is no folder",
-        "folder.csv": "it is there, and is not a file",
+        "folder.csv": "it exists and is not a file",
     }.items():
         with pytest.raises(DataError, match=message):
             check_writable(tmp_path / name)

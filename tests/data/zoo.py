@@ -130,7 +130,7 @@ ZOO: dict[str, Specimen] = {
         table(HEADER, lambda i: f'{iso(i)},{TEMPERATURE[i]},"{LOAD[i]:,}"'), ("a comma between thousands",)
     ),
     "a comma that may be either": Specimen(
-        table("time;count", lambda i: f"{iso(i)};{1000 + i:,}"), refused=("'1,000' can be read", "give `decimal`")
+        table("time;count", lambda i: f"{iso(i)};{1000 + i:,}"), refused=("'1,000' are ambiguous", "set `decimal`")
     ),
     "the same, with the option": Specimen(
         table("time;temperature;load", lambda i: f"{iso(i)};{TEMPERATURE[i]};{LOAD[i]:,}"),
@@ -173,7 +173,7 @@ ZOO: dict[str, Specimen] = {
     ),
     "day or month first": Specimen(
         table(HEADER, lambda i: f"{TIMES[i]:%d/%m/%Y %H:%M},{TEMPERATURE[i]},{LOAD[i]}", rows=40),
-        refused=("can be read with the day or the month first", "give `day_first`"),
+        refused=("the day or the month may come first", "set `day_first`"),
     ),
     "the same with the option": Specimen(
         table(HEADER, lambda i: f"{TIMES[i]:%d/%m/%Y %H:%M},{TEMPERATURE[i]},{LOAD[i]}", rows=40),
@@ -209,7 +209,7 @@ ZOO: dict[str, Specimen] = {
     ),
     "irregular times, put together": Specimen(f"{HEADER}\n{SECONDS}".encode(), ("every 1 h (mean)",), {"every": "1h"}),
     "no time": Specimen(
-        table("temperature,load", lambda i: plain(i).split(",", 1)[1]), ("no time: rows in their order",), dated=False
+        table("temperature,load", lambda i: plain(i).split(",", 1)[1]), ("no time: rows in file order",), dated=False
     ),
     "most times the same": Specimen(
         table(HEADER, lambda i: f"{TIMES[i]:%Y-%m-%d},{TEMPERATURE[i]},{LOAD[i]}"),

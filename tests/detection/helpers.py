@@ -26,7 +26,7 @@ class MovingMean(ContextForecaster):
 
     name = "moving-mean of the tests"
     levels = (0.1, 0.5, 0.9)
-    settles = 12
+    warm_up = 12
 
     def __init__(self, context_length=5):
         super().__init__(context_length=context_length)

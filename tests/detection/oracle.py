@@ -28,10 +28,10 @@ SIDED = ("error", "horizons", "level")
 LAGS = {"shape": 2000, "shape-light": 1000}
 HORIZONS = {"error": 15, "horizons": 15}
 TOGETHER_ALONE = 0.05
-SETTLED, LEAST_LEARNED, MORE_FOR_LONGER = 300, 50, 4
+VIEW_WARM_UP, LEAST_LEARNED, MORE_FOR_LONGER = 300, 50, 4
 # Whether a signal is as before is asked of so many values; what else counts there is in `OracleRecall` and `_follow`.
 STRETCH = 32
-NORMAL, FADES, LASTS, RETURNED, ACCEPTED, SILENT = range(6)
+NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT = range(6)
 
 
 def known(values):
@@ -64,7 +64,7 @@ def merged(how, surprises, weights):
 class LastSeen:
     """`LastValue` again: the last value of a list that is not missing."""
 
-    settles = recovers = 0
+    warm_up = recovers = 0
 
     def forecast(self, history, steps):
         there = known(history)
@@ -75,7 +75,7 @@ class FromContext:
     """A forecaster that reads a context, given the newest values as they are."""
 
     def __init__(self, forecaster):
-        self.forecaster, self.settles, self.recovers = forecaster, forecaster.settles, forecaster.recovers
+        self.forecaster, self.warm_up, self.recovers = forecaster, forecaster.warm_up, forecaster.recovers
 
     def forecast(self, history, steps):
         context = history[-self.forecaster.context_length :]
@@ -348,7 +348,7 @@ class OracleDetector:
         else:
             self.gaps[feature] = 0
             self.rests[feature] -= resting
-        return self.seen >= self.forecaster.settles and not resting
+        return self.seen >= self.forecaster.warm_up and not resting
 
     def _scores(self, values, predicted, ready):
         """One number for each cell."""
@@ -428,8 +428,8 @@ class OracleDetector:
         heard = [(one, VIEWS[view][1]) for one, view in zip(by_view, self.views, strict=True) if not math.isnan(one)]
         mean = single(merged("geometric", *zip(*heard, strict=True))) if heard else math.nan
         self.scored += bool(heard)
-        settled = bool(heard) and self.scored > SETTLED
-        evidence = self._evidence(by_view, mean, rests) if settled else math.nan
+        warmed_up = bool(heard) and self.scored > VIEW_WARM_UP
+        evidence = self._evidence(by_view, mean, rests) if warmed_up else math.nan
         view = max(
             (number for number, one in enumerate(by_view) if not math.isnan(one)),
             key=lambda number: (by_view[number], -number),
@@ -444,7 +444,7 @@ class OracleDetector:
             _, feature, stream, stretch = self.cells[most]
             cause, score = (view, stream, -1 if feature is None else feature), self._sided(scores[most])
         found = self._decide(evidence, p, stretch)
-        self._learn(sizes, mean if settled else math.nan, rests or self.rest > 0)
+        self._learn(sizes, mean if warmed_up else math.nan, rests or self.rest > 0)
         return {
             **found, "forecast": forecast, "surprise": mean, "feature_p": feature_p, "views": by_view, "cause": cause,
             "score": score,
@@ -485,21 +485,21 @@ class OracleDetector:
         bound = self._bonferroni(p)
         alarm, warm, estimated, rate = False, False, False, math.nan
         if not math.isnan(evidence):
-            believed = len(self.final.scores) >= self.sizes.believed
+            calibrated = len(self.final.scores) >= self.sizes.min_calibration
             rank = self.final.compare(evidence)[0]
             self.final.learn(evidence)
-            if believed:
+            if calibrated:
                 bound = rank
             block = self.sizes.block
             rate = self._rate(evidence)
             self.certain = self.certain or self._rate(evidence - 3) < self.rate
             own = len(self.blocks) * block * self.rate >= 1
             if self.by_p:
-                alarm, warm = believed and rank < self.rate, believed
+                alarm, warm = calibrated and rank < self.rate, calibrated
             elif own or (self.early and len(self.blocks) >= 5):
                 self.tightened = min(self.tightened + 0.1 * self.rate, math.log(1.5))
                 alarm = rate < min(self.rate * math.exp(self.tightened), 0.5 / block)
-                warm, estimated = believed, not own
+                warm, estimated = calibrated, not own
             else:
                 rate = math.nan
         lasts = self._lasts(alarm, stretch)
@@ -555,7 +555,7 @@ class OracleDetector:
         return -math.log1p(-min(share, 1 - 1e-9)) / self.sizes.block
 
     def _follow(self, alarm, lasts, evidence):
-        state = LASTS if lasts else FADES if self.open else NORMAL
+        state = ONGOING if lasts else MAY_END if self.open else NORMAL
         if alarm and not self.open:
             self.tightened -= 0.1
             self.open, self.lasted = True, 0

@@ -14,16 +14,16 @@ from tests.detection.helpers import SMALL, MovingMean
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
 from tocsin.detection.alarm_rate import (
-    BELIEVED,
-    LEAST_BELIEVED,
+    CALIBRATION_ALARMS,
     LEAST_LEARNED,
     LEAST_RATE,
     LONGEST_BLOCK,
+    MIN_CALIBRATION,
     MOST_BLOCKS,
     RECALIBRATION,
-    SETTLED,
     SHORTEST_BLOCK,
     TIGHTENING,
+    VIEW_WARM_UP,
     most_beyond,
     parse_alarm_rate,
     sizes,
@@ -85,7 +85,7 @@ def test_nonsense_is_no_alarm_rate(given):
 
 
 def test_a_budget_needs_an_interval():
-    message = "alarm_rate='1/day' is a budget over time: give the sampling interval"
+    message = "alarm_rate='1/day' is a budget over time: set the sampling interval"
     with pytest.raises(ValueError, match=message):
         parse_alarm_rate("1/day", None)
     detector = Detector(alarm_rate="1/day", **QUICK)  # it may come with a frame
@@ -115,8 +115,12 @@ def test_intervals(interval, seconds):
 
 def test_sizes_where_incidents_are_counted():
     normal = sizes(0.01, window=2000, promise="incidents")
-    assert (normal.window, normal.alpha_c, normal.settled, normal.final) == (2000, 0.01, SETTLED, 2000)
-    assert (normal.believed, normal.block, normal.blocks) == (LEAST_BELIEVED, SHORTEST_BLOCK, 100 * RECALIBRATION / 20)
+    assert (normal.window, normal.alpha_c, normal.view_warm_up, normal.final) == (2000, 0.01, VIEW_WARM_UP, 2000)
+    assert (normal.min_calibration, normal.block, normal.blocks) == (
+        MIN_CALIBRATION,
+        SHORTEST_BLOCK,
+        100 * RECALIBRATION / 20,
+    )
     rare = sizes(1e-6, window=1000, promise="incidents")
     assert (rare.window, rare.block, rare.blocks) == (1000, 10_000, MOST_BLOCKS)
     weekly = sizes(1e-4, window=1000, promise="incidents")
@@ -127,9 +131,9 @@ def test_sizes_where_incidents_are_counted():
 
 def test_sizes_where_observations_are_counted():
     normal = sizes(0.01, window=2000, promise="observations")
-    assert (normal.final, normal.believed) == (2000, 100 * BELIEVED)
+    assert (normal.final, normal.min_calibration) == (2000, 100 * CALIBRATION_ALARMS)
     rare = sizes(5e-5, window=2000, promise="observations")
-    assert (rare.final, rare.believed) == (MOST_LAGS, 20_000 * BELIEVED)
+    assert (rare.final, rare.min_calibration) == (MOST_LAGS, 20_000 * CALIBRATION_ALARMS)
 
 
 @pytest.mark.parametrize("rate", np.geomspace(LEAST_RATE, 0.499, 60))
@@ -139,8 +143,8 @@ def test_sizes_let_every_rate_be_told(rate):
         size = sizes(float(rate), window=window, promise="observations")
         assert 1 / MOST_LAGS < size.alpha_c < 1
         assert np.ceil(1 / size.alpha_c - 1) < size.window <= MOST_LAGS
-        assert 1 / (1 + size.believed) < rate
-        assert size.believed < size.final <= MOST_LAGS
+        assert 1 / (1 + size.min_calibration) < rate
+        assert size.min_calibration < size.final <= MOST_LAGS
         size = sizes(float(rate), window=window, promise="incidents")
         rarest = 1 / (1 + size.blocks) / size.block
         assert rarest < min(rate / 3, 0.25 / size.block)
@@ -253,17 +257,23 @@ def test_good_arguments_are_taken(name):
     [
         (
             lambda: Detector(colour="red"),
-            r"Detector\(\) got an unexpected argument 'colour'; accepted are features, al",
+            r"Detector\(\) got an unexpected argument 'colour'; accepted: features, al",
         ),
         (
             lambda: Detector(alarmrate=0.1),
             r"Detector\(\) got an unexpected argument 'alarmrate'; .* mean 'alarm_rate'\?",
         ),
         (lambda: Detector(signals=3), r"Detector\(\) got an unexpected argument 'signals'"),
-        (lambda: Detector(1, 0.01), r"Detector\(\) .*too many positional arguments; it is Detector\(features, and"),
+        (
+            lambda: Detector(1, 0.01),
+            r"Detector\(\) .*too many positional arguments; the call is Detector\(features, and",
+        ),
         (lambda: Detector(1, features=2), r"Detector\(\) .*multiple values for argument 'features'"),
-        (lambda: Fleet(2, colour="red"), r"Fleet\(\) got an unexpected argument 'colour'; accepted are signals, fe"),
-        (lambda: Fleet(2, 1, 0.01), r"Fleet\(\) .*too many positional arguments; it is Fleet\(signals, features, and"),
+        (lambda: Fleet(2, colour="red"), r"Fleet\(\) got an unexpected argument 'colour'; accepted: signals, fe"),
+        (
+            lambda: Fleet(2, 1, 0.01),
+            r"Fleet\(\) .*too many positional arguments; the call is Fleet\(signals, features, and",
+        ),
     ],
 )
 def test_unknown_arguments_are_refused_in_the_name_of_what_was_called(call, message):
@@ -275,7 +285,7 @@ def test_unknown_arguments_are_refused_in_the_name_of_what_was_called(call, mess
 
 def test_a_fleet_without_signals_waits_for_a_frame():
     fleet = Fleet(**QUICK)
-    with pytest.raises(ValueError, match="signals must be given, how many or their names, or come with a frame"):
+    with pytest.raises(ValueError, match="signals must be given, as a number or as names, or come with a frame"):
         fleet.update([1.0])
     with pytest.raises(AttributeError, match="colour"):
         _ = fleet.colour
@@ -291,7 +301,7 @@ def test_a_fleet_without_signals_waits_for_a_frame():
         ({"views": "error", "forecaster": None}, r"views=\('error',\) needs a forecaster, got forecaster=None"),
         ({"views": "error,quiet", "nonconformity": "high"}, "'high' needs views that tell high from low, got quiet"),
         ({"views": "shape", "nonconformity": "low"}, "'low' needs views that tell high from low, got shape"),
-        ({"nonconformity": "low", "forecaster": None}, "nonconformity must be left as it is with forecaster=None"),
+        ({"nonconformity": "low", "forecaster": None}, "nonconformity must keep its default with forecaster=None"),
         ({"forecaster": LastValue(), "forecaster_options": {"a": 1}}, "forecaster_options=.* need the name"),
         ({"forecaster": None, "forecaster_options": {"a": 1}}, "forecaster_options=.* need the name"),
     ],
@@ -323,9 +333,9 @@ def test_names():
         (lambda f: f.run(np.zeros((4, 2, 3))), r"values must have shape \(T, 2, 2\).*got shape \(4, 2, 3\)"),
         (lambda f: f.update([["a", "b"], ["c", "d"]]), "values must be numbers, got"),
         (lambda f: f.update([[1, 2], [3, 10**400]]), "values must be numbers, got"),
-        (lambda f: f.update(np.zeros((2, 2)), rows=[0, 0]), r"rows must be different indices.*0 to 1, got \[0, 0\]"),
-        (lambda f: f.update(np.zeros((1, 2)), rows=[2]), r"rows must be different indices from 0 to 1, got \[2\]"),
-        (lambda f: f.update(np.zeros((1, 2)), rows=[-1]), r"rows must be different indices from 0 to 1, got \[-1\]"),
+        (lambda f: f.update(np.zeros((2, 2)), rows=[0, 0]), r"rows must be distinct indices.*0 to 1, got \[0, 0\]"),
+        (lambda f: f.update(np.zeros((1, 2)), rows=[2]), r"rows must be distinct indices from 0 to 1, got \[2\]"),
+        (lambda f: f.update(np.zeros((1, 2)), rows=[-1]), r"rows must be distinct indices from 0 to 1, got \[-1\]"),
         (lambda f: f.update(np.zeros((1, 2)), rows=[True]), r"rows must be a sequence of indices"),
         (lambda f: f.update(np.zeros((1, 2)), rows=[0.0]), r"rows must be a sequence of indices"),
         (lambda f: f.update(np.zeros((1, 2)), rows=0), r"rows must be a sequence of indices.*got 0"),
@@ -346,10 +356,10 @@ def test_bad_calls_of_a_fleet_are_named_and_change_nothing(call, message):
 @pytest.mark.parametrize(
     ("features", "value", "message"),
     [
-        (1, [1.0, 2.0], r"value must be 1 number, one a feature, got \[1.0, 2.0\]"),
-        (2, 1.0, "value must be 2 numbers, one a feature, got 1.0"),
-        (2, [[1.0, 2.0]], "value must be 2 numbers, one a feature"),
-        (2, None, "value must be 2 numbers, one a feature, got None"),
+        (1, [1.0, 2.0], r"value must be 1 number, one per feature, got \[1.0, 2.0\]"),
+        (2, 1.0, "value must be 2 numbers, one per feature, got 1.0"),
+        (2, [[1.0, 2.0]], "value must be 2 numbers, one per feature"),
+        (2, None, "value must be 2 numbers, one per feature, got None"),
         (1, "5", "value must be numbers, got '5'"),
         (1, "abc", "value must be numbers, got 'abc'"),
         (1, 10**400, "value must be numbers, got 1000.*too large"),
@@ -395,7 +405,7 @@ def frame_of(rows):
 def test_too_short_a_signal_warns():
     detector = Detector(alarm_rate=0.01, **QUICK)
     needed = detector.warm_up
-    assert needed == 1 + LEAST_LEARNED + SETTLED + LEAST_BELIEVED
+    assert needed == 1 + LEAST_LEARNED + VIEW_WARM_UP + MIN_CALIBRATION
     with pytest.warns(ResolutionWarning, match=rf"signal 'signal' has 100 observations.*0.01 needs {needed}"):
         detector.detect(frame_of(100))
     with pytest.warns(ResolutionWarning, match=f"has {needed - 1} observations"):

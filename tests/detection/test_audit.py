@@ -278,7 +278,7 @@ def test_findings_from_counts():
     assert audit_of(rng.random(20_000) < 0.002).finding == "too few"
     nothing = AuditTrail(1, 0.01).audit(0)
     assert nothing.finding == "cannot tell yet"
-    assert nothing.in_words() == "cannot tell yet: nothing was seen since warm-up"
+    assert nothing.in_words() == "cannot tell yet: no observations since warm-up"
     assert math.isnan(nothing.rate)
     assert (nothing.low, nothing.high, nothing.since) == (0.0, 1.0, None)
 

@@ -26,8 +26,8 @@ every_forecaster = pytest.mark.parametrize("forecaster", FORECASTERS)
 
 def values_for(settings, seed, features=1):
     """Long enough for p-values to be believed, whatever the time that the forecaster takes to settle."""
-    settles = 0 if settings["forecaster"] is None else settings["forecaster"].settles
-    return hard_values(seed, STEPS + settles, features)
+    warm_up = 0 if settings["forecaster"] is None else settings["forecaster"].warm_up
+    return hard_values(seed, STEPS + warm_up, features)
 
 
 def settings_of(forecaster, **more):

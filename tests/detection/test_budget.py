@@ -140,9 +140,9 @@ def test_another_signal_in_a_row_begins_without_an_incident():
     [
         ({"budget": "5/fortnight"}, "budget must be a number between 0 and 1.*'1/day'.*got '5/fortnight'"),
         ({"budget": 1.5}, "budget must be a number > 0 and < 1, got 1.5"),
-        ({"budget": "5/hour"}, "budget must come to at most 1 incident per 200 observations, got '5/hour'"),
-        ({"budget": "1/week", "alarm_rate": "1/day"}, "budget='1/week' is a promise of its own.*'1/day'"),
-        ({"budget": "1/week", "interval": None}, "budget='1/week' is over time: give the sampling interval"),
+        ({"budget": "5/hour"}, "budget must be at most 1 incident per 200 observations, got '5/hour'"),
+        ({"budget": "1/week", "alarm_rate": "1/day"}, "budget='1/week' replaces the alarm rate.*'1/day'"),
+        ({"budget": "1/week", "interval": None}, "budget='1/week' is over time: set the sampling interval"),
     ],
 )
 def test_what_is_no_budget_is_refused(given, message):

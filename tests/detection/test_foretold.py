@@ -40,16 +40,16 @@ def test_what_was_foretold_is_not_forecast_again(features, settings, monkeypatch
     values[200:290, 1] = np.nan  # within a long gap nothing is forecast
     names = [f"feature {number}" for number in range(features)]
     whole, again = (Fleet(SIGNALS, names, **{**SMALL, **settings}) for _ in range(2))
-    whole.run(values[:KNOWN])
+    whole.run_arrays(values[:KNOWN])
     pieces = []
-    expected = whole.run(values[KNOWN:AGAIN], noting=pieces.append)
+    expected = whole.run_arrays(values[KNOWN:AGAIN], noting=pieces.append)
     foretold = np.concatenate(pieces)
     assert foretold.shape == (AGAIN - KNOWN, SIGNALS, features, whole.foretold_width)
-    again.run(values[:KNOWN])
+    again.run_arrays(values[:KNOWN])
     with monkeypatch.context() as patch:
         patch.setattr(session, "answer", asked_for_nothing)
-        same_verdicts(again.run(values[KNOWN:AGAIN], foretold=foretold), expected)
-    same_verdicts(again.run(values[AGAIN:]), whole.run(values[AGAIN:]))
+        same_verdicts(again.run_arrays(values[KNOWN:AGAIN], foretold=foretold), expected)
+    same_verdicts(again.run_arrays(values[AGAIN:]), whole.run_arrays(values[AGAIN:]))
     wanted, found = whole.state(), again.state()
     for name in wanted:
         np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
@@ -59,13 +59,13 @@ def test_signals_are_taken_again_one_by_one():
     values = np.stack([hard_values(seed, STEPS) for seed in range(SIGNALS)], axis=1)
     whole, again = (Fleet(SIGNALS, **SMALL) for _ in range(2))
     pieces = []
-    whole.run(values[:AGAIN], noting=pieces.append)
+    whole.run_arrays(values[:AGAIN], noting=pieces.append)
     foretold = np.concatenate(pieces)
     for row in (2, 0, 1):
-        again.run(values[:AGAIN, [row]], rows=[row], foretold=foretold[:, [row]])
-    same_verdicts(again.run(values[AGAIN:]), whole.run(values[AGAIN:]))
+        again.run_arrays(values[:AGAIN, [row]], rows=[row], foretold=foretold[:, [row]])
+    same_verdicts(again.run_arrays(values[AGAIN:]), whole.run_arrays(values[AGAIN:]))
 
 
 def test_what_was_foretold_of_something_else_is_refused():
     with pytest.raises(ValueError, match=r"foretold must have shape \(3, 2, 1, 60\), got shape \(3, 2, 1, 15\)"):
-        Fleet(2).run(np.zeros((3, 2)), foretold=np.zeros((3, 2, 1, 15)))
+        Fleet(2).run_arrays(np.zeros((3, 2)), foretold=np.zeros((3, 2, 1, 15)))

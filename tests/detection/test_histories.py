@@ -165,7 +165,9 @@ def test_calling_twice_goes_on_and_a_clone_begins_anew():
     np.testing.assert_array_equal(np.r_[first.p, second.p], np.delete(whole.p, [600, 601]))
     assert second.before == 602
     assert sum(one.first >= 602 for one in whole.incident_list) <= len(second.incident_list)
-    with pytest.raises(ValueError, match=r"time must be later than the last one.*goes on.*`clone\(\)` begins anew"):
+    with pytest.raises(
+        ValueError, match=r"time must be later than the last one.*continues.*`clone\(\)` to start afresh"
+    ):
         detector.run(series)
     again = detector.clone()
     assert again.observations == 0
@@ -215,7 +217,9 @@ def test_columns_of_a_wide_frame_are_signals():
     assert fleet.incidents(fleet.names.index("flow")) != []
     with pytest.raises(ValueError, match=r"signals must be among the 2 of the fleet, 'heat', 'flow', got 'cold'"):
         fleet.run(frame.rename({"heat": "cold"}))
-    with pytest.raises(ValueError, match="id must name the column that says the signal, each of which has 2 features"):
+    with pytest.raises(
+        ValueError, match="id must be the column with the signal's name, because each signal has 2 features"
+    ):
         Fleet(features=2, **LAST).run(frame)
 
 
@@ -229,7 +233,7 @@ def test_a_fleet_goes_on_from_frame_to_frame(tmp_path):
         for name in ("flow", "heat"):
             joined = np.r_[first[name].p, second[name].p]
             np.testing.assert_array_equal(joined, np.delete(whole[name].p, slice(400, 403)))
-        with pytest.raises(ValueError, match=r"time must be later.*`clone\(\)` begins anew"):
+        with pytest.raises(ValueError, match=r"time must be later.*`clone\(\)` to start afresh"):
             one.run(frame)
     assert fleet.clone().run(frame[:400])["flow"].before == 0
 
@@ -259,9 +263,9 @@ def test_rows_are_put_together(aggregate):
     together = getattr(raw.resample("1min"), aggregate)()
     np.testing.assert_allclose(found["value"], together)
     assert (found.index == together.index).all()
-    with pytest.raises(ValueError, match="every=60 puts the rows of frames together: give them to `run` or `detect`"):
+    with pytest.raises(ValueError, match="every=60 aggregates the rows of frames: pass them to `run` or `detect`"):
         detector.update(1.0)
-    with pytest.raises(ValueError, match="every=60 puts the rows"):
+    with pytest.raises(ValueError, match="every=60 aggregates the rows"):
         detector.run([1.0])
     restored = Detector.from_bytes(detector.to_bytes())
     assert (restored.fleet.every, restored.fleet.aggregate) == (60.0, aggregate)
@@ -272,11 +276,11 @@ def test_rows_are_put_together(aggregate):
 
 
 def test_arguments_of_frames_and_of_arrays_are_not_mixed():
-    with pytest.raises(ValueError, match="times must be left out with a frame, whose `time` column says it"):
+    with pytest.raises(ValueError, match="times must not be given with a frame, which has a `time` column"):
         Detector(**LAST).run(pl.DataFrame({"a": [1.0]}), [1])
     with pytest.raises(ValueError, match="time names a column and needs a frame, got 't' with list"):
         Detector(**LAST).run([1.0], time="t")
-    with pytest.raises(ValueError, match="rows must be left out with a frame"):
+    with pytest.raises(ValueError, match="rows must not be given with a frame"):
         Fleet(1, **LAST).run(pl.DataFrame({"a": [1.0]}), rows=[0])
     with pytest.raises(ValueError, match="id names a column and needs a frame"):
         Fleet(1, **LAST).run([[1.0]], id="a")

@@ -15,7 +15,7 @@ from tests.detection.helpers import ARRAYS, LAST, SHOWN, SMALL, hard_values, sam
 from tocsin.data import LONGEST_GAP, DataWarning, signals_from_frame
 from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts
 from tocsin.detection.incidents import MOST_KEPT, IncidentLog
-from tocsin.detection.verdict import FADES, LASTS, RETURNED
+from tocsin.detection.verdict import MAY_END, ONGOING, RETURNED
 from tocsin.detection.views import make_view
 
 VIEWS = (make_view("error"), make_view("level"))
@@ -47,7 +47,7 @@ def states_of(alarms, gap):
         for step, alarm in enumerate(alarms[:, column]):
             since = 0 if alarm else None if since is None else since + 1
             if since is not None:
-                states[step, column] = LASTS if alarm else FADES if since <= gap else RETURNED
+                states[step, column] = ONGOING if alarm else MAY_END if since <= gap else RETURNED
                 since = since if since <= gap else None
     return states
 

@@ -198,7 +198,9 @@ def test_signals_made_in_another_way_are_refused(busy, changes, message):
     states, names, incidents = whole(busy)
     other = Detector(**{**LAST, **changes})
     other.run(np.zeros(20))
-    with pytest.raises(ValueError, match=f"^state must be of a signal with the settings of the fleet, got {message}"):
+    with pytest.raises(
+        ValueError, match=f"^state must come from a signal with the settings of the fleet, got {message}"
+    ):
         busy.put(1, other.state(), name="new")
     for row, state in enumerate(states):
         same_states(busy.signal_state(row), state)
@@ -229,7 +231,7 @@ def test_damaged_states_leave_the_fleet_as_it_was(busy):
     for state in damaged:
         with pytest.raises(ValueError, match=r"not the state of a detector, or it is damaged|must have format 3"):
             busy.put(1, state, name="new")
-    with pytest.raises(ValueError, match="one signal is needed, got 2"):
+    with pytest.raises(ValueError, match="expected the state of one signal, got 2"):
         busy.put(1, damaged[1])
     for row, state in enumerate(states):
         same_states(busy.signal_state(row), state)
@@ -248,7 +250,9 @@ def test_damaged_bytes_are_refused():
         data[:-1],
         data[:3000] + b"\0" * 99 + data[3099:],
     ):
-        with pytest.raises(ValueError, match=rf"^data must be a detector as bytes, .*, got {len(damaged)} bytes: "):
+        with pytest.raises(
+            ValueError, match=rf"^data must be a detector saved by tocsin as bytes, got {len(damaged)} bytes: "
+        ):
             Detector.from_bytes(damaged)
     for wrong in ("text", None, 5):
         with pytest.raises(TypeError, match="data must be bytes, got "):
@@ -268,9 +272,9 @@ def test_damaged_bytes_are_refused():
         (
             lambda fleet: fleet.put(0, None, name="signal 2"),
             ValueError,
-            r"^name must be one that no other .*'signal 2'",
+            r"^name must not be that of another signal .*'signal 2'",
         ),
-        (lambda fleet: fleet.put(0, None, name=3), ValueError, r"^name must be one that no other .*got 3"),
+        (lambda fleet: fleet.put(0, None, name=3), ValueError, r"^name must not be that of another signal .*got 3"),
     ],
 )
 def test_wrong_rows_and_names_are_refused(busy, call, error, message):
@@ -358,5 +362,5 @@ def test_a_very_long_gap_is_cut_and_times_must_increase():
     assert missing_times(0.0, 1e12, 1.0).size == LONGEST_GAP
     with pytest.raises(ValueError, match=r"time must be later than the last one, 5.0, got 5.0"):
         missing_times(5.0, 5.0, None)
-    with pytest.raises(TypeError, match=r"time must be of the kind of the last one"):
+    with pytest.raises(TypeError, match=r"time must be of the same kind as the last one"):
         missing_times(5.0, NOON, 1.0)

@@ -73,8 +73,8 @@ def test_what_is_taken_has_its_proper_type(name, given, kept):
         ("limit", float("inf"), "limit must be a number > 0, got inf"),
         ("word", "c", "word must be one of 'a', 'b', got 'c'"),
         ("text", 5, "text must be a text, got 5"),
-        ("words", "ab", "words must be a list of different names from 'a', 'b', 'c', got 'ab'"),
-        ("words", ["a", "a"], r"words must be a list of different names from .* got \['a', 'a'\]"),
+        ("words", "ab", "words must be a list of distinct names from 'a', 'b', 'c', got 'ab'"),
+        ("words", ["a", "a"], r"words must be a list of distinct names from .* got \['a', 'a'\]"),
         ("words", ["d"], r"words must be a list .* got \['d'\]"),
         ("options", 5, "options must be a mapping of names to values, got 5"),
     ],
@@ -167,9 +167,9 @@ def test_checking_makes_no_detector(monkeypatch):
     DetectorSettings.check({"alarm_rate": "1/day"}, interval_known=False)
     DetectorSettings.check({"forecaster": "chronos", "forecaster_options": {"model": "somewhere"}})
     for given, message in (
-        ({"alarm_rate": "1/day"}, "give the sampling interval"),
+        ({"alarm_rate": "1/day"}, "set the sampling interval"),
         ({"forecaster": "nonsense"}, "forecaster must be one of .*'nonsense'"),
-        ({"refresh": 10}, "refresh=10 needs forecasts of 69 steps with these views, but .* gives 64 at most"),
+        ({"refresh": 10}, "refresh=10 needs forecasts of 69 steps with these views, but .* supports 64 at most"),
         ({"forecaster": "last-value", "scaled": True}, "scaled=True needs a forecaster with quantiles"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -230,5 +230,5 @@ def test_a_time_until_something_is_accepted_becomes_observations():
     DetectorSettings.check({"accept_after": "6h"}, interval_known=False)
     with pytest.raises(ValueError, match=r"accept_after must be .*soon"):
         DetectorSettings.check({"accept_after": "soon"}, interval_known=False)
-    with pytest.raises(ValueError, match="accept_after='6h' is a length of time: give the sampling interval"):
+    with pytest.raises(ValueError, match="accept_after='6h' is a duration: set the sampling interval"):
         DetectorSettings(accept_after="6h")

@@ -225,7 +225,7 @@ def test_other_times_are_refused_before_anything_happens(times, message):
 def test_a_forecaster_without_a_name_must_be_given(tmp_path):
     path = tmp_path / "own"
     Detector(**SMALL, forecaster=MovingMean(4)).save(path)
-    with pytest.raises(ValueError, match=r"^forecaster 'moving-mean of the tests' does not go by a name.*`forecaster`"):
+    with pytest.raises(ValueError, match=r"^forecaster 'moving-mean of the tests' is not registered.*`forecaster`"):
         Detector.load(path)
     with pytest.raises(
         ValueError, match=r"^forecaster must be the one that was saved.*'context_length': 4.*got Mov.*5"

@@ -102,7 +102,7 @@ def test_the_same_fault_several_times():
 
 def test_what_is_wrong_is_said():
     signals = drawn("white noise")
-    with pytest.raises(ValueError, match=r"phase by 1/8 happens to a season only: .* must have a period, got none"):
+    with pytest.raises(ValueError, match=r"phase by 1/8 needs a season: .* must have a period, got none"):
         FAULTS["phase by 1/8"](signals, START)
     with pytest.raises(ValueError, match="stuck must end within the signals, which have 1000 observations, got 1100"):
         FAULTS["stuck"](signals, 900)

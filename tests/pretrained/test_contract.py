@@ -86,5 +86,5 @@ def test_forecasts_that_are_no_numbers_are_an_error(make, monkeypatch):
     forecaster = make()
     infer = forecaster._infer
     monkeypatch.setattr(forecaster, "_infer", lambda *arguments: infer(*arguments) * np.nan)
-    with pytest.raises(FloatingPointError, match="gave forecasts that are no numbers in float32"):
+    with pytest.raises(FloatingPointError, match="gave forecasts that are not numbers in float32"):
         forecaster.forecast([series(9)], 1)

@@ -64,7 +64,7 @@ def test_a_path_is_never_looked_for_on_the_hub(kind):
 @every_kind
 def test_says_that_the_hub_gave_nothing(kind):
     with pytest.raises(
-        WeightsError, match=r"^model='some/model' is no folder here, and could not be had from the hub: "
+        WeightsError, match=r"^model='some/model' is not a local folder, and could not be fetched from the hub: "
     ):
         kind("some/model", revision="main")
 

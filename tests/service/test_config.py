@@ -195,9 +195,9 @@ def test_a_variable_that_may_be_misspelt_is_told_of():
         ("[server]\nprot = 1", "server.prot: there is no such setting: did you mean port?"),
         ("[server]\ntls_key = 'x'", "server: tls_certificate and tls_key go together"),
         ("[server]\nexternal_url = 'monitor'", "server.external_url: must begin with http:// or https://"),
-        ("zzz = 1", "zzz: there is no such setting; there are log_level, server"),
+        ("zzz = 1", "zzz: there is no such setting; known settings: log_level, server"),
         ("log_level = 'loud'", "log_level: must be 'debug', 'info', 'warning' or 'error', got 'loud'"),
-        ("[storage]\nkeep_observations = 'long'", "storage.keep_observations: a duration must be"),
+        ("[storage]\nkeep_observations = 'long'", "storage.keep_observations: expected a duration such as"),
         ("[storage]\nkeep_observations = -1", "storage.keep_observations: must be greater than 0"),
         ("[storage]\nurl = 'mysql://x'", "storage.url: must begin with one of postgresql://"),
         ("[detector]\nalarm = 1", "detector: a detector has no setting alarm; it has alarm_rate"),
@@ -209,16 +209,16 @@ def test_a_variable_that_may_be_misspelt_is_told_of():
         ("[[sources.mqtt]]\nname = 'm m'\ntopics = ['t']", "sources.mqtt[0].name: "),
         (
             "[[sources.mqtt]]\nname = 'm'\ntopics = ['t']\nsignal = '{who}'",
-            "sources.mqtt[0].signal: {who} is not known",
+            "sources.mqtt[0].signal: {who} is not a known placeholder",
         ),
         ("[[sources.mqtt]]\nname = 'm'\ntopics = ['t']\nsignal = '{'", "sources.mqtt[0].signal: "),
         (
             "[[sources.prometheus]]\nname = 'p'\nqueries = [{query = 'up', signal = '{a b}'}]",
             "sources.prometheus[0].queries[0].signal: {a b} must be a name",
         ),
-        ("[[sinks.mqtt]]\nname = 'm'\ntopic = 'x/{topic}'", "sinks.mqtt[0].topic: {topic} is not known here"),
+        ("[[sinks.mqtt]]\nname = 'm'\ntopic = 'x/{topic}'", "sinks.mqtt[0].topic: {topic} is not a known placeholder"),
         ("[[sinks.webhook]]\nname = 'a'\nurl = 'http://x'\n[[sinks.mqtt]]\nname = 'a'", "a more than once"),
-        ("nonsense", "is no TOML: "),
+        ("nonsense", "is not valid TOML: "),
     ],
 )
 def test_what_is_wrong_is_said(write, text, said):

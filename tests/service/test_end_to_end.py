@@ -124,7 +124,7 @@ def test_a_fault_is_told_everywhere_and_so_is_its_end(tmp_path: Path, browser: B
             (over,) = until(lambda: told_by(hook, number, "resolved"))
             assert over["fingerprint"] == told["fingerprint"]
             assert over["annotations"]["ended"] == "returned"
-            assert over["annotations"]["summary"] == f"{TOPIC}: resolved, as it was before"
+            assert over["annotations"]["summary"] == f"{TOPIC}: resolved, back to normal"
             until(lambda: ends_told_by(behind, number))
             row.click()
             expect(page.locator("canvas").first).to_be_visible()

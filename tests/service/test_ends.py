@@ -178,4 +178,4 @@ def test_what_stays_is_taken_for_normal_and_told_so(monitor: MonitorProcess, hoo
         for alert in payload["alerts"]
         if alert["annotations"].get("ended") == "accepted"
     )
-    assert summary == "stays: stays otherwise, and that is taken for normal now"
+    assert summary == "stays: changed for good, and accepted as the new normal"

@@ -130,7 +130,7 @@ def test_history_of_a_new_signal_is_learned_and_told_to_nobody(tmp_path: Path, s
     with trying(tmp_path, store_url) as (monitor, receiver):
         done = monitor.bring(file, "--signal", "plant/pump")
         assert done.returncode == 0, done.stderr
-        assert "3,000 observations are stored" in done.stderr
+        assert "3,000 observations stored" in done.stderr
         stored = monitor.history("plant/pump")
         assert stored["status"] == ["imported"] * 3000
         # The very verdicts that a detector by itself gives.
@@ -142,12 +142,12 @@ def test_history_of_a_new_signal_is_learned_and_told_to_nobody(tmp_path: Path, s
         assert not any(one["open"] for one in incidents)
         first = np.datetime64(moments[FAULT.start], "ns").astype("datetime64[s]")
         assert any(one["start"].startswith(str(first)) for one in incidents)
-        assert f"plant/pump: learned, {len(incidents)} incidents of the past" in done.stdout
+        assert f"plant/pump: learned, {len(incidents)} past incidents" in done.stdout
         status = monitor.get("/signals/plant/pump")
         assert (status["observations"], status["silent"], len(status["recent"])) == (3000, False, 60)
 
         again = monitor.bring(file, "--signal", "plant/pump")
-        assert "3,000 of them were there already" in again.stderr
+        assert "3,000 of them already there" in again.stderr
         assert monitor.history("plant/pump")["p"] == stored["p"]
 
         # It goes on live, warm at once, and the next incident is told.
@@ -171,7 +171,7 @@ def test_history_is_put_in_its_place_in_a_signal_that_is_live(tmp_path: Path, st
         file = write_csv(tmp_path / "pump.csv", start, given[:2100])
         done = monitor.bring(file)  # the file's name is the signal's
         assert done.returncode == 0, done.stderr
-        assert "100 of them were there already" in done.stderr
+        assert "100 of them already there" in done.stderr
         stored = monitor.history("pump")
         assert stored["times"] == sorted(stored["times"])
         assert stored["status"] == ["imported"] * 2000 + ["scored"] * 300
@@ -251,7 +251,7 @@ def test_what_is_exported_is_what_was_imported(tmp_path: Path, store_url: str) -
         assert len(incidents) == len(monitor.get("/incidents", signal="pump", limit=1000)["incidents"])
         refused = monitor.run("export", "--incidents", out["incidents"], "--signal", "no", "--config", monitor.config)
         assert refused.returncode == 1
-        assert "there is no signal like no (--signal)" in refused.stderr
+        assert "no signal matches no (--signal)" in refused.stderr
 
 
 def test_only_who_may_write_imports_and_it_is_in_the_audit_trail(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_file_that_cannot_be_taken_is_refused_in_words(tmp_path: Path) -> None
         assert refused.returncode == 1
         assert "plain.csv: history needs times" in refused.stderr
         several = monitor.bring(two, "--id", "id", "--signal", "pump")
-        assert "two.csv has 2 signals: signal must hold {name}" in several.stderr
+        assert "two.csv has 2 signals: signal must contain {name}" in several.stderr
         assert monitor.get("/signals")["signals"] == []
         assert monitor.bring(two, "--id", "id", "--signal", "pump/{name}").returncode == 0
         assert [one["name"] for one in monitor.get("/signals")["signals"]] == ["pump/a", "pump/b"]

@@ -64,7 +64,7 @@ def test_what_is_done_is_not_done_again(spark, tmp_path, frame, monkeypatch):
     told = []
     totals = back_fill(tmp_path, parts=4).run(spark, told.append)
     assert totals.skipped == 2
-    assert told[1:] == [f"part {n} of 4: done before" for n in (1, 2)] + [f"part {n} of 4: done" for n in (3, 4)]
+    assert told[1:] == [f"part {n} of 4: already done" for n in (1, 2)] + [f"part {n} of 4: done" for n in (3, 4)]
     assert_verdicts(collect(spark.read.parquet(str(tmp_path / "out" / "verdicts"))), on_one_machine(frame, **QUICK)[0])
     assert back_fill(tmp_path, parts=4).run(spark, told.append).skipped == 4
     for change, message in (

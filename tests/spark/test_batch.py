@@ -112,7 +112,7 @@ def test_one_bad_signal_does_not_fail_the_others(spark):
         ("id string, time string, value double", {}, "time column 'time' must hold timestamps, dates or numbers"),
         ("id double, time timestamp, value double", {}, "id column 'id' must hold texts or whole numbers, got double"),
         ("id string, time timestamp, value double", {"id": "name"}, "no column 'name' .given as id."),
-        ("id string, time timestamp, value double", {"values": "time"}, "values must not hold the time or id column"),
+        ("id string, time timestamp, value double", {"values": "time"}, "values must not include the time or id"),
         ("id string, time timestamp, value double", {"values": []}, "values must name at least one column"),
         ("id string, time timestamp, value double", {"time": "id"}, "id and time must be different columns"),
     ],
@@ -124,12 +124,12 @@ def test_columns_that_cannot_be_are_named_at_once(spark, columns, arguments, mes
 
 def test_settings_are_checked_at_once_and_must_travel(spark):
     table = spark.createDataFrame([], "id string, time timestamp, value double")
-    with pytest.raises(TypeError, match="forecaster must be given by its name"):
+    with pytest.raises(TypeError, match="forecaster must be given by name"):
         tocsin.spark.detect(table, forecaster=LastValue())
     with pytest.raises(TypeError, match="interval must be a text, a number"):
         tocsin.spark.detect(table, interval=timedelta(seconds=1))
     numbered = spark.createDataFrame([], "id string, time double, value double")
-    with pytest.raises(ValueError, match="interval must be a number, as the times are numbers, got '5min'"):
+    with pytest.raises(ValueError, match="interval must be a number, because the times are numbers, got '5min'"):
         tocsin.spark.detect(numbered, interval="5min")
     with pytest.raises(ValueError, match="merge_features must be one of"):
         tocsin.spark.detect(table, merge_features="sum")

@@ -1,4 +1,4 @@
-"""The `tocsin` command: parses, calls, prints."""
+"""The `tocsin` command: it parses arguments, calls the library and prints."""
 
 from tocsin.cli.application import app
 

@@ -1,4 +1,4 @@
-"""What all commands of `tocsin` share."""
+"""Code shared by all `tocsin` commands."""
 
 import importlib.util
 import io
@@ -51,7 +51,7 @@ def _options(
 
 
 def whole_number(least: int, most: int = 10**9) -> Callable[[str], int]:
-    """A parser of options that, unlike the built-in one, says what it was given."""
+    """An option parser whose errors, unlike the built-in one's, include the value given."""
 
     def parse(text: str) -> int:
         try:
@@ -66,7 +66,7 @@ def whole_number(least: int, most: int = 10**9) -> Callable[[str], int]:
 
 
 def refuse_unknown(option: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse names that are not among those known, which it says."""
+    """Reject unknown names, and list the known ones."""
     accepted = list(known)
     for name in given:
         if name not in accepted:
@@ -74,17 +74,17 @@ def refuse_unknown(option: str, given: Iterable[str], known: Iterable[str]) -> N
 
 
 def console() -> "Console":
-    """Standard output; wide enough for every table where it is not a terminal, so that no column is cut."""
+    """Standard output. If it is not a terminal, it is wide enough to show every table uncut."""
     from rich.console import Console
 
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a plain ASCII output shows ? for what it cannot say
+        sys.stdout.reconfigure(errors="replace")  # plain ASCII output shows ? for other characters
     screen = Console(highlight=False)
     return screen if screen.is_terminal else Console(highlight=False, width=140)
 
 
 def progress() -> "Progress":
-    """A bar on standard error that says how long it will take."""
+    """A progress bar on standard error that shows the time remaining."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -107,24 +107,24 @@ def progress() -> "Progress":
 
 
 def say(message: Any) -> None:
-    """Tell something that is no result, on standard error."""
+    """Print a message that is not a result to standard error."""
     typer.echo(str(message), err=True)
 
 
 def require_matplotlib(option: str) -> None:
-    """Refuse to draw where nothing can be drawn, before the work and not after it."""
+    """Fail before the work starts if plotting is not possible."""
     if importlib.util.find_spec("matplotlib") is None:
         raise typer.BadParameter("drawing needs matplotlib: pip install 'tocsin[plot]'.", param_hint=option)
 
 
 def check_picture(path: Path, option: str) -> None:
-    """Refuse a picture that could not be written, before the work."""
+    """Reject a picture path that cannot be written before the work starts."""
     require_matplotlib(option)
     _check_target(path, PICTURES, option)
 
 
 def check_page(path: Path, option: str) -> None:
-    """Refuse a page that could not be written, before the work."""
+    """Reject a page path that cannot be written before the work starts."""
     _check_target(path, PAGES, option)
 
 

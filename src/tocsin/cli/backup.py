@@ -1,4 +1,4 @@
-"""`tocsin backup` and `tocsin restore`: everything that the monitor keeps, in one file."""
+"""`tocsin backup` and `tocsin restore`: all of the monitor's data in one file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +12,11 @@ from tocsin.cli.monitoring import Config, Data, explained, place_of, settings_of
 
 @app.command()
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; there must be none yet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write. It must not exist yet.")],
     config: Config = None,
     data: Data = None,
 ) -> None:
-    """Write everything that the monitor keeps to one file, as it is at one moment; the monitor may go on meanwhile."""
+    """Back up all of the monitor's data to one file, as a consistent snapshot. The monitor may keep running."""
     with explained():
         settings = settings_of(config, data)
         from tocsin.service.store.backup import backup as write
@@ -31,7 +31,7 @@ def restore(
     config: Config = None,
     data: Data = None,
 ) -> None:
-    """Put a backup into an empty store, whichever database that is in. The monitor must not run."""
+    """Restore a backup into an empty store in any supported database. The monitor must not be running."""
     with explained():
         settings = settings_of(config, data)
         from tocsin.service.store.backup import restore as read

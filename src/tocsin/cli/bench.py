@@ -1,4 +1,4 @@
-"""`tocsin bench`: detectors over folders of labelled files, and reports of what came of it."""
+"""`tocsin bench`: run detectors on folders of labelled files and report the results."""
 
 import os
 import platform
@@ -38,25 +38,27 @@ from tocsin.forecasting import available_forecasters, make_forecaster
 
 bench = typer.Typer(
     name="bench",
-    help="Run detectors over a folder of labelled files (TSB-AD), and report what came of it.",
+    help="Run detectors on a folder of labelled files (TSB-AD) and report the results.",
     no_args_is_help=True,
 )
 app.add_typer(bench)
 
 DEFAULT_FORECASTERS = ("embedded:context_length=52", "embedded:context_length=512")
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of CSV files in the format of TSB-AD.")]
-Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the results; goes on with what it holds.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of CSV files in TSB-AD format.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the results. An earlier run in it is resumed.")]
 Datasets = Annotated[
-    list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only files of this data set; repeatable.")
+    list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only files of this dataset; repeatable.")
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", parser=whole_number(1), metavar="INTEGER", help="At most so many files of each data set."),
+    typer.Option("--limit", parser=whole_number(1), metavar="INTEGER", help="Use at most this many files per dataset."),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", parser=whole_number(1, 1024), metavar="INTEGER", help="Processes. Default: all cores."),
+    typer.Option(
+        "--jobs", parser=whole_number(1, 1024), metavar="INTEGER", help="Number of processes. Default: all cores."
+    ),
 ]
 Forecasters = Annotated[
     list[str] | None,
@@ -78,12 +80,12 @@ def run(
         typer.Option(
             metavar="NAME",
             help=f"A method to run; repeatable. Default: {', '.join([*METHODS, *RIVALS])}; none if there are --scores "
-            f"and no --forecaster. Given by name and with --tsb-ad also: {', '.join(BASELINES)}.",
+            f"and no --forecaster. By name, with --tsb-ad, also: {', '.join(BASELINES)}.",
         ),
     ] = None,
     forecaster: Forecasters = None,
     horizons: Annotated[
-        int, typer.Option(parser=whole_number(1, 1024), metavar="INTEGER", help="How many steps ahead is forecast.")
+        int, typer.Option(parser=whole_number(1, 1024), metavar="INTEGER", help="How many steps ahead to forecast.")
     ] = 15,
     dataset: Datasets = None,
     limit: Limit = None,
@@ -91,19 +93,19 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME=FOLDER",
-            help="Scores from elsewhere: a CSV file for each file, column score or p; repeatable.",
+            help="Scores from another tool: one CSV file per input file, with a column score or p; repeatable.",
         ),
     ] = None,
     tsb_ad: Annotated[
-        str | None, typer.Option(metavar="PYTHON", help="The Python of an environment with TSB-AD, for its methods.")
+        str | None, typer.Option(metavar="PYTHON", help="Python interpreter of an environment with TSB-AD installed.")
     ] = None,
     baseline_timeout: Annotated[
-        int, typer.Option(parser=whole_number(1), metavar="SECONDS", help="How long a method of TSB-AD may take.")
+        int, typer.Option(parser=whole_number(1), metavar="SECONDS", help="Time limit for each TSB-AD method.")
     ] = 600,
     jobs: Jobs = None,
 ) -> None:
-    """Judge every file with every method and keep what comes of it; an interrupted run goes on where it was."""
-    # Who brings scores and asks for nothing else wants to see these.
+    """Run every method on every file and save the results. An interrupted run resumes where it stopped."""
+    # A user who brings scores and asks for nothing else wants to see only these.
     chosen = method or ([] if scores and not forecaster else [*METHODS, *RIVALS])
     refuse_unknown("--method", chosen, [*METHODS, *RIVALS, *BASELINES])
     baselines = tuple(name for name in BASELINES if name in chosen)
@@ -132,7 +134,7 @@ def report(
     ] = None,
     plot: Plot = True,
 ) -> None:
-    """Print the tables, and write all tables, figures and a page that holds everything."""
+    """Print the tables; write all tables and figures, and one page with everything."""
     if plot:
         require_matplotlib("--plot")
     folder = to or results / "report"
@@ -165,7 +167,7 @@ def ablate(
     jobs: Jobs = None,
     plot: Plot = True,
 ) -> None:
-    """Change the settings of W1-ACAS one after the other, and show what each is worth."""
+    """Change the settings of W1-ACAS one at a time and show the effect of each."""
     refuse_unknown("--setting", setting or [], ablation.SETTINGS)
     settings = [name for name in ablation.SETTINGS if not setting or name in setting]
     if plot:
@@ -183,7 +185,7 @@ def ablate(
 def _benchmark(
     folder: Path, out: Path, plan: RunPlan, datasets: Sequence[str], limit: int | None, jobs: int | None
 ) -> list[Run]:
-    """Run a plan, and give all its runs that there are now, earlier ones included."""
+    """Run a plan, and return all its runs, including earlier ones."""
     paths = _found(lambda: find_files(folder, datasets, limit), "DIR, --dataset")
     with _found(lambda: Results(out), "--out") as results:
         _found(lambda: refuse_other_files(paths, results), "--out")
@@ -202,13 +204,13 @@ def _benchmark(
 
 
 def _describe(results: Results, plan: RunPlan) -> None:
-    """Note what the results are of, and refuse to add to those of another kind."""
-    # Only methods on forecasts know of horizons: baselines and scores go with any.
+    """Record what the results were computed with, and refuse to mix them with results of another kind."""
+    # Only methods on forecasts depend on horizons: baselines and scores fit any.
     horizons = {"horizons": str(plan.horizons)} if plan.methods else {}
     known = results.about()
     if horizons and known.get("horizons", str(plan.horizons)) != str(plan.horizons):
         raise typer.BadParameter(
-            f"{results.folder} holds results for {known['horizons']} horizons, not {plan.horizons}: take another.",
+            f"{results.folder} holds results for {known['horizons']} horizons, not {plan.horizons}: use another one.",
             param_hint="--out",
         )
     results.describe(
@@ -224,7 +226,7 @@ def _describe(results: Results, plan: RunPlan) -> None:
 
 
 def _finish(runs: Sequence[Run]) -> None:
-    """Say what went wrong; nothing is a failure of the command but that nothing went well."""
+    """Report failed runs. The command itself fails only if every run failed."""
     for status in ("skipped", "failed"):
         problems = [run for run in runs if run.status == status]
         for (file, problem), of_file in grouped(problems, lambda run: (run.file, run.problem)).items():
@@ -234,7 +236,7 @@ def _finish(runs: Sequence[Run]) -> None:
 
 
 def _found(make: Callable[[], Any], option: str) -> Any:
-    """What `make` gives; what the user got wrong is told as such."""
+    """The result of `make`, with the user's mistakes reported as usage errors."""
     try:
         return make()
     except (OSError, ValueError) as error:
@@ -247,7 +249,7 @@ def _forecasters(given: Sequence[str] | None) -> tuple[ForecasterChoice, ...]:
         name, _, options = text.partition(":")
         refuse_unknown("--forecaster", [name], available_forecasters())
         try:
-            # Here the options of a forecaster are part of --forecaster, which is what a mistake in them must name.
+            # A forecaster's options are part of --forecaster here, so an error in them must name that option.
             choice = ForecasterChoice(name, options_of([part for part in options.split(",") if part], "--forecaster"))
             make_forecaster(choice.name, choice.options)
         except (ImportError, OSError, TypeError, ValueError, typer.BadParameter) as error:
@@ -259,15 +261,16 @@ def _forecasters(given: Sequence[str] | None) -> tuple[ForecasterChoice, ...]:
 def _outside(text: str) -> tuple[str, Path]:
     name, equals, folder = text.partition("=")
     if not (name and equals and Path(folder).is_dir()):
-        raise typer.BadParameter(f"{text!r} must be NAME=FOLDER with a folder that is there.", param_hint="--scores")
+        raise typer.BadParameter(f"{text!r} must be NAME=FOLDER, where FOLDER exists.", param_hint="--scores")
     return name, Path(folder)
 
 
 def _check_baselines(names: Sequence[str], python: str | None) -> None:
-    """Find out before the work whether the methods of TSB-AD can run at all."""
+    """Check before the work starts that the TSB-AD methods can run."""
     if python is None:
         raise typer.BadParameter(
-            f"{', '.join(names)} need --tsb-ad, the Python of an environment with TSB-AD.", param_hint="--method"
+            f"{', '.join(names)} need --tsb-ad, the Python interpreter of an environment with TSB-AD.",
+            param_hint="--method",
         )
     try:
         with BaselineWorker(python):

@@ -1,4 +1,4 @@
-"""Which commands there are, in the order in which people need them. Each is imported when it is called."""
+"""The list of commands, in the order in which people need them. Each is imported only when called."""
 
 import importlib
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class Entry(NamedTuple):
-    """Where a command is, under which heading it is listed, and what it does."""
+    """A command's module, its heading in the list, and what it does."""
 
     module: str
     panel: str
@@ -19,75 +19,75 @@ class Entry(NamedTuple):
 _FILES, _MONITOR, _METHODS = "Files and streams", "The monitor", "Methods"
 COMMANDS = {
     "demo": Entry(
-        "demo", _FILES, "Make four weeks of a machine's sensor data with six faults in them, and look for the faults."
+        "demo", _FILES, "Generate four weeks of a machine's sensor data with six faults, then detect the faults."
     ),
     "detect": Entry(
         "detect",
         _FILES,
-        "Find the incidents in files: a table on screen, all verdicts to a file, a picture, a page.",
+        "Find incidents in files: a table on screen, all verdicts to a file, a picture, a page.",
     ),
     "watch": Entry(
         "watch",
         _FILES,
-        "Read observations from standard input, one a line, and write a verdict for each as a line of JSON.",
+        "Read observations from standard input, one per line, and write one JSON verdict per line.",
     ),
     "spark-detect": Entry(
         "spark",
         _FILES,
-        "Find the incidents of many signals on Apache Spark: Parquet or a table in, Parquet out; restartable.",
+        "Find incidents in many signals on Apache Spark: Parquet or a table in, Parquet out; restartable.",
     ),
     "serve": Entry(
         "serve",
         _MONITOR,
-        "Watch signals as their observations come in: HTTP, MQTT, Prometheus and files in, a page and alerts out.",
+        "Run the monitor: observations in by HTTP, MQTT, Prometheus or files; a dashboard and alerts out.",
     ),
     "import": Entry(
         "importing",
         _MONITOR,
-        "Give history to a running monitor: it is learned and judged, and nobody is told of its incidents.",
+        "Import history into a running monitor: it is learned and judged, but sends no alerts.",
     ),
     "export": Entry(
         "exporting",
         _MONITOR,
-        "Write what the monitor keeps to files, as it is at one moment; the monitor may go on meanwhile.",
+        "Export the monitor's data to files, as a consistent snapshot. The monitor may keep running.",
     ),
-    "config": Entry("config", _MONITOR, "Check the monitor's settings, or print all there are."),
-    "token": Entry("token", _MONITOR, "Make, list and revoke the tokens of the monitor."),
+    "config": Entry("config", _MONITOR, "Check the monitor's settings, or print all of them."),
+    "token": Entry("token", _MONITOR, "Create, list and revoke the monitor's tokens."),
     "backup": Entry(
         "backup",
         _MONITOR,
-        "Write everything that the monitor keeps to one file, as it is at one moment; the monitor may go on meanwhile.",
+        "Back up all of the monitor's data to one file, as a consistent snapshot. The monitor may keep running.",
     ),
     "restore": Entry(
-        "backup", _MONITOR, "Put a backup into an empty store, whichever database that is in. The monitor must not run."
+        "backup",
+        _MONITOR,
+        "Restore a backup into an empty store in any supported database. The monitor must not be running.",
     ),
-    "forecasters": Entry("forecasters", _METHODS, "List the forecasters: what each does, and what it needs."),
+    "forecasters": Entry("forecasters", _METHODS, "List the forecasters, what each does and what it needs."),
     "simulate": Entry(
         "simulate",
         _METHODS,
-        "Score simulated errors whose true p-values are known, and show how calibrated each method is.",
+        "Score simulated errors whose true p-values are known, and show how well calibrated each method is.",
     ),
-    "bench": Entry(
-        "bench", _METHODS, "Run detectors over a folder of labelled files (TSB-AD), and report what came of it."
-    ),
+    "bench": Entry("bench", _METHODS, "Run detectors on a folder of labelled files (TSB-AD) and report the results."),
 }
 
 
 class Commands(TyperGroup):
-    """A group that knows its commands before they are imported: listing them is quick."""
+    """A group that knows its commands before importing them, so listing them is fast."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(COMMANDS)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:  # type: ignore[override]
-        """What a list says of a command; `resolve_command` has the whole of it."""
+        """A command's entry in the list; `resolve_command` gives the command itself."""
         if cmd_name in self.commands or cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)  # type: ignore[return-value]
         entry = COMMANDS[cmd_name]
         return TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[override]
-        """The command that is called, and what is left of the arguments."""
+        """The command that was called, and the remaining arguments."""
         if args and args[0] in COMMANDS:
             from tocsin.cli.application import app
 
@@ -97,11 +97,11 @@ class Commands(TyperGroup):
 
 
 def whole(app: Typer) -> TyperGroup:
-    """The group with all commands that are imported."""
+    """The group with all imported commands."""
     return typer.main.get_group(app)
 
 
 def load(*names: str) -> None:
-    """Import commands, all of them if none is named."""
+    """Import the named commands, or all of them."""
     for name in names or COMMANDS:
         importlib.import_module(f"tocsin.cli.{COMMANDS[name].module}")

@@ -1,4 +1,4 @@
-"""`tocsin config`: what the settings are, and what they could be."""
+"""`tocsin config`: check the settings, or print all of them."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,13 +10,13 @@ from tocsin.cli.monitoring import Config, explained, read
 if TYPE_CHECKING:
     from tocsin.service.config import Settings
 
-config = typer.Typer(name="config", help="Check the monitor's settings, or print all there are.", no_args_is_help=True)
+config = typer.Typer(name="config", help="Check the monitor's settings, or print all of them.", no_args_is_help=True)
 app.add_typer(config)
 
 
 @config.command()
 def check(config: Config = None) -> None:
-    """Say what is wrong with the settings; if nothing is, print all that are in force and where they come from."""
+    """Report problems in the settings. If there are none, print the settings in effect and where each comes from."""
     with explained():
         loaded = read(config)
         _try_parts(loaded.settings)
@@ -28,7 +28,7 @@ def check(config: Config = None) -> None:
 
 @config.command()
 def example() -> None:
-    """Print a TOML file with every setting, its meaning and its default."""
+    """Print a TOML file with every setting, its description and its default."""
     with explained():
         from tocsin.service.config.writing import example as text
 
@@ -36,7 +36,7 @@ def example() -> None:
 
 
 def _try_parts(settings: "Settings") -> None:
-    """Make the sources and sinks as the monitor would, without starting them: they look closer at their settings."""
+    """Create the sources and sinks as the monitor would, but do not start them: this checks their settings further."""
     from tocsin.service.metrics import Metrics
     from tocsin.service.sinks import make_sinks
     from tocsin.service.sources import make_sources

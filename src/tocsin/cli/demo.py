@@ -1,4 +1,4 @@
-"""`tocsin demo`: a machine with faults, watched."""
+"""`tocsin demo`: generate data of a machine with faults, and detect them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,18 +15,18 @@ from tocsin.evaluation import detection_report
 from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
 
 RATE = "1/day"
-# An incident that starts so soon after a fault is over is about its end.
+# An incident that starts this soon after a fault ends is counted as the end of that fault.
 AFTERMATH = 15
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the files it makes.")] = Path("demo"),
-    seed: Annotated[
-        int, typer.Option("--seed", parser=whole_number(0), metavar="INTEGER", help="Seed of the random numbers.")
-    ] = 0,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the generated files.")] = Path(
+        "demo"
+    ),
+    seed: Annotated[int, typer.Option("--seed", parser=whole_number(0), metavar="INTEGER", help="Random seed.")] = 0,
 ) -> None:
-    """Make four weeks of a machine's sensor data with six faults in them, and look for the faults."""
+    """Generate four weeks of a machine's sensor data with six faults, then detect the faults."""
     require_matplotlib("demo")
     recorded = out / "machine.csv"
     try:
@@ -55,7 +55,7 @@ def demo(
     screen = console()
     names = ", ".join(map(_plain, FEATURES))
     screen.print(f"{len(machine.times)} observations of {names}, every 5 minutes: {recorded}")
-    screen.print(f"alarm rate: {RATE}, that is one false incident in {1 / (result.alarm_rate or 1):.0f} observations\n")
+    screen.print(f"alarm rate: {RATE}, or one false incident per {1 / (result.alarm_rate or 1):.0f} observations\n")
     screen.print(_fault_table(machine, result))
     intervals = detection_report.intervals_of([result])
     screen.print(detection_report.incident_table(result.incidents, top=20, many=False, intervals=intervals))
@@ -66,7 +66,7 @@ def demo(
 
 
 def _fault_table(machine: Machine, result: SignalResult) -> Table:
-    table = Table(title="The faults that were put in", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table = Table(title="The injected faults", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for heading in ("fault", "feature", "from", "to", "first alarm", "blamed", "seen by"):
         table.add_column(heading, overflow="fold")
     for fault in machine.faults:
@@ -78,7 +78,7 @@ def _fault_table(machine: Machine, result: SignalResult) -> Table:
         first = max(found[0].first, fault.first) - fault.first if found else None
         after = "at once" if first == 0 else f"after {first} observations" if first is not None else "none"
         if first is not None and first > fault.last - fault.first:
-            after = "when it was over"
+            after = "when it ended"
         start, end = (detection_report.time_text(machine.times[at]) for at in (fault.first, fault.last))
         blamed, view = (_plain(detection_report.blamed_feature(found[0])), found[0].view or "") if found else ("", "")
         table.add_row(fault.name, _plain(fault.feature), start, end, after, blamed, view)

@@ -1,4 +1,4 @@
-"""`tocsin detect`: histories in files."""
+"""`tocsin detect`: detection in files."""
 
 import glob
 import os
@@ -31,7 +31,7 @@ from tocsin.detection.budget import check_budget
 from tocsin.detection.history_budget import HistoryBudget
 from tocsin.detection.settings import check_alone
 
-# Where more of the rows are lost, the file was not understood.
+# If more rows than this are lost, the file was probably misread.
 MOST_LOST = 0.05
 
 
@@ -47,34 +47,35 @@ def detect(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write all verdicts (.csv, .jsonl, .parquet, .gz).")
+        Path | None,
+        typer.Option("--output", "-o", help="Write all verdicts to this file (.csv, .jsonl, .parquet, .gz)."),
     ] = None,
-    incidents: Annotated[Path | None, typer.Option("--incidents", help="Write the incidents, likewise.")] = None,
+    incidents: Annotated[Path | None, typer.Option("--incidents", help="Write the incidents to this file.")] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw signal, forecast, band, incidents and severity (.png, .svg).")
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option("--report", help="Write one page with incidents, charts to zoom and what is promised (.html)."),
+        typer.Option("--report", help="Write a report with incidents, zoomable charts and the guarantees (.html)."),
     ] = None,
     reference: Annotated[
         str | None,
         typer.Option(
-            "--reference", metavar="ROWS|START/END", help="A stretch that was good: compare with it, not with the past."
+            "--reference", metavar="ROWS|START/END", help="A known-good stretch to compare with, instead of the past."
         ),
     ] = None,
-    time: Annotated[str | None, typer.Option("--time", help="The column of times. Default: found.")] = None,
+    time: Annotated[str | None, typer.Option("--time", help="The time column. Default: detected.")] = None,
     value: Annotated[
-        list[str] | None, typer.Option("--value", help="A column of values; repeatable. Default: the numeric ones.")
+        list[str] | None, typer.Option("--value", help="A value column; repeatable. Default: all numeric columns.")
     ] = None,
     id: Annotated[  # noqa: A002
-        str | None, typer.Option("--id", help="The column that says which signal a row is of (long layout).")
+        str | None, typer.Option("--id", help="The column with the signal's name (long layout).")
     ] = None,
     separate: Annotated[
-        bool, typer.Option("--separate", help="Each value column is a signal of its own, not a feature of one.")
+        bool, typer.Option("--separate", help="Treat each value column as a separate signal, not as a feature.")
     ] = False,
     file_format: Annotated[
-        str | None, typer.Option("--format", help="csv, tsv, jsonl, parquet or excel. Default: by the file's name.")
+        str | None, typer.Option("--format", help="csv, tsv, jsonl, parquet or excel. Default: by file extension.")
     ] = None,
     every: Every = None,
     aggregate: Aggregate = "mean",
@@ -89,12 +90,17 @@ def detect(
     day_first: DayFirst = None,
     most_lost: Annotated[
         float,
-        typer.Option("--most-lost", metavar="SHARE", help="Stop if more of the rows are lost; 1 goes on with any."),
+        typer.Option(
+            "--most-lost", metavar="SHARE", help="Stop if more than this share of rows is lost; 1 never stops."
+        ),
     ] = MOST_LOST,
     longest_gap: Annotated[
         int,
         typer.Option(
-            "--longest-gap", parser=whole_number(0), metavar="INTEGER", help="A gap counts as so many missing, at most."
+            "--longest-gap",
+            parser=whole_number(0),
+            metavar="INTEGER",
+            help="Count a gap as at most this many missing observations.",
         ),
     ] = LONGEST_GAP,
     budget: Annotated[
@@ -102,7 +108,7 @@ def detect(
         typer.Option(
             "--budget",
             metavar="BUDGET",
-            help="Incidents of all signals together: the rarest 5/week, or so that a share (0.1) is false.",
+            help="Limit incidents over all signals: the rarest 5/week, or a share (0.1) of false ones.",
         ),
     ] = None,
     top: Annotated[
@@ -110,15 +116,17 @@ def detect(
     ] = 20,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", parser=whole_number(1, 256), metavar="INTEGER", help="Processes. Default: one a core."),
+        typer.Option(
+            "--jobs", parser=whole_number(1, 256), metavar="INTEGER", help="Number of processes. Default: one per core."
+        ),
     ] = None,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 4 if there are incidents, as scripts may want.")
+        bool, typer.Option("--exit-code", help="Exit with code 4 if there are incidents (for scripts).")
     ] = False,
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Find the incidents in files: a table on screen, all verdicts to a file, a picture, a page."""
+    """Find incidents in files: a table on screen, all verdicts to a file, a picture, a page."""
     check_settings(settings, interval_known=False)
     files = list(_named(files))
     _check_targets(files, {"--output": output, "--incidents": incidents, "--plot": plot, "--report": report})
@@ -130,7 +138,7 @@ def detect(
         "time_format": time_format, "day_first": day_first, "longest_gap": longest_gap, "most_lost": most_lost,
     }  # fmt: skip
     if every is not None and settings["interval"] is not None:
-        raise typer.BadParameter("--every is the interval: leave out --interval.", param_hint="--every")
+        raise typer.BadParameter("--every sets the interval: omit --interval.", param_hint="--every")
     reading["every"] = number_or_text(every)
     drawing = plot is not None or report is not None
     run = Run(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
@@ -139,18 +147,18 @@ def detect(
         _detect(run, files, share, output, exit_code)
         run.report(top, {"verdicts": output, "incidents": incidents, "picture": plot, "report": report})
     except BrokenPipeError:
-        raise  # nobody reads any more, which is no failure of ours
+        raise  # the reader has gone away, which is not our failure
     except OSError as error:
-        say(f"the results cannot be written: {error}")
+        say(f"cannot write the results: {error}")
         raise typer.Exit(Exit.FAILED) from error
     except BrokenExecutor as error:
-        say(f"a process came to a sudden end, perhaps for want of memory; try --jobs 1: {error}")
+        say(f"a worker process died, perhaps because memory ran out; try --jobs 1: {error}")
         raise typer.Exit(Exit.FAILED) from error
     raise typer.Exit(run.exit_code(exit_code))
 
 
 def _detect(run: Run, files: list[str], share: str | float | None, output: Path | None, exit_code: bool) -> None:
-    """Judge all files, and write their verdicts as they come."""
+    """Judge all files, and write verdicts as they become available."""
     with ExitStack() as resources:
         try:
             writer = resources.enter_context(open_writer(output)) if output is not None else None
@@ -166,23 +174,23 @@ def _detect(run: Run, files: list[str], share: str | float | None, output: Path 
             for file, signals in everything:
                 run.judge(file, signals, writer, prefix=len(files) > 1)
         if not run.results:
-            raise typer.Exit(run.exit_code(exit_code))  # and an earlier result stays as it is
+            raise typer.Exit(run.exit_code(exit_code))  # an earlier result stays untouched
 
 
 def _named(files: Iterable[str]) -> Iterator[str]:
-    """Files by name; patterns are those that no shell has taken for one."""
+    """Files by name. Patterns that the shell left unexpanded are expanded here."""
     for file in files:
         if file == "-" or os.path.exists(file) or not any(mark in file for mark in "*?["):
             yield file
             continue
         found = sorted(glob.glob(file, recursive=True))
         if not found:
-            raise typer.BadParameter(f"no file is called {file!r}.", param_hint="FILE...")
+            raise typer.BadParameter(f"no such file: {file!r}.", param_hint="FILE...")
         yield from found
 
 
 def _checked_budget(budget: str | None, settings: Mapping[str, Any]) -> str | float | None:
-    """The budget in its proper type; refused beside an alarm rate, which is a promise of its own."""
+    """The budget in its proper type. It excludes an alarm rate, which is a different guarantee."""
     if budget is None:
         return None
     try:
@@ -198,13 +206,13 @@ def _checked_budget(budget: str | None, settings: Mapping[str, Any]) -> str | fl
 
 
 def _check_targets(files: list[str], targets: Mapping[str, Path | None]) -> None:
-    """Refuse, before the work, what cannot be written or would overwrite what is read or written besides."""
+    """Before the work starts, reject targets that cannot be written or would overwrite an input or another output."""
     taken = {Path(file).resolve(): f"the input {file}" for file in files if file != "-"}
     for option, target in targets.items():
         if target is None:
             continue
         if target.resolve() in taken:
-            raise typer.BadParameter(f"{target} is {taken[target.resolve()]} already.", param_hint=option)
+            raise typer.BadParameter(f"{target} is already {taken[target.resolve()]}.", param_hint=option)
         taken[target.resolve()] = option
         if option == "--plot":
             check_picture(target, option)

@@ -1,4 +1,4 @@
-"""The work of `tocsin detect`: files are read, judged and reported, and what goes wrong with one is told."""
+"""The work of `tocsin detect`: read, judge and report files, and report what goes wrong with each."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -20,19 +20,19 @@ from tocsin.evaluation.detection_page import Account, detection_page
 if TYPE_CHECKING:
     from tocsin.detection.history_budget import HistoryBudget
 
-# Fewer observations than this are done sooner here than another process is started.
+# Below this many observations, judging them here is faster than starting another process.
 WORTH_A_PROCESS = 200_000
-# So many signals are kept to be drawn, those with the most severe incidents.
+# This many signals are kept for the charts: those with the most severe incidents.
 MOST_KEPT = 50
 
 
 def label_of(file: str) -> str:
-    """What messages call a file."""
+    """The name of a file in messages."""
     return "standard input" if file == "-" else file
 
 
 class Run:
-    """All files of one call."""
+    """All files of one invocation."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Run:
         self.failed = False
 
     def open(self, file: str) -> AbstractContextManager[Signals | None]:
-        """The signals of one file; None where nothing can be made of it, which is told."""
+        """The signals of one file, or None, with a message, if it cannot be read."""
         label = label_of(file)
         try:
             return read_signals(file, **self.reading)
@@ -69,11 +69,11 @@ class Run:
         self.failed = True
 
     def judge(self, file: str, signals: Signals | None, writer: Writer | None, *, prefix: bool) -> None:
-        """The signals of one file: what can be done with it is done, the rest is told."""
+        """Judge the signals of one file, and report those that cannot be judged."""
         if signals is None:
             return
         label = label_of(file)
-        # A file that is one signal is called by its path where there are several files.
+        # With several files, a file with a single signal goes by its path.
         name = f"{file}: " if prefix and len(signals) > 1 else ""
         alone = file if prefix and len(signals) == 1 else None
 
@@ -89,7 +89,7 @@ class Run:
                 try:
                     signal = signals[number]
                 except (TypeError, ValueError, MemoryError) as error:
-                    self._fail(label, error)  # the others may be as they should
+                    self._fail(label, error)  # the others may still be fine
                     continue
                 found.extend(signal.problems)
                 yield signal
@@ -129,7 +129,7 @@ class Run:
         self.results.append(replace(result, columns=None, weights=None))
 
     def report(self, top: int, targets: Mapping[str, Path | None]) -> None:
-        """Write what was asked for, and print what a person wants to see; `targets` are files by what they hold."""
+        """Write the requested files, and print the summary; `targets` maps contents to files."""
         screen = console()
         proposed = sum(len(result.incidents) for result in self.results)
         if self.shared is not None:
@@ -149,7 +149,7 @@ class Run:
         for result in short[:3]:
             say(f"note: {result.warning}")
         if len(short) > 3:
-            say(f"note: {len(short) - 3} more signals are too short, too")
+            say(f"note: {len(short) - 3} more signals are too short as well")
         if found:
             intervals = detection_report.intervals_of(self.results)
             screen.print(
@@ -173,7 +173,7 @@ class Run:
                 screen.print(f"{name}: {path}")
 
     def exit_code(self, incidents_matter: bool) -> Exit:
-        """What a script should know."""
+        """The exit code of the command."""
         if self.failed:
             return Exit.FAILED
         if incidents_matter and any(result.incidents for result in self.results):

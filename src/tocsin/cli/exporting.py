@@ -1,4 +1,4 @@
-"""`tocsin export`: what the monitor keeps, as tables."""
+"""`tocsin export`: the monitor's data as tables."""
 
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,22 +23,22 @@ _KINDS = "(.csv, .jsonl, .parquet, .gz)"
 @app.command("export")
 def export_tables(
     observations: Annotated[
-        Path | None, typer.Option("--observations", metavar="FILE", help=f"Write what was observed {_KINDS}.")
+        Path | None, typer.Option("--observations", metavar="FILE", help=f"Write the observations {_KINDS}.")
     ] = None,
     verdicts: Annotated[
-        Path | None, typer.Option("--verdicts", metavar="FILE", help="Write it with its verdicts, likewise.")
+        Path | None, typer.Option("--verdicts", metavar="FILE", help="Write the observations with their verdicts.")
     ] = None,
     incidents: Annotated[Path | None, typer.Option("--incidents", metavar="FILE", help="Write the incidents.")] = None,
     signal: Annotated[
         list[str] | None,
-        typer.Option("--signal", metavar="PATTERN", help="Signals of such names, with * and ?; repeatable."),
+        typer.Option("--signal", metavar="PATTERN", help="Only signals whose names match, with * and ?; repeatable."),
     ] = None,
     start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="The first time.")] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The last time.")] = None,
     config: Config = None,
     data: Data = None,
 ) -> None:
-    """Write what the monitor keeps to files, as it is at one moment; the monitor may go on meanwhile."""
+    """Export the monitor's data to files, as a consistent snapshot. The monitor may keep running."""
     targets = {"--observations": observations, "--verdicts": verdicts, "--incidents": incidents}
     _check(targets)
     first, last = _moment(start, "--from"), _moment(end, "--to")
@@ -50,7 +50,7 @@ def export_tables(
             patterns = signal or ["*"]
             found = [one for one in reader.signals() if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
             if not found:
-                raise UnknownError(f"there is no signal like {', '.join(patterns)} (--signal)")
+                raise UnknownError(f"no signal matches {', '.join(patterns)} (--signal)")
             export = Export(reader, found, first, last)
             tables = {
                 "--observations": export.observations, "--verdicts": export.verdicts, "--incidents": export.incidents,
@@ -62,12 +62,12 @@ def export_tables(
 
 
 def _check(targets: dict[str, Path | None]) -> None:
-    """Refuse what cannot be written, before the work."""
+    """Reject targets that cannot be written before the work starts."""
     given = [target for target in targets.values() if target is not None]
     if not given:
         raise typer.BadParameter(f"give at least one of {', '.join(targets)}.")
     if len({target.resolve() for target in given}) < len(given):
-        raise typer.BadParameter("each table needs a file of its own.", param_hint=", ".join(targets))
+        raise typer.BadParameter("each table needs its own file.", param_hint=", ".join(targets))
     for option, target in targets.items():
         if target is not None:
             try:
@@ -93,6 +93,6 @@ def _write(target: Path, pieces: "Iterable[Columns]") -> int:
                 writer.write(columns)
                 rows += len(columns["signal"])
     except OSError as error:
-        say(f"{target} cannot be written: {error}")
+        say(f"cannot write {target}: {error}")
         raise typer.Exit(Exit.FAILED) from error
     return rows

@@ -1,4 +1,4 @@
-"""`tocsin forecasters`: what there is and what each needs."""
+"""`tocsin forecasters`: the available forecasters and what each needs."""
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -9,7 +9,7 @@ from tocsin.forecasting import available_forecasters
 
 @app.command()
 def forecasters() -> None:
-    """List the forecasters: what each does, and what it needs."""
+    """List the forecasters, what each does and what it needs."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for heading in ("name", "what it does", "needs", "ready"):
         table.add_column(heading, overflow="fold")

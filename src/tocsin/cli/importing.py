@@ -1,4 +1,4 @@
-"""`tocsin import`: history into a monitor that runs."""
+"""`tocsin import`: history into a running monitor."""
 
 import time
 from pathlib import Path
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from tocsin.service.config import Settings
 
-# How often to ask how far it is, in seconds.
+# How often to ask for progress, in seconds.
 ASK_EVERY = 0.5
-# A file is read and stored before it is answered.
+# The monitor reads and stores a file before it answers.
 PATIENCE = 3600.0
 
 
@@ -47,28 +47,30 @@ def import_history(
         typer.Option(
             "--signal",
             metavar="NAME",
-            help="The signal; {name} stands for what the file calls it: its id, or its name.",
+            help="The signal. {name} stands for its id in the file, or the file's name.",
         ),
     ] = "{name}",
     url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="Where the monitor is. Default: as --config says.")
+        str | None, typer.Option("--url", metavar="URL", help="The monitor's address. Default: from --config.")
     ] = None,
     token: Annotated[
         str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role write.")
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Whether to wait until it is learned.")] = True,
-    time_column: Annotated[str | None, typer.Option("--time", help="The column of times. Default: found.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Whether to wait until the history is learned.")
+    ] = True,
+    time_column: Annotated[str | None, typer.Option("--time", help="The time column. Default: detected.")] = None,
     value: Annotated[
-        list[str] | None, typer.Option("--value", help="A column of values; repeatable. Default: the numeric ones.")
+        list[str] | None, typer.Option("--value", help="A value column; repeatable. Default: all numeric columns.")
     ] = None,
     id: Annotated[  # noqa: A002
-        str | None, typer.Option("--id", help="The column that says which signal a row is of (long layout).")
+        str | None, typer.Option("--id", help="The column with the signal's name (long layout).")
     ] = None,
     separate: Annotated[
-        bool, typer.Option("--separate", help="Each value column is a signal of its own, not a feature of one.")
+        bool, typer.Option("--separate", help="Treat each value column as a separate signal, not as a feature.")
     ] = False,
     file_format: Annotated[
-        str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by the file's name.")
+        str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by file extension.")
     ] = None,
     every: Every = None,
     aggregate: Aggregate = "mean",
@@ -82,13 +84,15 @@ def import_history(
     day_first: DayFirst = None,
     most_lost: Annotated[
         float | None,
-        typer.Option("--most-lost", metavar="SHARE", help="Stop if more of the rows are lost; 1 goes on with any."),
+        typer.Option(
+            "--most-lost", metavar="SHARE", help="Stop if more than this share of rows is lost; 1 never stops."
+        ),
     ] = None,
     config: Config = None,
 ) -> None:
-    """Give history to a running monitor: it is learned and judged, and nobody is told of its incidents.
+    """Import history into a running monitor: it is learned and judged, but sends no alerts.
 
-    To hand over the same again is harmless.
+    Importing the same data again is harmless.
     """
     reading = {
         "signal": signal, "format": file_format, "time": time_column, "value": value or [], "id": id,
@@ -113,7 +117,7 @@ def import_history(
 
 
 def _address(settings: "Settings") -> str:
-    """Where the monitor with these settings is, from here."""
+    """The address of the monitor with these settings, from this machine."""
     server = settings.server
     if server.external_url is not None:
         return server.external_url
@@ -128,11 +132,11 @@ def _client(address: str, token: str | None) -> "httpx.Client":
     try:
         return httpx.Client(base_url=f"{address.rstrip('/')}/api/v1", headers=headers, timeout=PATIENCE)
     except (httpx.InvalidURL, ValueError) as error:
-        raise typer.BadParameter(f"{address!r} is no address: {error}.", param_hint="--url") from error
+        raise typer.BadParameter(f"{address!r} is not a valid address: {error}.", param_hint="--url") from error
 
 
 def _send(client: "httpx.Client", file: Path, reading: dict[str, Any]) -> list[str]:
-    """Hand over one file; returns the names of its signals."""
+    """Import one file; returns the names of its signals."""
     with file.open("rb") as content:
         taken = _answer(
             lambda: client.post(
@@ -152,18 +156,18 @@ def _send(client: "httpx.Client", file: Path, reading: dict[str, Any]) -> list[s
 
 
 def _counted(one: dict[str, Any]) -> str:
-    text = f"{one['observations']:,} observations are stored"
+    text = f"{one['observations']:,} observations stored"
     if one["duplicates"]:
-        text += f", {one['duplicates']:,} of them were there already"
+        text += f", {one['duplicates']:,} of them already there"
     if one["refused"]:
-        text += f", {one['refused']:,} were refused"
+        text += f", {one['refused']:,} rejected"
     if one["older"]:
-        text += f"; {one['older']:,} are older than storage.keep_observations, and go once they are learned"
+        text += f"; {one['older']:,} are older than storage.keep_observations and will be deleted once learned"
     return text
 
 
 def _answer(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> Any:
-    """What the monitor answers; MonitorError for a refusal, or for none."""
+    """The monitor's answer; MonitorError if it refuses or does not answer."""
     import httpx
 
     try:
@@ -173,14 +177,14 @@ def _answer(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> Any:
     try:
         answer = response.json()
     except ValueError:
-        raise MonitorError(f"no monitor answers at {client.base_url} (--url), but something else") from None
+        raise MonitorError(f"something other than a monitor answers at {client.base_url} (--url)") from None
     if response.is_error:
         raise MonitorError(answer.get("error", {}).get("message", f"the monitor answered {response.status_code}"))
     return answer
 
 
 def _wait(client: "httpx.Client", names: list[str]) -> bool:
-    """Wait until everything is learned, and tell what was found; false if something could not be."""
+    """Wait until everything is learned, and print the incidents found; false if something could not be learned."""
     with progress() as bar:
         task = bar.add_task("learning", total=None)
         while True:
@@ -197,7 +201,7 @@ def _wait(client: "httpx.Client", names: list[str]) -> bool:
     for name in names:
         one = found.get(name)
         if one is not None and one["stage"] == "failed":
-            say(f"{name}: its history cannot be learned: {one['message']}")
+            say(f"{name}: cannot learn its history: {one['message']}")
         elif one is not None:
-            typer.echo(f"{name}: learned, {one['incidents']:,} incidents of the past")
+            typer.echo(f"{name}: learned, {one['incidents']:,} past incidents")
     return all(one["stage"] == "done" for one in found.values())

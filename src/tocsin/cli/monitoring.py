@@ -1,4 +1,4 @@
-"""What the commands of the monitor share: its settings, its store, and what is said when something is missing."""
+"""Code shared by the monitor's commands: its settings, its store, and messages about missing libraries."""
 
 import shlex
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import typer
 from tocsin.cli.application import Exit, say
 from tocsin.service.errors import MonitorError
 
-# The monitor's libraries are an extra, and slow to import: only its commands may, when they run.
+# The monitor's libraries are an extra and slow to import: only its commands import them, when they run.
 if TYPE_CHECKING:
     from tocsin.service.config import Loaded, Settings
     from tocsin.service.store import Store
@@ -20,12 +20,12 @@ Config = Annotated[
     Path | None,
     typer.Option("--config", envvar="TOCSIN_CONFIG", metavar="FILE", help="TOML file with settings."),
 ]
-Data = Annotated[Path | None, typer.Option("--data", metavar="FOLDER", help="The data folder, above storage.url.")]
+Data = Annotated[Path | None, typer.Option("--data", metavar="FOLDER", help="The data folder; overrides storage.url.")]
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Say what the monitor cannot do, and which extra is missing, instead of a traceback."""
+    """Print an error, or the name of the missing extra, instead of a traceback."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -40,12 +40,12 @@ def explained() -> Iterator[None]:
         raise typer.Exit(Exit.FAILED) from error
 
 
-# A folder that was asked for is meant, whatever database the settings have.
+# An explicit folder overrides the database in the settings.
 _ABOVE: dict[str, dict[str, Any]] = {"storage.folder": {"url": None}}
 
 
 def read(config: Path | None, **options: tuple[str, Any]) -> "Loaded":
-    """The settings, with options above them: the name of an option, and its path and value."""
+    """The settings, overridden by options: the name of an option, and its path and value."""
     from tocsin.service.config import ConfigError, Layer, read_settings
 
     layers = []
@@ -71,7 +71,7 @@ def settings_of(config: Path | None, data: Path | None) -> "Settings":
 
 @contextmanager
 def opened(settings: "Settings", *, make: bool = False) -> "Iterator[Store]":
-    """The store, closed at the end; one that is not there is made, or refused."""
+    """The store, closed at the end. A missing store is created, or refused."""
     from tocsin.service.store import Store
 
     if not make and settings.storage.url is None and not Path(settings.store_url.removeprefix("sqlite:///")).exists():
@@ -84,11 +84,11 @@ def opened(settings: "Settings", *, make: bool = False) -> "Iterator[Store]":
 
 
 def place_of(settings: "Settings") -> str:
-    """Where the store is, in words without a password."""
+    """Where the store is, without a password."""
     return f"{settings.storage.folder}" if settings.storage.url is None else "the database of storage.url"
 
 
 def again(config: Path | None, data: Path | None) -> str:
-    """The options with which a command works on the same store."""
+    """The options that make another command use the same store."""
     given = (("--config", config), ("--data", data))
     return "".join(f" {option} {shlex.quote(str(value))}" for option, value in given if value is not None)

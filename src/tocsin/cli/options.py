@@ -1,4 +1,4 @@
-"""The settings of a detector as options of a command."""
+"""Detector settings as command-line options."""
 
 import functools
 import inspect
@@ -16,7 +16,7 @@ _SETTINGS = {name: one for name, one in declared(DetectorSettings).items() if on
 
 
 def _flag(one: Setting) -> str:
-    """What one types: of what is given name by name, the name of a single one."""
+    """The flag to type. A setting given once per name uses the singular."""
     name = one.name.removesuffix("s") if one.type in (Mapping, tuple[str, ...]) else one.name
     return f"--{name.replace('_', '-')}"
 
@@ -29,7 +29,7 @@ def _help(one: Setting) -> str:
 
 
 def _parameter(one: Setting) -> inspect.Parameter:
-    """The parameter of a command that takes this setting."""
+    """The command parameter for this setting."""
     kind, default, more = _form(one)
     flag = _flag(one)
     if one.type is bool and one.default:
@@ -39,7 +39,7 @@ def _parameter(one: Setting) -> inspect.Parameter:
 
 
 def _form(one: Setting) -> tuple[Any, Any, dict[str, Any]]:
-    """The type and the default of a command's parameter, and how it is read and shown."""
+    """The type and default of a command's parameter, and how it is parsed and shown."""
     optional = one.optional and one.default is None
     if one.type is bool:
         return bool, one.default, {}
@@ -67,7 +67,7 @@ _SCORES = _keyword(
         bool,
         typer.Option(
             "--scores",
-            help="The values are nonconformity scores already (larger is stranger): no forecaster.",
+            help="The values are already nonconformity scores (larger is more anomalous): use no forecaster.",
             rich_help_panel=_PANEL,
         ),
     ],
@@ -75,7 +75,7 @@ _SCORES = _keyword(
 
 
 def _read(one: Setting, given: Any) -> Any:
-    """The setting itself, of what the command was given."""
+    """The setting's value from the command's arguments."""
     if one.type is Mapping:
         return options_of(given or [], _flag(one))
     if one.type == tuple[str, ...]:
@@ -88,12 +88,12 @@ def _settings(given: Mapping[str, Any], *, scores: bool) -> dict[str, Any]:
     if not scores:
         return settings
     if settings["forecaster"] != _SETTINGS["forecaster"].default or settings["forecaster_options"]:
-        raise typer.BadParameter("scores come without a forecaster: give one of the two.", param_hint="--scores")
+        raise typer.BadParameter("scores need no forecaster: give only one of the two.", param_hint="--scores")
     return {**settings, "forecaster": None}
 
 
 def number_or_text(text: str | None) -> float | str | None:
-    """A number where it is one, else the text itself."""
+    """The text as a number if it is one, else unchanged."""
     if text is None:
         return None
     try:
@@ -114,7 +114,7 @@ def options_of(given: Iterable[str], flag: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """A number, truth value or None where it looks like one, else the text itself."""
+    """The text as a number, boolean or None if it looks like one, else unchanged."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -127,7 +127,7 @@ def _value(text: str) -> Any:
 
 
 def takes_detector_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a detector in place of its parameter `settings`."""
+    """Replace a command's parameter `settings` with the detector's options."""
     own = inspect.signature(command, eval_str=True).parameters
 
     @functools.wraps(command)
@@ -144,7 +144,7 @@ def takes_detector_settings(command: Callable[..., None]) -> Callable[..., None]
 
 
 def check_settings(settings: Mapping[str, Any], *, interval_known: bool) -> None:
-    """Refuse what a detector would refuse, before any data are read."""
+    """Reject settings that a detector would reject, before reading any data."""
     try:
         DetectorSettings.check(settings, interval_known=interval_known)
     except (ImportError, TypeError, ValueError) as error:

@@ -32,7 +32,7 @@ def serve(
     ] = None,
     data: Data = None,
 ) -> None:
-    """Watch signals as their observations come in: HTTP, MQTT, Prometheus and files in, a page and alerts out."""
+    """Run the monitor: observations in by HTTP, MQTT, Prometheus or files; a dashboard and alerts out."""
     with explained():
         loaded = read(config, host=("server.host", host), port=("server.port", port), data=("storage.folder", data))
         _refuse_strangers(loaded.settings, config, data)
@@ -42,35 +42,35 @@ def serve(
 
 
 def _announce(monitor: "Monitor", options: str) -> None:
-    """Say where it is, once it listens, and how to come in."""
+    """Once the monitor listens, print its address and how to sign in."""
     typer.echo(f"listening: {monitor.address}")
     typer.echo(f"data: {place_of(monitor.settings)}")
     typer.echo(f"resumed: {monitor.resumed} signals")
     if not monitor.resumed:
-        say(f"signals appear with their first observation: POST {monitor.address}/api/v1/observations")
+        say(f"a signal appears with its first observation: POST {monitor.address}/api/v1/observations")
     with monitor.store.reading() as reader:
         guarded, known = reader.guarded_since() is not None, _that_count(reader)
     if not known and (guarded or not monitor.settings.server.private):
-        why = "there were tokens before" if guarded else "server.external_url or server.allowed_hosts is set"
-        say(f"warning: nobody can come in, since {why} and there is no token that counts. {_how(options)}")
+        why = "there used to be tokens" if guarded else "server.external_url or server.allowed_hosts is set"
+        say(f"warning: nobody can sign in, since {why} and there is no valid token. {_how(options)}")
 
 
 def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | None) -> None:
-    """Do not listen to others before there is a token that tells who they are."""
+    """Refuse to listen to other machines until there is a valid token."""
     if settings.server.loopback:
         return
     with opened(settings, make=True) as store, store.reading() as reader:
         known = _that_count(reader)
     if not known:
         say(
-            f"server.host: {settings.server.host} can be reached by others, and there is no token that counts. "
+            f"server.host: {settings.server.host} can be reached from other machines, and there is no valid token. "
             f"{_how(again(config, data))}"
         )
         raise typer.Exit(Exit.USAGE)
     if settings.server.tls_certificate is None:
         say(
-            "warning: others can reach this over plain HTTP, and tokens can be read on the way: give "
-            "server.tls_certificate and server.tls_key, or put a proxy with TLS before it"
+            "warning: other machines can reach this over plain HTTP, and tokens can be intercepted: set "
+            "server.tls_certificate and server.tls_key, or put a TLS proxy in front"
         )
 
 
@@ -80,4 +80,4 @@ def _that_count(reader: "StoreReader") -> "list[TokenRow]":
 
 
 def _how(options: str) -> str:
-    return f"Make one: tocsin token create admin --role admin{options}"
+    return f"Create one: tocsin token create admin --role admin{options}"

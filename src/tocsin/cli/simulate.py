@@ -1,4 +1,4 @@
-"""`tocsin simulate`: how calibrated each method is, where the truth is known."""
+"""`tocsin simulate`: how well calibrated each method is on simulated data."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ SIZE = "--realisations, --length"
 
 
 def _chosen(option: str, names: list[str] | None, known: Mapping[str, T]) -> list[T]:
-    """The named things, each once, in the order of `known`; all of them if none is named."""
+    """The named items, without duplicates, in the order of `known`; all of them if none is named."""
     refuse_unknown(option, names or [], known)
     return [value for name, value in known.items() if not names or name in names]
 
@@ -42,21 +42,17 @@ def simulate(
             help="Observations of each realisation. Default: the scenario's own.",
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(parser=whole_number(0), metavar="INTEGER", help="Seed of the random numbers.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(parser=whole_number(0), metavar="INTEGER", help="Random seed.")] = 0,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for simulation.csv and simulation.png.")] = Path(
         "simulation"
     ),
     plot: Annotated[bool, typer.Option(help="Draw the picture (needs the extra 'plot').")] = True,
     threads: Annotated[
         int | None,
-        typer.Option(
-            parser=whole_number(1, 1024), metavar="INTEGER", help="Threads to use. Default: one for each core."
-        ),
+        typer.Option(parser=whole_number(1, 1024), metavar="INTEGER", help="Number of threads. Default: one per core."),
     ] = None,
 ) -> None:
-    """Score simulated errors whose true p-values are known, and show how calibrated each method is."""
+    """Score simulated errors whose true p-values are known, and show how well calibrated each method is."""
     scenarios = _chosen("--scenario", scenario, SCENARIOS)
     methods = _chosen("--method", method, METHODS)
     if plot:
@@ -64,7 +60,7 @@ def simulate(
     numbers, picture = out / "simulation.csv", out / "simulation.png"
     try:
         out.mkdir(parents=True, exist_ok=True)
-        # Found out before the work, not after it: whether there is anything in the way of the results.
+        # Check before the work starts that the results can be written.
         for file in (numbers, picture) if plot else (numbers,):
             file.open("ab").close()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`tocsin spark-detect`: histories on a cluster."""
+"""`tocsin spark-detect`: detection on a cluster."""
 
 import os
 import sys
@@ -19,20 +19,20 @@ LAYOUTS = ("auto", "whole", "mixed")
 @app.command("spark-detect")
 @takes_detector_settings
 def spark_detect(
-    source: Annotated[str, typer.Argument(metavar="IN", help="A folder of Parquet files, or with --table a table.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="The folder for verdicts, incidents and problems.")],
+    source: Annotated[str, typer.Argument(metavar="IN", help="A folder of Parquet files or, with --table, a table.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="Folder for verdicts, incidents and problems.")],
     table: Annotated[bool, typer.Option("--table", help="IN is the name of a table in Spark's catalogue.")] = False,
-    id: Annotated[str, typer.Option("--id", help="The column that says which signal a row is of.")] = "id",  # noqa: A002
-    time: Annotated[str, typer.Option("--time", help="The column of times.")] = "time",
+    id: Annotated[str, typer.Option("--id", help="The column with the signal's name.")] = "id",  # noqa: A002
+    time: Annotated[str, typer.Option("--time", help="The time column.")] = "time",
     value: Annotated[
-        list[str] | None, typer.Option("--value", help="A column of values; repeatable. Default: the numeric ones.")
+        list[str] | None, typer.Option("--value", help="A value column; repeatable. Default: all numeric columns.")
     ] = None,
     layout: Annotated[
         str,
         typer.Option(
             "--layout",
             metavar="NAME",
-            help="'whole': every signal is in one file, nothing is shuffled; 'mixed'; 'auto' looks.",
+            help="'whole': each signal is in one file, so nothing is shuffled; 'mixed'; 'auto' checks.",
         ),
     ] = "auto",
     parts: Annotated[
@@ -41,23 +41,23 @@ def spark_detect(
             "--parts",
             parser=whole_number(1, 100_000),
             metavar="INTEGER",
-            help="Parts that are done one by one; those that are done are skipped. Default: by observations.",
+            help="Number of parts to run one by one; finished parts are skipped. Default: by observations.",
         ),
     ] = None,
     master: Annotated[
-        str | None, typer.Option("--master", metavar="URL", help="The cluster. Default: as Spark is set up.")
+        str | None, typer.Option("--master", metavar="URL", help="The cluster. Default: Spark's own configuration.")
     ] = None,
     conf: Annotated[
-        list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+        list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.")
     ] = None,
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Find the incidents of many signals on Apache Spark: Parquet or a table in, Parquet out; restartable."""
+    """Find incidents in many signals on Apache Spark: Parquet or a table in, Parquet out; restartable."""
     check_settings(settings, interval_known=False)
     refuse_unknown("--layout", [layout], LAYOUTS)
     if table and layout == "whole":
-        raise typer.BadParameter("'whole' is for folders of files, not for a table.", param_hint="--layout")
+        raise typer.BadParameter("'whole' works for folders of files, not for a table.", param_hint="--layout")
     given = _settings_of_spark(conf or [])
     try:
         from tocsin.spark.backfill import BackFill
@@ -89,7 +89,7 @@ def _settings_of_spark(given: list[str]) -> dict[str, str]:
 def _session(master: str | None, settings: dict[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
-    # Workers must be of the Python that has tocsin; on a cluster where it lies elsewhere, the variable says where.
+    # Workers must use the Python that has tocsin. Where its path differs on a cluster, the variable gives it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("tocsin spark-detect")
     if master is not None:
@@ -102,7 +102,7 @@ def _session(master: str | None, settings: dict[str, str]) -> Any:
 def _report(totals: "Totals", target: str) -> None:
     screen = console()
     screen.print(f"{totals.signals} signals, {totals.verdicts} verdicts, {totals.incidents} incidents")
-    screen.print(f"parts: {totals.parts}, of which {totals.skipped} were done before")
+    screen.print(f"parts: {totals.parts}, of which {totals.skipped} were already done")
     if totals.errors:
         screen.print(f"not judged: {totals.errors} signals; {target}/problems says why")
     for name in ("verdicts", "incidents", "problems"):

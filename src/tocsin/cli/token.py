@@ -1,4 +1,4 @@
-"""`tocsin token`: who may do what with the monitor."""
+"""`tocsin token`: who may do what on the monitor."""
 
 import getpass
 import re
@@ -20,10 +20,10 @@ from tocsin.service.tokens import NAME_PATTERN, ROLES, check_patterns, hash_toke
 if TYPE_CHECKING:
     from tocsin.service.store import Role
 
-token = typer.Typer(name="token", help="Make, list and revoke the tokens of the monitor.", no_args_is_help=True)
+token = typer.Typer(name="token", help="Create, list and revoke the monitor's tokens.", no_args_is_help=True)
 app.add_typer(token)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What the token is called: who uses it.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The token's name: who uses it.")]
 
 
 @token.command()
@@ -32,22 +32,24 @@ def create(
     role: Annotated[str, typer.Option("--role", metavar="ROLE", help=f"What it allows: {', '.join(ROLES)}.")],
     expires: Annotated[
         str | None,
-        typer.Option("--expires", metavar="WHEN", help="When it ends: '90d', or a time such as 2027-01-01."),
+        typer.Option("--expires", metavar="WHEN", help="When it expires: '90d', or a time such as 2027-01-01."),
     ] = None,
     match: Annotated[
         list[str],
-        typer.Option("--match", metavar="PATTERN", help="Limit it to signals of such names, with * and ?; repeatable."),
+        typer.Option(
+            "--match", metavar="PATTERN", help="Limit it to signals whose names match, with * and ?; repeatable."
+        ),
     ] = [],  # noqa: B006 the library copies it
     config: Config = None,
     data: Data = None,
 ) -> None:
-    """Make a token and print it, this once: only its hash is kept. A monitor that runs knows it after seconds."""
+    """Create a token and print it once: only its hash is stored. A running monitor accepts it within seconds."""
     refuse_unknown("--role", [role], ROLES)
     now = time.time_ns()
     end = None if expires is None else _moment(expires, now)
     if not re.fullmatch(NAME_PATTERN, name):
         raise typer.BadParameter(
-            f"{name!r} is not 1 to 64 letters, digits and _ . @ -, a letter or digit first.", param_hint="NAME"
+            f"{name!r} must be 1 to 64 letters, digits and _ . @ -, starting with a letter or digit.", param_hint="NAME"
         )
     try:
         check_patterns(role, match)
@@ -61,12 +63,12 @@ def create(
             writer.add_token(name, cast("Role", role), hash_token(text), now, end, match)
         # The token alone on standard output: TOKEN=$(tocsin token create ...)
         typer.echo(text)
-        say(f"{name}: {role}, kept in {place_of(settings)}; it is not shown again")
+        say(f"{name}: {role}, stored in {place_of(settings)}; it will not be shown again")
 
 
 @token.command("list")
 def list_tokens(config: Config = None, data: Data = None) -> None:
-    """List the tokens: their names, roles and times, never the tokens themselves."""
+    """List the tokens' names, roles and times, never the tokens themselves."""
     with explained():
         with opened(settings_of(config, data)) as store, store.reading() as reader:
             rows = reader.tokens()
@@ -78,17 +80,17 @@ def list_tokens(config: Config = None, data: Data = None) -> None:
             end = "never" if row.expires is None else _text(row.expires)
             over = row.expires is not None and row.expires <= now
             table.add_row(
-                row.name, row.role, _text(row.created), f"{end} (over)" if over else end, ", ".join(row.patterns)
+                row.name, row.role, _text(row.created), f"{end} (expired)" if over else end, ", ".join(row.patterns)
             )
         if rows:
             console().print(table)
         else:
-            say("there are no tokens: until the first one is made, a browser on this machine may do everything")
+            say("there are no tokens: until you create one, a browser on this machine may do everything")
 
 
 @token.command()
 def revoke(name: Name, config: Config = None, data: Data = None) -> None:
-    """Take a token back. A monitor that runs refuses it after seconds."""
+    """Revoke a token. A running monitor rejects it within seconds."""
     with explained():
         deed = Deed(_who(), "token revoke", name)
         with opened(settings_of(config, data)) as store, doing(deed), store.transaction() as writer:
@@ -97,7 +99,7 @@ def revoke(name: Name, config: Config = None, data: Data = None) -> None:
 
 
 def _who() -> str:
-    """Who calls, for the audit trail; nobody may have a name in a container."""
+    """The caller, for the audit trail. In a container, the user may have no name."""
     try:
         return f"{getpass.getuser()} at the command line"
     except (KeyError, OSError):
@@ -109,7 +111,7 @@ def _text(moment: int) -> str:
 
 
 def _moment(text: str, now: int) -> int:
-    """When a token ends, in nanoseconds since 1970, from a length of time or a time."""
+    """When a token expires, in nanoseconds since 1970, from a duration or a time."""
     try:
         end = now + int(parse_duration(text).astype("int64"))
     except ValueError:
@@ -117,10 +119,10 @@ def _moment(text: str, now: int) -> int:
             end = moment_of(text)
         except ValueError as error:
             raise typer.BadParameter(
-                f"{text!r} is no length of time such as '90d' and no time such as 2027-01-01.", param_hint="--expires"
+                f"{text!r} is neither a duration such as '90d' nor a time such as 2027-01-01.", param_hint="--expires"
             ) from error
     if end <= now:
-        raise typer.BadParameter(f"{text!r} is over already.", param_hint="--expires")
+        raise typer.BadParameter(f"{text!r} is in the past.", param_hint="--expires")
     if end >= 2**63:
         raise typer.BadParameter(f"{text!r} is after the year 2262.", param_hint="--expires")
     return end

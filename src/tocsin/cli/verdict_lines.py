@@ -12,14 +12,14 @@ from tocsin.data import ParsedObservation
 from tocsin.detection.watching import Judged
 
 _TOLD = ("value", "p", "alarm", "severity", "return_period", "forecast", "low", "high", "warm", "direction")
-#: What is said of an open incident beside its start.
+#: The fields of an open incident besides its start.
 _OF_INCIDENTS = ("alarms", "p", "severity", "return_period", "view", "explanation")
 _FIRST = datetime(1970, 1, 1)
 _encode = json.JSONEncoder().encode
 
 
 def line_of(observation: ParsedObservation, judged: Judged) -> str:
-    """The line on one observation."""
+    """The line for one observation."""
     record: dict[str, Any] = {}
     if observation.id is not None:
         record["id"] = observation.id
@@ -39,7 +39,7 @@ def line_of(observation: ParsedObservation, judged: Judged) -> str:
 
 
 def _time(time: Any, zone: str | None) -> Any:
-    """A time as it was written: in its zone, where it named one, and with no more digits than it needs."""
+    """A time as it was written: in its zone, if it had one, and with no more digits than needed."""
     if not isinstance(time, np.datetime64):
         return time
     stamp = int(time.astype("datetime64[ns]").astype(np.int64)) + (0 if zone is None else _offset(zone))
@@ -61,5 +61,5 @@ def _offset(zone: str) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON can say it: null for what is not there or has no bound."""
+    """A value that JSON can express: null if it is missing or infinite."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

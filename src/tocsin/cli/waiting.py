@@ -1,4 +1,4 @@
-"""Lines of standard input: all that wait at once, and one at once when no more do."""
+"""Lines of standard input: all that are waiting in one batch, a single one without delay."""
 
 import codecs
 import signal
@@ -10,12 +10,12 @@ from typing import Any
 
 from tocsin.data.encodings import WESTERN, find_encoding
 
-# So many bytes are read at once, at most: while their lines are judged, those after them wait.
+# Bytes to read at once, at most. Later lines wait while these are judged.
 CHUNK = 2**15
 
 
 class Stop:
-    """Notes a signal to stop, and breaks off waiting for lines, but nothing else: what is being done is finished."""
+    """Records a signal to stop. It interrupts only the wait for lines; work in progress finishes."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -29,7 +29,7 @@ class Stop:
 
 @contextmanager
 def stopping_gently() -> Iterator[Stop]:
-    """Let a signal to stop end the reading, so that the state is saved."""
+    """On a signal to stop, end the reading so that the state is saved."""
     stop = Stop()
     previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -40,7 +40,7 @@ def stopping_gently() -> Iterator[Stop]:
 
 
 def waiting_lines(stop: Stop, encoding: str | None) -> Iterator[list[str]]:
-    """The lines of standard input as they come, as many together as wait; ends at its end, or when asked to stop."""
+    """Lines of standard input in batches as they arrive, until the end of input or a request to stop."""
     stream: Any = None
     lines: _Lines | None = None
     while True:
@@ -64,14 +64,14 @@ def waiting_lines(stop: Stop, encoding: str | None) -> Iterator[list[str]]:
 
 
 class _Lines:
-    """Makes whole lines of bytes that come in pieces."""
+    """Assembles whole lines from pieces of bytes."""
 
     def __init__(self, encoding: str | None) -> None:
         self._decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)(errors="replace")
         self._rest: Any = b"" if encoding is None else ""
 
     def add(self, data: bytes) -> list[str]:
-        """The lines that are whole now; with no data, what is left."""
+        """The lines that are now complete; with no data, the remainder."""
         text: Any = data if self._decoder is None else self._decoder.decode(data, final=not data)
         *whole, self._rest = (self._rest + text).split("\n" if self._decoder else b"\n")
         if not data and self._rest:
@@ -80,10 +80,10 @@ class _Lines:
 
 
 def _opened(stdin: Any, encoding: str | None) -> tuple[Any, _Lines]:
-    """Standard input in bytes, and what makes lines of them: UTF-16 is found, all else is told line by line."""
+    """Standard input in bytes, and its line assembler. UTF-16 is detected here, other encodings line by line."""
     stream = getattr(stdin, "buffer", stdin)
     if encoding is None and hasattr(stream, "peek"):
-        found = find_encoding(stream.peek(1))  # waits for the first bytes, and takes none
+        found = find_encoding(stream.peek(1))  # waits for the first bytes without consuming them
         encoding = found if found and found.startswith("utf-16") else None
     return stream, _Lines(encoding)
 

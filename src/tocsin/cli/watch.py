@@ -37,27 +37,25 @@ from tocsin.detection.watching import Judged
 def watch(
     state: Annotated[
         Path | None,
-        typer.Option("--state", help="Keep what was learned in this file, and go on from it if it is there."),
+        typer.Option("--state", help="Save the state to this file, and resume from it if it exists."),
     ] = None,
     save_every: Annotated[
         int,
         typer.Option(
-            "--save-every", parser=whole_number(1), metavar="INTEGER", help="Save the state after so many lines."
+            "--save-every", parser=whole_number(1), metavar="INTEGER", help="Save the state every this many lines."
         ),
     ] = 1000,
     reference: Annotated[
         Path | None,
-        typer.Option(
-            "--reference", help="A file that was good: new signals are compared with it, not with their past."
-        ),
+        typer.Option("--reference", help="A known-good file to compare new signals with, instead of their past."),
     ] = None,
-    alarms_only: Annotated[bool, typer.Option("--alarms-only", help="Write verdicts with an alarm only.")] = False,
+    alarms_only: Annotated[bool, typer.Option("--alarms-only", help="Write only verdicts with an alarm.")] = False,
     file_format: Annotated[
-        str, typer.Option("--format", help="How lines are written: plain, csv, jsonl or auto.")
+        str, typer.Option("--format", help="Format of the lines: plain, csv, jsonl or auto.")
     ] = "auto",
-    time: Annotated[str | None, typer.Option("--time", help="The field of times.")] = None,
-    value: Annotated[list[str] | None, typer.Option("--value", help="A field of values; repeatable.")] = None,
-    id: Annotated[str | None, typer.Option("--id", help="The field that says which signal it is.")] = None,  # noqa: A002
+    time: Annotated[str | None, typer.Option("--time", help="The time field.")] = None,
+    value: Annotated[list[str] | None, typer.Option("--value", help="A value field; repeatable.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="The field with the signal's name.")] = None,  # noqa: A002
     every: Every = None,
     aggregate: Aggregate = "mean",
     ignore: Ignore = None,
@@ -71,16 +69,16 @@ def watch(
     *,
     settings: dict[str, Any],
 ) -> None:
-    """Read observations from standard input, one a line, and write a verdict for each as a line of JSON.
+    """Read observations from standard input, one per line, and write one JSON verdict per line.
 
-    A line that cannot be read is told of on standard error and left out; the others go on.
+    A line that cannot be read is reported on standard error and skipped.
     """
     if every is not None:
         if settings["interval"] is not None:
-            raise typer.BadParameter("--every is the interval: leave out --interval.", param_hint="--every")
+            raise typer.BadParameter("--every sets the interval: omit --interval.", param_hint="--every")
         settings["interval"] = number_or_text(every)
     check_settings(settings, interval_known=True)
-    # What holds for the lines holds for the file that was good, too.
+    # The known-good file is read with the same options as the lines.
     written: dict[str, Any] = {
         "time": time, "values": value or None, "ignore": ignore or (), "delimiter": delimiter, "decimal": decimal,
         "missing": missing or None, "skip": skip, "time_format": time_format, "day_first": day_first,
@@ -95,7 +93,7 @@ def watch(
                                      "aggregate": aggregate})  # fmt: skip
         watched = _resumed(state, settings, good)
         if state is not None:
-            watched.save(state)  # found out now, not after the first thousand lines: whether it can be written
+            watched.save(state)  # fail now, not after a thousand lines, if it cannot be written
     except (OSError, TypeError, ValueError) as error:
         raise typer.BadParameter(f"{in_options(error)}.") from error
     run = _Run(parser, together, watched, alarms_only=alarms_only)
@@ -118,7 +116,7 @@ def watch(
 
 
 class _Run:
-    """Lines of one call, taken as many together as wait: that makes no difference to what is written."""
+    """The lines of one invocation. How they are batched does not change the output."""
 
     def __init__(self, parser: LineParser, together: Resampler | None, watched: Watch, *, alarms_only: bool) -> None:
         self._parser, self._together, self._watched = parser, together, watched
@@ -128,7 +126,7 @@ class _Run:
         self.damaged = False
 
     def take(self, lines: Sequence[str]) -> bool:
-        """Judge the observations on these lines; false if nobody reads any more."""
+        """Judge the observations on these lines; false if the reader has gone away."""
         coming: list[tuple[int, ParsedObservation]] = []
         for line in lines:
             self.lines += 1
@@ -148,7 +146,7 @@ class _Run:
         return self._judge(coming)
 
     def finish(self) -> None:
-        """Judge what was put together, at the end."""
+        """Judge the last aggregated observations."""
         if self._together is not None:
             self._judge([(self.lines, observation) for observation in self._together.flush()])
 
@@ -170,7 +168,7 @@ class _Run:
 
 
 def _summary(watched: Watch) -> str:
-    """How much was watched, and what the audit finds, of all signals together."""
+    """How much was watched, and the audit over all signals."""
     detectors = watched.detectors.values()
     signals = f" of {len(detectors)} signals" if len(detectors) > 1 else ""
     incidents = sum(len(detector.incidents) for detector in detectors)
@@ -182,7 +180,7 @@ def _save(watched: Watch, state: Path) -> None:
     try:
         watched.save(state)
     except OSError as error:
-        say(f"{state}: the state cannot be saved: {error}")
+        say(f"{state}: cannot save the state: {error}")
         raise typer.Exit(Exit.FAILED) from error
 
 
@@ -190,7 +188,7 @@ def _good(file: Path, reading: dict[str, Any]) -> Any:
     """The values of the one signal in a file."""
     with read_signals(file, **reading) as signals:
         if len(signals) != 1:
-            raise ValueError(f"--reference must be a file of one signal, got {len(signals)} in {file}")
+            raise ValueError(f"--reference must be a file with one signal, got {len(signals)} in {file}")
         return next(iter(signals)).values
 
 
@@ -200,16 +198,16 @@ def _resumed(state: Path | None, settings: dict[str, Any], reference: Any) -> Wa
             state.parent.mkdir(parents=True, exist_ok=True)
         return Watch(settings, reference)
     watched = Watch.load(state, settings, reference)
-    say(f"{state}: going on after {watched.observations} observations of {len(watched.detectors)} signals")
+    say(f"{state}: resuming after {watched.observations} observations of {len(watched.detectors)} signals")
     return watched
 
 
 def _write(text: str) -> bool:
-    """Write lines at once; false if nobody reads any more."""
+    """Write lines without delay; false if the reader has gone away."""
     left = memoryview(text.encode())
     try:
         while left:
-            left = left[sys.stdout.buffer.write(left) :]  # unbuffered, a signal may break off in the middle
+            left = left[sys.stdout.buffer.write(left) :]  # unbuffered: a signal may interrupt a write
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         with suppress(OSError):

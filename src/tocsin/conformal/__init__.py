@@ -1,4 +1,4 @@
-"""Scores in, p-values out: W1-ACAS, the reference scorers, and the merges of p-values."""
+"""From nonconformity scores to p-values: W1-ACAS, reference scorers, and merges of p-values."""
 
 from tocsin.conformal.decay import ExponentialDecay
 from tocsin.conformal.gaussian import GaussianTail

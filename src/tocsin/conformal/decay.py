@@ -10,10 +10,10 @@ from tocsin.conformal.history import MOST_LAGS
 
 
 class ExponentialDecay(FixedWeightScorer):
-    """Weighs the score at lag k (0 is the newest) by `decay**k` (Barber et al. 2023, as the W1-ACAS paper writes it).
+    """Weights the score at lag k (0 is the newest) by `decay**k` (Barber et al. 2023, as in the W1-ACAS paper).
 
     The weights sum to `1 / (1 - decay)`, 100 for the default, so p-values reach down to about `1 - decay`. Scores older
-    than `window` are left out.
+    than `window` are ignored.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the scorers with fixed lag weights have in common."""
+"""The base of scorers with fixed lag weights."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tocsin.conformal.scorer import Floats, Mask, State, Streams, require_state
 
 
 class FixedWeightScorer(HistoryScorer):
-    """A conformal scorer with the same weights, given once, for every stream (`lag_weights`, the newest lag first).
+    """A conformal scorer with the same fixed weights for every stream (`lag_weights`, the newest lag first).
 
     `capacity` is how many scores a stream learns before it stops; None for never.
     """
@@ -34,7 +34,7 @@ class FixedWeightScorer(HistoryScorer):
 
     @property
     def weights(self) -> NDArray[Any]:
-        """The weights, `[streams, window]`, the newest lag first; 0 for lags that hold no score yet."""
+        """The weights, `[streams, window]`, the newest lag first; 0 for lags without a score yet."""
         held = np.arange(self.window) < self.learned[:, np.newaxis]
         return np.asarray(np.where(held, self._weights, self._weights.dtype.type(0)))
 

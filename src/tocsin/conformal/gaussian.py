@@ -9,16 +9,16 @@ from tocsin import checks
 from tocsin.conformal.laws import normal_cdf, normal_quantile
 from tocsin.conformal.scorer import NO_RANKS, SMALLEST_P, Floats, Mask, Scorer, State, Streams, require_state
 
-MOST_SCORES = 2**16  # what a calibration sample may hold
+MOST_SCORES = 2**16  # the largest calibration set
 
 
 class GaussianTail(Scorer):
-    """The chance of a score at least this large under a normal law with the mean and deviation of the first scores.
+    """The probability of a score at least this large under a normal distribution fitted to the first scores.
 
-    The paper's Gaussian baseline, for comparison. Each stream's first `calibration` scores are its sample; while that
-    fills, a score is judged by what is there (by nothing, p = 1, before there are two) and then joins it. Infinite
-    scores are judged but never join, as they have no place in a mean. `threads` is taken as by every scorer, though
-    there is too little work here to share.
+    The paper's Gaussian baseline, for comparison. Each stream's first `calibration` scores are its calibration set.
+    While that fills, a score is compared with the scores so far (p = 1 before there are two) and then added. Infinite
+    scores are judged but never added, as they have no place in a mean. `threads` is accepted as in every scorer,
+    although there is too little work to share.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class GaussianTail(Scorer):
                 self._learned[streams] += 1
                 self._fit(streams)
         if rank.size:
-            rank[...] = p  # its p-values have no smallest one and are as fine as can be
+            rank[...] = p  # its p-values have no smallest value and need no refinement
 
     def _tail(self, scores: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -80,7 +80,7 @@ class GaussianTail(Scorer):
         return p
 
     def _fit(self, streams: NDArray[np.int64]) -> None:
-        """Mean and deviation (with n - 1) of each stream's sample, scaled so that squares cannot overflow."""
+        """Mean and deviation (with n - 1) of each stream's calibration set, scaled so that squares cannot overflow."""
         for k in streams:
             sample = self._sample[k, : self._learned[k]]
             if sample.min() == sample.max():

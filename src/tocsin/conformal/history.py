@@ -1,4 +1,4 @@
-"""What the scorers that compare a score with earlier ones have in common."""
+"""The base of scorers that compare a score with earlier ones."""
 
 import os
 from abc import abstractmethod
@@ -18,16 +18,16 @@ MOST_LAGS = 2**16
 
 
 class HistoryScorer(Scorer):
-    """A scorer that keeps each stream's newest scores and weighs them by lag (lag 0 is the newest).
+    """A scorer that keeps each stream's newest scores and weights them by lag (lag 0 is the newest).
 
     Parameters
     ----------
     streams : number of independent streams.
-    window : how many past scores of a stream a new one is compared with, at most.
+    window : the size of the calibration set: how many past scores of a stream a new one is compared with, at most.
     kept : how many past scores a subclass needs to see, `window` or more.
-    smoothing : None, or a seed: p-values are then smoothed by a draw that breaks ties (see `docs/scorers.md`).
+    smoothing : None, or a seed: p-values are then smoothed by a random draw that breaks ties (see `docs/scorers.md`).
     dtype : precision of the stored scores and weights, "float32" or "float64". p-values are always doubles.
-    threads : how many threads share the streams. The numbers do not depend on it.
+    threads : how many threads share the streams. Results do not depend on it.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class HistoryScorer(Scorer):
         self.window = window
         self._kept = kept
         self._kernels = _load_kernels()
-        width = kept + max(64, kept // 8)  # the slack is how many pushes one move of the row pays for
+        width = kept + max(64, kept // 8)  # the slack is the number of pushes per move of the row
         self._history = np.zeros((self.streams, width), dtype=self.dtype)
         self._counters = np.zeros((self.streams, self._kernels.COUNTERS), dtype=np.int64)
         self._counters[:, self._kernels.HEAD] = width
@@ -63,7 +63,7 @@ class HistoryScorer(Scorer):
         return bounds
 
     def peek_ranked(self, scores: ArrayLike) -> tuple[Floats, Floats]:
-        """`run_ranked` of scores that are neither learned nor counted: everything stays as it was."""
+        """`run_ranked` for scores that are neither learned nor counted: nothing changes."""
         counters = self._counters.copy()
         judged = self.run_ranked(scores, learn=False)
         self._counters[...] = counters
@@ -100,7 +100,7 @@ class HistoryScorer(Scorer):
     def _advance_streams(
         self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
     ) -> None:
-        """Do the streams from `first` up to `last` with a kernel, which lets go of Python's lock."""
+        """Process the streams from `first` up to `last` with a kernel, which releases the GIL."""
 
     def _snapshot(self, streams: Streams) -> State:
         kernels = self._kernels
@@ -129,7 +129,7 @@ class HistoryScorer(Scorer):
 
 
 def _load_kernels() -> ModuleType:
-    # numba takes a good part of a second to import: only who scores waits for it.
+    # numba is slow to import: only scoring waits for it.
     from tocsin.conformal import kernels
 
     return kernels
@@ -142,5 +142,5 @@ def thread_pool(threads: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    # Threads do not survive a fork: a child that used its parent's pool would wait for ever.
+    # Threads do not survive a fork: a child that used its parent's pool would wait forever.
     os.register_at_fork(after_in_child=thread_pool.cache_clear)

@@ -1,4 +1,4 @@
-"""The few laws of probability that are needed, with all digits of a double: a library for them would weigh 150 MB."""
+"""The few probability distributions that are needed, to full double precision: a library for them would take 150 MB."""
 
 import math
 from statistics import NormalDist
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_erfc = np.frompyfunc(math.erfc, 1, 1)  # keeps its digits in both tails
+_erfc = np.frompyfunc(math.erfc, 1, 1)  # accurate in both tails
 
 
 def normal_cdf(values: Floats) -> Floats:
-    """The probability that a standard normal number is at most this; NaN stays NaN.
+    """The standard normal distribution function; NaN stays NaN.
 
     >>> normal_cdf(np.array([0.0, -1.959963984540054])).round(6).tolist()
     [0.5, 0.025]
@@ -21,7 +21,7 @@ def normal_cdf(values: Floats) -> Floats:
 
 
 def normal_quantile(probabilities: Floats) -> Floats:
-    """The number that a standard normal one is at most with this probability; infinite at 0 and 1.
+    """The standard normal quantile function; infinite at 0 and 1.
 
     >>> normal_quantile(np.array([0.5, 0.975, 1.0])).round(6).tolist()
     [0.0, 1.959964, inf]
@@ -34,7 +34,7 @@ def normal_quantile(probabilities: Floats) -> Floats:
 
 
 def chi2_tail(pairs: Floats, statistic: Floats) -> Floats:
-    """The probability that chi-squared with 2 `pairs` degrees of freedom is more than this: a sum of so many terms.
+    """The probability that chi-squared with 2 `pairs` degrees of freedom exceeds this: a sum of `pairs` terms.
 
     >>> chi2_tail(np.array([2.0]), np.array([9.487729])).round(6).tolist()
     [0.05]

@@ -1,4 +1,4 @@
-"""Merging several p-values into one, and what each way of doing so promises."""
+"""Merging several p-values into one, and what each merge guarantees."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Guarantee(Enum):
 
 @dataclass(frozen=True)
 class Merge:
-    """One way to merge p-values. Call it with an array; NaN is left out, and all-NaN gives NaN.
+    """One way to merge p-values. Call it with an array; NaN is ignored, and all-NaN gives NaN.
 
     >>> MERGES["bonferroni"]([0.01, 0.5, float("nan")])
     array(0.02)
@@ -37,7 +37,7 @@ class Merge:
     formula: str
     guarantee: Guarantee
     _merge: Callable[[Floats, Floats], Floats]
-    #: Whether p-values that are all the same are merged into that same one.
+    #: Whether equal p-values merge to that same value.
     keeps_equals: bool = False
 
     def __call__(self, p: ArrayLike, axis: int = -1) -> Floats:
@@ -57,12 +57,12 @@ class Merge:
             merged = self._merge(ordered, count)
         smallest = ordered[..., 0]
         merged = np.where(smallest > 0, np.clip(merged, SMALLEST_P, 1.0), np.minimum(merged, 1.0))
-        # One p-value is its own merge, whatever factor the formula would put before it.
+        # A single p-value is its own merge, whatever factor the formula has.
         merged = np.where(count == 1, smallest, merged)
         return np.asarray(np.where(count == 0, np.nan, merged))
 
 
-# Each takes the p-values in ascending order along the last axis, NaN behind them, and how many are not NaN.
+# Each takes the p-values in ascending order along the last axis, NaN last, and how many are not NaN.
 
 
 def _median(p: Floats, count: Floats) -> Floats:
@@ -89,7 +89,7 @@ def _fisher(p: Floats, count: Floats) -> Floats:
 
 
 def _harmonic(p: Floats, count: Floats) -> Floats:
-    # Summed one by one, so that a compiled loop can give the same bits; and times a ratio that is exactly 1 for equals.
+    # Summed one by one, so that a compiled loop gives the same bits; times a ratio that is exactly 1 for equal values.
     smallest = p[..., 0]
     total = np.nancumsum(smallest[..., np.newaxis] / p, axis=-1)[..., -1]
     return np.where(smallest == 0, 0.0, smallest * (count / total))
@@ -101,12 +101,12 @@ def _harmonic_bound(p: Floats, count: Floats) -> Floats:
 
 
 def _cauchy(p: Floats, count: Floats) -> Floats:
-    # cot(pi p), written so that it keeps its digits near 1 too, where 1 - p is exact.
+    # cot(pi p), in a form that is also accurate near 1, where 1 - p is exact.
     cotangents = np.where(p < 0.5, 1.0 / np.tan(np.pi * p), -1.0 / np.tan(np.pi * (1.0 - p)))
-    # Large and finite for the smallest p-values, so that the minus infinity of a 1 beside them still decides.
+    # Large but finite for the smallest p-values, so that the minus infinity of a 1 still decides.
     cotangents = np.minimum(cotangents, 1e300)
     merged = np.arctan2(1.0, np.nansum(cotangents, axis=-1) / count) / np.pi
-    # A p-value of exactly 0 settles the matter, also beside a 1, whose cotangent is minus infinity.
+    # A p-value of exactly 0 decides, even together with a 1, whose cotangent is minus infinity.
     return np.where(p[..., 0] == 0, 0.0, merged)
 
 
@@ -131,14 +131,14 @@ MERGES = {
         Merge("hommel", "(1 + 1/2 + ... + 1/k) min over i of k p_(i) / i", Guarantee.ANY_DEPENDENCE, _hommel),
     )
 }
-"""The merges that come with Tocsin, by name."""
+"""The built-in merges, by name."""
 
 ENTRY_POINTS = "tocsin.merges"
 
 
 @cache
 def available_merges() -> dict[str, Merge]:
-    """All merges by name, those of other packages last; a name that is taken stays with this package."""
+    """All merges by name, those of other packages last; built-in names take precedence."""
     merges = dict(MERGES)
     for point in entry_points(group=ENTRY_POINTS):
         merge = point.load()
@@ -151,7 +151,7 @@ def available_merges() -> dict[str, Merge]:
 def merge_p_values(p: ArrayLike, how: str, axis: int = -1) -> Floats:
     """Merge the p-values in `p` along `axis`; `how` is the name of a merge.
 
-    `available_merges()` has them all, and what each result is worth.
+    `available_merges()` lists them with their guarantees.
 
 
     >>> merge_p_values([[0.01, 0.2, 0.3], [0.5, 0.5, 0.5]], "cauchy").round(4)

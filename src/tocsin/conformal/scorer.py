@@ -1,4 +1,4 @@
-"""The contract that every scorer keeps."""
+"""The contract of every scorer."""
 
 import json
 from abc import ABC, abstractmethod
@@ -15,10 +15,10 @@ Mask = NDArray[np.bool_]
 Streams = NDArray[np.intp]
 State = dict[str, NDArray[Any]]
 
-# Stands for every smaller positive p-value: a zero would claim that what was seen cannot happen.
+# Replaces every smaller positive p-value: zero would claim that the observation is impossible.
 SMALLEST_P = float(np.finfo(np.float64).tiny)
 
-# For who does not ask for ranks.
+# For callers that do not need ranks.
 NO_RANKS: Floats = np.empty((0, 0))
 
 STATE_FORMAT = 1
@@ -28,10 +28,10 @@ MOST_THREADS = 1024
 class Scorer(ABC):
     """Turns nonconformity scores into p-values, for `streams` independent streams at once.
 
-    A p-value answers: how often would a score at least this large have been seen before? It is low when the new score
-    is unusual. Each stream keeps its own calibration, and none of them ever looks at another.
+    A p-value answers: how often was a score at least this large seen before? It is low when the new score is unusual.
+    Each stream has its own calibration set; streams do not affect each other.
 
-    - NaN marks a stream that has nothing to score this time: its p-value is NaN and it is left exactly as it was. So
+    - NaN marks a stream without a score this time: its p-value is NaN and its state does not change. So
       streams may start at different times and pause at will.
     - Infinite scores are scores like any other: larger (or smaller) than all finite ones.
     - `update` and `run` give the same numbers for the same scores, and a scorer restored from its state continues
@@ -40,7 +40,7 @@ class Scorer(ABC):
     - A scorer serves one caller at a time: it does not lock.
     """
 
-    #: What is promised of the p-values, and under which assumption.
+    #: What is guaranteed about the p-values, and under which assumption.
     guarantee: ClassVar[str]
 
     def __init__(self, streams: int, threads: int) -> None:
@@ -51,8 +51,8 @@ class Scorer(ABC):
     def update(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> Floats:
         """Score one observation of every stream; returns one p-value for each.
 
-        Where `learn` (one truth value, or one for each stream) is false, the score gets its p-value but is not
-        remembered: later scores are not compared with it.
+        Where `learn` (one boolean, or one for each stream) is false, the score gets its p-value but does not join the
+        calibration set.
         """
         row = checks.numbers("scores", scores)
         if row.shape != (self.streams,) and not (row.ndim == 0 and self.streams == 1):
@@ -65,7 +65,7 @@ class Scorer(ABC):
     def run(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> Floats:
         """Score a history, `scores[T, K]`, as if by T calls of `update`; returns p-values of the same shape.
 
-        `learn` is one truth value, one for each stream, or one for each score. The history of a single stream may be
+        `learn` is one boolean, one for each stream, or one for each score. The history of a single stream may be
         one-dimensional, and so may its `learn`.
         """
         if np.ndim(scores) == 1 and self.streams == 1:
@@ -77,11 +77,11 @@ class Scorer(ABC):
         return p
 
     def run_ranked(self, scores: ArrayLike, learn: bool | ArrayLike = True) -> tuple[Floats, Floats]:
-        """`run`, and for each score also a rank: its p-value, lowered a little where that tells scores apart.
+        """`run`, and for each score also a rank: its p-value, slightly lowered where that tells scores apart.
 
         All scores larger than those before them have the same p-value, the smallest possible, however large they are;
         and that value changes with the weights. Ranks order them, and are about uniform also where p-values cannot go.
-        A rank is not a p-value: merge ranks, and let another scorer make a p-value of the result.
+        A rank is not a p-value: merge ranks, and let another scorer turn the result into a p-value.
         """
         table = self._table(scores)
         p, rank = np.empty(table.shape), np.empty(table.shape)
@@ -112,9 +112,9 @@ class Scorer(ABC):
     def quantile(self, alpha: ArrayLike, streams: ArrayLike | None = None) -> Floats:
         """For each stream, the largest score whose p-value is still at least `alpha`: `p < alpha` for all above it.
 
-        `streams` are the indices of those to look at, all of them if None; `alpha` is one number, or one for each.
-        Infinite where the calibration cannot resolve `alpha`, so that no score could have so small a p-value. It is the
-        inverse of the p-value without smoothing.
+        `streams` are the indices of the streams, all of them if None; `alpha` is one number, or one for each. Infinite
+        if the calibration set is too small for `alpha`, so that no score can have such a small p-value. It is the
+        inverse of the unsmoothed p-value.
         """
 
     def _levels(self, alpha: ArrayLike, streams: ArrayLike | None) -> tuple[Floats, Streams]:
@@ -145,7 +145,7 @@ class Scorer(ABC):
     @property
     @abstractmethod
     def effective_size(self) -> Floats:
-        """For each stream, how many past scores its p-values rest on, counting each by its weight."""
+        """For each stream, the effective sample size behind its p-values: the sum of weights."""
 
     @property
     def nbytes(self) -> int:
@@ -161,7 +161,7 @@ class Scorer(ABC):
 
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
-        """The arguments that would make such a scorer anew."""
+        """The arguments that create an equal scorer."""
 
     @abstractmethod
     def _snapshot(self, streams: Streams) -> State:
@@ -169,12 +169,12 @@ class Scorer(ABC):
 
     @abstractmethod
     def _restore(self, snapshot: State, streams: Streams) -> None:
-        """Take over a snapshot, after checking everything in it that a damaged file could get wrong."""
+        """Restore a snapshot, after checking everything that a damaged file could get wrong."""
 
     def state(self, streams: ArrayLike | None = None) -> State:
         """Everything needed to continue later, as plain arrays (no pickle): for `from_state`, or to save.
 
-        With `streams`, the indices of some, it is the state of a scorer of only these.
+        With `streams`, the indices of some, it is the state of a scorer with only these.
         """
         chosen = self._chosen(streams)
         if not chosen.size:
@@ -186,16 +186,16 @@ class Scorer(ABC):
             **self._snapshot(chosen),
         }
 
-    def adopt(self, streams: ArrayLike, other: "Scorer") -> None:
-        """Let these streams go on as those of another scorer, made like this one but for the number of its streams.
+    def copy_from(self, streams: ArrayLike, other: "Scorer") -> None:
+        """Replace the state of these streams with that of another scorer, which may differ only in its stream count.
 
-        The other scorer and all other streams stay as they are. p-values continue exactly, unless they are smoothed:
-        then a stream's draws belong to its index.
+        The other scorer and all other streams do not change. p-values continue exactly unless they are smoothed: a
+        stream's random draws depend on its index.
         """
         chosen = self._chosen(streams)
         if np.unique(chosen).size != chosen.size or chosen.size != other.streams:
             raise ValueError(
-                f"streams must be {other.streams} different indices, one for each of other's, got {streams!r}"
+                f"streams must be {other.streams} distinct indices, one for each of other's, got {streams!r}"
             )
         theirs, own = ({"scorer": type(one).__name__, **one._parameters(), "streams": None} for one in (other, self))
         if theirs != own:
@@ -204,7 +204,7 @@ class Scorer(ABC):
 
     @classmethod
     def from_state(cls, state: Mapping[str, ArrayLike], *, threads: int = 1) -> Self:
-        """The scorer that `state()` described; `threads` is no part of a state."""
+        """The scorer that `state()` described; `threads` is not part of a state."""
         if not isinstance(state, Mapping):
             raise TypeError(f"state must be a mapping of names to arrays, got {type(state).__name__}")
         threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
@@ -218,7 +218,7 @@ class Scorer(ABC):
             raise ValueError(f"state['scorer'] must be {cls.__name__!r}, got {kind!r}")
         try:
             parameters = json.loads(str(arrays["parameters"]))
-            # Before memory is taken for as many streams as a damaged file may claim.
+            # Checked before allocating as many streams as a damaged file may claim.
             if arrays["learned"].shape != (parameters["streams"],):
                 raise ValueError(f"streams={parameters['streams']} does not fit state['learned']")
             scorer = cls(**parameters, threads=threads)
@@ -238,7 +238,7 @@ class Scorer(ABC):
         return scorer
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies, and travels to other processes, by way of its state."""
+        """Copying and pickling use the state."""
         return _rebuilt, (type(self), self.state(), self.threads)
 
     def __repr__(self) -> str:
@@ -270,6 +270,6 @@ def differences(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> str:
 
 
 def require_state(condition: bool | np.bool_, name: str, accepted: str) -> None:
-    """Refuse a state whose array `name` holds values that no scorer can have written."""
+    """Reject a state whose array `name` holds impossible values."""
     if not condition:
         raise ValueError(f"state[{name!r}] is damaged: it must hold {accepted}")

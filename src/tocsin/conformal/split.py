@@ -1,4 +1,4 @@
-"""Conformal p-values against a calibration set that is filled once and then stays."""
+"""Conformal p-values against a fixed calibration set."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tocsin.conformal.history import MOST_LAGS
 class SplitConformal(FixedWeightScorer):
     """Compares every score with the first `calibration` scores of its stream.
 
-    While the set fills, a score is compared with what is there and then joins it; afterwards nothing is learned.
+    While the calibration set fills, a score is compared with it and then added; afterwards nothing is learned.
 
     Examples
     --------

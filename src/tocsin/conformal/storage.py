@@ -1,4 +1,4 @@
-"""Scorers in files: their state as plain arrays in npz, never pickle."""
+"""Storage of scorers: their state as plain arrays in npz files, never pickle."""
 
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.decay import ExponentialDecay
@@ -17,13 +17,13 @@ SCORERS: dict[str, type[Scorer]] = {
 def save_scorer(scorer: Scorer, file: File) -> None:
     """Write the scorer's state to a file (a path, or open for writing bytes).
 
-    A path is replaced in one step, so that an interrupted save leaves what was there before.
+    A path is replaced atomically: an interrupted save leaves the previous file.
     """
     write_arrays(scorer.state(), file)
 
 
 def load_scorer(file: File, *, threads: int = 1) -> Scorer:
-    """The scorer that was saved (to a path, or open for reading bytes), ready to continue exactly."""
+    """Load a saved scorer (from a path, or a file open for reading bytes), ready to continue exactly."""
     state = read_arrays(file, "a scorer")
     kind = str(state.get("scorer"))
     if kind not in SCORERS:

@@ -28,7 +28,7 @@ class W1ACAS(HistoryScorer):
     streams : number of independent streams.
     alpha_c : the smallest p-value that must stay possible; sets `n_c`, the least sum of weights.
     window : n, how many past scores a new one is compared with; more than `n_c`.
-    batch : n_b, how many p-values one gradient step looks at.
+    batch : n_b, how many p-values one gradient step uses.
     stride : new p-values between two steps; None for `batch`, so that batches do not overlap.
     learning_rate : gamma.
     optimizer : "adam" or "sgd".
@@ -84,7 +84,7 @@ class W1ACAS(HistoryScorer):
             )
         self.batch = checks.integer("batch", batch, least=1, most=MOST_LAGS)
         self.stride = self.batch if stride is None else checks.integer("stride", stride, least=1, most=self.batch)
-        # Beyond this, a step from [0, 1] could lead to where numbers are too coarse for the kernels' grid.
+        # Beyond this, a step from [0, 1] could lead to numbers too coarse for the kernels' grid.
         self.learning_rate = checks.number("learning_rate", learning_rate, above=0, most=1e4)
         self.optimizer = checks.choice("optimizer", optimizer, ("adam", "sgd"))
         self.prior = checks.choice("prior", prior, ("recent", "extend"))
@@ -97,7 +97,7 @@ class W1ACAS(HistoryScorer):
         self._batches = np.zeros((self.streams, 2, self.batch))
         self._gradients = np.zeros((self.threads, window), dtype=self.dtype)
         self._scratch = np.zeros((self.threads, 2 * self.batch))
-        # Collected once: looking them up again for every observation would take a tenth of the time of scoring it.
+        # Collected once: looking them up for every observation would take a tenth of the scoring time.
         self._kernel_arguments = (
             self._history, self._counters, *self._smoothing_arguments,
             self._weights, self._totals, self._moments, self._batches,
@@ -106,7 +106,7 @@ class W1ACAS(HistoryScorer):
 
     @property
     def weights(self) -> NDArray[Any]:
-        """The learned weights, `[streams, window]`, the newest lag first; 0 for lags that hold no score yet."""
+        """The learned weights, `[streams, window]`, the newest lag first; 0 for lags without a score yet."""
         return self._weights.copy()
 
     @property

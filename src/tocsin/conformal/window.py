@@ -1,4 +1,4 @@
-"""Conformal p-values against the newest scores, all weighted alike."""
+"""Conformal p-values against the newest scores, all with equal weight."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Files, frames and streams in, results out: gaps and bad values made explicit, never dropped and never invented."""
+"""Reads files, frames and streams, and writes results. Gaps and bad values are explicit, never dropped or made up."""
 
 from tocsin.data.columns import Columns
 from tocsin.data.durations import duration_text, parse_duration

@@ -1,4 +1,4 @@
-"""From a reader's blocks to signals: cells become numbers, rows find their signal, problems their place."""
+"""From a reader's blocks to signals: turns cells into numbers, assigns rows to signals and locates problems."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -38,9 +38,9 @@ class Assembly:
         log: ProblemLog,
     ) -> None:
         self.columns = columns
-        self.numbers = 0  # finite ones, so far
+        self.numbers = 0  # finite numbers so far
         self.rows = 0  # with a time and an id
-        self.spoilt = 0  # of these, rows without any value, as their cells are damaged
+        self.spoilt = 0  # of these, rows without any value because their cells are damaged
         self._unit = reader.unit
         self._rule = rule
         self._wishes = wishes
@@ -66,7 +66,7 @@ class Assembly:
         )
 
     def add(self, block: RowBlock) -> None:
-        """Take in some rows."""
+        """Add some rows."""
         codes, keep = self._read_ids(block)
         read = [read_numbers(self._told(block.cells[name]), self._numerals) for name in self.columns.values]
         values = np.column_stack([numbers for numbers, _ in read])
@@ -94,13 +94,13 @@ class Assembly:
             self.spool.add(codes, times, lines, values)
 
     def _told(self, cells: Cells) -> Cells:
-        """Cells with nothing in place of the words that mean missing."""
+        """Cells, with words that mean missing replaced by nothing."""
         if not self._words or isinstance(cells, np.ndarray):
             return cells
         return [None if isinstance(cell, str) and cell.strip().lower() in self._words else cell for cell in cells]
 
     def signal(self, code: int, name: str) -> Signal:
-        """Put one signal together."""
+        """Assemble one signal."""
         log = ProblemLog()
         for problem in self._logs.get(code, ()):
             log.add(problem.kind, problem.count, problem.where)
@@ -113,7 +113,7 @@ class Assembly:
         if self._wishes.separate:
             features = features[part : part + 1]
             name = features[0] if self.columns.id is None else f"{name}/{features[0]}"
-        first_time = code not in self._given_out  # signals may be put together again
+        first_time = code not in self._given_out  # a signal may be assembled again
         self._given_out.add(code)
         cleared = self._clear_sentinels(values, lines, part, log)
         if first_time:
@@ -125,8 +125,8 @@ class Assembly:
             return Signal(name, features, None, values, lines, interval, tuple(log))
         times = self._rule.finish(np.ascontiguousarray(rows["time"]))
         count = len(rows)
-        del rows  # its memory is no longer needed once it has been taken apart
-        good = times == times  # a date such as 31/02/2024 shows only once day and month are told apart
+        del rows  # frees its memory
+        good = times == times  # a date such as 31/02/2024 shows only once the order of day and month is known
         if not good.all():
             log.add("bad time", int((~good).sum()), (f"{self._unit} {line}: no such date" for line in lines[~good]))
             times, values, lines = times[good], values[good], lines[good]
@@ -150,7 +150,7 @@ class Assembly:
         return signal
 
     def _note_steps(self, signal: Signal) -> None:
-        """Add a signal's steps to what was understood."""
+        """Add a signal's steps to the summary."""
         counts = {problem.kind: problem.count for problem in signal.problems}
         self.understood.intervals.add(signal.interval)
         self.understood.steps += max(signal.observed - 1, 0)
@@ -161,7 +161,7 @@ class Assembly:
     def _clear_sentinels(
         self, values: NDArray[np.float64], lines: NDArray[np.int64], part: int, log: ProblemLog
     ) -> Counter[float]:
-        """Make NaN of the numbers that mean missing, and count them."""
+        """Replace numbers that mean missing with NaN, and count them."""
         cleared: Counter[float] = Counter()
         if self._found is None:
             self._found = self._sentinels.conclude()  # all rows are read by now
@@ -179,7 +179,7 @@ class Assembly:
         return cleared
 
     def general_problems(self) -> tuple[Problem, ...]:
-        """Those of no one signal, and of signals of which nothing is left."""
+        """Problems that belong to no single signal, or to signals without any rows left."""
         counts = self.spool.counts
         lost = [log for code, log in self._logs.items() if code >= len(counts) or counts[code] == 0]
         return merge_problems(problem for log in (self._log, *lost) for problem in log)
@@ -212,7 +212,7 @@ class Assembly:
         bad = self._rule.bad(times)
         if bad.any():
             told = [row for row in np.flatnonzero(keep & bad).tolist() if not (empty[row] and is_missing(cells[row]))]
-            self._report("bad time", np.array(told, dtype=np.intp), codes, place)  # a row of nothing is none
+            self._report("bad time", np.array(told, dtype=np.intp), codes, place)  # an empty row is not a problem
         if zoned is not None:
             self._report("zone", np.flatnonzero(keep & zoned & ~bad), codes, place)
         return times, keep & ~bad
@@ -242,14 +242,14 @@ class Assembly:
             self._count(kind, owners, place)
 
     def _report(self, kind: str, rows: NDArray[np.intp], codes: NDArray[np.int64], place: Callable[[int], str]) -> None:
-        """Log a problem of whole rows: with their signals, or for all where a row is shared by several."""
+        """Log a problem with whole rows: per signal, or for all signals if they share a row."""
         if self._parts > 1:
             self._log.add(kind, len(rows), (place(row) for row in rows))
         else:
             self._count(kind, codes[rows], lambda i: place(int(rows[i])))
 
     def _count(self, kind: str, owners: NDArray[np.int64], place: Callable[[int], str]) -> None:
-        """Log one problem for each owner; `place(i)` names the one of `owners[i]`."""
+        """Log one problem for each owner; `place(i)` gives the place for `owners[i]`."""
         order = np.argsort(owners, kind="stable")
         starts = np.flatnonzero(np.diff(owners[order], prepend=-1))
         for group in np.split(order, starts[1:]) if len(order) else ():

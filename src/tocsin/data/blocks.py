@@ -1,4 +1,4 @@
-"""What every reader gives: names of columns, their first cells, and blocks of rows."""
+"""What every reader provides: column names, their first cells, and blocks of rows."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tocsin.data.cells import Cells
 from tocsin.data.numerals import PLAIN, Numerals
 
-SAMPLE = 1000  # rows by which the columns are told, at most
+SAMPLE = 1000  # rows used to identify the columns, at most
 BLOCK = 65_536  # rows of a block, at most
 BLOCK_CELLS = 2**20  # cells of a block, at most (but a row is never split)
 
@@ -25,9 +25,9 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class Expected:
-    """What columns should hold, for readers that are quicker where they know it. Cells that do not are given as ever.
+    """The expected content of columns, which lets readers go faster. Other cells are returned as usual.
 
-    `numbers` are columns of numbers, written as `numerals` says; `moments` is one of times in ISO 8601.
+    `numbers` are columns of numbers in the format `numerals`; `moments` is a column of ISO 8601 times.
     """
 
     numbers: Collection[str] = ()
@@ -39,17 +39,17 @@ NOTHING = Expected()
 
 
 def rows_per_block(columns: int) -> int:
-    """How many rows of so many columns to take at once."""
+    """How many rows to read at once, given the number of columns."""
     return max(1, min(BLOCK, BLOCK_CELLS // columns))
 
 
 class BlockReader(Protocol):
-    """A table that is read once, from top to bottom."""
+    """A table that can be read once, from top to bottom."""
 
-    label: str  # what messages call the source
-    unit: str  # what messages call a row: "line" or "row"
+    label: str  # the source's name in messages
+    unit: str  # the word for a row in messages: "line" or "row"
     names: Sequence[str]
-    notes: Sequence[str]  # what was found of how it is written
+    notes: Sequence[str]  # what was detected about its format
 
     def sample(self) -> Mapping[str, Cells]:
         """The first cells of every column, at most `SAMPLE` rows. Called once, before `blocks`."""

@@ -1,4 +1,4 @@
-"""Cells of a table to numbers: fast where all is well, one by one where it is not."""
+"""Cells of a table to numbers: all at once if they are clean, otherwise one by one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ MISSING_TEXTS = frozenset(
 
 
 def read_numbers(cells: Cells, numerals: Numerals = PLAIN) -> tuple[NDArray[np.float64], NDArray[np.uint8] | None]:
-    """Finite numbers or NaN, and for each cell why it is NaN (0 where it is not), or None where none is.
+    """Finite numbers or NaN, and for each cell why it is NaN (0 if it is not), or None if no cell is.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def read_numbers(cells: Cells, numerals: Numerals = PLAIN) -> tuple[NDArray[np.f
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell says that there is no value (and is not merely unreadable)."""
+    """Whether a cell marks a missing value (rather than being unreadable)."""
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING_TEXTS
-    return cell is None or cell != cell  # NaN, NaT and their kin are never equal to themselves
+    return cell is None or cell != cell  # NaN, NaT and the like never equal themselves
 
 
 def _typed(cells: NDArray[Any]) -> NDArray[np.float64]:
@@ -61,12 +61,12 @@ def _typed(cells: NDArray[Any]) -> NDArray[np.float64]:
 def _read_all(cells: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     why = np.zeros(len(cells), dtype=np.uint8)
     kinds = set(map(type, cells))
-    # float() takes True for 1 and "1_000" for 1000: a logger that writes such things means something else.
+    # float() reads True as 1 and "1_000" as 1000, but a logger that writes these means something else.
     if kinds <= {int, float} or (kinds == {str} and "_" not in "".join(cells)):
         try:
             return np.fromiter(map(float, cells), np.float64, len(cells)), why
         except (OverflowError, ValueError):
-            pass  # at least one cell is no number: find out which
+            pass  # at least one cell is not a number: find out which
     values = np.empty(len(cells))
     for i, cell in enumerate(cells):
         values[i], why[i] = _read_one(cell)

@@ -1,4 +1,4 @@
-"""Times of day in a column of their own, beside the column of dates."""
+"""Times of day in a separate column next to the column of dates."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import numpy as np
 
 from tocsin.data.cells import Cells, is_missing, read_numbers
 
-# With points between, seconds must be there: 12.30 is more often a number.
+# With points as separators, seconds are required: 12.30 is more often a number.
 _CLOCK = re.compile(
     r"(\d{1,2})(?::(\d{2})(?::(\d{2}(?:[.,]\d+)?))?|\.(\d{2})\.(\d{2}))(\s*[AP]\.?M\.?)?", re.ASCII | re.I
 )
@@ -18,7 +18,7 @@ _HOURS = ("hour", "hr", "hh")
 
 
 def find_clock(sample: Mapping[str, Cells], dates: str, taken: set[str | None]) -> str | None:
-    """The column with the times of day that belong to a column of bare dates; None if there is none."""
+    """The column with the times of day for a column of bare dates, or None."""
     if dates not in sample or not is_dates(sample[dates]):
         return None
     free = [name for name in sample if name not in taken and name != dates]
@@ -50,7 +50,7 @@ def is_dates(cells: Cells) -> bool:
 
 
 def join(dates: Cells, clocks: Cells) -> list[Any]:
-    """Texts of a date with its time of day; a cell of which one is missing stays what it is."""
+    """Each date joined with its time of day. If either is missing, the cell stays as it is."""
     return [
         f"{_date_text(day)} {_clock_text(clock)}" if not (is_missing(day) or is_missing(clock)) else day
         for day, clock in zip(dates, clocks, strict=True)

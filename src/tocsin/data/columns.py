@@ -1,4 +1,4 @@
-"""Which column is the time, which are the values, which names the signal."""
+"""Choice of the time, value and id columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tocsin.data.times import choose_time_rule, is_time_name
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that matter; `clock` has the times of day where `time` has only the dates."""
+    """The columns in use; `clock` holds the times of day if `time` holds only dates."""
 
     time: str | None
     values: tuple[str, ...]
@@ -44,12 +44,12 @@ def choose_columns(
     numerals: Numerals = PLAIN,
     guess: bool = False,
 ) -> Columns:
-    """The given columns, and where none is given, what their names and first cells say.
+    """The given columns; those not given are chosen by their names and first cells.
 
-    The time is the first column with a name in `TIME_NAMES` (in any case), else the first whose cells are moments; a
-    column of times of day beside one of dates belongs to it. The values are all other columns of which at least half
-    of the first cells (those not missing) are numbers; with `guess`, labels and counters are none of them. Who is left
-    out is logged.
+    The time is the first column with a name in `TIME_NAMES` (ignoring case), else the first whose cells are times. A
+    column of times of day next to one of dates is joined with it. The values are all other columns in which at least
+    half of the first non-missing cells are numbers; with `guess`, labels and counters are excluded. Excluded columns
+    are logged.
     """
     names = list(sample)
     ignored = _as_names(ignore) or ()
@@ -68,7 +68,7 @@ def choose_columns(
         for name in chosen:
             _require(label, "values", name, names)
             if name in (time, id):
-                raise ValueError(f"values must not hold the time or id column, got {name!r}")
+                raise ValueError(f"values must not include the time or id column, got {name!r}")
         return Columns(time, chosen, id, clock)
     others = [name for name in names if name not in (time, id, clock, *ignored)]
     numeric = [name for name in others if _is_numeric(sample[name], numerals)]
@@ -82,19 +82,19 @@ def choose_columns(
         if (why := why_no_feature(name, sample[name], numerals, position=names.index(name) + 1))
     }
     if len(reasons) == len(numeric):
-        reasons = {}  # nothing else is there to be looked at
+        reasons = {}  # there are no other columns
     for name in others:
         if name in reasons:
-            log.add("column left out", 1, [f"column {name}: {reasons[name]}; to use it, name it as one of `values`"])
+            log.add("column left out", 1, [f"column {name}: {reasons[name]}; to use it, add it to `values`"])
         elif name not in numeric and not _is_nothing(name, sample[name], names):
             log.add("column left out", 1, [f"column {name}: {_described(sample[name])}"])
     return Columns(time, tuple(name for name in numeric if name not in reasons), id, clock, tuple(reasons))
 
 
 def find_time(sample: Mapping[str, Cells], taken: set[str | None]) -> str | None:
-    """The column that is the time by its name, or else by its cells; None if there is none.
+    """The time column, by its name or else by its cells; None if there is none.
 
-    Times of day alone are no times: the column of dates beside them is.
+    A column with only times of day does not count: the column of dates next to it does.
     """
     free = [name for name in sample if name not in taken]
     named = [name for name in free if is_time_name(name)]
@@ -137,7 +137,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _is_moments(cells: Cells, *, may_count: bool) -> bool:
-    """Whether cells name moments. Numbers do only where they `may_count`, look like Unix time and never fall."""
+    """Whether cells are times. Numbers are only if they `may_count`, look like Unix time and never decrease."""
     rule = choose_time_rule(cells)
     if rule is None or not rule.of_numbers:
         return rule is not None
@@ -153,7 +153,7 @@ def _is_numeric(cells: Cells, numerals: Numerals) -> bool:
 
 
 def _is_nothing(name: str, cells: Cells, names: Sequence[str]) -> bool:
-    """Whether a column has neither a name nor a cell: a delimiter too many."""
+    """Whether a column has neither a name nor a cell, because of an extra delimiter."""
     return name == str(names.index(name) + 1) and all(map(is_missing, cells))
 
 

@@ -1,4 +1,4 @@
-"""CSV and its relatives, line by exact line."""
+"""CSV and similar formats, with exact line numbers."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,18 +14,18 @@ from tocsin.data.plain_rows import PlainRows, read_ahead
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.text import Chunk, TextChunks
 
-MOST_LINES = 100  # that a quoted field may run over: beyond, its quote is taken for a stray one
+MOST_LINES = 100  # that a quoted field may span; beyond that, its quote counts as stray
 
 Rows = tuple[list[list[str]], NDArray[np.int64]]
 
 
 class DelimitedReader:
-    """Reads fields separated by `delimiter` (found from the first lines if None), quoted by '"' or not.
+    """Reads fields separated by `delimiter` (detected from the first lines if None), quoted by '"' or not.
 
-    Blank lines and lines that start with '#' are passed over, and so are a preamble and units below the header; `notes`
-    says so. `header` says whether the first line names the columns; None finds out: it does unless all its cells are
-    numbers, times or empty. Nameless columns are called by position.
-    A row with a wrong number of fields, or with a quote that is never closed, is kept out and reported.
+    Blank lines and lines that start with '#' are skipped. So are a preamble and units below the header; `notes` says
+    so. `header` says whether the first line holds column names. If None, it does unless all its cells are numbers,
+    times or empty. Unnamed columns are named by position.
+    A row with the wrong number of fields or an unclosed quote is skipped and reported.
     """
 
     unit = "line"
@@ -46,7 +46,7 @@ class DelimitedReader:
         self._lines = _Lines(chunks)
         first = self._lines.first()
         if not first:
-            raise DataError(f"{label} holds no rows: only blank or comment lines")
+            raise DataError(f"{label} has no rows, only blank or comment lines")
         self._delimiter, before = find_table(first, delimiter)
         self._width = 0  # until the header is read
         rows, numbers = self._parse(first[before:], self._lines.first_numbers[before:], last=False)
@@ -102,13 +102,13 @@ class DelimitedReader:
         try:
             rows = list(csv.reader(lines, delimiter=self._delimiter, skipinitialspace=True))
         except csv.Error:
-            rows = []  # a field too long to be one, behind a stray quote
+            rows = []  # an overlong field after a stray quote
         if len(rows) == len(lines) and not self._is_open(*lines[-1:]):
             return rows, numbers
         return self._parse_carefully(lines, numbers, last=last)
 
     def _parse_carefully(self, lines: list[str], numbers: NDArray[np.int64], *, last: bool) -> Rows:
-        """Line by line, as some quoted field runs over several lines, or is never closed."""
+        """Read line by line, because a quoted field spans several lines or is never closed."""
         rows, kept, i = [], [], 0
         while i < len(lines):
             used = next((n for n in (1, MOST_LINES) if not self._is_open(*lines[i : i + n])), 0)
@@ -129,9 +129,9 @@ class DelimitedReader:
         return rows, np.array(kept, dtype=np.int64)
 
     def _is_open(self, *lines: str) -> bool:
-        """Whether the first row of these lines is still within quotes at their end.
+        """Whether a quote in the first row is still open at the end of these lines.
 
-        Over several lines quotes must be flawless: what opens at one stray quote and ends at the next is no field.
+        Across lines, quotes must be well-formed: text between two stray quotes is not a field.
         """
         strict = len(lines) > 1
         reader = csv.reader([*lines, "\n"], delimiter=self._delimiter, skipinitialspace=True, strict=strict)
@@ -148,7 +148,7 @@ class DelimitedReader:
         kept = []
         for i, row in enumerate(rows):
             if len(row) > width and not any(row[width:]):
-                rows[i] = row[:width]  # only empty fields too many: a delimiter at the end of the line
+                rows[i] = row[:width]  # the extra fields are empty: a delimiter at the end of the line
             if len(rows[i]) == width:
                 kept.append(i)
             else:
@@ -158,7 +158,7 @@ class DelimitedReader:
 
 
 class _Lines:
-    """Lines that hold rows, with their numbers, and whether they are the last."""
+    """Lines with rows, their numbers, and whether they are the last."""
 
     def __init__(self, chunks: TextChunks) -> None:
         self.chunks = iter(chunks)
@@ -174,7 +174,7 @@ class _Lines:
 
     @property
     def waiting(self) -> bool:
-        """Whether lines were given back, as they belong with those that follow."""
+        """Whether lines were put back because they belong with those that follow."""
         return bool(self._returned[0])
 
     def push_back(self, lines: list[str], numbers: NDArray[np.int64]) -> None:
@@ -186,7 +186,7 @@ class _Lines:
             yield self.rest()
 
     def of(self, chunk: Chunk) -> tuple[list[str], NDArray[np.int64], bool]:
-        """Those of a chunk, behind what was given back."""
+        """The lines that were put back, followed by those of a chunk."""
         lines = chunk.lines
         numbers = np.arange(chunk.first, chunk.first + len(lines))
         if any(line.startswith("#") or not line.strip() for line in lines):
@@ -195,7 +195,7 @@ class _Lines:
         return self._with_returned(lines, numbers, last=False)
 
     def rest(self) -> tuple[list[str], NDArray[np.int64], bool]:
-        """What was given back, when nothing follows."""
+        """The lines that were put back, if nothing follows."""
         return self._with_returned([], np.empty(0, dtype=np.int64), last=True)
 
     def _with_returned(

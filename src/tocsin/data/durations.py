@@ -1,4 +1,4 @@
-"""Lengths of time as people write them."""
+"""Durations as people write them."""
 
 import re
 from datetime import timedelta
@@ -22,11 +22,11 @@ _NAMES = {
     "second": "s", "sec": "s", "minute": "min", "m": "min", "hour": "h", "hr": "h", "day": "d", "week": "w",
 }  # fmt: skip
 _PART = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*([a-zµ]+)\s*", re.IGNORECASE)
-_ACCEPTED = "a length of time such as '30s', '5min', '1h', '1h 30min', '0.5s', '1d' or '2 weeks'"
+_ACCEPTED = "a duration such as '30s', '5min', '1h', '1h 30min', '0.5s', '1d' or '2 weeks'"
 
 
 def parse_duration(duration: Any) -> np.timedelta64:
-    """A positive length of time as timedelta64[ns], from text, a timedelta or a timedelta64.
+    """A positive duration as timedelta64[ns], from text, a timedelta or a timedelta64.
 
     Units: ns, us, ms, s, min (or m), h, d, w, and their long names. Months and years have no fixed length.
 
@@ -38,9 +38,9 @@ def parse_duration(duration: Any) -> np.timedelta64:
     try:
         length = _nanoseconds(duration) if isinstance(duration, str) else _exactly(duration)
     except (OverflowError, ValueError):
-        raise ValueError(f"a duration must be {_ACCEPTED}, got {duration!r}") from None
+        raise ValueError(f"expected {_ACCEPTED}, got {duration!r}") from None
     if not 0 < length < 2**63:
-        raise ValueError(f"a duration must be {_ACCEPTED}, longer than zero and below 292 years, got {duration!r}")
+        raise ValueError(f"expected {_ACCEPTED}, longer than zero and below 292 years, got {duration!r}")
     return np.timedelta64(length, "ns")
 
 
@@ -73,7 +73,7 @@ def _exactly(duration: Any) -> int:
 
 
 def duration_text(duration: np.timedelta64 | float) -> str:
-    """A length of time as people write it, in the largest unit that gives a whole number; a bare number as it is.
+    """A duration as people write it, in the largest unit that gives a whole number. A plain number stays as it is.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which encoding a text is in, by its first bytes."""
+"""Detection of a text's encoding by its first bytes."""
 
 import codecs
 import re
@@ -10,7 +10,7 @@ NAMES = {"utf-16": "UTF-16", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16", WESTE
 
 
 def check_encoding(encoding: str | None) -> str | None:
-    """The encoding by its proper name; ValueError if there is none of that name."""
+    """The encoding's canonical name; ValueError if it is unknown."""
     try:
         return None if encoding is None else codecs.lookup(encoding).name
     except LookupError:
@@ -18,10 +18,10 @@ def check_encoding(encoding: str | None) -> str | None:
 
 
 def find_encoding(start: bytes) -> str | None:
-    """UTF-8, UTF-16 or Western (Latin-1); None for bytes that are no text.
+    """UTF-8, UTF-16 or Western (Latin-1); None if the bytes are not text.
 
-    Without a mark, UTF-16 shows by a zero in every other byte. A text that is not UTF-8 is Western, unless parts of it
-    can only be UTF-8: then it is a damaged one.
+    Without a byte order mark, UTF-16 shows by a zero in every other byte. Text that is not valid UTF-8 is Western,
+    unless parts of it can only be UTF-8: then it is damaged UTF-8.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sheets of Excel workbooks, and of those that LibreOffice writes."""
+"""Sheets of Excel and LibreOffice workbooks."""
 
 import io
 from collections import Counter
@@ -20,10 +20,10 @@ Row = list[Any]
 
 
 class ExcelReader:
-    """Reads one sheet through python-calamine, which is imported only here. Rows are counted as Excel does.
+    """Reads one sheet with python-calamine, which is imported only here. Rows are numbered as in Excel.
 
-    Without a name, it is the first sheet that holds anything. A preamble and units below the header are passed over, as
-    in text files. The sheet is in memory as a whole, as the format wants it.
+    The default is the first sheet that is not empty. A preamble and units below the header are skipped, as in text
+    files. The format requires the whole sheet in memory.
     """
 
     unit = "row"
@@ -41,7 +41,7 @@ class ExcelReader:
             raise DataError(f"{self.label} is not an Excel workbook, or is damaged: {error}") from error
         numbered = [(number, row) for number, row in enumerate(rows, start=1) if number > skip and any(map(_full, row))]
         if not numbered:
-            raise DataError(f"{self.label}: sheet {name!r} holds no rows{f' after {skip}' if skip else ''}")
+            raise DataError(f"{self.label}: sheet {name!r} has no rows{f' after {skip}' if skip else ''}")
         before = _rows_before(numbered)
         texts = [[_text(cell) for cell in row] for _, row in numbered[before : before + SAMPLE]]
         heading = Heading(0 if header else None, units=False)
@@ -76,14 +76,14 @@ class ExcelReader:
         }
 
     def _midnight(self, cell: Any, place: int) -> Any:
-        """A date in a column of times is its midnight; in a column of dates it is a text, as in other files."""
+        """In a column of times, a date means its midnight. In a column of dates it becomes text, as in other files."""
         if not isinstance(cell, date) or isinstance(cell, datetime):
             return cell
         return datetime.combine(cell, time()) if place in self._timed else cell.isoformat()
 
 
 def import_calamine() -> Any:
-    """python-calamine, or an error that says how to get it."""
+    """python-calamine, or an error that says how to install it."""
     try:
         import python_calamine
     except ImportError:
@@ -92,7 +92,7 @@ def import_calamine() -> Any:
 
 
 def _chosen(workbook: Any, sheet: str | None, label: str) -> tuple[str, list[Row]]:
-    """The name and the rows of a sheet: the one that was asked for, or the first that is not empty."""
+    """The name and rows of the requested sheet, or of the first that is not empty."""
     names: list[str] = workbook.sheet_names
     listed = ", ".join(map(repr, names))
     if sheet is not None and sheet not in names:
@@ -105,7 +105,7 @@ def _chosen(workbook: Any, sheet: str | None, label: str) -> tuple[str, list[Row
 
 
 def _rows_before(rows: Sequence[tuple[int, Row]]) -> int:
-    """How many rows come before the first one that is as full as most are."""
+    """The number of rows before the first one that is as full as most."""
     counts = [sum(map(_full, row)) for _, row in rows[:_LOOKED_AT]]
     common = Counter(counts).most_common(1)[0][0]
     return next((i for i, count in enumerate(counts) if count >= common), 0)
@@ -120,5 +120,5 @@ def _text(cell: Any) -> str:
 
 
 def _cell(cell: Any) -> Any:
-    """A cell as the other readers give it: None for an empty one."""
+    """A cell as other readers return it: None if empty."""
     return cell if _full(cell) else None

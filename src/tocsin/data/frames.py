@@ -1,4 +1,4 @@
-"""Frames into signals, and results back into the caller's kind of frame (pandas, polars, pyarrow, ...)."""
+"""Reads signals from frames, and returns results as the caller's kind of frame (pandas, polars, pyarrow, ...)."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from tocsin.data.spool import LIMIT
 from tocsin.data.timeline import LONGEST_GAP
 from tocsin.data.wishes import Wishes
 
-VALUE = "value"  # what a series without a name is called
+VALUE = "value"  # the name of an unnamed series
 
 
 def signals_from_frame(
@@ -34,10 +34,10 @@ def signals_from_frame(
     limit: int = LIMIT,
     name: str = "signal",
 ) -> Signals:
-    """The signals of any eager frame that narwhals takes; the same as `read_signals` gives for the same content.
+    """The signals of any eager frame that narwhals supports, as `read_signals` gives them for the same content.
 
-    A series is a frame of one column. Pandas data whose index holds times and which have no other time column are read
-    with their index as the time. Rows are counted from 1.
+    A series counts as a frame with one column. If a pandas index holds times and there is no other time column, the
+    index is the time. Rows are counted from 1.
     """
     wishes = Wishes(
         time=time,
@@ -64,7 +64,7 @@ def frame_like(frame: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether it is a frame or a series, eager or not, of a library that narwhals knows; arrays and lists are none."""
+    """Whether it is a frame or series, eager or not, of a library that narwhals supports; arrays and lists are not."""
     if type(data).__module__.partition(".")[0] in ("builtins", "numpy"):  # the usual case, without narwhals
         return False
     import narwhals as nw
@@ -74,21 +74,21 @@ def is_frame(data: Any) -> bool:
 
 
 def eager_frame(data: Any) -> Any:
-    """A frame, or a series as a frame of one column, as narwhals has it; TypeError for anything else."""
+    """A frame, or a series as a frame with one column, in narwhals; TypeError for anything else."""
     import narwhals as nw
 
     try:
         known = nw.from_native(_from_arrow(data), eager_only=True, allow_series=True)
     except TypeError:
         raise TypeError(
-            "frame must be an eager frame or series (pandas, polars, pyarrow or another that narwhals takes), "
+            "frame must be an eager frame or series (pandas, polars, pyarrow or another that narwhals supports), "
             f"got {type(data)}"
         ) from None
     return known.alias(str(known.name or VALUE)).to_frame() if isinstance(known, nw.Series) else known
 
 
 def time_index(frame: Any) -> tuple[str, Any] | None:
-    """The index of a pandas frame and what it is called, where it holds times and no column goes by that name."""
+    """The index of a pandas frame and its name, if it holds times and no column has that name."""
     import narwhals as nw
 
     index = nw.maybe_get_index(frame)
@@ -99,7 +99,7 @@ def time_index(frame: Any) -> tuple[str, Any] | None:
 
 
 def _from_arrow(data: Any) -> Any:
-    """Arrow's arrays and batches as what narwhals takes."""
+    """Arrow arrays and batches in a form that narwhals supports."""
     arrow: Any = sys.modules.get("pyarrow")
     if arrow is None:
         return data
@@ -112,7 +112,7 @@ def _plain(column: Any) -> Any:
     array = np.asarray(column)
     if array.dtype.kind not in "OU":
         return array
-    return array.tolist() if array.size else array.astype(str)  # of an empty list nobody knows that it holds texts
+    return array.tolist() if array.size else array.astype(str)  # an empty list has no type
 
 
 class _FrameReader:
@@ -146,7 +146,7 @@ class _FrameReader:
 
 
 def _cells(series: Any) -> Cells:
-    """Numbers and moments as arrays (NaN and NaT for null), all else as a list (None for null)."""
+    """Numbers and times as arrays (NaN and NaT for null), anything else as a list (None for null)."""
     import narwhals as nw
 
     kind = series.dtype

@@ -1,4 +1,4 @@
-"""Where the table begins in a delimited file: past a preamble, with a header and perhaps units below it."""
+"""Finds where the table begins in a delimited file: after a preamble, with a header and perhaps units below it."""
 
 import csv
 import re
@@ -13,7 +13,7 @@ from tocsin.data.cells import is_missing, read_numbers
 from tocsin.data.numerals import find_numerals
 from tocsin.data.times import is_time, is_time_name
 
-DELIMITERS = ("\t", ";", "|", ",")  # the comma last: where another separates, it may be part of numbers and texts
+DELIMITERS = ("\t", ";", "|", ",")  # the comma last: with another delimiter, it may be part of numbers and texts
 _LOOKED_AT = 200  # lines
 _UNIT = re.compile(
     r"\[.*\]|\(.*\)|%|‰|-|°.?|[µumkMGdch]?(?:m|s|g|A|V|W|Pa|Hz|bar|Wh|VA|var|J|N|mol|l|L|eV|Ohm|Ω)|[Kk]|degC|degF|deg|"
@@ -24,22 +24,22 @@ _UNIT = re.compile(
 
 @dataclass(frozen=True)
 class Heading:
-    """How many rows come before the header (None if there is none) and whether units stand below it."""
+    """The number of rows before the header (None if there is none), and whether units follow it."""
 
     header: int | None
     units: bool
 
     @property
     def rows(self) -> int:
-        """How many rows are no data."""
+        """The number of rows that are not data."""
         return 0 if self.header is None else self.header + 1 + self.units
 
 
 def find_table(lines: Sequence[str], given: str | None = None) -> tuple[str, int]:
-    """The delimiter, and how many lines come before the table.
+    """The delimiter, and the number of lines before the table.
 
-    The delimiter is the first of tab, semicolon, bar and comma of which (nearly) every line has as many as the first
-    one. Where there is none, what comes before the first line of the common width is a preamble.
+    The delimiter is the first of tab, semicolon, bar and comma that occurs equally often on (nearly) every line. If
+    there is none, the lines before the first line of the common width are a preamble.
     """
     lines = lines[:_LOOKED_AT]
     widths = {delimiter: _widths(lines, delimiter) for delimiter in ([given] if given else DELIMITERS)}
@@ -51,12 +51,12 @@ def find_table(lines: Sequence[str], given: str | None = None) -> tuple[str, int
         start = _start(lines, found, delimiter)
         if start:
             return delimiter, start
-    # No line is like the first: a file of one column, or one whose rows are all wrong, and will be said to be.
+    # No line is like the first: a file with one column, or one whose rows are all wrong and will be reported.
     return given or max(reversed(DELIMITERS), key=lines[0].count), 0
 
 
 def find_heading(rows: Sequence[Sequence[str]], time_format: str | None, decimal: str | None) -> Heading:
-    """The header among the first rows: a later one than the first if it names a time, and only words come before it."""
+    """The header among the first rows: a later row than the first if it names a time and only words come before it."""
     if looks_like_data(rows[0], time_format, decimal):
         return Heading(None, units=False)
     wordy = list(takewhile(lambda row: _is_words(row, time_format), rows[:20]))
@@ -67,7 +67,7 @@ def find_heading(rows: Sequence[Sequence[str]], time_format: str | None, decimal
 
 
 def looks_like_data(row: Sequence[str], time_format: str | None = None, decimal: str | None = None) -> bool:
-    """Whether a first line holds numbers and times (and at least one) rather than names."""
+    """Whether a first line holds numbers and times (at least one) rather than names."""
     full = [cell for cell in row if not is_missing(cell)]
     return bool(full) and all(_is_number(cell, decimal) or is_time(cell, time_format) for cell in full)
 
@@ -79,7 +79,7 @@ def is_units(row: Sequence[str]) -> bool:
 
 
 def column_names(header: Iterable[str]) -> list[str]:
-    """Names without blanks around; a nameless column is called by its position, a repeated name numbered."""
+    """Names without surrounding blanks. An unnamed column is named by position; repeated names are numbered."""
     names: list[str] = []
     for position, cell in enumerate(header, start=1):
         name = cell.strip() or str(position)
@@ -89,7 +89,7 @@ def column_names(header: Iterable[str]) -> list[str]:
 
 
 def trimmed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[str]:
-    """A header without the nameless columns at its end in which no row holds anything."""
+    """A header without empty unnamed columns at its end."""
     width = len(header)
     while width > 1 and not header[width - 1].strip() and not any(any(row[width - 1 :]) for row in rows):
         width -= 1
@@ -97,16 +97,16 @@ def trimmed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Sequence[st
 
 
 def _widths(lines: Sequence[str], delimiter: str) -> list[tuple[int, int]]:
-    """Of each row, the line it ends in and how many fields it has."""
+    """For each row, the line it ends on and its number of fields."""
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     try:
         return [(reader.line_num - 1, len(row)) for row in reader]
     except csv.Error:
-        return []  # a field too long to be one
+        return []  # an overlong field
 
 
 def _start(lines: Sequence[str], widths: list[tuple[int, int]], delimiter: str) -> int:
-    """The line of the first row of the common width, if what comes before may be a preamble; else 0."""
+    """The line of the first row of the common width, if the lines before it may be a preamble; else 0."""
     common = Counter(width for _, width in widths if width > 1).most_common(1)
     if not common:
         return 0
@@ -117,7 +117,7 @@ def _start(lines: Sequence[str], widths: list[tuple[int, int]], delimiter: str) 
         return 0
     first = next(csv.reader([lines[widths[at][0]]], delimiter=delimiter, skipinitialspace=True))
     if looks_like_data(first) and widths[at - 1][1] > 1:
-        return 0  # the line before would be a header of another width: its rows are wrong, not the line
+        return 0  # the line before is a header of another width: its rows are wrong, not the header
     return widths[at][0]
 
 
@@ -133,5 +133,5 @@ def _is_number(cell: str, decimal: str | None) -> bool:
     try:
         numerals = find_numerals([[cell]], decimal)
     except ValueError:
-        return True  # 1,234: a number, whichever
+        return True  # 1,234: a number either way
     return bool(np.isfinite(read_numbers([cell], numerals)[0][0]))

@@ -1,4 +1,4 @@
-"""Cells that say which signal a row is of."""
+"""Cells with a row's signal id."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tocsin.data.cells import Cells, is_missing
 
 
 class Ids:
-    """Numbers for signals, in the order of their first appearance; -1 for cells that name none."""
+    """Numbers signals in order of first appearance; -1 for cells without an id."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -29,7 +29,7 @@ class Ids:
 
 
 def _id_text(cell: Any) -> str:
-    """An id as text. Only an empty cell is no id: "NA" may well name something."""
+    """An id as text. Only an empty cell is not an id: "NA" may be a name."""
     if isinstance(cell, str):
         return cell.strip()
     return "" if is_missing(cell) else str(cell)

@@ -1,4 +1,4 @@
-"""JSON lines: one object a line."""
+"""JSON lines: one object per line."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ Objects = tuple[list[dict[str, Any]], NDArray[np.int64]]
 
 
 class JsonLinesReader:
-    """Reads one object a line; its columns are the keys of the first rows, and an absent key is a missing value.
+    """Reads one object per line. The columns are the keys of the first rows; an absent key is a missing value.
 
-    Blank lines are passed over; a line that is no object is kept out and reported. Keys that only come up later are
-    left out, and that is reported too.
+    Blank lines are skipped. A line that is not an object is skipped and reported. Keys that appear only later are
+    ignored and reported.
     """
 
     unit = "line"
@@ -32,7 +32,7 @@ class JsonLinesReader:
         self._objects = self._read(chunks)
         start = next(((objects, numbers) for objects, numbers in self._objects if objects), None)
         if start is None:
-            raise DataError(f"{label} holds no JSON object: there should be one on every line")
+            raise DataError(f"{label} has no JSON objects: expected one on every line")
         self._objects = chain([start], self._objects)
         self._first = start[0][:SAMPLE]
         self.names: Sequence[str] = list(dict.fromkeys(chain.from_iterable(self._first)))
@@ -77,7 +77,7 @@ class JsonLinesReader:
 
 
 def parse_object(line: str) -> dict[str, Any]:
-    """The JSON object on one line, or ValueError with what it is instead."""
+    """The JSON object on one line, or ValueError with what was found instead."""
     shown = line.strip()
     shown = repr(shown if len(shown) <= 40 else shown[:37] + "...")
     try:
@@ -88,5 +88,5 @@ def parse_object(line: str) -> dict[str, Any]:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise ValueError(f"{reason}: {shown}") from None
     if not isinstance(row, dict):
-        raise ValueError(f"a JSON object is needed, not {shown}")
+        raise ValueError(f"expected a JSON object, got {shown}")
     return row

@@ -1,7 +1,7 @@
-"""The inner loop over the bytes of a delimited text in which every line is a row and nothing is unusual.
+"""The inner loop over the bytes of a plain delimited text, in which every line is a row.
 
-Whatever is unusual is left to others: a cell that is no plain number is pointed out, and a block with anything else
-(a row of another width, a quote within a field, a blank line, a time in another form) is given back as a whole.
+Anything unusual is left to other code. A cell that is not a plain number is flagged. A block with anything else (a row
+of another width, a quote within a field, a blank line, a time in another form) is rejected as a whole.
 """
 
 from typing import Any
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from tocsin.compilation import compiled, inner
 from tocsin.data.rounding import LEAST, MOST, rounded
 
-TEXT, NUMBER, MOMENT, UNUSED = 0, 1, 2, 3  # what a column is to be read as
+TEXT, NUMBER, MOMENT, UNUSED = 0, 1, 2, 3  # how to read a column
 
 _NEWLINE, _RETURN, _QUOTE, _SPACE, _HASH = 10, 13, 34, 32, 35
 _ZERO, _NINE, _PLUS, _MINUS, _POINT, _COLON, _LETTER_T, _LETTER_Z = 48, 57, 43, 45, 46, 58, 84, 90
-_EXACT = 2**53  # whole numbers up to it are doubles
-_TENS = 10.0 ** np.arange(23)  # and so are these: one division of the two is rounded once, as `float` does
-_LONGEST = 2**60  # more digits are seldom, and left to `float`
+_EXACT = 2**53  # doubles hold all integers up to here
+_TENS = 10.0 ** np.arange(23)  # exact doubles too: dividing the two rounds once, as `float` does
+_LONGEST = 2**60  # longer numbers are rare, and left to `float`
 _DAYS = np.array([0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365])
 _FRACTION = 10 ** np.arange(9, -1, -1)
 
@@ -37,10 +37,10 @@ def read_rows(
     spans: NDArray[np.int64],
     odd: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Read all lines; how many rows there are (-1 if something is unusual), and how many cells are `odd`.
+    """Read all lines. Returns the number of rows (-1 if something is unusual) and of `odd` cells.
 
-    The column at each place of a row is of a kind, and goes to a place among the `numbers`, `moments` or `spans` (first
-    and last byte of a text). An odd cell should be a number and is none of the plain ones: its row, place and bytes.
+    Each column of a row has a kind and a target column in `numbers`, `moments` or `spans` (first and last byte of a
+    text). An odd cell should be a number but is not a plain one: its row, column and bytes are recorded.
     """
     width = len(kinds)
     row, strange, at, end = 0, 0, 0, len(data)
@@ -56,7 +56,7 @@ def read_rows(
                 return -1, 0
             last = at
             if first > 0 and data[first - 1] == _QUOTE and at > first:
-                last = at - 1  # the closing one
+                last = at - 1  # the closing quote
             at_end = at == end or data[at] != delimiter
             if at_end != (column == width - 1):
                 return -1, 0
@@ -92,7 +92,7 @@ def read_rows(
 
 @inner()
 def _field(data: Any, at: int, delimiter: int) -> tuple[int, int]:
-    """Where a field begins (behind its quote) and where it ends (behind that, too); -1 if it is not a plain one."""
+    """Where a field begins (after its quote) and ends (after its closing quote); -1 if it is not a plain field."""
     end = len(data)
     first = at
     if at < end and data[at] == _QUOTE:
@@ -115,7 +115,7 @@ def _field(data: Any, at: int, delimiter: int) -> tuple[int, int]:
 
 @inner()
 def _number(data: Any, at: int, last: int, decimal: int) -> tuple[bool, float]:
-    """A number of few digits, exactly as `float` reads it; nothing at all is NaN."""
+    """A number with few digits, exactly as `float` reads it; an empty field is NaN."""
     if at == last:
         return True, np.nan
     negative = data[at] == _MINUS
@@ -162,7 +162,7 @@ def _number(data: Any, at: int, last: int, decimal: int) -> tuple[bool, float]:
 
 @inner()
 def _digits(data: Any, at: int, count: int) -> int:
-    """So many digits; -1 if one of them is none."""
+    """The value of this many digits; -1 if one of them is not a digit."""
     value = 0
     for i in range(at, at + count):
         if data[i] < _ZERO or data[i] > _NINE:

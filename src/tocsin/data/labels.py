@@ -1,4 +1,4 @@
-"""Numeric columns that are no measurements: labels of what was wrong, and counters of rows."""
+"""Numeric columns that are not measurements: anomaly labels and row counters."""
 
 import re
 
@@ -21,10 +21,10 @@ _MOST_CLASSES = 10
 
 
 def why_no_feature(name: str, cells: Cells, numerals: Numerals, *, position: int) -> str | None:
-    """Why a numeric column is no feature unless it is asked for; None if it may be one.
+    """Why a numeric column is not a feature by default; None if it may be one.
 
-    A label has the name of one and few whole values. A counter has the name of one, or none, and rises by one from row
-    to row.
+    A label has a typical name and few, whole values. A counter has a typical name or none, and increases by one from
+    row to row.
     """
     called = re.sub(r"[\s_.-]|^is(?=[\s_.-]?[a-z])", "", name.strip().lower())
     numbers = read_numbers(cells, numerals)[0]
@@ -32,12 +32,12 @@ def why_no_feature(name: str, cells: Cells, numerals: Numerals, *, position: int
     if called in _LABELS and _few_whole(numbers):
         return "a label, by its name and values"
     if (called in _COUNTERS or name == str(position)) and numbers.size > 2 and bool(np.all(np.diff(numbers) == 1)):
-        return "a counter of rows"
+        return "a row counter"
     return None
 
 
 def is_label(name: str, cells: Cells) -> bool:
-    """Whether these cells of a column can only be labels, by their name and values."""
+    """Whether a column holds labels, by its name and these cells."""
     why = why_no_feature(name, cells, Numerals(), position=0)
     return why is not None and why.startswith("a label")
 

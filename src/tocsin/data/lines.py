@@ -1,4 +1,4 @@
-"""Lines of a live stream, one observation each."""
+"""Lines of a live stream, with one observation each."""
 
 import csv
 import re
@@ -26,29 +26,29 @@ from tocsin.data.understood import Understood
 LINE_FORMATS = ("auto", "csv", "jsonl", "plain")
 
 _SEPARATOR = re.compile(r"\s*[,;|]\s*|\s+")
-_NO_COMMA = re.compile(r"\s*[;|]\s*|\s+")  # where it is the decimal point
+_NO_COMMA = re.compile(r"\s*[;|]\s*|\s+")  # if the comma is the decimal point
 _ZONE = re.compile(r":\d\d(?:[.,]\d+)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)\s*$")
-_EVIDENT = 20  # observations by which the way of writing numbers is told, besides those that do not fit it
-_ID = "id"  # the column that is the id where none is given
+_EVIDENT = 20  # observations used to detect the number format, besides those that do not fit it
+_ID = "id"  # the default id column
 
 
 class LineError(DataError):
-    """A line that is no observation; the message names the line, what it holds and what is accepted."""
+    """A line that is not an observation. The message gives the line, its content and what is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedObservation:
-    """One observation: of which signal (None if lines name none), when (None if they do not say), and its features."""
+    """One observation: its signal (None if lines have no id), its time (None if they have none), and its values."""
 
     id: str | None
     time: np.datetime64 | float | None
     values: tuple[float, ...]
-    #: The zone that its time was written in, such as "+02:00"; None where it names none.
+    #: The time zone that its time was written with, such as "+02:00"; None if there was none.
     zone: str | None = None
 
 
 def _zone_of(row: Mapping[str, Any], columns: Columns, time: Any) -> str | None:
-    """The zone that a time was written in, where it is a date."""
+    """The time zone that a date was written with."""
     if columns.time is None or not isinstance(time, np.datetime64):
         return None
     cell = row.get(columns.time if columns.clock is None else columns.clock)
@@ -57,30 +57,31 @@ def _zone_of(row: Mapping[str, Any], columns: Columns, time: Any) -> str | None:
 
 
 class LineParser:
-    """Makes observations of the lines of a stream.
+    """Parses the lines of a stream into observations.
 
-    The first observation settles the columns and the rule for the times; a later line that does not fit raises
-    LineError and changes nothing, so a caller may report it and go on.
+    The first observation determines the columns and the time format. A later line that does not fit raises LineError
+    and changes nothing, so the caller can report it and continue.
 
     Parameters
     ----------
     format : "plain" (numbers separated by blanks or commas), "csv" (a header line, or none if the first line holds
-        only numbers and times), "jsonl" (objects), or "auto": what the first line looks like.
-    time, values, id : names of columns, as for `read_signals`; but a column called "id" is the id by itself, and every
-        column that holds a number or nothing in the first observation is a feature, unless it is a label.
-    ignore : names of columns to leave out.
-    time_format : how times are written, in the words of `datetime.strptime`.
-    day_first : whether the day comes before the month in times such as 01/02/2024; the first line must show it else.
-    delimiter : what separates CSV fields; by default found from the first line.
-    decimal : the decimal point, "." or ","; by default found where a cell can only be read so.
-    missing : numbers and words that mean that nothing was measured. Unlike in a file, none is found by itself.
-    skip : how many lines to pass over at the start.
+        only numbers and times), "jsonl" (objects), or "auto": decide by the first line.
+    time, values, id : column names, as for `read_signals`. By default a column named "id" is the id, and every
+        column with a number or nothing in the first observation is a feature, unless it is a label.
+    ignore : names of columns to ignore.
+    time_format : the format of times, as for `datetime.strptime`.
+    day_first : whether the day comes before the month in times such as 01/02/2024. If not given, the first line must
+    show it.
+    delimiter : the separator of CSV fields; by default detected from the first line.
+    decimal : the decimal point, "." or ","; by default detected from cells that can be read in only one way.
+    missing : numbers and words that mark a missing measurement. Unlike in a file, none is detected.
+    skip : how many lines to skip at the start.
 
     Examples
     --------
     >>> parser = LineParser()
     >>> parser.parse('{"id": "pump", "time": 0, "pressure": 2.5, "flow": null}')
-    Observation(id='pump', time=0.0, values=(2.5, nan))
+    ParsedObservation(id='pump', time=0.0, values=(2.5, nan), zone=None)
     >>> parser.features
     ('pressure', 'flow')
     """
@@ -113,11 +114,11 @@ class LineParser:
         self._decimal = decimal
         self._evidence = Evidence(decimal)
         self._numerals = PLAIN if decimal is None else Numerals(decimal)
-        self._seen = 0  # observations that are part of the evidence
+        self._seen = 0  # observations used as evidence
         self._missing, self._words, _ = split_missing(missing)
         self._skip = checks.integer("skip", skip, least=0)
         self._names: list[str] | None = None
-        self._headed = self._format in ("auto", "csv")  # until the first line shows that there is no header
+        self._headed = self._format in ("auto", "csv")  # unless the first line shows that there is no header
         self._columns: Columns | None = None
         self._known: frozenset[str] = frozenset()
         self._rule: TimeRule | None = None
@@ -125,18 +126,18 @@ class LineParser:
 
     @property
     def features(self) -> tuple[str, ...] | None:
-        """The names of the features; None before the first observation."""
+        """The feature names; None before the first observation."""
         return None if self._columns is None else self._columns.values
 
     @property
     def understood(self) -> Understood | None:
-        """How the lines are taken; None before the first observation."""
+        """How the lines are read; None before the first observation."""
         if self._columns is None:
             return None
         return Understood(self._columns, self._rule, (), self._numerals, self._columns.left_out)
 
     def parse(self, text: str) -> ParsedObservation | None:
-        """The observation on the next line; None if it is blank, a comment or the header."""
+        """The observation on the next line; None for a blank line, a comment or the header."""
         self.line += 1
         text = text.removeprefix("\ufeff").strip()
         if not text or text.startswith("#") or self.line <= self._skip:
@@ -149,7 +150,7 @@ class LineParser:
                 return None
             if self._seen < _EVIDENT:
                 self._seen += 1
-                # The first line must show how it is to be read; later ones are read as the first if they do not.
+                # The first line must show how to read it. Ambiguous later lines are read like the first.
                 with suppress(DataError) if self._columns else nullcontext():
                     self._learn_numerals(row.values())
             columns = self._columns or self._choose(row)
@@ -183,7 +184,7 @@ class LineParser:
         if self._headed and self._columns is None and is_units(cells):
             return None
         if len(cells) != len(self._names):
-            raise ValueError(f"{len(cells)} fields, but there were {len(self._names)} at first: {shown(text)}")
+            raise ValueError(f"{len(cells)} fields, but the first line had {len(self._names)}: {shown(text)}")
         return dict(zip(self._names, cells, strict=True))
 
     def _choose(self, row: Mapping[str, Any]) -> Columns:
@@ -198,9 +199,9 @@ class LineParser:
             others = [name for name in row if name not in (time, clock, *taken)]
             values = tuple(name for name in others if self._is_value(row[name]))
             if not values:
-                raise ValueError(f"no number, but at least one is needed: {shown(dict(row))}")
+                raise ValueError(f"expected at least one number, got {shown(dict(row))}")
             labels = tuple(name for name in values if is_label(name, [row[name]]))
-            if len(labels) < len(values):  # else nothing would be left
+            if len(labels) < len(values):  # otherwise nothing would be left
                 values = tuple(name for name in values if name not in labels)
             else:
                 labels = ()
@@ -215,7 +216,7 @@ class LineParser:
         cell = row.get(columns.id)
         text = cell.strip() if isinstance(cell, str) else "" if is_missing(cell) else str(cell)
         if not text:
-            raise ValueError(f"column {columns.id}: an id is needed, got {shown(cell)}")
+            raise ValueError(f"column {columns.id}: expected an id, got {shown(cell)}")
         return text
 
     def _time_of(self, row: Mapping[str, Any], columns: Columns) -> np.datetime64 | float | None:
@@ -227,25 +228,27 @@ class LineParser:
         if rule is not None:
             stored = rule.read([cell])[0]
             if not rule.bad(stored)[0]:
-                rule.settle()
+                rule.conclude()
                 time = rule.finish(stored)[0]
                 if time == time:  # neither NaN nor NaT
                     self._rule = rule
                     return time if isinstance(time, np.datetime64) else float(time)
         accepted = f"one of the form {self._time_format!r}" if self._time_format else "ISO 8601, a date or a number"
-        hint = "" if self._time_format else ", or what `time_format` says"
+        hint = "" if self._time_format else ", or the form in `time_format`"
         raise ValueError(
-            f"column {columns.time}: {shown(cell)} is not a time; accepted: {accepted}, like the first{hint}"
+            f"column {columns.time}: {shown(cell)} is not a time; accepted: {accepted}, as on the first line{hint}"
         )
 
     def _values_of(self, row: Mapping[str, Any], columns: Columns) -> tuple[float, ...]:
         absent = [name for name in columns.values if name not in row]
         if absent:
-            raise ValueError(f"no {', '.join(absent)}; every line must hold {', '.join(columns.values)}")
+            raise ValueError(f"no {', '.join(absent)}; every line must have {', '.join(columns.values)}")
         if self._columns is not None and self._values is None and not row.keys() <= self._known:
             added = [name for name in row if name not in self._known and self._is_value(row[name])]
             if added:
-                raise ValueError(f"{', '.join(added)} besides {', '.join(columns.values)}, which were all at first")
+                raise ValueError(
+                    f"{', '.join(added)} besides {', '.join(columns.values)}, the only fields on the first line"
+                )
         cells = [row[name] for name in columns.values]
         if self._words:
             cells = [None if isinstance(one, str) and one.strip().lower() in self._words else one for one in cells]
@@ -257,15 +260,15 @@ class LineParser:
         for i in np.flatnonzero(why > MISSING) if why is not None else ():
             raise ValueError(
                 f"column {columns.values[i]}: {shown(cells[i])} is not a finite number; accepted: a number, "
-                "or null, NaN, NA or nothing for a missing one (or what `missing` says)"
+                "or null, NaN, NA or nothing for a missing one (or a value in `missing`)"
             )
         return tuple(numbers.tolist())
 
     def _learn_numerals(self, cells: Iterable[Any]) -> bool:
-        """See how numbers are written by some cells; whether that is another way than was known."""
+        """Learn the number format from some cells; true if it changed."""
         for cell in cells:
             self._evidence.add([cell])
-        self._evidence.settle()
+        self._evidence.fix_decimal()
         found = self._evidence.conclude()
         if found is None or found == self._numerals:
             return False

@@ -1,29 +1,29 @@
-"""How many rows may be lost before that is an error."""
+"""The limit on lost rows beyond which reading fails."""
 
 from collections.abc import Iterable
 
 from tocsin.data.problems import DataError, Problem
 
-#: Each of these costs a row; what may help against it.
+#: Each of these loses a row; the text says what may help.
 COSTLY = {
-    "bad time": "`time` names the column of times, `time_format` how they are written",
-    "duplicate time": "`id` names the column that tells signals apart, `every` puts together what is of one time",
+    "bad time": "`time` names the time column, `time_format` gives the format of times",
+    "duplicate time": "`id` names the column that tells signals apart, `every` aggregates rows of the same time",
     "no id": "`id` names the column that tells signals apart",
-    "wrong number of fields": "`delimiter` is what separates fields, `skip` passes over lines at the start",
+    "wrong number of fields": "`delimiter` is the field separator, `skip` skips lines at the start",
     "unclosed quote": "",
-    "invalid JSON": "`format` is that of the file",
+    "invalid JSON": "`format` is the file's format",
 }
-#: These cost a row where they leave it without any value.
+#: These lose a row if they leave it without any value.
 SPOILING = {
-    "not a number": "`decimal` is the decimal point, `missing` a word that means that nothing was measured",
+    "not a number": "`decimal` is the decimal point, `missing` a word that marks a missing measurement",
     "infinite value": "",
 }
 
 
 def check_losses(rows: int, problems: Iterable[Problem], most_lost: float, spoilt: int = 0) -> None:
-    """DataError if more than a share of all rows is lost.
+    """Raise DataError if more than this share of all rows is lost.
 
-    `rows` are those that are left; `spoilt` of them have no value, as all their cells are damaged.
+    `rows` is the number left; `spoilt` of them have no value because all their cells are damaged.
     """
     found = [problem for problem in problems if problem.kind in COSTLY or (spoilt and problem.kind in SPOILING)]
     lost = sum(problem.count for problem in found if problem.kind in COSTLY)
@@ -32,15 +32,15 @@ def check_losses(rows: int, problems: Iterable[Problem], most_lost: float, spoil
         reasons = ". ".join(map(str, found))
         raise DataError(
             f"{lost + spoilt:,} of {rows + lost:,} rows ({share:.0%}) would be lost. Found: {reasons}. "
-            f"{_advice(found)}To go on with the rest, give `most_lost`, the share that may be (1 for all)"
+            f"{_advice(found)}To read the rest anyway, set `most_lost`, the share that may be lost (1 for all)"
         )
 
 
 def nothing_read(label: str, problems: Iterable[Problem]) -> DataError:
-    """The error for a source of which no row can be read at all."""
+    """The error for a source without a single readable row."""
     found = list(problems)
     reasons = f". Found: {'. '.join(map(str, found))}. {_advice(found)}".rstrip(" .") if found else ""
-    return DataError(f"{label} holds no rows{reasons}")
+    return DataError(f"{label} has no rows{reasons}")
 
 
 def _advice(found: Iterable[Problem]) -> str:

@@ -1,4 +1,4 @@
-"""Texts that name a moment, to nanoseconds since 1970 (UTC)."""
+"""Parsing of times from text to nanoseconds since 1970 (UTC)."""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NAT = np.iinfo(np.int64).min  # how numpy writes "not a time"
-FIRST_YEAR, LAST_YEAR = 1678, 2261  # the whole years that nanoseconds in 64 bits can name
+NAT = np.iinfo(np.int64).min  # numpy's "not a time"
+FIRST_YEAR, LAST_YEAR = 1678, 2261  # the full years that 64-bit nanoseconds can represent
 
 _EPOCH = datetime(1970, 1, 1)
 _PLAIN = re.compile(r"(?:1[7-9]|2[01])\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?", re.ASCII)
@@ -25,7 +25,7 @@ Moments = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
 
 
 def read_moments(cells: Sequence[Any]) -> Moments:
-    """Nanoseconds for each cell (`NAT` where it names no moment), and which came with a zone other than UTC."""
+    """Nanoseconds for each cell (`NAT` if it is not a time), and which had a time zone other than UTC."""
     plain = cells
     if cells and isinstance(cells[0], str) and cells[0].endswith(("Z", "+00:00")):
         plain = [cell.removesuffix("Z").removesuffix("+00:00") if isinstance(cell, str) else cell for cell in cells]
@@ -33,7 +33,7 @@ def read_moments(cells: Sequence[Any]) -> Moments:
         if all(map(_PLAIN.fullmatch, plain)):
             return np.array(plain, dtype="datetime64[ns]").view(np.int64), None
     except (TypeError, ValueError):
-        pass  # a cell that is no text, or a date such as 30 February: find out which
+        pass  # a cell that is not text, or a date such as 30 February: find out which
     stamps = np.full(len(cells), NAT, dtype=np.int64)
     zoned = np.zeros(len(cells), dtype=np.bool_)
     for i, cell in enumerate(cells):
@@ -59,7 +59,7 @@ def read_moment(text: str) -> tuple[int, bool]:
 
 
 def nanoseconds(moment: datetime) -> tuple[int, bool]:
-    """A datetime's nanoseconds in UTC (`NAT` outside of what 64 bits can name), and whether its zone was another."""
+    """A datetime's nanoseconds in UTC (`NAT` beyond 64 bits), and whether its time zone was another."""
     offset = moment.utcoffset() or timedelta(0)
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
         return NAT, False
@@ -67,11 +67,11 @@ def nanoseconds(moment: datetime) -> tuple[int, bool]:
 
 
 def read_formatted(cells: Sequence[Any], form: str) -> Moments:
-    """Texts of one given form, in the words of `strptime`."""
+    """Texts in one given `strptime` format."""
     stamps = np.full(len(cells), NAT, dtype=np.int64)
     zoned = np.zeros(len(cells), dtype=np.bool_)
     for i, cell in enumerate(cells):
-        with suppress(ValueError):  # what does not fit the form stays NAT
+        with suppress(ValueError):  # text that does not fit the format stays NAT
             stamps[i], zoned[i] = nanoseconds(datetime.strptime(str(cell).strip(), form))
     return stamps, zoned if zoned.any() else None
 

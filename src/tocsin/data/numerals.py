@@ -1,4 +1,4 @@
-"""How a table writes its numbers: with a decimal point or comma, and with what between the thousands."""
+"""A table's number format: decimal point or comma, and thousands separators."""
 
 import re
 from collections import Counter
@@ -8,10 +8,10 @@ from typing import Any
 
 from tocsin.data.problems import DataError
 
-_SPACES = " \u00a0\u202f"  # plain, unbreakable and narrow
+_SPACES = " \u00a0\u202f"  # plain, non-breaking and narrow
 _NUMBER = re.compile(rf"[+-]?(\d{{1,15}}(?:[.,'\u2019{_SPACES}]\d{{1,15}})*)(?:[eE][+-]?\d+)?", re.ASCII)
 _SEPARATORS = re.compile(r"\D")
-_DECIMAL_COMMA = str.maketrans({",": ".", ".": "'"})  # where the comma is the point, a point is no part of a number
+_DECIMAL_COMMA = str.maketrans({",": ".", ".": "'"})  # with a decimal comma, a point is not part of a number
 _NAMES = {
     " ": "a space",
     "\u00a0": "a space",
@@ -25,18 +25,18 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Numerals:
-    """The decimal point, and the characters that group digits by three; none does unless the table shows it."""
+    """The decimal point and the thousands separators; there are none unless the table shows them."""
 
     decimal: str = "."
     thousands: str = ""
 
     @property
     def plain(self) -> bool:
-        """Whether texts are as `float` takes them."""
+        """Whether `float` can read the texts directly."""
         return self.decimal == "." and not self.thousands
 
     def as_python(self, cell: Any) -> Any:
-        """A text cell as `float` takes it; whatever is no number is none afterwards either.
+        """A text cell in the form `float` reads. Text that is not a number stays so.
 
         Examples
         --------
@@ -57,7 +57,7 @@ class Numerals:
         return text if self.decimal == "." else text.translate(_DECIMAL_COMMA)
 
     def in_words(self) -> list[str]:
-        """What is not as usual."""
+        """What differs from the usual format."""
         said = ["decimal comma"] if self.decimal == "," else []
         marks = list(dict.fromkeys(_NAMES[mark] for mark in self.thousands))
         return said + ([f"{' or '.join(marks)} between thousands"] if marks else [])
@@ -67,16 +67,16 @@ PLAIN = Numerals()
 
 
 class Evidence:
-    """What cells show of how numbers are written."""
+    """Evidence about the number format, collected from cells."""
 
     def __init__(self, decimal: str | None = None) -> None:
         self._given = decimal
-        self._decimals: Counter[str] = Counter()  # columns that can only be read with this decimal point
+        self._decimals: Counter[str] = Counter()  # columns that are readable only with this decimal point
         self._thousands: dict[str, None] = {}
-        self._either: dict[str, str] = {}  # a mark that may be both, and a cell with it
+        self._either: dict[str, str] = {}  # an ambiguous mark, and a cell with it
 
     def add(self, cells: Iterable[Any]) -> None:
-        """Look at the cells of one column."""
+        """Examine the cells of one column."""
         shown: Counter[str] = Counter()
         for cell in cells:
             match = _NUMBER.fullmatch(cell.strip()) if isinstance(cell, str) else None
@@ -104,21 +104,21 @@ class Evidence:
             self._thousands[marks[0]] = None
 
     def conclude(self) -> Numerals | None:
-        """How numbers are written; None where nothing shows it, DataError where it can be read in two ways."""
+        """The number format; None if nothing shows it, DataError if it is ambiguous."""
         decimal = self._given or self._decimal()
         if decimal is None:
             if "," in self._either:
                 raise DataError(
-                    f"numbers such as {self._either[',']!r} can be read with a comma for the decimal point or between "
-                    "thousands, and none shows which; give `decimal`, ',' or '.'"
+                    f"numbers such as {self._either[',']!r} are ambiguous: the comma may be the decimal point or a "
+                    "thousands separator, and no number shows which; set `decimal` to ',' or '.'"
                 )
             return Numerals(thousands="".join(self._thousands)) if self._thousands else None
         other = "." if decimal == "," else ","
         marks = [*self._thousands, *([other] if other in self._either else [])]
         return Numerals(decimal, "".join(mark for mark in dict.fromkeys(marks) if mark != decimal))
 
-    def settle(self) -> None:
-        """Hold on to the decimal point that was shown so far, whatever comes."""
+    def fix_decimal(self) -> None:
+        """Keep the decimal point found so far from now on."""
         self._given = self._given or self._decimal()
 
     def _decimal(self) -> str | None:
@@ -128,7 +128,7 @@ class Evidence:
 
 
 def find_numerals(columns: Iterable[Iterable[Any]], decimal: str | None = None) -> Numerals:
-    """How the numbers of these columns are written; `decimal` where it is known.
+    """The number format of these columns; `decimal` if it is known.
 
     Examples
     --------
@@ -142,5 +142,5 @@ def find_numerals(columns: Iterable[Iterable[Any]], decimal: str | None = None) 
 
 
 def _grouped(groups: list[str]) -> bool:
-    """Whether these are the digits of a number by thousands."""
+    """Whether these are digits grouped by thousands."""
     return len(groups) > 1 and 1 <= len(groups[0]) <= 3 and all(len(g) == 3 and g.isdigit() for g in groups[1:])

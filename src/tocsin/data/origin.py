@@ -1,4 +1,4 @@
-"""What results need to know of the data that they are about, to come back as those came."""
+"""What results need to know about their data to be returned in the same form."""
 
 import importlib.util
 from collections.abc import Collection, Mapping
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from tocsin.data.frames import eager_frame, frame_like, time_index
 
-# Where the data were arrays, frames of results are of the first of these that is there.
+# If the data were arrays, result frames use the first of these libraries that is installed.
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The caller's kind of frame, the time column with its type and zone, and the index; nothing of arrays.
+    """The caller's kind of frame, the time column with its type and time zone, and the index; empty for arrays.
 
-    `indexed` says that the times were in the index, `regrouped` that rows are no longer those of the frame.
+    `indexed` means that the times were in the index, `regrouped` that rows no longer match those of the frame.
     """
 
     kind: Any = None
@@ -30,7 +30,7 @@ class Origin:
 
     @classmethod
     def of(cls, data: Any, time: str | None, *, regrouped: bool = False) -> Self:
-        """That of a frame whose times are in the column `time`."""
+        """The origin for a frame whose times are in the column `time`."""
         frame = eager_frame(data)
         index = time_index(frame)
         if index is not None and index[0] == time:
@@ -46,10 +46,10 @@ class Origin:
         return getattr(self.dtype, "time_zone", None)
 
     def frame(self, columns: Mapping[str, Any], lines: NDArray[np.int64] | None = None) -> Any:
-        """Verdicts as a frame of the caller's kind; the column `time` is called as the caller calls it.
+        """Verdicts as a frame of the caller's kind, with the caller's name for the column `time`.
 
-        `lines` are the rows of the caller's frame that they belong to, counted from 1. Where they are all of them, in
-        order, the result has the caller's index. Times that were in the index are in the index again.
+        `lines` are their row numbers in the caller's frame, counted from 1. If these are all the rows in order, the
+        result has the caller's index. Times that were in the index are in the index again.
         """
         time = "time" if self.time is None or self.time in columns else self.time
         named = {(time if name == "time" else name): column for name, column in columns.items()}
@@ -57,7 +57,7 @@ class Origin:
             return self.table(named, {time})
         whole = lines is not None and np.array_equal(lines, np.arange(1, len(self.index) + 1)) and not self.regrouped
         if whole and (self.indexed or self.time is None):
-            del named[time]  # the index says it
+            del named[time]  # it is in the index
         result = self.table(named, {time})
         if whole:
             result.index = self.index
@@ -66,7 +66,7 @@ class Origin:
         return result
 
     def table(self, columns: Mapping[str, Any], times: Collection[str]) -> Any:
-        """Columns as a frame of the caller's kind; those in `times` become of the type of the caller's times."""
+        """Columns as a frame of the caller's kind; those in `times` get the type of the caller's times."""
         frame = eager_frame(frame_like(self._some_frame(), columns))
         return frame.with_columns(self._moments(frame[name]) for name in times if name in columns).to_native()
 
@@ -75,13 +75,13 @@ class Origin:
             return self.kind
         found: Any = next((library for library in LIBRARIES if importlib.util.find_spec(library)), None)
         if found is None:
-            raise ImportError("a frame needs a library of frames: pip install pandas, polars or pyarrow")
+            raise ImportError("a frame needs a dataframe library: pip install pandas, polars or pyarrow")
         import narwhals as nw
 
         return nw.from_dict({"value": [0.0]}, backend=found).to_native()
 
     def _moments(self, series: Any) -> Any:
-        """Times in the caller's own type and zone, where it can hold them."""
+        """Times in the caller's type and time zone, if it can hold them."""
         import narwhals as nw
 
         own, kind = series.dtype, self.dtype

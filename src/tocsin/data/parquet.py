@@ -19,7 +19,7 @@ from tocsin.data.sources import SUFFIXES, OpenSource
 
 
 class _ParquetRows(ABC):
-    """What pyarrow gives in batches; it is imported only here. Rows are counted from 1."""
+    """Reads batches from pyarrow, which is imported only here. Rows are counted from 1."""
 
     unit = "row"
     notes: Sequence[str] = ()
@@ -48,11 +48,11 @@ class _ParquetRows(ABC):
 
     @abstractmethod
     def _read(self, size: int, columns: list[str]) -> Iterable[Any]:
-        """Batches of at most so many rows, from the first."""
+        """Batches of at most this many rows, from the start."""
 
     def _check_names(self) -> None:
         if len(set(self.names)) < len(self.names):
-            raise DataError(f"{self.label} has several columns of one name: {', '.join(self.names)}")
+            raise DataError(f"{self.label} has several columns with the same name: {', '.join(self.names)}")
 
 
 class ParquetReader(_ParquetRows):
@@ -65,7 +65,7 @@ class ParquetReader(_ParquetRows):
 
         stream: Any = source.stream
         if source.compressed or not stream.seekable():
-            # Parquet is read from its end.
+            # Parquet files are read from the end.
             stream = resources.enter_context(tempfile.TemporaryFile(prefix="tocsin-"))  # noqa: SIM115
             try:
                 shutil.copyfileobj(source.stream, stream)
@@ -84,7 +84,7 @@ class ParquetReader(_ParquetRows):
 
 
 class ParquetFolderReader(_ParquetRows):
-    """Reads the Parquet files of a folder and the folders in it as one table, in the order of their names.
+    """Reads the Parquet files in a folder and its subfolders as one table, in the order of their names.
 
     Folders such as `sensor=pump` add a column. Files whose names begin with '_' or '.' are not data.
     """
@@ -96,7 +96,9 @@ class ParquetFolderReader(_ParquetRows):
 
         files = [str(path) for path in sorted(Path(folder).rglob("*")) if _is_data(path, Path(folder))]
         if not files:
-            raise DataError(f"{folder} is a folder without Parquet files; name others by a pattern, '{folder}/*.csv'")
+            raise DataError(
+                f"{folder} is a folder without Parquet files; for other files use a pattern, '{folder}/*.csv'"
+            )
         try:
             self._dataset = dataset.dataset(
                 files, format="parquet", partitioning="hive", partition_base_dir=os.path.abspath(folder)
@@ -108,7 +110,7 @@ class ParquetFolderReader(_ParquetRows):
         self._check_names()
 
     def _read(self, size: int, columns: list[str]) -> Iterable[Any]:
-        # Few batches ahead: the folder may be far larger than the memory.
+        # Few batches ahead: the folder may be far larger than memory.
         scanner = self._dataset.scanner(columns=columns, batch_size=size, batch_readahead=2, fragment_readahead=1)
         batches: Iterable[Any] = scanner.to_batches()
         return batches
@@ -120,7 +122,7 @@ def _is_data(path: Path, folder: Path) -> bool:
 
 
 def import_pyarrow() -> Any:
-    """pyarrow, or an error that says how to get it."""
+    """pyarrow, or an error that says how to install it."""
     try:
         import pyarrow as pa
     except ImportError:
@@ -129,7 +131,7 @@ def import_pyarrow() -> Any:
 
 
 def arrow_cells(column: Any) -> Cells:
-    """Numbers and moments as arrays (NaN and NaT for null), all else as a list."""
+    """Numbers and times as arrays (NaN and NaT for null), anything else as a list."""
     from pyarrow import types
 
     kind = column.type
@@ -138,6 +140,6 @@ def arrow_cells(column: Any) -> Cells:
     if types.is_decimal(kind):
         return np.asarray(column.cast("float64").to_numpy(zero_copy_only=False))
     if types.is_timestamp(kind) or types.is_date(kind):
-        return np.asarray(column.to_numpy(zero_copy_only=False))  # an aware timestamp is kept in UTC
+        return np.asarray(column.to_numpy(zero_copy_only=False))  # a zoned timestamp is stored in UTC
     cells: list[Any] = column.to_pylist()
     return cells

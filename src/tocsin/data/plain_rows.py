@@ -1,4 +1,4 @@
-"""Blocks of plain rows, read from their bytes: what is anything but plain is left to `DelimitedReader`."""
+"""Fast reading of plain rows from bytes. Anything else is left to `DelimitedReader`."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from tocsin.data.blocks import Expected, RowBlock
 from tocsin.data.cells import MISSING, Cells, read_numbers
 from tocsin.data.text import Chunk
 
-AHEAD = 3  # chunks that are read while another is taken in
+AHEAD = 3  # chunks to read while another is processed
 _SPACE = ord(" ")
 
 
@@ -19,7 +19,7 @@ class PlainRows:
     """Reads chunks of lines whose fields are all in their place into the same numbers that a careful reading gives."""
 
     def __init__(self, names: Sequence[str], columns: Sequence[str], delimiter: str, expected: Expected) -> None:
-        from tocsin.data.kernels import MOMENT, NUMBER, TEXT, UNUSED, read_rows  # compiled where there is much to read
+        from tocsin.data.kernels import MOMENT, NUMBER, TEXT, UNUSED, read_rows  # compiled if there is much to read
 
         self._read = read_rows
         self._numerals = expected.numerals
@@ -35,7 +35,7 @@ class PlainRows:
         self._numbers, self._moments, self._texts = self._of[NUMBER], self._of[MOMENT], self._of[TEXT]
 
     def block(self, chunk: Chunk) -> RowBlock | None:
-        """The rows of a chunk; None where anything is unusual."""
+        """The rows of a chunk; None if anything is unusual."""
         raw = chunk.raw
         if raw is None or self._delimiter == _SPACE or not raw.isascii():
             return None
@@ -44,11 +44,11 @@ class PlainRows:
         moments = np.empty((rows, len(self._moments)), dtype=np.int64)
         spans = np.empty((rows, 2 * len(self._texts)), dtype=np.int64)
         odd = np.empty((numbers.size, 4), dtype=np.int64)
-        found, strange = self._read(
+        found, odd_cells = self._read(
             np.frombuffer(raw, dtype=np.uint8), self._delimiter, ord(self._numerals.decimal), self._kinds, self._places,
             numbers, moments, spans, odd,
         )  # fmt: skip
-        if found != rows or not self._settle(raw, odd[:strange], numbers):
+        if found != rows or not self._fill_odd(raw, odd[:odd_cells], numbers):
             return None
         cells: dict[str, Cells] = {name: numbers[:, i] for i, name in enumerate(self._numbers)}
         cells |= {name: moments[:, i].view("datetime64[ns]") for i, name in enumerate(self._moments)}
@@ -58,8 +58,8 @@ class PlainRows:
             cells[name] = [text[a:b] for a, b in zip(first, last, strict=True)]
         return RowBlock(np.arange(chunk.first, chunk.first + rows), cells)
 
-    def _settle(self, raw: bytes, odd: Any, numbers: Any) -> bool:
-        """Put in the cells that are no plain numbers; false if one of them is damaged, and must be told of."""
+    def _fill_odd(self, raw: bytes, odd: Any, numbers: Any) -> bool:
+        """Fill in the cells that are not plain numbers; false if one is damaged and must be reported."""
         if not len(odd):
             return True
         row, place, first, last = (column.tolist() for column in odd.T)
@@ -70,7 +70,7 @@ class PlainRows:
 
 
 def read_ahead(chunks: Iterable[Chunk], new: Callable[[], PlainRows]) -> Iterator[tuple[Chunk, RowBlock | None]]:
-    """Chunks with their blocks, in order: compiled loops leave the interpreter to others meanwhile."""
+    """Chunks with their blocks, in order. Compiled loops release the interpreter meanwhile."""
     with ThreadPoolExecutor(max_workers=AHEAD - 1, thread_name_prefix="tocsin-read") as pool:
         waiting: deque[tuple[Chunk, Future[RowBlock | None]]] = deque()
         plain: PlainRows | None = None

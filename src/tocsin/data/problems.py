@@ -1,4 +1,4 @@
-"""What is wrong with data: counted, named by place, never dropped in silence."""
+"""Problems in data: counted and located, never dropped silently."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Literal
 
-MOST_PLACES = 5  # of each kind of problem, so many places are named; all are counted
+MOST_PLACES = 5  # places named per kind of problem; all are counted
 
 Severity = Literal["note", "damage"]
 
@@ -35,16 +35,16 @@ KINDS = MappingProxyType[str, Severity](
 
 
 class DataError(ValueError):
-    """Data that cannot be read at all; the message names the source and what is wrong with it."""
+    """Data that cannot be read at all. The message names the source and what is wrong with it."""
 
 
 class DataWarning(UserWarning):
-    """Something in the data is not as it should be; the rest is used."""
+    """A problem in the data; the rest is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One kind of trouble (a key of `KINDS`): how often, and where it was first met."""
+    """One kind of problem (a key of `KINDS`): how often it occurred, and where first."""
 
     kind: str
     count: int
@@ -52,7 +52,7 @@ class Problem:
 
     @property
     def severity(self) -> Severity:
-        """ "note" for what is normal in live data, "damage" for what somebody should look at."""
+        """ "note" for what is normal in live data, "damage" for what needs attention."""
         return KINDS[self.kind]
 
     def __str__(self) -> str:
@@ -61,14 +61,14 @@ class Problem:
 
 
 class ProblemLog:
-    """Gathers problems by kind, in the order in which the kinds first came up. Its size is bounded."""
+    """Collects problems by kind, in order of first occurrence. Its size is bounded."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._places: dict[str, list[str]] = {}
 
     def add(self, kind: str, count: int, places: Iterable[str]) -> None:
-        """Count some more of a kind; of `places`, only as many are drawn as are still to be named."""
+        """Count more problems of a kind; `places` is consumed only as far as needed."""
         self._counts[kind] = self._counts.get(kind, 0) + int(count)
         kept = self._places.setdefault(kind, [])
         if len(kept) < MOST_PLACES:
@@ -80,7 +80,7 @@ class ProblemLog:
 
 
 def merge_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """One problem for each kind, with the counts added up and the first places kept.
+    """One problem per kind, with the counts summed and the first places kept.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files into signals."""
+"""Reading of signals from files."""
 
 import os
 from collections.abc import Iterable
@@ -56,33 +56,33 @@ def read_signals(
     Parameters
     ----------
     source : a path, "-" for standard input, or an open file. A folder is read as one table.
-    format : "csv", "tsv", "jsonl", "parquet" or "excel"; by default what the suffix says, else what the first bytes
-        look like.
-    time, values, id : names of columns. By default the time is found by its name or its cells, the values are the
-        other numeric columns but for labels and counters, and there is no id. With an id, every id is a signal;
-        without, the file is one. Times of day in a column of their own belong to the column of dates.
-    ignore : names of columns to leave out.
-    separate : make every value column a signal of its own, instead of the features of one.
+    format : "csv", "tsv", "jsonl", "parquet" or "excel"; by default by the suffix, else by the first bytes.
+    time, values, id : column names. By default the time column is detected by its name or its cells, the values are
+        the other numeric columns except labels and counters, and there is no id. With an id column, each id is a
+        signal; without one, the file is one signal. A separate column of times of day is joined with the column of
+        dates.
+    ignore : names of columns to ignore.
+    separate : treat each value column as a separate signal, not as a feature.
     interval : the sampling interval ("5min", a timedelta, a number of seconds; for times that are numbers, a number).
         By default it is inferred for each signal.
-    every, aggregate : put together what there is in every "1min", say: by its "mean", "last", "max", "sum" or "count".
-        That is then the interval.
-    time_format : how times are written, in the words of `datetime.strptime`.
-    day_first : whether the day comes before the month in times such as 01/02/2024. By default they show it.
-    delimiter, decimal, header, encoding : how a text file is written. By default all are found out: the delimiter (tab,
+    every, aggregate : aggregate observations over intervals of, say, "1min" by their "mean", "last", "max", "sum" or
+        "count". `every` is then the interval.
+    time_format : the format of times, as for `datetime.strptime`.
+    day_first : whether the day comes before the month in times such as 01/02/2024. By default detected.
+    delimiter, decimal, header, encoding : the format of a text file. By default all are detected: the delimiter (tab,
         semicolon, bar or comma), the decimal point or comma, whether there is a header, and UTF-8, UTF-16 or Latin-1.
-    missing : numbers and words that mean that nothing was measured, besides those that plainly do; "none" to find none.
-    skip : how many lines of a text file (or rows of a sheet) to pass over at its start. By default a preamble is found.
-    sheet : the sheet of an Excel workbook; by default the first that holds anything.
-    longest_gap : how many observations are put in for one gap, at most.
-    most_lost : the share of rows that may be lost for whatever reason before it is an error.
-    limit : how many numbers are held in memory before they go to a temporary file.
-    name : what to call the signal of a file that is one; by default the file's name without suffixes.
+    missing : numbers and words that mark a missing measurement, besides the usual ones; "none" detects no numbers.
+    skip : how many lines of a text file (or rows of a sheet) to skip at its start. By default a preamble is detected.
+    sheet : the sheet of an Excel workbook; by default the first that is not empty.
+    longest_gap : how many missing observations to insert for one gap, at most.
+    most_lost : the share of rows that may be lost before reading fails.
+    limit : how many numbers to hold in memory before using a temporary file.
+    name : the signal's name if the file is one signal; by default the file's name without suffixes.
 
     Returns
     -------
-    Signals, which iterates over `Signal`s. What is wrong with single cells, rows and times is in their `problems`;
-    DataError is raised only if nothing can be made of the file.
+    Signals, which iterates over `Signal`s. Problems with single cells, rows and times are in their `problems`.
+    DataError is raised only if the file cannot be read at all.
     """
     wishes = Wishes(
         time=time,
@@ -112,7 +112,7 @@ def read_signals(
             return assemble(ParquetFolderReader(folder), wishes, name or Path(folder).resolve().name, log)
         opened = resources.enter_context(open_source(source, format))
         if sheet is not None and opened.format != "excel":
-            raise ValueError(f"sheet must be given for Excel workbooks only, got {sheet!r} for {opened.label}")
+            raise ValueError(f"sheet must be given only for Excel workbooks, got {sheet!r} for {opened.label}")
         if opened.format == "parquet":
             reader = ParquetReader(opened, resources)
         elif opened.format == "excel":

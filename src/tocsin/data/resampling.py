@@ -1,7 +1,7 @@
-"""Observations at any times, put together into one for every so often.
+"""Aggregation of observations at arbitrary times to a regular interval.
 
-The one at t has what comes from t up to t + `every`; its times are whole multiples of `every` since 1970 (or zero).
-Missing values are left out of what is put together. Where nothing is, nothing is made up.
+The observation at t aggregates those from t up to t + `every`. Its times are multiples of `every` since 1970 (or zero).
+Missing values are ignored. An empty interval gives no observation.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ AGGREGATES = tuple(_BY)
 
 
 def aggregated(values: Floats, aggregate: str) -> Floats:
-    """Rows as one row."""
+    """Aggregate rows to one row."""
     together: Floats = _BY[aggregate](values, np.zeros(1, dtype=np.intp))[0]
     return together
 
@@ -68,7 +68,7 @@ def resample(
     log: ProblemLog,
     unit: str,
 ) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
-    """One row for each time in which there is any; its line is that of the first observation in it."""
+    """One row for each interval that is not empty; its line is that of the first observation in it."""
     late = times < np.maximum.accumulate(times)
     if late.any():
         log.add("unsorted", int(late.sum()), (f"{unit} {line}: earlier than before" for line in lines[late]))
@@ -80,30 +80,30 @@ def resample(
 
 
 class Resampler:
-    """The same for a stream: an observation is given out when one of a later time comes."""
+    """The same for a stream: an interval's observation is emitted when a later one arrives."""
 
     def __init__(self, every: Any, aggregate: str = "mean") -> None:
-        """`every` is a length of time, or a number where the times are numbers."""
+        """`every` is a duration, or a number if the times are numbers."""
         self._given = every
-        self._every: Any = None  # in the kind of the times, once one is known
+        self._every: Any = None  # of the same kind as the times, once one is known
         self._aggregate = checks.choice("aggregate", aggregate, AGGREGATES)
-        # By id: when it begins, in which zone that was written, and the values.
+        # By id: the start, the time zone it was written with, and the values.
         self._open: dict[str | None, tuple[Any, str | None, list[tuple[float, ...]]]] = {}
 
     def push(self, observation: ParsedObservation) -> ParsedObservation | None:
-        """Take in an observation; give out the one that is whole now, if there is one.
+        """Add an observation; returns the one that is now complete, if any.
 
-        ValueError for one without a time, or one that belongs to what was given out before.
+        ValueError if it has no time, or belongs to an interval already emitted.
         """
         if observation.time is None:
-            raise ValueError("`every` needs times, but the lines have none; name their field with `time`")
+            raise ValueError("`every` needs times, but the lines have none; set `time` to the time field")
         if self._every is None:
             dated = isinstance(observation.time, np.datetime64)
             self._every = as_interval(self._given, dated=dated, name="every")
         time = _floor(np.array([observation.time]), self._every)[0]
         before = self._open.get(observation.id)
         if before is not None and time < before[0]:
-            raise ValueError(f"time must be later than {before[0]}, which was given out, got {observation.time}")
+            raise ValueError(f"time must be later than {before[0]}, which is already complete, got {observation.time}")
         if before is not None and time == before[0]:
             before[2].append(observation.values)
             return None
@@ -111,7 +111,7 @@ class Resampler:
         return None if before is None else self._whole(observation.id, *before)
 
     def flush(self) -> Iterator[ParsedObservation]:
-        """What is left at the end."""
+        """The incomplete observations at the end."""
         for id_, begun in self._open.items():
             yield self._whole(id_, *begun)
         self._open = {}

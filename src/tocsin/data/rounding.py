@@ -1,7 +1,7 @@
-"""Decimal numbers of many digits to the nearest double, as `float` gives it.
+"""Decimal numbers with many digits to the nearest double, as `float` gives it.
 
 The algorithm is that of Lemire, "Number parsing at a gigabyte per second" (Software: Practice and Experience 51, 2021):
-the digits times the first 64 (seldom 128) bits of a power of five nearly always tell the nearest double for sure.
+the digits times the first 64 (rarely 128) bits of a power of five nearly always determine the nearest double.
 """
 
 import math
@@ -20,7 +20,7 @@ _ZERO, _ONE, _THREE, _NINE, _63 = _U(0), _U(1), _U(3), _U(9), _U(63)
 
 
 def _powers() -> tuple[np.ndarray, np.ndarray]:
-    """The first 128 bits of five to the powers from `LEAST` to `MOST`, in halves; rounded up below 0, else cut off."""
+    """The first 128 bits of five to the powers from `LEAST` to `MOST`, in halves; rounded up below 0, else cut."""
     high, low = [], []
     for power in range(LEAST, MOST + 1):
         five = 5 ** abs(power)
@@ -46,7 +46,7 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @inner()
 def rounded(digits: int, power: int) -> float:
-    """The double nearest to `digits` times ten to this power; NaN where it cannot be told for sure."""
+    """The double nearest to `digits` times ten to this power; NaN if it cannot be determined."""
     if digits == 0:
         return 0.0
     shift = 0
@@ -65,7 +65,7 @@ def rounded(digits: int, power: int) -> float:
     upper = high >> _63
     mantissa = high >> (upper + _NINE)
     if low <= _ONE and -4 <= power <= 23 and mantissa & _THREE == _ONE and mantissa << (upper + _NINE) == high:
-        mantissa ^= _ONE  # half way between two: to the even one
+        mantissa ^= _ONE  # halfway between two: round to even
     mantissa = (mantissa + (mantissa & _ONE)) >> _ONE
     exponent = ((217706 * power) >> 16) + int(upper) - shift + 63
     return math.ldexp(float(mantissa), exponent - 52)

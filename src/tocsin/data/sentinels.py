@@ -7,33 +7,33 @@ from numpy.typing import NDArray
 
 from tocsin.data.cells import MISSING_TEXTS
 
-#: What loggers write; any other is for the user to name.
+#: Values that loggers commonly write; users name any others.
 KNOWN = np.array(
     [-99999, -32768, -9999, -9998, -999.99, -999.9, -999, -200, -100, -99.99, -99.9, -99, 999, 999.9, 999.99, 9999,
      9999.99, 32767, 65535, 99999, 999999]
 )  # fmt: skip
 _NEAREST = np.abs(KNOWN).min()
-NONE = "none"  # given as a value that means missing: find none
-_LEAST = 2  # so often must it be there
+NONE = "none"  # given as a missing value: detect none
+_LEAST = 2  # how often it must occur, at least
 
 
 class Sentinels:
-    """Watches the columns of a table for sentinels: known numbers that come again and lie far off all others.
+    """Looks for sentinels in a table's columns: known numbers that recur and lie far from all others.
 
-    A negative one is far off where no other value is negative; any is where it is further from the others than those
-    are from each other. What lies at -200 in one column by that rule counts as well in the columns beside it where it
-    is lower than all other values.
+    A negative one is far off if no other value is negative. Any is far off if it is further from the others than they
+    are from each other. A value such as -200 found in one column also counts in the other columns in which it is lower
+    than all other values.
     """
 
     def __init__(self, features: int, given: Iterable[float] = (), *, find: bool = True) -> None:
         self._given = tuple(given)
         self._find = find
         self._counts = np.zeros((len(KNOWN), features), dtype=np.int64)
-        self._low = np.full(features, np.inf)  # of all values that are not known sentinels
+        self._low = np.full(features, np.inf)  # over all values that are not known sentinels
         self._high = np.full(features, -np.inf)
 
     def look(self, values: NDArray[np.float64]) -> None:
-        """Take in some rows."""
+        """Add some rows."""
         if not self._find:
             return
         for column in range(values.shape[1]):
@@ -66,7 +66,7 @@ class Sentinels:
 def split_missing(
     missing: str | float | Iterable[str | float] | None,
 ) -> tuple[tuple[float, ...], frozenset[str], bool]:
-    """What is given as missing: numbers, words (in lower case), and whether others may be found."""
+    """The given missing values: numbers, words (in lower case), and whether to detect others."""
     given: Sequence[str | float] = (
         () if missing is None else (missing,) if isinstance(missing, (str, int, float)) else tuple(missing)
     )

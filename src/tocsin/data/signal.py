@@ -1,4 +1,4 @@
-"""One monitored series, as it was read."""
+"""One monitored series, as read."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,19 +13,19 @@ Interval = np.timedelta64 | float
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """The observations of one signal in the order of their times, one row each.
+    """The observations of one signal in time order, one row each.
 
     Attributes
     ----------
-    name : what the signal is called.
+    name : the signal's name.
     features : the names of the value columns.
-    times : datetime64[ns] (UTC where the source gave a zone), or float64 for times that are plain numbers, or None.
+    times : datetime64[ns] (UTC if the source gave a time zone), or float64 for plain numbers, or None.
         Strictly increasing.
-    values : float64, one column a feature; NaN where nothing usable was observed.
-    lines : the line (text files) or row (Parquet, frames) an observation came from, counted from 1; 0 for the
-        observations that were put in for a gap.
-    interval : the sampling interval, given or inferred, in the kind of `times`; None where there is none to infer.
-    problems : what was wrong with this signal.
+    values : float64, one column per feature; NaN if there is no usable value.
+    lines : the line (text files) or row (Parquet, frames) of each observation, counted from 1; 0 for observations
+        inserted for a gap.
+    interval : the sampling interval, given or inferred, of the same kind as `times`; None if it cannot be inferred.
+    problems : the problems found in this signal.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Signal:
 
     @property
     def observed(self) -> int:
-        """How many observations there are, without those that were put in for gaps."""
+        """The number of observations, without those inserted for gaps."""
         return int(np.count_nonzero(self.lines))
 
     def piece(self, first: int, last: int) -> "Signal":

@@ -1,4 +1,4 @@
-"""Everything that a reader has, as signals."""
+"""All the signals of a reader."""
 
 from collections.abc import Iterator, Mapping
 from typing import Self
@@ -20,12 +20,12 @@ from tocsin.data.wishes import Wishes
 
 
 class Signals:
-    """Signals of one source: how many there are is known, and each is put together when it is asked for.
+    """The signals of one source. Their number is known; each is assembled on demand.
 
-    Iterating gives them in the order of their first appearance, and may be done again. `rows` is how many observations
-    were read, before duplicates are dropped and gaps filled. `problems` are those that belong to no one signal.
-    `columns` says which were used, `understood` how the source was taken, in one line. Closing (or leaving a `with`
-    block) removes the temporary file, if there is one.
+    Iteration follows the order of first appearance and may be repeated. `rows` is the number of observations read,
+    before duplicates are dropped and gaps filled. `problems` are those that belong to no single signal. `columns` are
+    the columns used, and `understood` says in one line how the source was read. Closing (or leaving a `with` block)
+    removes the temporary file, if there is one.
     """
 
     def __init__(self, assembly: Assembly, name: str) -> None:
@@ -46,9 +46,9 @@ class Signals:
         return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, number: int) -> Signal:
-        """Put together the signal of this number (from 0). DataError for one that cannot be; others may well be."""
+        """Assemble the signal with this number (from 0). DataError if it cannot be; the others may be fine."""
         if self._closed:
-            raise ValueError("these signals were closed; read them again")
+            raise ValueError("these signals are closed; read them again")
         return self._assembly.signal(int(self._codes[number]), self._name)
 
     def __enter__(self) -> Self:
@@ -58,13 +58,13 @@ class Signals:
         self.close()
 
     def close(self) -> None:
-        """Let go of the data; the signals already given out stay good."""
+        """Release the data; signals already returned stay valid."""
         self._closed = True
         self._assembly.spool.close()
 
 
 def assemble(reader: BlockReader, wishes: Wishes, name: str, log: ProblemLog) -> Signals:
-    """Read everything a reader has."""
+    """Read everything from a reader."""
     sample = reader.sample()
     if not any(len(cells) for cells in sample.values()):
         raise nothing_read(reader.label, log)
@@ -90,17 +90,17 @@ def assemble(reader: BlockReader, wishes: Wishes, name: str, log: ProblemLog) ->
         if rule is None:
             first = next((shown(cell) for cell in cells if not is_missing(cell)), "nothing")
             raise DataError(
-                f"{reader.label}: the time column {columns.time!r} holds no times that can be read, but {first}; "
-                "accepted are ISO 8601, dates, numbers, or what `time_format` says"
+                f"{reader.label}: the time column {columns.time!r} holds no readable times, but {first}; "
+                "accepted: ISO 8601, dates, numbers, or the form in `time_format`"
             )
     elif wishes.every is not None:
-        raise DataError(f"{reader.label}: `every` needs times, but no column holds any; name it with `time`")
+        raise DataError(f"{reader.label}: `every` needs times, but no column holds any; set `time` to the time column")
     assembly = Assembly(reader, columns, rule, wishes, numerals, log)
     try:
         for block in reader.blocks(columns.used, _expected(columns, rule, numerals)):
             assembly.add(block)
         if rule is not None:
-            rule.settle()
+            rule.conclude()
         problems = merge_problems(assembly.all_problems())
         if assembly.numbers == 0:
             raise DataError(_nothing_there(columns, problems))
@@ -113,13 +113,13 @@ def assemble(reader: BlockReader, wishes: Wishes, name: str, log: ProblemLog) ->
 
 
 def _expected(columns: Columns, rule: TimeRule | None, numerals: Numerals) -> Expected:
-    """What a reader may take for granted of most cells."""
+    """What a reader may expect of most cells."""
     iso = rule is not None and rule.iso and columns.clock is None
     return Expected(frozenset(columns.values), numerals, columns.time if iso else None)
 
 
 def _numerals(sample: Mapping[str, Cells], wishes: Wishes) -> Numerals:
-    """How numbers are written; only texts can tell, and the times among them tell nothing."""
+    """The number format. Only text shows it, and times do not count."""
     columns = [
         cells
         for name, cells in sample.items()

@@ -1,4 +1,4 @@
-"""Where the bytes come from: a path, standard input or an open file, compressed or not."""
+"""Opening of sources: a path, standard input or an open file, compressed or not."""
 
 import gzip
 import io
@@ -33,15 +33,15 @@ SUFFIXES = {
 Source = str | PathLike[str] | IO[Any]
 
 UNNAMED = "the open file"
-PEEKED = 2**16  # bytes by which format and encoding are told
+PEEKED = 2**16  # bytes used to detect format and encoding
 _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
 class OpenSource:
-    """An open source: what messages call it, its own short name, its format, and its (decompressed) content.
+    """An open source: its label in messages, its short name, its format, and its (decompressed) content.
 
-    `stream` gives bytes, or text where the caller's open file does. `compressed` says that it is being decompressed.
+    `stream` yields bytes, or text if the caller's open file does. `compressed` says that it is being decompressed.
     """
 
     label: str
@@ -52,7 +52,7 @@ class OpenSource:
 
 
 def format_of(path: str, given: str | None) -> str | None:
-    """The format that was asked for, or that the suffix says, or None."""
+    """The requested format, or that of the suffix, or None."""
     if given is not None:
         return checks.choice("format", given, FORMATS)
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
@@ -63,7 +63,7 @@ def format_of(path: str, given: str | None) -> str | None:
 
 @contextmanager
 def open_source(source: Source, given_format: str | None) -> Iterator[OpenSource]:
-    """Open for reading; closes what it opened, and never what the caller did."""
+    """Open for reading. Closes what it opened, never what the caller opened."""
     if hasattr(source, "read"):
         label = str(getattr(source, "name", UNNAMED))
         yield _prepared(cast("IO[Any]", source), label, given_format)
@@ -71,8 +71,8 @@ def open_source(source: Source, given_format: str | None) -> Iterator[OpenSource
         yield _prepared(sys.stdin.buffer if hasattr(sys.stdin, "buffer") else sys.stdin, "stdin", given_format)
     else:
         path = os.fspath(source)
-        if os.path.isdir(path):  # unlike pathlib's, it takes any text
-            raise DataError(f"{path} is a folder, and only folders of Parquet files are read as one")
+        if os.path.isdir(path):  # unlike pathlib, it accepts any text
+            raise DataError(f"{path} is a folder, and only folders of Parquet files can be read")
         try:
             stream = open(path, "rb", buffering=PEEKED)  # noqa: SIM115
         except (OSError, ValueError) as error:
@@ -92,7 +92,7 @@ def _prepared(stream: IO[Any], label: str, given_format: str | None) -> OpenSour
     start = _peek(buffered, label)
     compressed = start.startswith(_GZIP)
     if label.lower().endswith(".gz") and not compressed:
-        raise DataError(f"{label} is not a gzip file, though its name says so")
+        raise DataError(f"{label} is not a gzip file, despite its name")
     if compressed:
         buffered = cast("IO[Any]", gzip.GzipFile(fileobj=cast("Any", buffered)))
         start = _peek(buffered, label)
@@ -118,7 +118,7 @@ def _guessed(start: bytes) -> str:
 
 
 class _Unclosed(io.RawIOBase):
-    """A caller's file as a raw stream; closing this leaves that open."""
+    """A caller's file as a raw stream; closing it leaves the file open."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -31,10 +31,10 @@ class _Segment:
 
 
 class Spool:
-    """Takes rows as they come and gives them back signal by signal, each in the order of arrival.
+    """Collects rows and returns them signal by signal, each in order of arrival.
 
     A row has a code (the number of its signal), a stored time (none if `time_dtype` is None), a line and `features`
-    values. At most `limit` numbers (and at least one added chunk) wait in memory; then they go to a temporary file,
+    values. At most `limit` numbers (and at least one added chunk) stay in memory. Then they go to a temporary file,
     which is removed by `close` or with the spool itself.
     """
 
@@ -53,7 +53,7 @@ class Spool:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many rows each signal has, by code."""
+        """The number of rows of each signal, by code."""
         return self._counts
 
     def add(
@@ -84,13 +84,13 @@ class Spool:
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=self._dtype), *parts])
 
     def close(self) -> None:
-        """Let go of all rows, and of the temporary file."""
+        """Release all rows and the temporary file."""
         self._waiting.clear()
         self._segments.clear()
         self._close()
 
     def _gather(self) -> _Segment:
-        """What waits, as one segment in memory."""
+        """The pending rows as one segment in memory."""
         codes = np.concatenate([part for part, _ in self._waiting])
         rows = np.concatenate([part for _, part in self._waiting])
         self._waiting.clear()
@@ -119,7 +119,7 @@ class Spool:
 
 @dataclass(frozen=True, eq=False)
 class _Slices:
-    """Rows in memory that came in the order of their signals."""
+    """Rows in memory that arrived in the order of their signals."""
 
     rows: NDArray[Any]
 
@@ -129,7 +129,7 @@ class _Slices:
 
 @dataclass(frozen=True, eq=False)
 class _Picks:
-    """Rows in memory as they came; only those asked for are copied."""
+    """Rows in memory in order of arrival; only requested rows are copied."""
 
     rows: NDArray[Any]
     order: NDArray[np.intp]
@@ -153,4 +153,4 @@ class _Reads:
 
 
 def _nothing() -> None:
-    """What there is to close as long as there is no file."""
+    """A placeholder to close while there is no file."""

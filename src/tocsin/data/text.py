@@ -14,14 +14,14 @@ from tocsin.data.encodings import WESTERN, check_encoding, find_encoding
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.sources import PEEKED, OpenSource
 
-CHUNK_SIZE = 2**19  # bytes or characters, after which a chunk is full
+CHUNK_SIZE = 2**19  # bytes or characters that fill a chunk
 
-_BYTEWISE = frozenset({"utf-8", "ascii", "iso8859-1", WESTERN})  # in these, the bytes of a line end are only that
-_UNDECODABLE = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that make no sense
+_BYTEWISE = frozenset({"utf-8", "ascii", "iso8859-1", WESTERN})  # encodings in which line-end bytes occur nowhere else
+_UNDECODABLE = re.compile("[\ud800-\udfff]")  # Python's stand-ins for undecodable bytes
 
 
 class Chunk:
-    """Some lines: the number of the first, and their bytes where they are known (`raw`); decoded when asked for.
+    """Some lines: the number of the first, and their bytes if known (`raw`); decoded on demand.
 
     Undecodable bytes become U+FFFD and are reported.
     """
@@ -50,7 +50,7 @@ class Chunk:
 
     @cached_property
     def count(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         raw = self.raw
         if raw is None or (b"\r" in raw and raw.count(b"\r") != raw.count(b"\r\n")):
             return len(self.lines)
@@ -58,14 +58,14 @@ class Chunk:
         return int(ends) + (not raw.endswith(b"\n"))
 
     def without(self, count: int) -> "Chunk":
-        """The lines after the first so many."""
+        """The lines after the first `count`."""
         return Chunk(self.first + count, None, self.lines[count:], self._encoding, self._log)
 
 
 class TextChunks:
     """Iterates over the chunks of a text.
 
-    The encoding is found by the first bytes if it is not given. The first `skip` lines are passed over.
+    The encoding is detected from the first bytes if not given. The first `skip` lines are skipped.
     """
 
     def __init__(self, source: OpenSource, encoding: str | None, log: ProblemLog, skip: int = 0) -> None:
@@ -81,8 +81,8 @@ class TextChunks:
         encoding = find_encoding(stream.peek(PEEKED)[:PEEKED])
         if encoding is None:
             raise DataError(
-                f"{self._source.label} is not text (or in an encoding that must be given: `encoding`); "
-                f"it was to be read as {self._source.format}"
+                f"{self._source.label} is not text, so it cannot be read as {self._source.format} "
+                "(if it is text in another encoding, set `encoding`)"
             )
         return encoding
 
@@ -92,7 +92,7 @@ class TextChunks:
             for chunk in self._chunks():
                 chunk.first = number
                 if number == 1:
-                    chunk.lines[0] = chunk.lines[0].removeprefix("\ufeff")  # a byte order mark is no part of the text
+                    chunk.lines[0] = chunk.lines[0].removeprefix("\ufeff")  # a byte order mark is not part of the text
                 number += chunk.count
                 passed = max(self._skip + 1 - chunk.first, 0)
                 if passed < chunk.count:
@@ -121,11 +121,11 @@ class TextChunks:
                 yield lines
         finally:
             if text is not stream:
-                text.detach()  # else its end would close what is not ours
+                text.detach()  # otherwise it would close the caller's stream
 
 
 def _whole_lines(stream: Any) -> Iterator[bytes]:
-    """Bytes up to the end of a line, again and again; what was read before an error is given first."""
+    """Pieces of bytes that end at a line end. What was read before an error comes first."""
     read = getattr(stream, "read1", stream.read)
     parts: list[bytes] = []
     size, full = 0, CHUNK_SIZE
@@ -140,7 +140,7 @@ def _whole_lines(stream: Any) -> Iterator[bytes]:
         if part and size < full:
             continue
         data = b"".join(parts)
-        # A return at the very end may be half of the end of a line.
+        # A carriage return at the very end may be half of a line end.
         end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1 if part or trouble else len(data)
         if end:
             yield data[:end]
@@ -149,4 +149,4 @@ def _whole_lines(stream: Any) -> Iterator[bytes]:
         if not part:
             return
         parts, size = [data[end:]], size - end
-        full = max(CHUNK_SIZE, 2 * size)  # a line may be as long as it likes
+        full = max(CHUNK_SIZE, 2 * size)  # a line may have any length

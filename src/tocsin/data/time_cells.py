@@ -1,4 +1,4 @@
-"""The cells that say when a row was observed, from one column or two."""
+"""The cells with the times of rows, from one column or two."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _WITH_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 def time_cells(cells: Mapping[str, Cells], columns: Columns, numerals: Numerals) -> Cells:
-    """The cells of the times, of which there may be two columns."""
+    """The time cells, from one column or two."""
     if columns.time is None:
         raise TypeError("there is no time column to read")
     times = cells[columns.time]

@@ -1,7 +1,7 @@
-"""From times as they were read to a regular timeline. Files and streams follow the same rules.
+"""From times as read to a regular timeline. Files and streams follow the same rules.
 
-Times are put in order. Of equal times the first in the file is kept. A step of k intervals (rounded) with k >= 2
-stands for k - 1 missing observations, at most `longest_gap` of them; nothing is ever interpolated.
+Times are sorted. Of equal times the first in the file is kept. A step of k intervals (rounded) with k >= 2 stands for
+k - 1 missing observations, at most `longest_gap` of them. Nothing is ever interpolated.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.signal import Interval
 
 LONGEST_GAP = 1000
-MOST_INSERTED = 20_000_000  # observations put into one signal for its gaps, before the interval must be wrong
-MOST_APART = 50  # intervals: where observations are usually further apart, the interval must be wrong
+MOST_INSERTED = 20_000_000  # observations inserted into one signal for gaps, beyond which the interval must be wrong
+MOST_APART = 50  # intervals: if observations are usually further apart, the interval must be wrong
 TOLERANCE = 0.1  # of an interval: a step off by more is irregular
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Observations in order, one for every interval; `lines` is 0 where one was put in."""
+    """Observations in order, one for every interval; `lines` is 0 for inserted ones."""
 
     times: NDArray[Any]
     values: NDArray[np.float64]
@@ -33,11 +33,11 @@ class Timeline:
 
 
 def infer_interval(times: NDArray[Any]) -> Interval | None:
-    """The sampling interval of increasing times: the median step; None where there are fewer than two.
+    """The sampling interval of increasing times: the median step; None for fewer than two times.
 
-    Of an even number of steps the lower median is taken, so it is always a step that occurs. Where at least a fifth
-    of the steps are shorter than 0.6 of it and agree with each other, gaps outnumber the regular steps, and those
-    shorter ones are the interval.
+    For an even number of steps it is the lower median, so it is always a step that occurs. If at least a fifth of
+    the steps are shorter than 0.6 of it and agree with each other, gaps outnumber the regular steps, and the interval
+    is the shorter step.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def infer_interval(times: NDArray[Any]) -> Interval | None:
 
 
 def missing_steps(previous: Any, now: Any, interval: Any, longest_gap: int = LONGEST_GAP) -> int:
-    """How many observations are missing between two that followed each other; 0 when `now` is not later.
+    """The number of observations missing between two consecutive ones; 0 if `now` is not later.
 
     The times are datetime64 or numbers, the interval a timedelta64 or a number.
 
@@ -72,10 +72,10 @@ def missing_steps(previous: Any, now: Any, interval: Any, longest_gap: int = LON
 
 
 def as_interval(interval: Any, *, dated: bool, name: str = "interval") -> Interval:
-    """A given interval in the kind of the times: a duration (a bare number means seconds), or a number."""
+    """A given interval of the same kind as the times: a duration (a plain number means seconds), or a number."""
     if isinstance(interval, (str, timedelta, np.timedelta64)):
         if not dated:
-            raise ValueError(f"{name} must be a number, as the times are numbers, got {interval!r}")
+            raise ValueError(f"{name} must be a number, because the times are numbers, got {interval!r}")
         return parse_duration(interval)
     number = checks.number(name, interval, above=0, below=np.inf)
     return np.timedelta64(round(number * 10**9), "ns") if dated else number
@@ -91,7 +91,7 @@ def lay_out(
     longest_gap: int = LONGEST_GAP,
     unit: str = "line",
 ) -> Timeline:
-    """The regular timeline of observations as they stand in a file; everything that was done is logged."""
+    """The regular timeline of a file's observations; every change is logged."""
     late = times < np.maximum.accumulate(times)
     if late.any():
         log.add("unsorted", int(late.sum()), (f"{unit} {line}: earlier than before" for line in lines[late]))
@@ -119,13 +119,13 @@ def lay_out(
 
 
 def _check_interval(steps: NDArray[Any], interval: Interval) -> None:
-    """DataError where nearly all observations would be missing: the interval is given, and wrong."""
+    """DataError if nearly all observations would be missing because the given interval is wrong."""
     typical = np.sort(steps)[(steps.size - 1) // 2]
     if steps.size > 1 and typical // interval > MOST_APART:
         apart = duration_text(typical)
         raise DataError(
-            f"the times are {apart} apart, but the interval is to be {duration_text(interval)}: nearly all would be "
-            f"missing; leave out `interval`, or give the {apart} that they show"
+            f"the times are {apart} apart, but the interval is {duration_text(interval)}: nearly all observations "
+            f"would be missing; omit `interval`, or set it to {apart}"
         )
 
 
@@ -133,7 +133,7 @@ def _steps(times: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore"):
         steps = np.diff(times)
     if steps.dtype.kind == "m":
-        # Two times may lie further apart than 64 bits of nanoseconds can say: then the step is the longest there is.
+        # Two times may be further apart than 64-bit nanoseconds can express: then the step is the longest possible.
         whole = steps.view(np.int64)
         whole[whole < 0] = np.iinfo(np.int64).max
     return steps
@@ -141,7 +141,7 @@ def _steps(times: NDArray[Any]) -> NDArray[Any]:
 
 def _missing(steps: NDArray[Any], interval: Any, longest_gap: int) -> NDArray[np.int64]:
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = np.minimum(steps // interval, 2**53)  # far beyond any gap, and exact as an integer and as a double
+        whole = np.minimum(steps // interval, 2**53)  # far beyond any gap, and exact both as an integer and as a double
         rest = steps - whole * interval
         intervals = whole + (rest >= interval - rest)
     return np.asarray(np.clip(intervals - 1, 0, longest_gap), dtype=np.int64)
@@ -159,7 +159,7 @@ def _log_steps(
     gaps = np.flatnonzero(missing)
     if gaps.size:
         log.add("gap", gaps.size, (f"after {unit} {lines[i]}: {missing[i]} missing" for i in gaps))
-    # Where one interval more would still be a gap of that length, the count is whole; only then was nothing cut.
+    # If one more interval would still give a gap of that length, nothing was cut.
     cut = gaps[_missing(steps[gaps], interval, longest_gap + 1) > longest_gap]
     if cut.size:
         log.add("gap shortened", cut.size, (f"after {unit} {lines[i]}: to {longest_gap} missing" for i in cut))
@@ -180,7 +180,7 @@ def _fill(
     if inserted > MOST_INSERTED:
         raise DataError(
             f"{inserted} observations would be missing among {len(times)}: the interval "
-            f"{duration_text(interval)} cannot be right; give `interval`, or a smaller `longest_gap`"
+            f"{duration_text(interval)} cannot be right; set `interval`, or a smaller `longest_gap`"
         )
     ends = np.cumsum(missing)
     places = np.arange(len(times))
@@ -190,7 +190,7 @@ def _fill(
     full_lines = np.zeros(len(full_values), dtype=np.int64)
     full_lines[places] = lines
     full_times = np.empty(len(full_values), dtype=times.dtype)
-    nth = np.arange(1, inserted + 1) - np.repeat(ends - missing, missing)  # 1, 2, ... anew in every gap
+    nth = np.arange(1, inserted + 1) - np.repeat(ends - missing, missing)  # 1, 2, ... restarting in every gap
     full_times[full_lines == 0] = np.repeat(times[:-1], missing) + nth * interval
     full_times[places] = times
     return Timeline(full_times, full_values, full_lines, interval)

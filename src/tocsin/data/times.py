@@ -1,9 +1,9 @@
-"""A column of times: which rule reads it is settled by its first cells and then holds for all.
+"""A column of times. Its first cells determine the rule that reads all of it.
 
 - Texts are ISO 8601 (or a loose form of it). Dates such as 31/12/2024 are read once the column shows whether the day
-  or the month comes first; with points between (31.12.2024), the day does. `time_format` overrides both.
+    or the month comes first; with points (31.12.2024), the day does. `time_format` overrides both.
 - Numbers that all have 10, 13, 16 or 19 digits before the point are Unix time in seconds, milliseconds, microseconds
-  or nanoseconds; whole numbers that all read as YYYYMMDD are dates; all other numbers stay what they are.
+  or nanoseconds; whole numbers that all read as YYYYMMDD are dates; all other numbers stay as they are.
 """
 
 import re
@@ -32,25 +32,25 @@ Read = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
 class TimeRule(ABC):
-    """Reads cells into stored numbers, block by block, and turns stored numbers into times at the end."""
+    """Reads cells into stored numbers, block by block, and converts them to times at the end."""
 
     dtype: type = np.int64
     of_numbers = False  # whether the cells are numbers, which need not be times at all
-    iso = False  # whether they are texts in ISO 8601, which may as well come as moments
-    order = ""  # which comes first in a date, "day first" or "month first", where that had to be found out
+    iso = False  # whether they are ISO 8601 texts, which may also arrive parsed
+    order = ""  # "day first" or "month first", if that had to be detected
 
     @abstractmethod
     def read(self, cells: Cells) -> Read:
-        """What to store for each cell (see `bad`), and which cells had a zone other than UTC."""
+        """The stored number of each cell (see `bad`), and which cells had a time zone other than UTC."""
 
     def bad(self, stored: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(stored == NAT)
 
-    def settle(self) -> None:  # noqa: B027 most rules have nothing to settle
-        """Called after the last block: raises DataError if the column turned out to have no one reading."""
+    def conclude(self) -> None:  # noqa: B027 most rules have nothing to conclude
+        """Called after the last block: raises DataError if the column is ambiguous."""
 
     def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
-        """The times; NaT where the reading that was settled on makes no date."""
+        """The times; NaT where the rule gives no valid date."""
         return stored.view("datetime64[ns]")
 
 
@@ -72,7 +72,7 @@ class _Formatted(TimeRule):
 
 
 class _Stamps(TimeRule):
-    """Cells that are moments already: datetime64 arrays or datetimes."""
+    """Cells that are already times: datetime64 arrays or datetimes."""
 
     def read(self, cells: Cells) -> Read:
         if isinstance(cells, np.ndarray):
@@ -112,7 +112,7 @@ class _UnixTimes(TimeRule):
         real[~(np.abs(real) < most)] = np.nan
         bad = np.isnan(real)
         seconds = np.floor(np.where(bad, 0.0, real))
-        # A double holds the Unix time of today to a quarter of a microsecond: further digits would be noise.
+        # A double holds today's Unix time to a quarter of a microsecond: more digits would be noise.
         rest = np.round((np.where(bad, 0.0, real) - seconds) * (self._unit / 1000)) * 1000
         return np.where(bad, NAT, seconds.astype(np.int64) * self._unit + rest.astype(np.int64)), None
 
@@ -129,11 +129,11 @@ class _DigitDates(TimeRule):
 
 
 class _SlashedDates(TimeRule):
-    """Day or month first: stored as they stand, in one number, until the column has shown which."""
+    """Day or month first: stored unchanged, in one number, until the column shows which."""
 
     def __init__(self, day_first: bool | None = None) -> None:
         self._given = day_first
-        self._day_first = ""  # the first date that can only be read so
+        self._day_first = ""  # the first date that can only be read this way
         self._month_first = ""
         self._either = ""
 
@@ -168,18 +168,18 @@ class _SlashedDates(TimeRule):
         day_first = not self._month_first if self._given is None else self._given
         return "day first" if day_first else "month first"
 
-    def settle(self) -> None:
+    def conclude(self) -> None:
         if self._given is not None:
             return
         if self._day_first and self._month_first:
             raise DataError(
-                f"times such as {self._day_first!r} and {self._month_first!r} do not agree whether the day or the "
-                "month comes first; write them as YYYY-MM-DD, or give `day_first`"
+                f"times such as {self._day_first!r} and {self._month_first!r} disagree on whether the day or the "
+                "month comes first; write them as YYYY-MM-DD, or set `day_first`"
             )
         if self._either and not self._day_first and not self._month_first:
             raise DataError(
-                f"times such as {self._either!r} can be read with the day or the month first, and none shows which; "
-                "give `day_first`, or `time_format` such as '%d/%m/%Y'"
+                f"times such as {self._either!r} are ambiguous: the day or the month may come first, and no time shows "
+                "which; set `day_first`, or `time_format` such as '%d/%m/%Y'"
             )
 
     def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
@@ -193,12 +193,12 @@ class _SlashedDates(TimeRule):
 
 
 def is_time_name(name: str) -> bool:
-    """Whether a column is called like a time, with or without a unit or zone in brackets behind."""
+    """Whether a column has a time-like name, with or without a unit or time zone in brackets."""
     return re.split(r"[\[(]", name, maxsplit=1)[0].strip().lower() in TIME_NAMES
 
 
 def choose_time_rule(cells: Cells, time_format: str | None = None, day_first: bool | None = None) -> TimeRule | None:
-    """The rule that reads most of these first cells, or None if none does."""
+    """The rule that reads most of these first cells, or None."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         return _Stamps()
     sample = cells if isinstance(cells, np.ndarray) else [cell for cell in cells if not is_missing(cell)]
@@ -220,7 +220,7 @@ def choose_time_rule(cells: Cells, time_format: str | None = None, day_first: bo
 
 
 def is_time(cell: str, time_format: str | None = None) -> bool:
-    """Whether a text names a moment (a bare number does not)."""
+    """Whether a text is a time (a plain number is not)."""
     rule = choose_time_rule([cell], time_format)
     return rule is not None and not rule.of_numbers and not rule.bad(rule.read([cell])[0])[0]
 
@@ -239,7 +239,7 @@ def parse_time(time: Any, time_format: str | None = None) -> np.datetime64 | flo
     rule = choose_time_rule(cells, time_format)
     if rule is not None:
         stored = rule.read(cells)[0]
-        rule.settle()
+        rule.conclude()
         moment = rule.finish(stored)[0]
         if moment == moment:  # neither NaN nor NaT
             return moment if isinstance(moment, np.datetime64) else float(moment)
@@ -259,7 +259,7 @@ def _number_rule(numbers: NDArray[np.float64]) -> TimeRule:
 
 
 def _whole_numbers(cells: Cells) -> NDArray[np.int64] | None:
-    """Exact integers, as a double is too short for nanoseconds; None if any cell is not one."""
+    """Exact integers, because a double is too short for nanoseconds; None if any cell is not an integer."""
     if isinstance(cells, np.ndarray):
         return cells.astype(np.int64) if cells.dtype.kind in "iu" else None
     try:
@@ -275,7 +275,7 @@ def _within_range(stamps: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _dates(year: NDArray[np.int64], month: NDArray[np.int64], day: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Nanoseconds of midnight, `NAT` where there is no such date."""
+    """Nanoseconds of midnight, `NAT` if there is no such date."""
     good = (year >= FIRST_YEAR) & (year <= LAST_YEAR) & (month >= 1) & (month <= 12) & (day >= 1)
     months = (np.where(good, year - 1970, 0) * 12 + np.where(good, month - 1, 0)).astype("datetime64[M]")
     days = months.astype("datetime64[D]") + np.where(good, day - 1, 0)

@@ -1,4 +1,4 @@
-"""What was understood of a table, in one line."""
+"""How a table was read, in one line."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,12 @@ from tocsin.data.numerals import PLAIN, Numerals
 from tocsin.data.signal import Interval
 from tocsin.data.times import TimeRule
 
-OFTEN = 0.01  # of all steps: what is off more often is worth a word
+OFTEN = 0.01  # of all steps: more irregular steps than this are mentioned
 
 
 @dataclass
 class Understood:
-    """How a table was taken; what comes out with its signals is added as they are put together."""
+    """How a table was read. Its signals add their part as they are assembled."""
 
     columns: Columns
     rule: TimeRule | None = None
@@ -27,9 +27,9 @@ class Understood:
     separate: bool = False
     intervals: set[Interval | None] = field(default_factory=set)
     steps: int = 0  # from one observation to the next; of these,
-    irregular: int = 0  # so many are off the interval, and no gap,
-    gaps: int = 0  # and so many are gaps,
-    filled: int = 0  # for which so many observations were put in
+    irregular: int = 0  # irregular ones that are not gaps,
+    gaps: int = 0  # gaps,
+    filled: int = 0  # and observations inserted for the gaps
     sentinels: Counter[float] = field(default_factory=Counter)
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Understood:
 
     def _time(self) -> str:
         if self.columns.time is None:
-            return "no time: rows in their order"
+            return "no time: rows in file order"
         names = " + ".join(name for name in (self.columns.time, self.columns.clock) if name is not None)
         order = f", {self.rule.order}" if self.rule is not None and self.rule.order else ""
         return f"time: {names}{order}"
@@ -65,9 +65,9 @@ class Understood:
             yield f"every {duration_text(min(known))} to {duration_text(max(known))}"
         if self.irregular > OFTEN * self.steps:
             off = f"{self.irregular:,} of {self.steps:,} steps"
-            yield f"{off} are irregular, and count as one each (`every` evens them out)"
+            yield f"{off} are irregular and count as one each (`every` regularises them)"
         if self.gaps > OFTEN * self.steps:
-            yield f"{self.gaps:,} gaps, of {self.filled:,} in all, count as missing"
+            yield f"{self.gaps:,} gaps, {self.filled:,} observations in all, count as missing"
 
 
 def _count(number: int, what: str) -> str:

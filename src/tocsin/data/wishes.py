@@ -1,4 +1,4 @@
-"""What the caller asks of a table, whatever it is read from."""
+"""The caller's options for reading a table from any source."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tocsin.data.timeline import LONGEST_GAP, as_interval
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """See `read_signals`. With `guess`, labels, counters and sentinels are looked for."""
+    """See `read_signals`. With `guess`, labels, counters and sentinels are detected."""
 
     time: str | None = None
     values: str | Iterable[str] | None = None
@@ -42,4 +42,4 @@ class Wishes:
             if getattr(self, name) is not None:
                 as_interval(getattr(self, name), dated=True, name=name)
         if self.interval is not None and self.every is not None:
-            raise ValueError(f"interval must not be given beside every, which is it, got {self.interval!r}")
+            raise ValueError(f"interval must not be given with every, which sets it, got {self.interval!r}")

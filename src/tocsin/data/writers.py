@@ -1,4 +1,4 @@
-"""Tables out, chunk by chunk. A file appears under its name only when it is whole."""
+"""Writing of tables, chunk by chunk. Files appear only once they are complete."""
 
 import contextlib
 import csv
@@ -25,24 +25,24 @@ _UNITS: tuple[tuple[Literal["s", "ms", "us", "ns"], int], ...] = (("s", 10**9), 
 
 
 class Writer(ABC):
-    """Takes columns of equal length, again and again; the first chunk fixes their names."""
+    """Accepts chunks of columns of equal length; the first chunk fixes their names."""
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] | None = None
 
     def write(self, columns: Mapping[str, ArrayLike]) -> None:
-        """Append rows. Moments are written as UTC, NaN and NaT as missing."""
+        """Append rows. Times are written as UTC, NaN and NaT as missing."""
         arrays = {name: np.asarray(column) for name, column in columns.items()}
         lengths = {name: array.shape for name, array in arrays.items()}
         if any(len(shape) != 1 for shape in lengths.values()) or len(set(lengths.values())) > 1:
-            raise ValueError(f"columns must be one-dimensional and of one length, got {lengths}")
+            raise ValueError(f"columns must be one-dimensional and of equal length, got {lengths}")
         if self._names is not None and tuple(arrays) != self._names:
-            raise ValueError(f"columns must be those of the first chunk, {self._names}, got {tuple(arrays)}")
+            raise ValueError(f"columns must match those of the first chunk, {self._names}, got {tuple(arrays)}")
         self._append(arrays)
         self._names = tuple(arrays)
 
-    def close(self) -> None:  # noqa: B027 most formats have nothing left
-        """Write what is left to write."""
+    def close(self) -> None:  # noqa: B027 most formats have nothing left to write
+        """Write the rest."""
 
     @abstractmethod
     def _append(self, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -81,7 +81,7 @@ class _ParquetWriter(Writer):
     def _append(self, columns: Mapping[str, NDArray[Any]]) -> None:
         from pyarrow import parquet
 
-        # NaN becomes null. Plain lists keep texts of any length apart from what is missing.
+        # NaN becomes null. Plain lists distinguish texts of any length from missing values.
         arrays = {
             name: self._arrow.array(array.tolist() if array.dtype.kind in "OU" else array, from_pandas=True)
             for name, array in columns.items()
@@ -101,10 +101,10 @@ class _ParquetWriter(Writer):
 
 @contextlib.contextmanager
 def open_writer(path: str | PathLike[str], format: str | None = None) -> Iterator[Writer]:  # noqa: A002
-    """A writer for CSV, TSV, JSON lines (each also with .gz) or Parquet, told by the suffix if `format` is None.
+    """A writer for CSV, TSV, JSON lines (each also with .gz) or Parquet, chosen by the suffix if `format` is None.
 
-    Rows go to a file beside the target, which takes its place when the `with` block ends well. On an error it is
-    removed, and what was there before stays.
+    Rows go to a temporary file, which replaces the target when the `with` block succeeds. On an error it is removed,
+    and the previous file stays.
     """
     target = check_writable(path, format)
     partial = target.with_name(f".{target.name}.{uuid4().hex[:12]}.partial")
@@ -121,22 +121,22 @@ def open_writer(path: str | PathLike[str], format: str | None = None) -> Iterato
 
 
 def check_writable(path: str | PathLike[str], format: str | None = None) -> Path:  # noqa: A002
-    """Whether a result could be written there, found out before the work is done; returns the real path."""
+    """Check before the work starts that a result can be written there; returns the real path."""
     target = Path(os.path.realpath(path))
     kind = format_of(target.name, format)
     if kind is None:
         known = ", ".join(suffix for suffix, written in SUFFIXES.items() if written != "excel")
-        raise DataError(f"{path} has no suffix that names a format; known: {known} (text also with .gz)")
+        raise DataError(f"{path} has no suffix of a known format: {known} (text also with .gz)")
     if kind == "excel":
-        raise DataError(f"{path} cannot be written: workbooks are read only; a .csv opens in Excel, too")
+        raise DataError(f"{path} cannot be written: workbooks can only be read; use .csv, which Excel opens")
     if kind == "parquet":
         if target.suffix.lower() == ".gz":
-            raise DataError(f"{path}: Parquet is compressed by itself; leave out .gz")
+            raise DataError(f"{path}: Parquet is already compressed; omit .gz")
         import_pyarrow()
     if not target.parent.is_dir():
         raise DataError(f"{path} cannot be written: there is no folder {target.parent}")
     if target.exists() and not target.is_file():
-        raise DataError(f"{path} cannot be written: it is there, and is not a file")
+        raise DataError(f"{path} cannot be written: it exists and is not a file")
     if not os.access(target.parent, os.W_OK | os.X_OK) or (target.exists() and not os.access(target, os.W_OK)):
         raise DataError(f"{path} cannot be written: no permission")
     return target
@@ -155,7 +155,7 @@ def _open(partial: Path, target: Path, format_: str | None, resources: contextli
 
 
 def format_times(times: NDArray[np.datetime64]) -> list[str | None]:
-    """ISO 8601 texts, with seconds and no more digits than one of the times needs; None for NaT.
+    """ISO 8601 texts, with seconds and no more digits than needed; None for NaT.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def _csv_cells(column: NDArray[Any]) -> list[Any]:
 
 def _json_cells(column: NDArray[Any]) -> list[Any]:
     if column.dtype.kind == "f":
-        finite = np.isfinite(column).tolist()  # JSON knows no infinity
+        finite = np.isfinite(column).tolist()  # JSON has no infinity
         return [value if good else None for value, good in zip(column.tolist(), finite, strict=True)]
     if column.dtype.kind == "M":
         return format_times(column)

@@ -1,4 +1,4 @@
-"""Values in, verdicts out: detectors, alarms, incidents."""
+"""Detectors: values in; verdicts, alarms and incidents out."""
 
 from tocsin.detection.audit import Audit
 from tocsin.detection.batch import SignalResult, detect_signal, detect_signals

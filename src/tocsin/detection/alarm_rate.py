@@ -1,4 +1,4 @@
-"""Alarm rates as people say them, and the sizes that follow from them."""
+"""Parsing of alarm rates, and the sizes that follow from them."""
 
 import math
 import re
@@ -11,24 +11,25 @@ from tocsin.conformal.history import MOST_LAGS
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
 _BUDGET = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*(?:/|\s+per\s+)\s*([a-z]+?)s?\s*$")
 
-# How much of the past a threshold rests on, in the time in which one alarm is tolerated: enough to be exact on average
-# although neighbouring observations resemble each other, little enough to follow a signal that changes.
+# The length of the past behind a threshold, in units of the tolerated time per alarm: long enough to be exact on
+# average although neighbouring observations are correlated, short enough to follow a signal that changes.
 RECALIBRATION = 6
-# p is believed once as many could have been raised, or, where incidents are counted, after so many observations.
-BELIEVED = 2
-LEAST_BELIEVED = 200
-# Nothing is made of what the views say before they have seen so many observations.
-SETTLED = 300
-# A stream is heard once it has so many past scores, and more where they overlap.
+# p counts as calibrated once this many alarms could have occurred or, if incidents are counted, after this many
+# observations.
+CALIBRATION_ALARMS = 2
+MIN_CALIBRATION = 200
+# The views' warm-up: their scores are not used before they have seen this many observations.
+VIEW_WARM_UP = 300
+# A stream is used once it has this many past scores, or more if they overlap.
 LEAST_LEARNED = 50
-# How strongly an incident that opened tightens what is tolerated from then on; it loosens again at the promised rate.
+# How much a new incident tightens the threshold; it relaxes again at the promised rate.
 TIGHTENING = 0.1
-# Blocks are a tenth of the time in which one incident is tolerated, but not too short for one incident to end, and not
-# so long that it takes for ever until there are some; unless there would be too many to keep.
+# Blocks are a tenth of the tolerated time per incident, but long enough for one incident to end, and short enough that
+# there are soon some; unless there would be too many to keep.
 BLOCK_SHARE = 0.1
 SHORTEST_BLOCK, LONGEST_BLOCK = 20, 200
 MOST_BLOCKS = 600
-# What is rarer than all blocks is estimated once there are so many.
+# Evidence beyond all blocks is estimated once there are this many.
 LEAST_BLOCKS = 5
 LEAST_RATE = 1 / (MOST_LAGS - 1)
 
@@ -47,7 +48,7 @@ def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
         incidents, seconds = parse_budget("alarm_rate", alarm_rate, "a number between 0 and 0.5, or ")
     if interval_seconds is None:
         raise ValueError(
-            f"alarm_rate={alarm_rate!r} is a budget over time: give the sampling interval too, such as interval='5min'"
+            f"alarm_rate={alarm_rate!r} is a budget over time: set the sampling interval too, such as interval='5min'"
         )
     rate = incidents * interval_seconds / seconds
     if not rate < 0.5:
@@ -59,7 +60,7 @@ def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
 
 
 def parse_budget(name: str, budget: str, else_accepted: str = "") -> tuple[float, float]:
-    """How many incidents a budget allows, and in how many seconds.
+    """The number of incidents that a budget allows, and the number of seconds.
 
     >>> parse_budget("budget", "5/day"), parse_budget("budget", "2.5 per hour")
     ((5.0, 86400), (2.5, 3600))
@@ -73,7 +74,7 @@ def parse_budget(name: str, budget: str, else_accepted: str = "") -> tuple[float
 
 
 def is_budget(alarm_rate: Any) -> bool:
-    """Whether an alarm rate is said over time, so that it takes an interval to know how much it is.
+    """Whether an alarm rate is given over time, so that its value depends on the interval.
 
     >>> is_budget("1/day"), is_budget("0.01"), is_budget(0.01)
     (True, False, False)
@@ -89,25 +90,25 @@ def is_budget(alarm_rate: Any) -> bool:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of the past is needed to tell an alarm rate.
+    """How much of the past an alarm rate needs.
 
-    `window` and `alpha_c` are those of the scorers of the views, and `settled` is how many observations they see before
-    anything is made of what they say. `final` is the window in which evidence is ranked for p, believed once it holds
-    `believed`. Incidents are told by the highest evidence of past blocks of `block` observations, at most `blocks` of
+    `window` and `alpha_c` are those of the views' scorers, and `view_warm_up` is how many observations they see before
+    their scores are used. `final` is the calibration set of evidence for p, which needs at least `min_calibration`
+    entries. Incidents are decided by the highest evidence of past blocks of `block` observations, at most `blocks` of
     them.
     """
 
     window: int
     alpha_c: float
-    settled: int
+    view_warm_up: int
     final: int
-    believed: int
+    min_calibration: int
     block: int
     blocks: int
 
 
 def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
-    """What a detector needs for its alarm rate, which counts incidents or observations."""
+    """The sizes for an alarm rate, which counts incidents or observations."""
     needed = math.ceil(1 / alarm_rate)
     by_observations = promise == "observations"
     if by_observations and alarm_rate < LEAST_RATE:
@@ -120,24 +121,24 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
     return Sizes(
         window=window,
         alpha_c=max(0.01, 2 / window),
-        settled=SETTLED,
+        view_warm_up=VIEW_WARM_UP,
         final=min(max(window, RECALIBRATION * needed), MOST_LAGS) if by_observations else window,
-        believed=min(BELIEVED * needed, MOST_LAGS - 1) if by_observations else LEAST_BELIEVED,
+        min_calibration=min(CALIBRATION_ALARMS * needed, MOST_LAGS - 1) if by_observations else MIN_CALIBRATION,
         block=block,
         blocks=max(RECALIBRATION, math.ceil(RECALIBRATION * needed / block)),
     )
 
 
 def rarest_rate(sizes: Sizes, extrapolation: float) -> float:
-    """The rarest that anything is ever called: so many times rarer than all blocks together tell."""
+    """The smallest rate ever reported: this many times smaller than all blocks together can show."""
     return -math.log1p(-1 / (1 + sizes.blocks)) / sizes.block / extrapolation
 
 
 def most_beyond(sizes: Sizes, alarm_rate: float, extrapolation: float) -> int:
-    """How many incidents there can be beyond the promised number, at most, over any length of any signal.
+    """The largest possible excess of incidents over the promised number, over any length of any signal.
 
-    Each incident lowers the logarithm of what is tolerated by `TIGHTENING`, and each observation raises it by that much
-    of the alarm rate. Once less is tolerated than the rarest rate that blocks can tell, or that is estimated from them,
-    nothing alarms.
+    Each incident lowers the log threshold by `TIGHTENING`, and each observation raises it by that much times the alarm
+    rate. Once the threshold is below the smallest rate that blocks can show, or that is estimated from them, nothing
+    alarms.
     """
     return math.ceil(math.log(alarm_rate / rarest_rate(sizes, extrapolation)) / TIGHTENING) + 1

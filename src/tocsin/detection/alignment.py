@@ -1,4 +1,4 @@
-"""Forecasts issued earlier, lined up with the observation that they were for."""
+"""Earlier forecasts, aligned with the observations they were made for."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,9 @@ Rows = NDArray[np.intp]
 
 
 class Continuation:
-    """Lets the last forecast go on until the next is issued.
+    """Continues the last forecast until the next is issued.
 
-    With a `refresh` interval above 1 a forecast is issued that often only; in between, the last one goes on, so that
+    With a `refresh` interval above 1, forecasts are issued only that often. In between, the last one continues, so that
     after every observation there is a forecast for each of the next `steps` observations.
     """
 
@@ -46,13 +46,13 @@ class Continuation:
         return {"newest": self._newest[self._everything if rows is None else rows]}
 
     def restore(self, state: dict[str, Floats], rows: Rows | None = None) -> None:
-        """Take over, for these series, what `state()` gave of as many."""
+        """Restore these series from what `state()` returned for as many."""
         _check(state, self.state(rows))
         self._newest[self._everything if rows is None else rows] = state["newest"]
 
 
 class Alignment:
-    """Remembers what was forecast for each of `series` series after each of the last `horizons` observations."""
+    """Keeps the forecasts of each of `series` series after each of the last `horizons` observations."""
 
     def __init__(self, series: int, horizons: int) -> None:
         self.horizons = horizons
@@ -63,9 +63,9 @@ class Alignment:
         self._everything = np.arange(series)
 
     def push(self, issued: Floats, rows: Rows) -> Floats:
-        """Take what was forecast after each of T observations, `(T, N, horizons or more)`.
+        """Add the forecasts made after each of T observations, `(T, N, horizons or more)`.
 
-        Returns for each of those observations what had been forecast for it, `(T, N, horizons)`, entry d - 1 issued d
+        Returns the earlier forecasts for each of those observations, `(T, N, horizons)`; entry d - 1 was issued d
         observations before.
         """
         predicted = np.empty((*issued.shape[:2], self.horizons))
@@ -82,7 +82,7 @@ class Alignment:
         return {"carried": self._carried[self._everything if rows is None else rows]}
 
     def restore(self, state: dict[str, Floats], rows: Rows | None = None) -> None:
-        """Take over, for these series, what `state()` gave of as many."""
+        """Restore these series from what `state()` returned for as many."""
         _check(state, self.state(rows))
         self._carried[self._everything if rows is None else rows] = state["carried"]
 

@@ -1,4 +1,4 @@
-"""Whether a detector keeps its promise: the alarm rate seen so far, with a band that holds at all times at once."""
+"""Whether a detector keeps its promise: the observed alarm rate, with a confidence band valid at all times."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import Mask
 
-# "As promised" is said once the true rate is known to be less than so many times the promise, and more than the promise
-# over as many. A closer look would take years at one incident a week.
+# The finding is "as promised" once the true rate is within this factor of the promise. A tighter bound would take years
+# at one incident a week.
 CLOSE = 1.5
-# Alarms that come close together count as one surprise, not as many: the band is widened by how much more the counts
-# over blocks of this many observations vary than independent alarms would.
+# Alarms close together count as one surprise, not as many: the band is widened by how much more the counts over blocks
+# of this many observations vary than those of independent alarms.
 BLOCK = 100
 LEAST_BLOCKS = 10
-# Alarms by p come in clusters of about so many even if all is well. Scores from outside are independent then, but
-# neighbouring errors share the values that they were forecast from, and views of stretches see one surprise in many
-# observations in a row. On independent signals the counts of alarms vary 1.25 and 5 times as much as those of
+# Alarms by p come in clusters of about this size even without faults. External scores are independent then, but
+# neighbouring errors share the values they were forecast from, and views of stretches see one surprise in many
+# consecutive observations. On independent signals the counts of alarms vary 1.25 and 5 times as much as those of
 # independent alarms, and twice that on some: `benchmarks/audit.py`.
 OF_SCORES, OF_ERRORS, OF_STRETCHES = 1.0, 1.5, 8.0
-# The rates that are bet on for the band: promised times and over e to the power of these, by a normal law.
+# The rates that the band bets on: the promise times and divided by e to these powers, with normal weights.
 LOG_RATIOS = np.linspace(-4, 4, 161)
 _SHARES = np.exp(-0.5 * LOG_RATIOS**2) / np.exp(-0.5 * LOG_RATIOS**2).sum()
 _BELOW_ONE = math.nextafter(1.0, 0.0)
@@ -30,12 +30,12 @@ _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 @dataclass(frozen=True)
 class Audit:
-    """What was promised and what was seen, since warm-up: incidents, or alarms with promise="observations".
+    """Promised and observed counts since warm-up: of incidents, or of alarms with promise="observations".
 
-    `low` and `high` bound the true rate in the long run, and `bursts` is what bets on stretches with more alarms than
-    promised have won. With probability `level` both hold at all times at once, so one may look as often as one likes.
-    That is exact where each observation alarms with the promised probability, whatever came before. For alarms in
-    clusters, counts are divided by `dispersion`, which is an approximation.
+    `low` and `high` bound the true long-run rate, and `bursts` is the winnings of bets on stretches with more alarms
+    than promised. With probability `level` both hold at all times at once, so you may look as often as you like. This
+    is exact if each observation alarms with the promised probability, whatever came before. For clustered alarms,
+    counts are divided by `dispersion`, which is an approximation.
     """
 
     promised: float
@@ -45,13 +45,14 @@ class Audit:
     level: float
     low: float
     high: float
-    #: Those of the alarms that somebody said were faults: they do not count against the promise.
+    #: The alarms labelled as faults: they do not count against the promise.
     faults: int = 0
-    #: The number of the first observation that counted.
+    #: The number of the first counted observation.
     first: int | None = None
-    #: What is promised, and counted as alarms here: "incidents", or "alarms" with promise="observations".
+    #: What is promised and counted here: "incidents", or "alarms" with promise="observations".
     unit: str = "incidents"
-    #: How many times the first stake there is, since which observation it grew, and alarms since then over promised.
+    #: The wealth in multiples of the first stake, the observation since which it grew, and the ratio of alarms since
+    #: then to the promise.
     bursts: float = 1.0
     bursts_since: int | None = None
     bursts_ratio: float = 0.0
@@ -67,7 +68,7 @@ class Audit:
 
     @property
     def finding(self) -> str:
-        """In words: "too many" or "too few" for the promise, "as promised", or "cannot tell yet".
+        """The finding: "too many" or "too few" for the promise, "as promised", or "cannot tell yet".
 
         "As promised": the band lies between the promise over 1.5 and 1.5 times the promise, and there are no bursts.
         """
@@ -81,12 +82,12 @@ class Audit:
 
     @property
     def since(self) -> int | None:
-        """The number of the observation since which the finding holds."""
+        """The number of the observation from which the finding holds."""
         return self.bursts_since if self._in_bursts else self.first
 
     @property
     def ratio(self) -> float:
-        """What was seen since then over what was promised; NaN before the first observation."""
+        """The ratio of observed to promised counts since then; NaN before the first observation."""
         return self.bursts_ratio if self._in_bursts else self.rate / self.promised
 
     def in_words(self) -> str:
@@ -96,7 +97,7 @@ class Audit:
         'too many: 3.0 times the promised incidents since observation 551'
         """
         if not self.observations:
-            return f"{self.finding}: nothing was seen since warm-up"
+            return f"{self.finding}: no observations since warm-up"
         ratio = f"{self.ratio:.2g}" if self.ratio < 0.995 else f"{self.ratio:.1f}"
         since = "warm-up" if self.since is None else f"observation {self.since:,}"
         return f"{self.finding}: {ratio} times the promised {self.unit} since {since}"
@@ -130,17 +131,17 @@ class AuditTrail:
         self._counts.count_alarms(exceeds, counted, rows, BLOCK, self.counts)
 
     def label_fault(self, signal: int, alarms: int = 1) -> None:
-        """Take so many of a signal's alarms for a fault; a negative number takes that back.
+        """Count this many of a signal's alarms as a fault; a negative number undoes it.
 
-        They do not count against the promise any more. Bets that were won by then are off.
+        They no longer count against the promise. Bets won so far are cancelled.
         """
         most = int(self.counts[signal, self._counts.ALARMS])
         self.faults[signal] = min(max(int(self.faults[signal]) + alarms, 0), most)
         if alarms > 0:
-            self._bets.settle(self.money[signal], self.notes[signal])
+            self._bets.close_bets(self.money[signal], self.notes[signal])
 
     def audit(self, signal: int, level: float = 0.99, known_faults: int | None = None) -> Audit:
-        """The audit of one signal. `known_faults` of its alarms count as if they were labelled, and no others."""
+        """The audit of one signal. `known_faults` of its alarms count as labelled, and no others."""
         observations, alarms, _, _, blocks, total, squares = (int(count) for count in self.counts[signal])
         dispersion = self.clustering
         if blocks >= LEAST_BLOCKS and total > 0:
@@ -155,23 +156,23 @@ class AuditTrail:
             faults=faults,
             unit=self.unit,
             first=None if note[bets.FIRST] == bets.NONE else int(note[bets.FIRST]),
-            # Nobody knows what bets won on faults that were counted elsewhere.
+            # What bets won on faults counted elsewhere is unknown.
             bursts=1.0 if known_faults else float(money[bets.RESERVE] + money[bets.STAKES :].sum()),
             bursts_since=None if since == bets.NONE else since,
             bursts_ratio=float(note[bets.SINCE_ALARMS]) / expected if expected else 0.0,
         )  # fmt: skip
 
-    def adopt(self, signal: int, other: "AuditTrail", theirs: int) -> None:
-        """Give a signal what the signal `theirs` of another trail has in place of its own."""
+    def copy_from(self, signal: int, other: "AuditTrail", theirs: int) -> None:
+        """Replace a signal's counts with those of the signal `theirs` of another trail."""
         for own, given in zip(self.state().values(), other.state().values(), strict=True):
             own[signal] = given[theirs]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything, a row for each signal: the arrays themselves."""
+        """Everything, one row per signal: the arrays themselves."""
         return {"counts": self.counts, "faults": self.faults, "money": self.money, "notes": self.notes}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Take over what `state()` gave."""
+        """Restore what `state()` returned."""
         for name, own in self.state().items():
             given, least = state[name], self._bets.NONE if name == "notes" else 0
             if (
@@ -184,10 +185,10 @@ class AuditTrail:
 
 
 def audit_together(audits: Sequence[Audit]) -> Audit:
-    """The audit of signals as a whole: all their counts together, and what the bets on them won on average.
+    """The joint audit of signals: the sum of their counts, and the average winnings of their bets.
 
-    Counts that differ between signals by more than independent alarms would widen the band too. Signals that alarm
-    together do not, though they tell less than signals that do not.
+    Counts that differ between signals by more than independent alarms would also widen the band. Signals that alarm
+    together do not, although they carry less information.
     """
     watched = [audit for audit in audits if audit.observations]
     if len(audits) == 1 or not watched:
@@ -213,15 +214,15 @@ def audit_together(audits: Sequence[Audit]) -> Audit:
 
 
 def _band(alarms: int, observations: int, dispersion: float, promised: float, level: float) -> tuple[float, float]:
-    # Half of the chance of an error is for the band, the other half for bets on bursts.
+    # Half of the error probability is for the band, half for bets on bursts.
     return rate_bounds(alarms / dispersion, observations / dispersion, promised, (1 + level) / 2)
 
 
 def rate_bounds(alarms: float, observations: float, promised: float, level: float) -> tuple[float, float]:
-    """Bounds on the rate behind `alarms` in `observations` that hold at all times at once.
+    """Bounds on the rate behind `alarms` in `observations`, valid at all times at once.
 
-    The rates at which bets on rates around the promised one would have won less than 1/(1 - level) times their stake
-    (Robbins 1970). They are narrowest where the promise is kept, or broken by a factor of a few.
+    They contain the rates at which bets on rates around the promise would have won less than 1/(1 - level) times their
+    stake (Robbins 1970). They are narrowest if the promise is kept, or broken by a small factor.
 
     >>> [round(bound, 4) for bound in rate_bounds(10, 1000, 0.01, 0.99)]
     [0.0027, 0.0248]
@@ -239,7 +240,7 @@ def rate_bounds(alarms: float, observations: float, promised: float, level: floa
         seen_so = (alarms * math.log(rate) if alarms else 0.0) + (quiet * math.log1p(-rate) if quiet > 0 else 0.0)
         return won >= seen_so
 
-    # Far from all that is bet on, even the rate that was seen may be given up: then the bounds meet at it.
+    # Far from all rates bet on, even the observed rate may be rejected: then the bounds meet at it.
     seen = alarms / observations
     if alarms and quiet > 0 and refuted(seen):
         return seen, seen
@@ -248,7 +249,7 @@ def rate_bounds(alarms: float, observations: float, promised: float, level: floa
 
 
 def _edge(refuted: Callable[[float], bool], outside: float, inside: float) -> float:
-    """Where rates begin to be refuted, on the way from `inside`: halved until no double is between (on a log scale)."""
+    """Where rates begin to be rejected, going from `inside`: bisected on a log scale until no double is between."""
     inside = inside or 1e-300
     for _ in range(200):
         middle = math.sqrt(outside) * math.sqrt(inside)

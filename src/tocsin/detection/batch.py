@@ -1,4 +1,4 @@
-"""Histories of many signals, on all cores."""
+"""Detection in the histories of many signals, on all cores."""
 
 import multiprocessing
 import warnings
@@ -22,9 +22,9 @@ from tocsin.detection.settings import DetectorSettings
 Sink = Callable[[str, dict[str, NDArray[Any]]], None]
 Progress = Callable[[int], None]
 
-# A history goes through in pieces of so many observations, so that what is only needed on the way does not pile up.
+# A history is processed in pieces of this many observations, to bound the memory for intermediate results.
 PIECE = 20_000
-# How many signals wait for each process, at most: enough to keep it busy, few enough to keep memory small.
+# How many signals wait for each process, at most: enough to keep it busy, few enough to save memory.
 WAITING = 4
 
 
@@ -32,11 +32,11 @@ WAITING = 4
 class SignalResult:
     """What was found in the history of one signal.
 
-    `columns` are those of `verdict_columns`, None if nobody wanted them; `weights` the learned weights by lag, the mean
-    over features and horizons; `interval` the seconds between two observations, where they are known; `longest_period`
-    the rarest that an incident is called. `judged_since` and `own_past_since` are the times, or the numbers of the
-    observations, since which there may be alarms, and since which the signal's own past tells how rare they are; None
-    where that never came. `error` says why there is nothing, `warning` what to keep in mind.
+    `columns` are those of `verdict_columns`, None if not requested; `weights` the learned weights by lag, averaged over
+    features and horizons; `interval` the seconds between two observations, if known; `longest_period` the longest
+    return period ever reported. `judged_since` and `own_past_since` are the times, or the numbers of the observations,
+    from which there may be alarms, and from which the signal's own past determines how rare they are; None if that
+    never happened. `error` says why there is no result, `warning` what to keep in mind.
     """
 
     signal: str
@@ -66,10 +66,10 @@ def detect_signal(
 ) -> SignalResult:
     """Run a new detector with these settings over the history of one signal.
 
-    `reference` says which stretch was good, as `stretch_of` takes it: the detector learns it first, and judges all
-    observations by it. The verdicts are given to `sink` with the signal's name as they come, piece by piece, and are
-    kept if `keep`; `progress` is told how many observations were done since it was last told. With a `shared` budget
-    the incidents are those that the signal proposes, for `select_incidents`.
+    `reference` names a known-good stretch, in the format of `stretch_of`: the detector learns it first and judges all
+    observations by it. The verdicts are passed to `sink` with the signal's name, piece by piece, and kept if `keep`.
+    `progress` receives the number of observations done since the last call. With a `shared` budget the incidents are
+    the signal's proposals, for `select_incidents`.
     """
     try:
         interval = settings.get("interval")
@@ -118,7 +118,7 @@ def detect_signal(
 
 
 def _first_time(piece: Signal, there: NDArray[np.bool_], first: int) -> Any:
-    """The time of the first observation that is marked, or its number; None where none is."""
+    """The time or number of the first marked observation, or None."""
     if not there.any():
         return None
     at = int(np.argmax(there))
@@ -126,21 +126,21 @@ def _first_time(piece: Signal, there: NDArray[np.bool_], first: int) -> Any:
 
 
 def stretch_of(signal: Signal, text: str) -> slice:
-    """The rows that a text names: the first so many ("400"), or those from one time up to another ("START/END")."""
+    """The rows named by a text: a number of first rows ("400"), or a time range ("START/END")."""
     start, between, end = text.partition("/")
     if not between:
         if not start.isdecimal() or not 0 < int(start) <= len(signal):
             raise ValueError(f"reference must be a number of rows from 1 to {len(signal)}, or START/END, got {text!r}")
         return slice(int(start))
     if signal.times is None:
-        raise ValueError(f"reference={text!r} names times, but signal {signal.name!r} has none: give a number of rows")
+        raise ValueError(f"reference={text!r} names times, but signal {signal.name!r} has none: use a number of rows")
     try:
         first, last = (parse_time(part.strip()) for part in (start, end))
     except ValueError as error:
         raise ValueError(f"reference must be a number of rows, or START/END: {error}") from None
     rows = np.flatnonzero((signal.times >= first) & (signal.times < last))
     if not rows.size:
-        raise ValueError(f"reference={text!r} holds no row of signal {signal.name!r}")
+        raise ValueError(f"reference={text!r} contains no row of signal {signal.name!r}")
     return slice(int(rows[0]), int(rows[-1]) + 1)
 
 
@@ -162,7 +162,7 @@ def detect_signals(
 ) -> Iterator[SignalResult]:
     """`detect_signal` for each of the signals, in their order, on `jobs` processes.
 
-    A signal in which something goes wrong gives a result that says so; the others go on.
+    If a signal fails, its result says so; the others continue.
     """
     if jobs == 1:
         for signal in signals:
@@ -179,7 +179,7 @@ def detect_signals(
             progress(result.observations)
         return result if keep else replace(result, columns=None, weights=None)
 
-    # Not forked: a fork of a process with threads (those of a progress bar, say) may stand still for ever.
+    # Not forked: forking a process with threads (such as a progress bar's) may deadlock.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting: deque[Future[SignalResult]] = deque()
         for signal in signals:
@@ -194,7 +194,7 @@ def detect_signals(
 
 
 def select_incidents(results: Sequence[SignalResult], shared: HistoryBudget) -> list[SignalResult]:
-    """The results with only those of the incidents that the signals proposed which the budget allows."""
+    """The results with only the proposed incidents that the budget allows."""
     proposed = [(result, incident) for result in results for incident in result.incidents]
     watched = [result.audit.observations if result.audit else 0 for result in results]
     chosen = shared.select(

@@ -1,4 +1,4 @@
-"""How a fleet comes to be: at once, or with the first data, which tell what was not given."""
+"""Creation of a fleet: at once, or with the first data, which provide what was not given."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tocsin.detection.signature import Signals
 
 
 class Beginning(ABC):
-    """What a fleet is made of. Where a part of it must come with the data, nothing of it is there before."""
+    """The parts of a fleet. If some of them need the data, none exist before."""
 
     names: list[str]
     features: list[str]
@@ -25,19 +25,19 @@ class Beginning(ABC):
     pipeline: Pipeline
     log: IncidentLog
     trail: AuditTrail
-    #: How rows of a frame are put together, and the time of the last observation of rows that came in frames.
+    #: How rows of a frame are aggregated, and the time of the last observation from a frame.
     every: float | None
     aggregate: str
     last_times: dict[int, Any]
     _sharing: Sharing | None
     _shared_rate: float | None
-    #: What was asked for, for who begins anew, and the same until the first data tell the rest of it.
+    #: The settings as given, for a fresh start, and the same until the first data complete them.
     asked_for: tuple[Signals | None, HistorySettings, str | float | None] | None
     _wanted: tuple[Signals | None, HistorySettings, str | float | None] | None
 
     @classmethod
     def of(cls, signals: Signals, settings: DetectorSettings, budget: str | float | None = None) -> Self:
-        """A fleet with settings that are there already."""
+        """A fleet with complete settings."""
         fleet = cls.__new__(cls)
         fleet.every, fleet.aggregate, fleet.asked_for, fleet._wanted = None, "mean", None, None
         fleet._begin(signals, settings, budget)
@@ -45,7 +45,7 @@ class Beginning(ABC):
 
     @classmethod
     def wanting(cls, signals: Signals | None, settings: HistorySettings) -> Self:
-        """A fleet with settings of which a part may come with the first data."""
+        """A fleet with settings that the first data may complete."""
         fleet = cls.__new__(cls)
         fleet._want(signals, settings, None)
         return fleet
@@ -59,7 +59,7 @@ class Beginning(ABC):
         self.asked_for = self._wanted = (signals, settings, budget)
 
     def clone(self) -> Self:
-        """A fleet with the same settings that has seen nothing."""
+        """A new fleet with the same settings."""
         if self.asked_for is None:
             return self.of(self.names, self.settings, self.budget)
         fleet = type(self).__new__(type(self))
@@ -69,27 +69,27 @@ class Beginning(ABC):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """What is not there because the data have not told it yet: made without them, or refused."""
+            """An attribute that is missing because no data have arrived: created without them, or refused."""
             wanted = self.__dict__.get("_wanted")
             if wanted is None or self.is_made or name not in Beginning.__annotations__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if wanted[0] is None:
-                raise ValueError("signals must be given, how many or their names, or come with a frame; got neither")
+                raise ValueError("signals must be given, as a number or as names, or come with a frame; got neither")
             self._begin(wanted[0], wanted[1].of_a_signal(), wanted[2])
             return getattr(self, name)
 
     @property
     def is_made(self) -> bool:
-        """Whether all is known that is needed to judge."""
+        """Whether everything needed to judge is known."""
         return "pipeline" in self.__dict__
 
     @property
     def expected(self) -> DetectorSettings:
-        """The settings; before the first data what is known of them."""
+        """The settings; before the first data, those known so far."""
         return self.settings if self._wanted is None or self.is_made else self._wanted[1]
 
     def meet(self, *, features: Sequence[str], interval: Any = None, signals: Sequence[str] | None = None) -> None:
-        """Take over what the first data tell of what was not given: names, features, the interval."""
+        """Complete the settings from the first data: names, features, the interval."""
         if self._wanted is None:
             return
         given, settings, budget = self._wanted
@@ -105,4 +105,4 @@ class Beginning(ABC):
 
     @abstractmethod
     def _begin(self, signals: Signals, settings: DetectorSettings, budget: str | float | None) -> None:
-        """Make all parts."""
+        """Create all parts."""

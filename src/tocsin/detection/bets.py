@@ -1,9 +1,9 @@
-"""Bets that alarms come more often than promised for a while.
+"""Bets against the promise: they win if alarms are too frequent for a while.
 
-A bet starts with money, and cannot be expected to win any while each observation alarms with the promised probability
-or less, whatever came before. To have 200 times the first stake at any time has a chance of 1 in 200 at most (Ville
-1939). So one may look after every observation. A detector that keeps its promise on average, but raises its alarms in
-bursts, as on signals whose volatility comes and goes, loses such bets although its counts look well.
+The bets are a nonnegative supermartingale while each observation alarms with at most the promised probability, whatever
+came before. The probability of ever reaching 200 times the first stake is then at most 1 in 200 (Ville 1939), so one
+may look after every observation. Bets win against a detector that keeps its promise on average but alarms in bursts, as
+on signals whose volatility varies, although its counts look fine.
 """
 
 from typing import Any
@@ -15,44 +15,44 @@ from tocsin.compilation import compiled
 
 Array = NDArray[Any]
 
-# So many times more alarms than promised are bet on.
+# The bets are on this many times the promised alarms.
 RATIOS = (3.0, 6.0, 12.0, 24.0)
-# In the time in which one alarm is promised, so much of the reserve goes into new bets at first, and less the longer
-# nothing came of it; a bet is given up after about that time.
+# The share of the reserve that goes into new bets in the expected time of one alarm. It shrinks while the bets win
+# nothing. A bet is closed after about that time.
 BEGIN = 1.0
 GIVE_UP = 1.0
-# What was won is forgotten in the time in which so many alarms are promised (to 1/e), and is never more than this: a
-# detector that keeps its promise again is believed again. To throw money away keeps the bets fair.
+# Winnings decay to 1/e in the expected time of this many alarms, and are capped: a detector that keeps its promise
+# again regains trust. Throwing money away keeps the bets fair.
 FORGIVEN_IN = 20.0
 MOST_WON = 1e5
 
-# Columns of money: what is not bet, what there was when luck turned, and one for each ratio.
+# Columns of money: the reserve, the wealth at the last turning point, and one for each ratio.
 RESERVE, TURNED, STAKES = 0, 1, 2
-# Columns of notes: the number of the first observation that counted and of the first since luck turned, and the
+# Columns of notes: the number of the first counted observation and of the first since the turning point, and the
 # observations and alarms since then.
 FIRST, SINCE, SINCE_OBSERVATIONS, SINCE_ALARMS = 0, 1, 2, 3
-# What the number of an observation is as long as there is none.
+# The number of an observation that does not exist yet.
 NONE = -1
 
 
 def odds(promised: float, clustering: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """By what an alarm multiplies the stake on each ratio, and by what an observation without alarm does.
+    """The factors by which an alarm, and an observation without alarm, multiply the stake on each ratio.
 
-    Where alarms come in clusters of about `clustering` even if all is well, a cluster wins as much as one alarm.
+    If alarms come in clusters of about `clustering` even without faults, a cluster wins as much as one alarm.
     """
     bet_on = np.minimum(promised * np.array(RATIOS), (1 + promised) / 2)
     return (bet_on / promised) ** (1 / clustering), ((1 - bet_on) / (1 - promised)) ** (1 / clustering)
 
 
 def new_money(signals: int) -> NDArray[np.float64]:
-    """The money of signals of which nothing was seen."""
+    """The money of new signals."""
     money = np.zeros((signals, STAKES + len(RATIOS)))
     money[:, [RESERVE, TURNED]] = 1.0
     return money
 
 
 def new_notes(signals: int) -> NDArray[np.int64]:
-    """The notes of signals of which nothing was seen."""
+    """The notes of new signals."""
     notes = np.zeros((signals, SINCE_ALARMS + 1), dtype=np.int64)
     notes[:, [FIRST, SINCE]] = NONE
     return notes
@@ -89,7 +89,7 @@ def bet(
                 kept = min(kept, max(1.0 - promised / FORGIVEN_IN, 1.0 / wealth))
             own[RESERVE] *= kept
             stakes *= kept
-            wealth = own[RESERVE] + stakes.sum()  # as a call for the next observation would find it, to the last bit
+            wealth = own[RESERVE] + stakes.sum()  # as a call for the next observation would compute it, bit for bit
             before += 1
             note[SINCE_OBSERVATIONS] += 1
             note[SINCE_ALARMS] += 1 if exceeds[t, n] else 0
@@ -100,8 +100,8 @@ def bet(
                 note[SINCE_ALARMS] = 0
 
 
-def settle(money: Array, notes: Array) -> None:
-    """Give up one signal's bets, and what they won: what they won by was none of the detector's errors."""
+def close_bets(money: Array, notes: Array) -> None:
+    """Close one signal's bets and drop their winnings, which did not come from the detector's errors."""
     wealth = min(float(money[RESERVE] + money[STAKES:].sum()), 1.0)
     money[STAKES:] = 0.0
     money[[RESERVE, TURNED]] = wealth

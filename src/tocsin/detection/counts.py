@@ -8,14 +8,14 @@ from tocsin.compilation import compiled
 
 Array = NDArray[Any]
 
-# Columns of a signal's counts: in all, in the block that is not over, and of the blocks that are: how many, the sum of
-# their alarms, and that of the squares.
+# Columns of a signal's counts: in all, in the current block, and over completed blocks: their number, the sum of their
+# alarms, and the sum of squares.
 OBSERVATIONS, ALARMS, BLOCK_OBSERVATIONS, BLOCK_ALARMS, BLOCKS, SUM, SQUARES = 0, 1, 2, 3, 4, 5, 6
 
 
 @compiled()
 def count_alarms(exceeds: Array, counted: Array, rows: Array, block: int, counts: Array) -> None:
-    """Add the observations `[T, N]` that are `counted`, and those that alarm, to the counts of their signals."""
+    """Add the `counted` observations `[T, N]`, and those that alarm, to the counts of their signals."""
     for n in range(rows.shape[0]):
         count = counts[rows[n]]
         for t in range(exceeds.shape[0]):

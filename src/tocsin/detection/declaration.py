@@ -1,4 +1,4 @@
-"""How a setting is declared: once, with all that a check, a command, a state or a page has to know of it."""
+"""Declaration of a setting: once, with everything that checks, commands, states and pages need to know."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -17,7 +17,7 @@ Check = Callable[[str, Any], Any]
 
 @dataclass(frozen=True)
 class Rule:
-    """What is said of a setting beside its name, type and default."""
+    """The properties of a setting besides its name, type and default."""
 
     help: str
     least: float | None = None
@@ -47,19 +47,19 @@ def setting(
     configured: bool = True,
     saved: bool = True,
 ) -> Any:
-    """A field of a dataclass that is a setting.
+    """A dataclass field that is a setting.
 
     Parameters
     ----------
-    help : one line on what it is for.
+    help : one line on its purpose.
     least, most, above, below : the bounds of a number.
-    choices : the names that are accepted, of one or of each of several.
-    accepts : what is accepted, in words, where type, bounds and choices do not say it.
-    unset : what None stands for.
-    check : takes name and value and returns the value in its proper type; needed where the type is none of bool, int,
-        float, str, tuple[str, ...] and Mapping, or one of those or None.
-    configured : whether users choose it, in commands and configuration; others come with the data or the machine.
-    saved : whether a state keeps it among the settings that it was made with.
+    choices : the accepted names, for a single name or each of several.
+    accepts : what is accepted, in words, if type, bounds and choices do not say it.
+    unset : what None means.
+    check : takes name and value and returns the value in its proper type. Required unless the type is bool, int, float,
+        str, tuple[str, ...] or Mapping, or one of these or None.
+    configured : whether users choose it in commands and configuration. Others come from the data or the machine.
+    saved : whether a state stores it.
     """
     rule = Rule(help, least, most, above, below, tuple(choices), accepts, unset, check, configured, saved)
     return field(default=default, metadata={_KEY: rule})
@@ -67,7 +67,7 @@ def setting(
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting as it was declared. `type` is what it is where it is not None."""
+    """One declared setting. `type` is its type when it is not None."""
 
     name: str
     type: Any
@@ -77,7 +77,7 @@ class Setting:
 
     @property
     def help(self) -> str:
-        """One line on what it is for."""
+        """One line on its purpose."""
         return self.rule.help
 
     @property
@@ -103,12 +103,12 @@ class Setting:
         return _CHECKS[self.type](self, value)
 
 
-# To look through a class takes as long as to check all settings.
+# Inspecting a class takes as long as checking all settings.
 _DECLARED: dict[type, dict[str, Setting]] = {}
 
 
 def declared(kind: type) -> dict[str, Setting]:
-    """The settings that a dataclass declares, by their names."""
+    """The settings declared by a dataclass, by name."""
     if kind not in _DECLARED:
         _DECLARED[kind] = _found(kind)
     return _DECLARED[kind]
@@ -129,13 +129,13 @@ def _found(kind: type) -> dict[str, Setting]:
 
 
 def lists_settings(of: type | None = None) -> Callable[[type[T]], type[T]]:
-    """Put what is declared of each setting in the place of "{settings}" in the docstring of a class.
+    """Replace "{settings}" in a class docstring with the declared settings.
 
-    The settings are those that `of` declares, or the class itself.
+    The settings are those declared by `of`, or by the class itself.
     """
 
     def decorate(kind: type[T]) -> type[T]:
-        if kind.__doc__:  # there is none where Python was told to leave them out
+        if kind.__doc__:  # there is none under python -OO
             kind.__doc__ = kind.__doc__.replace("    {settings}", _described(of or kind))
         return kind
 
@@ -180,7 +180,7 @@ def _words(one: Setting, value: Any) -> tuple[str, ...]:
     known = [isinstance(name, str) and (not choices or name in choices) for name in names]
     if not all(known) or len(set(names)) != len(names):
         among = f" from {', '.join(map(repr, choices))}" if choices else ""
-        raise ValueError(f"{one.name} must be a list of different names{among}, got {value!r}")
+        raise ValueError(f"{one.name} must be a list of distinct names{among}, got {value!r}")
     return tuple(names)
 
 

@@ -28,12 +28,12 @@ from tocsin.forecasting.registry import find_forecaster
 
 
 class ResolutionWarning(UserWarning):
-    """The data are too few for the alarm rate that was asked for."""
+    """There are too few data for the alarm rate."""
 
 
 @lists_settings(HistorySettings)
 class Detector:
-    """Values in, verdicts out, for one signal.
+    """Detects anomalies in one signal: values in, verdicts out.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Detector:
 
     @classmethod
     def of(cls, settings: DetectorSettings) -> Self:
-        """A detector with settings that are there already."""
+        """A detector with complete settings."""
         return cls._around(Fleet.of(1, settings), None)
 
     @classmethod
@@ -73,7 +73,7 @@ class Detector:
 
     @property
     def features(self) -> list[str]:
-        """The names of the features."""
+        """The feature names."""
         return self.fleet.features
 
     @property
@@ -83,7 +83,7 @@ class Detector:
 
     @property
     def warm_up(self) -> int:
-        """How many observations it takes until p-values are as calibrated as they are going to be."""
+        """How many observations the warm-up takes: after it, p-values are calibrated."""
         return self.fleet.warm_up
 
     @property
@@ -93,12 +93,12 @@ class Detector:
 
     @property
     def guarantee(self) -> str:
-        """What is promised of p."""
+        """What is guaranteed about p."""
         return self.fleet.guarantee
 
     @property
     def incidents(self) -> list[Incident]:
-        """The newest incidents; one that is not over comes last."""
+        """The newest incidents; an open one comes last."""
         return self.fleet.incidents() if self.fleet.is_made else []
 
     @property
@@ -112,13 +112,13 @@ class Detector:
         return self.fleet.weights(0)
 
     def clone(self) -> Self:
-        """A detector with the same settings that has seen nothing."""
+        """A new detector with the same settings."""
         return self._around(self.fleet.clone(), None)
 
     def update(self, value: ArrayLike | None, time: Any = None) -> Verdict:
-        """Take one observation: a number, or one for each feature; NaN or None for what is missing.
+        """Judge one observation: a number, or one for each feature; NaN or None if missing.
 
-        With an `interval` and times, observations left out since the last one count as missing. Times must increase.
+        With an `interval` and times, observations skipped since the last one count as missing. Times must increase.
         """
         self._refuse_every()
         row = self._row(value)
@@ -134,8 +134,8 @@ class Detector:
     def _refuse_every(self) -> None:
         if self.fleet.every is not None:
             raise ValueError(
-                f"every={self.fleet.every:g} puts the rows of frames together: give them to `run` or `detect`, or put "
-                "single observations together with `tocsin.data.Resampler`"
+                f"every={self.fleet.every:g} aggregates the rows of frames: pass them to `run` or `detect`, or "
+                "aggregate single observations with `tocsin.data.Resampler`"
             )
 
     def _row(self, value: ArrayLike | None) -> NDArray[np.float64]:
@@ -144,7 +144,7 @@ class Detector:
             return np.array([[[value]]])
         row = checks.numbers("value", np.nan if value is None else value)
         if row.shape != (count,) and not (row.ndim == 0 and count == 1):
-            raise ValueError(f"value must be {count} number{'s' if count > 1 else ''}, one a feature, got {value!r}")
+            raise ValueError(f"value must be {count} number{'s' if count > 1 else ''}, one per feature, got {value!r}")
         return row.reshape(1, 1, count)
 
     def run(
@@ -156,21 +156,21 @@ class Detector:
         time: str | None = None,
         values: str | Iterable[str] | None = None,
     ) -> Result:
-        """Take a history, as if by calls of `update`: arrays, a series or a frame (pandas, polars, Arrow).
+        """Judge a history, as repeated calls of `update` would: arrays, a series or a frame (pandas, polars, Arrow).
 
-        Arrays are `(T,)` or `(T, F)`. Their `times` are taken as they are: gaps in them are not filled.
+        Arrays are `(T,)` or `(T, F)`. Their `times` are used as they are: gaps are not filled.
 
-        Of a frame, `time` and `values` are names of columns, found out where they are not given; of pandas, times may
-        be in the index. Observations are judged in the order of time, with those that a gap in the times stands for.
-        The first frame tells the names of the features and the interval, unless they are given. Bad values count as
-        missing, with a `DataWarning` that names them.
+        For a frame, `time` and `values` are column names, detected if not given; in pandas, times may be in the index.
+        Observations are judged in time order, and gaps in the times count as missing observations. The first frame
+        provides the feature names and the interval, unless they are given. Bad values count as missing, with a
+        `DataWarning` that names them.
 
-        The detector goes on from what it has seen before: times must be later, and what was left out in between counts
-        as missing. `clone` begins anew.
+        The detector continues from what it has seen before: times must be later, and a gap in between counts as missing
+        observations. Use `clone` to start afresh.
         """
         if is_frame(data):
             if times is not None:
-                raise ValueError(f"times must be left out with a frame, whose `time` column says it, got {times!r}")
+                raise ValueError(f"times must not be given with a frame, which has a `time` column, got {times!r}")
             return self._run_frame(data, time, values)
         for name, given in (("time", time), ("values", values)):
             if given is not None:
@@ -194,9 +194,9 @@ class Detector:
         return self.run_signal(signal, origin, chosen=values is not None)
 
     def run_signal(self, signal: Signal, origin: Origin | None = None, *, chosen: bool = False) -> Result:
-        """Take a signal that was read from a file or frame; warns if it is too short for the alarm rate.
+        """Judge a signal read from a file or frame; warns if it is too short for the alarm rate.
 
-        `origin` says how frames of results are made, `chosen` that its features were chosen, whatever they are called.
+        `origin` determines the frames of results; `chosen` means that its features were chosen, whatever their names.
         """
         self.fleet.meet(features=signal.features, interval=signal.interval)
         signal = check_features(signal, self.features, chosen=chosen)
@@ -214,14 +214,14 @@ class Detector:
         return verdicts
 
     def learn_reference(self, values: ArrayLike) -> None:
-        """Learn from these values, `(T,)` or `(T, F)`, what is good, and compare with them from then on.
+        """Learn these known-good values, `(T,)` or `(T, F)`, and compare with them from then on.
 
-        See `Fleet.learn_reference`. Times go on after the reference as if it had not been there.
+        See `Fleet.learn_reference`. The reference does not affect the times.
         """
         self.fleet.learn_reference(values)
 
     def accept(self) -> bool:
-        """Take what the open incident brought for normal: it ends as "labelled", and is learned from now on.
+        """Accept the open incident as normal: it ends as "labelled", and its values are learned from now on.
 
         Returns whether there was one.
         """
@@ -234,10 +234,10 @@ class Detector:
         time: str | None = None,
         values: str | Iterable[str] | None = None,
     ) -> Any:
-        """Verdicts on a history in a frame or series, in a frame of the same kind with its index and time zone.
+        """Verdicts on a history in a frame or series, as a frame of the same kind with its index and time zone.
 
-        It has a row for each observation in the order of time, and the columns of `verdict_columns`. What `run` says of
-        frames holds here: `detect` is the `frame` of its result.
+        It has one row per observation in time order, and the columns of `verdict_columns`. `detect` returns the `frame`
+        of the result of `run`, which see.
         """
         return self._run_frame(frame, time, values).frame
 
@@ -247,7 +247,7 @@ class Detector:
             warnings.warn(
                 f"signal {signal.name!r} has {self.observations + signal.observed} observations, but an alarm rate of "
                 f"{self.alarm_rate:.3g} needs {self.warm_up} before p-values are calibrated: until then they are "
-                "bounds, and there may be no alarm at all",
+                "bounds, and there may be no alarms at all",
                 ResolutionWarning,
                 stacklevel=5,
             )
@@ -261,14 +261,14 @@ class Detector:
         return f"Detector of {', '.join(self.features)}; {rate}; observations: {seen:,}; incidents: {found:,}"
 
     def save(self, file: File) -> None:
-        """Write everything needed to go on later to a file (npz, never pickle), in one step or not at all."""
+        """Save the state to a file (npz, never pickle), atomically."""
         write_arrays(self.state(), file)
 
     @classmethod
     def load(cls, file: File, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
-        """Go on from a saved file, with exactly the numbers of a detector that was never interrupted.
+        """Resume from a saved file, with exactly the numbers of a detector that was never interrupted.
 
-        `forecaster` is needed only if it is none that goes by a name (see `available_forecasters`).
+        `forecaster` is needed only if it is not registered by name (see `available_forecasters`).
         """
         return cls.from_state(read_arrays(file, "a detector"), forecaster=forecaster, threads=threads)
 
@@ -287,16 +287,16 @@ class Detector:
         self._begin(same.fleet, same._last_time)
 
     def to_bytes(self) -> bytes:
-        """What `save` writes, for a database or another process."""
+        """The state as bytes, for a database or another process."""
         return arrays_to_bytes(self.state())
 
     @classmethod
     def from_bytes(cls, data: bytes, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
-        """Go on from what `to_bytes` gave; see `load`."""
+        """Resume from what `to_bytes` returned; see `load`."""
         return cls.from_state(arrays_from_bytes(data), forecaster=forecaster, threads=threads)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything needed to go on later, as plain arrays: for `from_state`, or to save."""
+        """Everything needed to resume later, as plain arrays."""
         return self.fleet.state(time=self._last_time)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Verdicts in words that a person understands."""
+"""Plain-language explanations of verdicts."""
 
 import re
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from tocsin.conformal.scorer import Floats
-from tocsin.detection.verdict import FADES, LASTS, Verdict, Verdicts
+from tocsin.detection.verdict import MAY_END, ONGOING, Verdict, Verdicts
 from tocsin.detection.views import View
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Which view says most of an observation, of which feature (None for all of them together), and what it says."""
+    """The view that contributes most, the feature (None for all of them together), and an explanation."""
 
     view: str
     feature: str | None
@@ -22,7 +22,7 @@ class Explanation:
 
 
 def name_and_unit(feature: str) -> tuple[str, str]:
-    """A feature's name and its unit, which may stand behind it in brackets; "" where none does.
+    """A feature's name and its unit, which may follow in brackets; "" if there is none.
 
     >>> name_and_unit("pressure [bar]"), name_and_unit("flow")
     (('pressure', 'bar'), ('flow', ''))
@@ -34,7 +34,7 @@ def name_and_unit(feature: str) -> tuple[str, str]:
 def explain(
     verdicts: Verdicts, step: int, signal: int, views: Sequence[View], features: Sequence[str]
 ) -> Explanation | None:
-    """Why an observation is strange; None where nothing can be said."""
+    """Why an observation is anomalous; None if there is no explanation."""
     number, stream, feature = (int(one) for one in verdicts.cause[step, signal])
     if number < 0:
         return None
@@ -56,7 +56,7 @@ def verdict_on(
         return float(array[at]) if single else array[at].copy()
 
     alarm = bool(verdicts.alarm[step, signal])
-    # Of what nobody has to look at nobody needs an explanation, and to word one takes as long as a view.
+    # Only alarms need an explanation, and wording one takes as long as a view.
     why = explain(verdicts, step, signal, views, features) if alarm else None
     severities = (verdicts.views[step, signal] / np.log(10.0)).tolist()
     return Verdict(
@@ -74,7 +74,7 @@ def verdict_on(
         view=why.view if why else None,
         feature=why.feature if why else None,
         explanation=why.text if why else None,
-        open=verdicts.state[step, signal] in (FADES, LASTS),
+        open=verdicts.state[step, signal] in (MAY_END, ONGOING),
         warm=bool(verdicts.warm[step, signal]),
         estimated=bool(verdicts.estimated[step, signal]),
     )

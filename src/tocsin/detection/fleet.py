@@ -1,4 +1,4 @@
-"""Detectors of many signals that share their settings, run as one."""
+"""Detectors for many signals that share their settings, run as one."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,13 +32,13 @@ from tocsin.forecasting import Forecaster
 
 @lists_settings(FleetSettings)
 class Fleet(Beginning):
-    """Watches many signals at once: each as a `Detector` of its own would, with the same numbers, but faster together.
+    """Watches many signals at once, with the same numbers as one `Detector` per signal, but faster.
 
-    With a budget, all signals together have the incidents that it allows: of those that they propose, the rarest.
+    With a budget, all signals together report the rarest of the incidents that they propose.
 
     Parameters
     ----------
-    signals : how many signals, or their names; those of the first frame where they are not given.
+    signals : the number of signals, or their names; by default those of the first frame.
     {settings}
 
     Examples
@@ -72,7 +72,7 @@ class Fleet(Beginning):
         self.trail = self._new_trail()
 
     def _new_trail(self) -> AuditTrail:
-        if self.settings.promise == "incidents":  # which end before another begins: no clusters
+        if self.settings.promise == "incidents":  # one ends before another begins: no clusters
             return AuditTrail(len(self.names), self.alarm_rate)
         stretches = any(stream.length > 1 for view in self.views for stream in view.streams)
         clustering = OF_STRETCHES if stretches else OF_SCORES if self.forecaster is None else OF_ERRORS
@@ -80,7 +80,7 @@ class Fleet(Beginning):
 
     @property
     def forecaster(self) -> Forecaster | None:
-        """What says what comes next; None where the values are nonconformity scores already."""
+        """The forecaster; None if the values are already nonconformity scores."""
         return self.pipeline.forecaster
 
     @property
@@ -90,46 +90,46 @@ class Fleet(Beginning):
 
     @property
     def views(self) -> tuple[View, ...]:
-        """What a signal is judged by."""
+        """The views that judge a signal."""
         return self.pipeline.views
 
     @property
     def alarm_rate(self) -> float:
         """The tolerated rate of false incidents per observation; of alarms with promise="observations".
 
-        With a budget of incidents it is each signal's share of it, and with a share of false ones what signals propose.
+        With a budget of incidents it is each signal's share, and with a share of false ones the rate of proposals.
         """
         return self.settings.rate if self._shared_rate is None else self._shared_rate
 
     @property
     def warm_up(self) -> int:
-        """How many observations it takes until p-values are calibrated and alarms are raised."""
+        """How many observations the warm-up takes: after it, p-values are calibrated and there may be alarms."""
         sizes = self.settings.sizes
         if self.settings.promise == "observations" or not self.settings.early:
             return self.own_past_after
-        return min(self._settled + max(sizes.believed, LEAST_BLOCKS * sizes.block), self.own_past_after)
+        return min(self._views_warm_after + max(sizes.min_calibration, LEAST_BLOCKS * sizes.block), self.own_past_after)
 
     @property
     def own_past_after(self) -> int:
-        """How many observations it takes until a signal's own past tells the alarm rate; before, it is estimated."""
+        """After how many observations a signal's own past determines the alarm rate; before, it is estimated."""
         sizes = self.settings.sizes
-        waits = sizes.believed
+        waits = sizes.min_calibration
         if self.settings.promise == "incidents":
             waits = max(waits, sizes.block * math.ceil(1 / (self.settings.rate * sizes.block)))
-        return self._settled + waits
+        return self._views_warm_after + waits
 
     @property
     def least_reference(self) -> int:
-        """How many observations a reference must have, at least."""
-        return self.pipeline.ranking.heard(self.pipeline.settles)
+        """The minimum number of observations in a reference."""
+        return self.pipeline.ranking.first_ranked_after(self.pipeline.warm_up)
 
     @property
-    def _settled(self) -> int:
-        return self.least_reference + self.settings.sizes.settled
+    def _views_warm_after(self) -> int:
+        return self.least_reference + self.settings.sizes.view_warm_up
 
     @property
     def guarantee(self) -> str:
-        """What is promised, and under which assumption."""
+        """What is guaranteed, and under which assumption."""
         p = "exchangeable: P(p < alpha) <= alpha if evidence is exchangeable in time; conservative during warm-up"
         if self._shared_rate is not None:
             return f"pooled: about {self.budget} incidents of all signals together, by how rare earlier ones were; {p}"
@@ -150,10 +150,10 @@ class Fleet(Beginning):
         return f"long-run, for any sequence: incidents <= alarm_rate * observations + {beyond}; {p}{early}"
 
     def update(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
-        """Take one observation of each signal, `(S,)` or `(S, F)`; NaN where it is missing.
+        """Judge one observation of each signal, `(S,)` or `(S, F)`; NaN if missing.
 
-        `rows` are the indices of the signals that the values belong to, each at most once, all of them if None. Of
-        all others no time passes. The verdicts have one step.
+        `rows` are the indices of the signals that the values belong to, each at most once; all of them if None. For all
+        other signals no time passes. The verdicts have one step.
         """
         table = checks.numbers("values", values)
         moments = None if times is None else np.asarray(times)[np.newaxis]
@@ -170,17 +170,17 @@ class Fleet(Beginning):
         values: str | Iterable[str] | None = None,
         id: str | None = None,  # noqa: A002
     ) -> Any:
-        """Take a history, as if by calls of `update`: `Verdicts` on arrays, `Results` on a frame.
+        """Judge a history, as repeated calls of `update` would: returns `Verdicts` for arrays, `Results` for a frame.
 
-        Arrays are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, has the shape (T, S), and `rows` says which
-        signals they are of. A frame (pandas, polars, Arrow) has a signal in each column, or with `id` the column that
-        says which signal a row is of; then its other columns are features. `time`, `values` and `id` are names of
-        columns. Signals go by their names, and go on from what was seen of them before.
+        Arrays are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, has the shape (T, S), and `rows` are the signals'
+        indices. A frame (pandas, polars, Arrow) has one signal per column or, with `id`, a column with the signal's
+        name; then its other columns are features. `time`, `values` and `id` are column names. Signals are matched by
+        name and continue from what was seen of them before.
         """
         if is_frame(data):
             for name, given in (("rows", rows), ("times", times)):
                 if given is not None:
-                    raise ValueError(f"{name} must be left out with a frame, whose columns say it, got {given!r}")
+                    raise ValueError(f"{name} must not be given with a frame, whose columns say it, got {given!r}")
             return run_frame(self, data, time=time, values=values, id=id)
         for name, given in (("time", time), ("values", values), ("id", id)):
             if given is not None:
@@ -202,11 +202,11 @@ class Fleet(Beginning):
         self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None,
         foretold: NDArray[np.float64] | None = None, noting: Noting | None = None,
     ) -> Verdicts:  # fmt: skip
-        """Take a history in arrays; see `run`.
+        """Judge a history in arrays; see `run`.
 
-        What is forecast after the observations is given to `noting`, `(t, S, F, foretold_width)` piece by piece. Who
-        has kept it, and takes the same observations again after the same ones, gives it as `foretold`: the verdicts
-        are the same, and nothing has to be forecast.
+        The forecasts made after the observations are passed to `noting`, `(t, S, F, foretold_width)`, piece by piece. A
+        caller that has kept them, and judges the same observations again in the same state, passes them as `foretold`:
+        the verdicts are the same, and nothing has to be forecast.
         """
         chosen = self.pipeline.everything if rows is None else self._rows(rows)
         table = checks.numbers("values", values)
@@ -236,11 +236,11 @@ class Fleet(Beginning):
         return verdicts
 
     def learn_reference(self, values: ArrayLike, *, row: int = 0) -> None:
-        """Let a signal learn what is good from these values, `(T,)` or `(T, F)`, and compare with them from then on.
+        """Let a signal learn these known-good values, `(T,)` or `(T, F)`, and compare with them from then on.
 
-        What the signal has learned before is forgotten, and nothing later is learned: it stays like this until another
-        reference is learned, or the row is put anew. A reference should be as long as what a signal usually goes
-        through, and at least `warm_up` observations for alarms right after it.
+        The signal forgets what it has learned before, and learns nothing later, until another reference is learned or
+        the row is replaced. A reference should cover everything that the signal usually does, and have at least
+        `warm_up` observations for alarms right after it.
         """
         table = checks.numbers("values", values)
         table = table[:, np.newaxis] if table.ndim == 1 else table
@@ -260,13 +260,13 @@ class Fleet(Beginning):
             raise TypeError(f"rows must be a sequence of indices of signals, got {rows!r}")
         chosen = chosen.astype(np.intp)
         if np.any((chosen < 0) | (chosen >= len(self.names))) or np.unique(chosen).size != chosen.size:
-            raise ValueError(f"rows must be different indices from 0 to {len(self.names) - 1}, got {rows!r}")
+            raise ValueError(f"rows must be distinct indices from 0 to {len(self.names) - 1}, got {rows!r}")
         return chosen
 
     def _guard(self, verdicts: Verdicts) -> None:
-        """Take back alarms of which the strangest feature is too close to its forecast.
+        """Cancel alarms whose most anomalous feature is too close to its forecast.
 
-        Where only views of all features together had something to say, that is the one furthest from its forecast.
+        If only joint views contributed, that is the feature furthest from its forecast.
         """
         least, share = self.settings.min_deviation, self.settings.min_relative_deviation
         if not (least or share):
@@ -284,15 +284,15 @@ class Fleet(Beginning):
                 verdicts.alarm[step, column] = False
 
     def incidents(self, signal: int | None = None) -> list[Incident]:
-        """The newest incidents, of one signal or of all; those that are not over come last."""
+        """The newest incidents, of one signal or of all; open ones come last."""
         return self.log.incidents(signal)
 
     def open_incident(self, row: int) -> Incident | None:
-        """The incident of a signal that is not over, if it is long enough to be told of."""
+        """The open incident of a signal, if long enough to be reported."""
         return self.log.open_incident(self._row(row))
 
     def accept(self, row: int = 0) -> bool:
-        """Take what a signal's open incident brought for normal: it ends as "labelled", and the signal learns from it.
+        """Accept a signal's open incident as normal: it ends as "labelled", and the signal learns from it.
 
         Returns whether there was one.
         """
@@ -303,15 +303,15 @@ class Fleet(Beginning):
         return there
 
     def take_closed_incidents(self) -> list[Incident]:
-        """The incidents that are over, the oldest first; from now on who took them keeps them, and no state does."""
+        """Remove and return the closed incidents, the oldest first. States no longer include them."""
         return self.log.take_closed()
 
     def forget_incidents(self, row: int) -> None:
-        """Have a signal's next alarm begin a new incident, and know of none before."""
-        self.log.adopt(self._row(row), self._new_log([ALONE]), 0)
+        """Forget a signal's incidents, so that its next alarm opens a new one."""
+        self.log.copy_from(self._row(row), self._new_log([ALONE]), 0)
 
     def observations(self, row: int) -> int:
-        """How many observations of a signal it has seen, missing ones included."""
+        """How many observations of a signal it has seen, including missing ones."""
         return int(self.pipeline.seen[self._row(row)])
 
     @property
@@ -322,22 +322,22 @@ class Fleet(Beginning):
     def audit(self, signal: int | None = None, level: float = 0.99, *, faults: int | None = None) -> Audit:
         """Whether the promised alarm rate is kept so far: on one signal, or on all together.
 
-        `faults` is how many incidents of the signal were true, for those who keep count of that themselves instead of
-        by `label_fault`.
+        `faults` is how many incidents of the signal were true, for callers that count them instead of using
+        `label_fault`.
         """
         level = checks.number("level", level, above=0, below=1)
         if signal is not None:
             known = None if faults is None else checks.integer("faults", faults, least=0)
             return self.trail.audit(self._row(signal), level, known)
         if faults is not None:
-            raise ValueError(f"faults={faults!r} needs the signal that they are of")
+            raise ValueError(f"faults={faults!r} needs the signal they belong to")
         return audit_together([self.trail.audit(row, level) for row in range(len(self.names))])
 
     def label_fault(self, row: int, alarms: int = 1, *, taken_back: bool = False) -> None:
-        """Tell the audit that an incident was a true fault: it does not count against the promise.
+        """Label an incident as a true fault for the audit: it does not count against the promise.
 
-        `alarms` is how many alarms it had, which matters with promise="observations" only. An incident that was a
-        false alarm needs no label, since it counts anyhow; where it was called a fault before, `taken_back` says so.
+        `alarms` is how many alarms it had, which matters only with promise="observations". A false alarm needs no
+        label, since it counts anyway; if it was labelled as a fault before, `taken_back` undoes that.
         """
         alarms = checks.integer("alarms", alarms, least=1)
         counted = alarms if self.settings.promise == "observations" else 1
@@ -348,30 +348,30 @@ class Fleet(Beginning):
         return self.pipeline.ranking.learned_weights(self._row(signal))
 
     def signal_state(self, row: int, last_time: Any = None) -> dict[str, NDArray[Any]]:
-        """The state of one signal, for `put` or `Detector.from_state`: that of a detector which has seen the same.
+        """The state of one signal, for `put` or `Detector.from_state`: that of a detector that has seen the same.
 
         `last_time` is the time of the signal's last observation, which a detector keeps and a fleet does not.
         """
         row = self._row(row)
         log = self._new_log([ALONE])
-        log.adopt(0, self.log, row)
+        log.copy_from(0, self.log, row)
         return self._state(np.array([row]), log, {"time": last_time})
 
     def signal_states(self, rows: Sequence[int], last_times: Sequence[Any]) -> list[dict[str, NDArray[Any]]]:
-        """What `signal_state` gives of each of these rows, in far less time."""
+        """The `signal_state` of each of these rows, much faster."""
         chosen = np.array([self._row(row) for row in rows])
         audit = {name: array[chosen] for name, array in self.trail.state().items()}
         arrays = packed({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
         made, states = made_of(self.settings), split(arrays, len(chosen))
         for row, last_time, state in zip(chosen, last_times, states, strict=True):
             log = self._new_log([ALONE])
-            log.adopt(0, self.log, int(row))
+            log.copy_from(0, self.log, int(row))
             header = {"signals": log.names, **made, "incidents": log.state(), "extra": {"time": last_time}}
             state["header"] = packed(header, {})["header"]
         return states
 
     def put_all(self, rows: Sequence[int], states: Sequence[Mapping[str, NDArray[Any]]]) -> None:
-        """Let signals with these states take rows, as `put` does one by one, in far less time.
+        """Put signals with these states into rows, as `put` does one by one, but much faster.
 
         ValueError if one of the states cannot be used: then nothing has changed.
         """
@@ -380,26 +380,26 @@ class Fleet(Beginning):
         for state in states:
             self._check_alike(read_header(state))
         others = Fleet.from_state(together, forecaster=self.forecaster)
-        self.pipeline.adopt(chosen, others.pipeline)
+        self.pipeline.copy_from(chosen, others.pipeline)
         for number, row in enumerate(map(int, chosen)):
-            self.trail.adopt(row, others.trail, number)
-            self.log.adopt(row, others.log, number)
+            self.trail.copy_from(row, others.trail, number)
+            self.log.copy_from(row, others.log, number)
 
     def put(self, row: int, state: Mapping[str, NDArray[Any]] | None, name: str | None = None) -> Any:
-        """Let another signal take a row: one from `signal_state` or `Detector.state`, or a fresh one for None.
+        """Replace the signal in a row with one from `signal_state` or `Detector.state`, or with a new one for None.
 
-        It goes on with exactly the numbers of a signal that was never interrupted, and all other rows as if nothing had
-        happened. The signal that was there is gone, with its incidents. The row keeps its name unless another is given.
+        It continues with exactly the numbers of a signal that was never interrupted, and all other rows are unaffected.
+        The previous signal is gone, with its incidents. The row keeps its name unless another is given.
         Returns the `last_time` that was saved.
         """
         row = self._row(row)
         if name is not None and (not isinstance(name, str) or name in self.names[:row] + self.names[row + 1 :]):
-            raise ValueError(f"name must be one that no other signal of the fleet has, got {name!r}")
-        # All that can go wrong goes wrong before anything is changed.
+            raise ValueError(f"name must not be that of another signal in the fleet, got {name!r}")
+        # Everything that can fail is done before anything is changed.
         single, last_time = (Fleet.of(1, self.settings), None) if state is None else self._alike(state)
-        self.pipeline.adopt(np.array([row]), single.pipeline)
-        self.trail.adopt(row, single.trail, 0)
-        self.log.adopt(row, single.log, 0, name)
+        self.pipeline.copy_from(np.array([row]), single.pipeline)
+        self.trail.copy_from(row, single.trail, 0)
+        self.log.copy_from(row, single.log, 0, name)
         if self._sharing is not None:
             self._sharing.forget(row)
         self.names[row] = self.log.names[row]
@@ -417,7 +417,7 @@ class Fleet(Beginning):
         return f"Fleet of {len(self.names)} signals: {shown}; {rate}; observations: {seen:,}; incidents: {found:,}"
 
     def _alike(self, state: Mapping[str, NDArray[Any]]) -> tuple["Fleet", Any]:
-        """A fleet of the one signal of a state, and the signal's last time; refuses one made in another way."""
+        """A fleet with the one signal of a state, and the signal's last time; rejects a state with other settings."""
         header = read_header(state)
         self._check_alike(header)
         return Fleet.from_state(state, forecaster=self.forecaster), header["extra"].get("time")
@@ -425,13 +425,13 @@ class Fleet(Beginning):
     def _check_alike(self, header: Mapping[str, Any]) -> None:
         with damage_told():
             if len(header["signals"]) != 1:
-                raise ValueError(f"one signal is needed, got {len(header['signals'])}")
+                raise ValueError(f"expected the state of one signal, got {len(header['signals'])}")
             theirs = {"features": header["features"], "forecaster": header["forecaster"], **header["settings"]}
         made = made_of(self.settings)
         own = {"features": made["features"], "forecaster": made["forecaster"], **made["settings"]}
         if theirs != own:
             raise ValueError(
-                f"state must be of a signal with the settings of the fleet, got {differences(theirs, own)}"
+                f"state must come from a signal with the settings of the fleet, got {differences(theirs, own)}"
             )
 
     def _row(self, row: int) -> int:
@@ -441,8 +441,8 @@ class Fleet(Beginning):
         return IncidentLog(names, self.features, self.views, self.settings.min_duration)
 
     def state(self, **extra: Any) -> dict[str, NDArray[Any]]:
-        """Everything needed to go on later, as plain arrays, and what is told beside that JSON can hold."""
-        frames: dict[str, Any] = {}  # what only those need to know who go on with frames
+        """Everything needed to resume later, as plain arrays."""
+        frames: dict[str, Any] = {}  # needed only to continue with frames
         if self.every is not None:
             frames.update(every=self.every, aggregate=self.aggregate)
         if self.last_times:
@@ -452,7 +452,7 @@ class Fleet(Beginning):
     def _state(
         self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any], sharing: Sharing | None = None
     ) -> dict[str, NDArray[Any]]:
-        """The state of a fleet of only these rows; `log` has their incidents, and their names."""
+        """The state of a fleet with only these rows; `log` has their incidents and names."""
         header = {"signals": log.names, **made_of(self.settings), "incidents": log.state(), "extra": extra}
         audit = {name: array[rows] for name, array in self.trail.state().items()}
         trees = {"audit": audit, "pipeline": self.pipeline.state(rows)}
@@ -485,20 +485,20 @@ class Fleet(Beginning):
         self.log.restore(incidents)
 
     def save(self, file: File) -> None:
-        """Write everything needed to go on later to a file (npz, never pickle), in one step or not at all."""
+        """Save the state to a file (npz, never pickle), atomically."""
         write_arrays(self.state(), file)
 
     @classmethod
     def load(cls, file: File, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
-        """Go on from a saved file, with exactly the numbers of a fleet that was never interrupted.
+        """Resume from a saved file, with exactly the numbers of a fleet that was never interrupted.
 
-        `forecaster` is needed only if it is none that goes by a name (see `available_forecasters`).
+        `forecaster` is needed only if it is not registered by name (see `available_forecasters`).
         """
         return cls.from_state(read_arrays(file, "a fleet"), forecaster=forecaster, threads=threads)
 
 
 def as_times(times: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Times as datetime64 or numbers, whatever kind of dates they came as."""
+    """Times as datetime64 or numbers, from any kind of dates."""
     array = np.asarray(times)
     if array.shape != shape:
         raise ValueError(f"times must have shape {shape}, got {array.shape}")

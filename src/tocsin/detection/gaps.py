@@ -1,4 +1,4 @@
-"""Observations that were left out."""
+"""Missing observations."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tocsin.data import LONGEST_GAP, missing_steps
 
 
 def missing_times(last_time: Any, time: Any, interval: float | None) -> NDArray[Any]:
-    """The times of the observations that are missing between the last one and the next, at most `LONGEST_GAP`.
+    """The times of the observations missing between the last one and the next, at most `LONGEST_GAP`.
 
     Times are datetime64 or numbers, and must increase; the interval is in seconds, or in the unit of the numbers.
     Without a last time or an interval none are missing.
@@ -23,7 +23,7 @@ def missing_times(last_time: Any, time: Any, interval: float | None) -> NDArray[
         if not time > last_time:
             raise ValueError(f"time must be later than the last one, {last_time}, got {time}")
     except TypeError:
-        raise TypeError(f"time must be of the kind of the last one, {last_time!r}, got {time!r}") from None
+        raise TypeError(f"time must be of the same kind as the last one, {last_time!r}, got {time!r}") from None
     if interval is None:
         return np.empty(0)
     step: Any = interval

@@ -1,4 +1,4 @@
-"""Frames and series through detectors: read, judged, and given back as they came."""
+"""Frames and series through detectors: read, judged, and returned in the same form."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,10 +28,12 @@ def run_frame(
     values: str | Iterable[str] | None,
     id: str | None,  # noqa: A002
 ) -> Results:
-    """What a fleet says of the signals in a frame."""
+    """A fleet's results for the signals in a frame."""
     features = fleet.expected.feature_names
     if id is None and len(features) > 1:
-        raise ValueError(f"id must name the column that says the signal, each of which has {len(features)} features")
+        raise ValueError(
+            f"id must be the column with the signal's name, because each signal has {len(features)} features"
+        )
     signals, origin = read_frame(fleet, data, time=time, values=values, id=id, separate=id is None)
     fleet.meet(
         features=features if id is None else signals[0].features,
@@ -41,7 +43,7 @@ def run_frame(
     if id is not None:
         signals = [check_features(signal, fleet.features, chosen=values is not None) for signal in signals]
     rows = [_row_of(fleet, signal.name, number, len(signals)) for number, signal in enumerate(signals)]
-    # All that can go wrong goes wrong before anything is changed.
+    # Everything that can fail is done before anything is changed.
     gaps = [gap_before(fleet, fleet.last_times.get(row), signal) for row, signal in zip(rows, signals, strict=True)]
     for row, gap in zip(rows, gaps, strict=True):
         pass_gap(fleet, row, gap)
@@ -64,7 +66,7 @@ def _usual(intervals: Sequence[Any]) -> Any:
 
 
 def _row_of(fleet: "Fleet", name: str, number: int, count: int) -> int:
-    """The row of a signal: by its name, or where the fleet has only numbers, by its place."""
+    """The row of a signal: by its name or, if the fleet has only numbers, by position."""
     if name in fleet.names:
         return fleet.names.index(name)
     if not are_named(fleet.names, ALONE) and count == len(fleet.names):
@@ -74,17 +76,19 @@ def _row_of(fleet: "Fleet", name: str, number: int, count: int) -> int:
 
 
 def gap_before(fleet: "Fleet", last_time: Any, signal: Signal) -> NDArray[Any]:
-    """The times of what is missing between what was seen before and a signal; ValueError for one that is not later."""
+    """The times of observations missing between what was seen before and a signal; ValueError if it is not later."""
     if signal.times is None or not len(signal):
         return np.empty(0)
     try:
         return missing_times(last_time, signal.times[0], fleet.interval)
     except ValueError as error:
-        raise ValueError(f"{error}; a detector goes on from what it has seen, `clone()` begins anew") from None
+        raise ValueError(
+            f"{error}; a detector continues from what it has seen, use `clone()` to start afresh"
+        ) from None
 
 
 def pass_gap(fleet: "Fleet", row: int, times: NDArray[Any]) -> None:
-    """Let time pass in which a signal had no observation."""
+    """Insert missing observations for a signal."""
     if times.size:
         nothing = np.full((times.size, 1, len(fleet.features)), np.nan)
         fleet.run_arrays(nothing, rows=[row], times=times[:, np.newaxis])
@@ -100,9 +104,9 @@ def read_frame(
     separate: bool = False,
     name: str = ALONE,
 ) -> tuple[list[Signal], Origin]:
-    """The signals of a frame or series, and how results come back; damage is told with a `DataWarning`.
+    """The signals of a frame or series, and the form of the results; damage is reported with a `DataWarning`.
 
-    Where a frame has all features that the fleet knows by name, it is those that are read, unless `values` are given.
+    If a frame has all features that the fleet knows by name, these are read unless `values` are given.
     """
     features = fleet.expected.feature_names
     if values is None and not separate and are_named(features, "feature"):
@@ -121,13 +125,13 @@ def read_frame(
 
 
 def called(data: Any) -> str:
-    """What the signal of a frame is called: a series has a name."""
+    """The name of a frame's signal: a series has a name."""
     name = getattr(data, "name", None)
     return str(name) if isinstance(name, str) and name else ALONE
 
 
 def check_features(signal: Signal, features: Sequence[str], *, chosen: bool) -> Signal:
-    """The signal with its features in the order of the detector's; ValueError where they are others."""
+    """The signal with its features in the detector's order; ValueError if they differ."""
     if len(signal.features) != len(features):
         raise ValueError(
             f"signal {signal.name!r} must have {len(features)} feature{'s' if len(features) != 1 else ''} like the "
@@ -142,7 +146,7 @@ def check_features(signal: Signal, features: Sequence[str], *, chosen: bool) -> 
 
 
 def result_of(fleet: "Fleet", row: int, signal: Signal, verdicts: Verdicts, before: int, origin: Origin) -> Result:
-    """What a fleet says of one of its signals, after it has judged these observations."""
+    """A fleet's result for one of its signals, after it has judged these observations."""
     incidents = [replace(one, signal=signal.name) for one in fleet.incidents(row) if one.last >= before]
     return Result(
         judged=signal,
@@ -159,12 +163,12 @@ def result_of(fleet: "Fleet", row: int, signal: Signal, verdicts: Verdicts, befo
 
 
 def run_signals(fleet: "Fleet", rows: Sequence[int], signals: Sequence[Signal]) -> list[Verdicts]:
-    """Verdicts on histories of several signals of a fleet, in the order of time where they share a budget."""
+    """Verdicts on histories of several signals of a fleet, in time order if they share a budget."""
     times = [np.arange(len(signal)) if signal.times is None else signal.times for signal in signals]
     parts: list[list[Verdicts]] = [[] for _ in signals]
     stretches = _together(times)
     if fleet.budget is None and len(stretches) > len(signals):
-        # Each by itself: the numbers are the same, and long stretches are faster than wide ones.
+        # One by one: the numbers are the same, and long stretches are faster than wide ones.
         stretches = [([number], [slice(len(signal))]) for number, signal in enumerate(signals)]
     for there, slices in stretches:
         values = np.stack([signals[one].values[part] for one, part in zip(there, slices, strict=True)], axis=1)
@@ -177,7 +181,7 @@ def run_signals(fleet: "Fleet", rows: Sequence[int], signals: Sequence[Signal]) 
 
 
 def _together(times: Sequence[NDArray[Any]]) -> list[tuple[list[int], list[slice]]]:
-    """The stretches of time in which the same signals have observations, with the part of each that lies in it."""
+    """The stretches of time in which the same signals have observations, with each signal's part."""
     if all(np.array_equal(times[0], other) for other in times[1:]):
         return [(list(range(len(times))), [slice(len(times[0]))] * len(times))]
     moments = np.unique(np.concatenate(times))

@@ -1,4 +1,4 @@
-"""One budget for the histories of many signals, which are all there when incidents are selected."""
+"""One budget for the histories of many signals, all of which are available when incidents are selected."""
 
 import math
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HistoryBudget:
-    """So many incidents in a time ("5/week"), or so that a share of them (0.1) is false, for this many signals."""
+    """A number of incidents per time ("5/week"), or a share of false ones (0.1), for this many signals."""
 
     budget: str | float
     signals: int
 
     def proposing(self, settings: DetectorSettings) -> DetectorSettings:
-        """The settings of one of the signals, which proposes more incidents than there will be."""
+        """The settings of one of the signals, which proposes more incidents than are selected."""
         return proposing(settings, make_selection(self.budget, self.signals, settings.interval_seconds)[1])
 
     def select(self, periods: Floats, intervals: Floats, watched: Floats, of_signals: Floats) -> NDArray[np.bool_]:
-        """Which of the incidents with these return periods are told.
+        """Which of the incidents with these return periods are reported.
 
         `intervals` are those of their signals, in seconds; `watched` is how many observations each signal was watched
         for, and `of_signals` are the intervals of those.
@@ -38,7 +38,7 @@ class HistoryBudget:
 
 
 def rarest(rarities: Floats, allowed: float) -> NDArray[np.bool_]:
-    """The rarest that are allowed: a part of one allows one."""
+    """The rarest incidents allowed; a fraction rounds up to one."""
     chosen = np.zeros(rarities.size, dtype=bool)
     chosen[np.argsort(-rarities, kind="stable")[: math.ceil(allowed)]] = True
     return chosen

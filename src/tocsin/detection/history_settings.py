@@ -1,4 +1,4 @@
-"""Settings of which a part may come with the data: the features, the interval between observations."""
+"""Settings that may partly come from the data: the features and the sampling interval."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -14,51 +14,49 @@ from tocsin.detection.budget import check_budget
 from tocsin.detection.declaration import declared, lists_settings, setting
 from tocsin.detection.settings import DetectorSettings, as_features, as_seconds, check_alone
 
-# What a detector calls its signal: a state does not depend on the row that it was taken from.
+# A detector's name for its signal, so that a state does not depend on the row it came from.
 ALONE = "signal"
 
 
 @lists_settings()
 @dataclass(frozen=True)
 class HistorySettings(DetectorSettings):
-    """How signals are judged whose first data may tell their features and their interval.
+    """How signals are judged. The first data may determine the features and the interval.
 
     Parameters
     ----------
     {settings}
     """
 
-    features: int | Sequence[str] | None = setting(  # type: ignore[assignment]  # None until the data tell
+    features: int | Sequence[str] | None = setting(  # type: ignore[assignment]  # None until data arrive
         None, "how many features each signal has, or their names", check=as_features, configured=False, saved=False,
-        accepts="a number, or different names", unset="1, or the columns of the first frame",
+        accepts="a number, or distinct names", unset="1, or the columns of the first frame",
     )  # fmt: skip
     _: KW_ONLY
     every: float | str | timedelta | np.timedelta64 | None = setting(
-        None, "put the rows of a frame together into one observation for every so often ('1min')",
-        check=as_seconds, accepts="a length of time ('1min'), or a number of seconds", configured=False, saved=False,
+        None, "aggregate the rows of a frame to one observation per interval ('1min')",
+        check=as_seconds, accepts="a duration ('1min'), or a number of seconds", configured=False, saved=False,
     )  # fmt: skip
-    aggregate: str = setting(
-        "mean", "how `every` puts rows together", choices=AGGREGATES, configured=False, saved=False
-    )
+    aggregate: str = setting("mean", "how `every` aggregates rows", choices=AGGREGATES, configured=False, saved=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.every is not None and self.interval is not None:
-            raise ValueError(f"interval must not be given beside every, which is it, got {self.interval!r}")
+            raise ValueError(f"interval must not be given with every, which sets it, got {self.interval!r}")
 
     @property
     def feature_names(self) -> list[str]:
-        """The names of the features; those of one feature as long as nobody has told."""
+        """The feature names; that of a single feature until data arrive."""
         return checks.names("features", 1 if self.features is None else self.features, "feature")
 
     @property
     def interval_seconds(self) -> float | None:
-        """The time between two observations; None until the data tell."""
+        """The sampling interval; None until data arrive."""
         return super().interval_seconds if self.every is None else self.every_seconds
 
     @property
     def every_seconds(self) -> float | None:
-        """How much time the rows of a frame are put together of."""
+        """The interval to which the rows of a frame are aggregated."""
         return None if self.every is None else as_seconds("every", self.every)
 
     @property
@@ -73,10 +71,10 @@ class HistorySettings(DetectorSettings):
         if is_budget(self.alarm_rate):
             parse_alarm_rate(self.alarm_rate, interval_seconds=1e-9)
         if not self.loads_a_model:
-            _ = self.chosen_forecaster  # a wrong one is told at once, not with the first data
+            _ = self.chosen_forecaster  # reports a wrong one at once, not with the first data
 
     def of_a_signal(self, features: Sequence[str] | None = None, interval: Any = None) -> DetectorSettings:
-        """Those of each signal by itself, with what the data tell of what was not given."""
+        """The settings of each signal, completed from the data."""
         given = {name: getattr(self, name) for name in declared(DetectorSettings)}
         given["features"] = told_names(self.feature_names, features, "feature", given=self.features is not None)
         seconds = self.interval_seconds
@@ -96,9 +94,9 @@ class FleetSettings(HistorySettings):
 
     _: KW_ONLY
     budget: str | float | None = setting(
-        None, "how many incidents all signals together may have, the rarest ('5/week'), or which share of them may be "
+        None, "how many incidents all signals together may have ('5/week', the rarest), or what share of them may be "
         "false (0.1)", check=check_budget, configured=False, saved=False, unset="each signal has its alarm rate",
-        accepts="incidents in a time, or a number > 0 and < 1",
+        accepts="incidents per time, or a number > 0 and < 1",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -113,7 +111,7 @@ class FleetSettings(HistorySettings):
 
 
 def told_names(own: Sequence[str], told: Sequence[str] | None, singular: str, *, given: bool = True) -> list[str]:
-    """The names that data tell in the place of mere numbers of the same count; of all, where none were given.
+    """The names from the data, in place of the same number of generated ones, or if none were given.
 
     >>> told_names(["feature 1", "feature 2"], ["flow", "pressure"], "feature")
     ['flow', 'pressure']
@@ -125,10 +123,10 @@ def told_names(own: Sequence[str], told: Sequence[str] | None, singular: str, *,
 
 
 def are_named(names: Sequence[str], singular: str) -> bool:
-    """Whether names say more than a number."""
+    """Whether names are more than generated numbers."""
     return list(names) != checks.names("names", len(names), singular)
 
 
 def _plain(interval: Any) -> Any:
-    # numpy's floats are no numbers to the checks that look for a length of time.
+    # The duration checks do not accept numpy's floats as numbers.
     return float(interval) if isinstance(interval, np.floating) else interval

@@ -1,4 +1,4 @@
-"""Whether a signal in an incident is still unlike what it was before."""
+"""Whether a signal in an incident is still unlike its past."""
 
 from typing import Any, NamedTuple
 
@@ -12,26 +12,26 @@ Array = NDArray[Any]
 
 _inner = inner()
 
-# So many of the newest values are compared with the past, and a signal that is like its past again for as many
+# This many of the newest values are compared with the past. A signal that is like its past again for as many
 # observations has returned.
 LENGTH = 32
-# How far apart stretches of the past are, at most, is learned from so many of them, each compared with what came that
-# many observations and more before it.
+# The largest distance between stretches of the past is learned from this many of them. Each is compared with stretches
+# at least this many observations before it.
 SAMPLES = 48
 APART = 256
-# A comparison ends early where so many values at a time already say enough.
+# A comparison checks after this many values whether it can end early.
 PART = 8
-# A stretch of which fewer values than this share can be compared is like no other.
+# A stretch with a smaller share of comparable values is like no other.
 LEAST_KNOWN = 0.5
 
 
 class Recall(NamedTuple):
-    """The newest values of signals, for what they were like before an incident; without signals where none are kept."""
+    """The newest values of signals, to know them before an incident; empty if none are kept."""
 
     past: Array  # (S, F, width), the newest first
     heads: Array  # where the newest is
-    counts: Array  # how many values were taken in all
-    reach: int  # how far back one can look, whatever came at once
+    counts: Array  # how many values there were in all
+    reach: int  # how far back one can look, whatever the batch size
     units: Array  # (S, F), the spread of each feature before the incident
 
 
@@ -39,7 +39,7 @@ class Recall(NamedTuple):
 def _nearest(past: Array, units: Array, at: int, first: int, last: int, enough: float) -> float:
     """The mean squared distance of the stretch at `at` to the nearest one from `first` to `last` observations before.
 
-    It ends at the first one that is no further than `enough`, where that is not negative.
+    It ends at the first one no further than `enough`, unless that is negative.
     """
     features = past.shape[0]
     pairs = features * LENGTH
@@ -66,7 +66,7 @@ def _nearest(past: Array, units: Array, at: int, first: int, last: int, enough: 
 def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
     """How far stretches were from earlier ones, at most, `before` observations ago and longer; also sets the units.
 
-    `ago` counts the observations since the one that is judged. Infinite where too little came before.
+    `ago` counts the observations since the one judged. Infinite if there is too little past.
     """
     past, units = recall.past[signal], recall.units[signal]
     start = recall.heads[signal] + ago + before
@@ -78,22 +78,22 @@ def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
         spread = centre_and_spread(past[f, start : start + there])[1]
         units[f] = spread if spread > 0.0 else 1.0
     furthest = 0.0
-    # The later half of the past: each has as much again before it.
+    # The later half of the past: each stretch has as much again before it.
     room = max((there - apart - LENGTH) // 2, 1)
     for sample in range(SAMPLES):
         at = sample * room // SAMPLES
         furthest = max(furthest, _nearest(past, units, start + at, apart, there - at - LENGTH, -1.0))
-    # A little more, so that stretches of the same values are equally far whatever order they are added in.
+    # A little more, so that rounding in another order of summation does not matter.
     return furthest * (1.0 + 1e-9)
 
 
 @_inner
 def unlike(recall: Recall, signal: int, ago: int, before: int, furthest: float) -> bool:
-    """Whether the newest stretch is further than that from all that ended more than `before` observations ago."""
+    """Whether the newest stretch is further than that from all those that ended more than `before` observations ago."""
     at = recall.heads[signal] + ago
     last = min(recall.counts[signal] - ago, recall.reach) - LENGTH
     newest = recall.past[signal, :, at : at + LENGTH]
-    # Of a signal of which most is missing nobody can tell.
+    # Nothing can be said if most values are missing.
     if not furthest < np.inf or last < before or np.isnan(newest).sum() > (1.0 - LEAST_KNOWN) * newest.size:
         return False
     return _nearest(recall.past[signal], recall.units[signal], at, before, last, furthest) > furthest

@@ -1,4 +1,4 @@
-"""Incidents as columns of a table, and what is told of them in words."""
+"""Incidents as columns of a table, and in words."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,12 +16,12 @@ ENDED = {
     "labelled": "labelled",
     None: "still open",
 }
-"""How an incident ended, in a word or two."""
+"""How an incident ended, in one or two words."""
 _UNITS = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def length_text(observations: float, seconds: float | None) -> str:
-    """So many observations as a length of time, where it is known how many seconds one lasts.
+    """A number of observations as a duration, if the sampling interval is known.
 
     >>> length_text(3456, 300), length_text(3456, None), length_text(1, 5)
     ('12 days', '3,456 observations', '5 s')
@@ -31,7 +31,7 @@ def length_text(observations: float, seconds: float | None) -> str:
     if seconds is None:
         return f"{observations:,.0f} observation{'s' if observations != 1 else ''}"
     whole = observations * seconds
-    # The largest unit of which there are two: 36 h say more than 1.5 days.
+    # The largest unit with at least two: 36 h says more than 1.5 days.
     unit, size = next(((unit, size) for unit, size in _UNITS if whole >= 2 * size), _UNITS[-1])
     count = whole / size
     return f"{count:.0f} {unit}" if count >= 9.95 else f"{count:.2g} {unit}"
@@ -66,7 +66,7 @@ def _times(times: list[Any]) -> NDArray[Any]:
 
 
 def time_text(time: Any) -> str:
-    """A time as people write it."""
+    """A readable time."""
     if isinstance(time, np.datetime64):
         return str(format_times(np.array([time]))[0]).replace("T", " ")
     return f"{time:g}" if isinstance(time, float) else str(time)

@@ -1,4 +1,4 @@
-"""Alarms that belong together."""
+"""Incidents: alarms that belong together."""
 
 import math
 from collections import deque
@@ -9,29 +9,29 @@ from typing import Any
 import numpy as np
 
 from tocsin.detection.explaining import explain
-from tocsin.detection.verdict import ACCEPTED, LASTS, RETURNED, SILENT, Verdicts, direction_of
+from tocsin.detection.verdict import ACCEPTED, ONGOING, RETURNED, SILENT, Verdicts, direction_of
 from tocsin.detection.views import View
 
-# So many nats more evidence is clearly more. The end of a fault often shows as much as its start, on the other side.
+# This many nats more evidence is clearly more. The end of a fault often shows as much as its start, on the other side.
 CLEARLY = 3.0
-# A detector that runs for years keeps the newest incidents only.
+# A detector that runs for years keeps only the newest incidents.
 MOST_KEPT = 10_000
 
 LABELLED = "labelled"
 ENDS = {RETURNED: "returned", ACCEPTED: "accepted", SILENT: "silent"}
-"""Why an incident is over: the signal is as it was before; it stays as it is, which is normal by now; or it has no
-values any more. `LABELLED`: somebody said that it is none."""
+"""Why an incident ended: the signal is back to normal; its new behaviour is accepted as normal; or it has no more
+values. `LABELLED`: a user said that it is not an incident."""
 
 
 @dataclass
 class Incident:
-    """From a signal's first alarm to where it is as it was before.
+    """A stretch from a signal's first alarm until it is back to normal.
 
-    `start`, `end` and `peak` are times, or the numbers of observations where no times are given; `end` is the time of
-    the last observation so far that had an alarm or was unlike what came before the incident. The peak is the first
-    alarm of which no later one has clearly more evidence; `view` and `explanation` say what was strange there,
-    `direction` and `deviation` (value minus forecast) are those of the strangest feature. `features` names the
-    features, those that contributed most first.
+    `start`, `end` and `peak` are times, or observation numbers if there are no times. `end` is the last observation so
+    far with an alarm or unlike the time before the incident. The peak is the first alarm that no later one clearly
+    exceeds in evidence; `view` and `explanation` say what was anomalous there, and `direction` and `deviation` (value
+    minus forecast) are those of the most anomalous feature. `features` lists the features, those that contributed most
+    first.
     """
 
     signal: str
@@ -43,7 +43,7 @@ class Incident:
     alarms: int
     p: float
     severity: float
-    #: After how many observations an incident with as much evidence comes again, on average.
+    #: The average number of observations until an incident with this much evidence recurs.
     return_period: float
     view: str | None
     explanation: str | None
@@ -52,19 +52,19 @@ class Incident:
     contributions: dict[str, float] = field(default_factory=dict)
     #: The evidence at the peak, in nats.
     evidence: float = -math.inf
-    #: Whether how rare it is was estimated when it began: the signal's own past was too short to tell.
+    #: Whether its rarity was estimated when it began, because the signal's own past was too short.
     estimated: bool = False
-    #: Why it is over: "returned", "accepted", "silent" or "labelled"; None while it is not.
+    #: Why it ended: "returned", "accepted", "silent" or "labelled"; None while it is open.
     ended: str | None = None
 
     @property
     def open(self) -> bool:
-        """Whether it is not over."""
+        """Whether it is still open."""
         return self.ended is None
 
     @property
     def duration(self) -> int:
-        """Observations from the first to the last of it."""
+        """The number of observations from its first to its last."""
         return self.last - self.first + 1
 
     @property
@@ -74,9 +74,9 @@ class Incident:
 
 
 class IncidentLog:
-    """Keeps the incidents of signals, as their verdicts tell of them.
+    """Collects the incidents of signals from their verdicts.
 
-    Incidents shorter than `min_duration` observations are not told of.
+    Incidents shorter than `min_duration` observations are not reported.
     """
 
     def __init__(self, names: Sequence[str], features: Sequence[str], views: Sequence[View], min_duration: int) -> None:
@@ -84,12 +84,13 @@ class IncidentLog:
         self.min_duration = min_duration
         self._open: dict[int, Incident] = {}
         self._closed: deque[Incident] = deque(maxlen=MOST_KEPT)
-        self._labelled: set[int] = set()  # signals in what somebody said is no incident
-        #: While it is a list: each alarm adds the open incident as it is then, for who takes many observations at once.
+        self._labelled: set[int] = set()  # signals whose open incident was labelled as normal
+        #: If it is a list, each alarm appends the open incident as it is then, for callers that judge many observations
+        #: at once.
         self.at_alarms: list[Incident | None] | None = None
 
     def add(self, verdicts: Verdicts, numbers: np.ndarray, rows: np.ndarray, times: Any) -> None:
-        """Take verdicts on the signals `rows`. `numbers[T, N]` counts their observations, `times[T, N]` may be None."""
+        """Add verdicts on the signals `rows`. `numbers[T, N]` counts their observations, `times[T, N]` may be None."""
         alarms, states = verdicts.alarm, verdicts.state
         if not (self._open or self._labelled) and not alarms.any():
             return
@@ -99,7 +100,7 @@ class IncidentLog:
         over: list[tuple[int, int, Incident]] = []
         for column in map(int, np.flatnonzero(busy)):
             signal, first = int(rows[column]), int(numbers[0, column])
-            for step in map(int, np.flatnonzero(alarms[:, column] | (states[:, column] >= LASTS))):
+            for step in map(int, np.flatnonzero(alarms[:, column] | (states[:, column] >= ONGOING))):
                 ended = ENDS.get(int(states[step, column]))
                 if signal in self._labelled:
                     self._labelled -= {signal} if ended else set()
@@ -115,11 +116,11 @@ class IncidentLog:
                 if alarms[step, column] and self.at_alarms is not None:
                     incident = self.open_incident(signal)
                     self.at_alarms.append(None if incident is None else replace(incident))
-        # In the order in which they would have ended had the observations come one by one.
+        # In the order in which they would have ended one observation at a time.
         self._closed.extend(incident for _, _, incident in sorted(over, key=lambda one: one[:2]))
 
     def _follow(self, signal: int, ended: str | None, number: int, time: Any) -> list[Incident]:
-        """Let the signal's incident last until this observation, or end; returns it if it did and is to be told of."""
+        """Extend the signal's incident to this observation, or end it; returns it if it ended and is to be reported."""
         incident = self._open[signal]
         if ended is None:
             incident.end, incident.last = time, number
@@ -129,7 +130,7 @@ class IncidentLog:
         return [incident] if incident.duration >= self.min_duration else []
 
     def label(self, signal: int) -> None:
-        """End the signal's incident because somebody said that it is none, and begin no other before it is over."""
+        """End the signal's incident because a user said it is normal, and open no other before it is over."""
         if signal in self._open:
             self._closed.extend(self._follow(signal, LABELLED, 0, None))
             self._labelled.add(signal)
@@ -162,7 +163,7 @@ class IncidentLog:
             incident.deviation = float("nan") if np.isnan(feature_p).all() else float(error[np.nanargmin(feature_p)])
 
     def incidents(self, signal: int | None = None) -> list[Incident]:
-        """The incidents that are over and then those that are not, long enough to be told of."""
+        """The closed incidents and then the open ones, if long enough to be reported."""
         going_on = [incident for _, incident in sorted(self._open.items()) if incident.duration >= self.min_duration]
         return [
             incident
@@ -171,18 +172,18 @@ class IncidentLog:
         ]
 
     def open_incident(self, signal: int) -> Incident | None:
-        """The signal's incident that is not over, if it is long enough to be told of."""
+        """The signal's open incident, if long enough to be reported."""
         incident = self._open.get(signal)
         return incident if incident is not None and incident.duration >= self.min_duration else None
 
     def take_closed(self) -> list[Incident]:
-        """The incidents that are over, the oldest first; they are kept here no longer."""
+        """Remove and return the closed incidents, the oldest first."""
         taken = list(self._closed)
         self._closed.clear()
         return taken
 
-    def adopt(self, signal: int, other: "IncidentLog", theirs: int, name: str | None = None) -> None:
-        """Give a signal the incidents of the signal `theirs` in another log in place of its own; `name` renames it."""
+    def copy_from(self, signal: int, other: "IncidentLog", theirs: int, name: str | None = None) -> None:
+        """Replace a signal's incidents with those of the signal `theirs` in another log; `name` renames it."""
         others = [incident for incident in self._closed if incident.signal != self.names[signal]]
         self.names[signal] = self.names[signal] if name is None else name
 
@@ -195,11 +196,11 @@ class IncidentLog:
         if theirs in other._open:
             self._open[signal] = copied(other._open[theirs])
         adopted = [copied(incident) for incident in other._closed if incident.signal == other.names[theirs]]
-        # Where there are too many in all, the first go.
+        # If there are too many in all, the oldest are dropped.
         self._closed = deque([*adopted, *others], maxlen=MOST_KEPT)
 
     def state(self) -> dict[str, Any]:
-        """Everything, in types that JSON knows but for times."""
+        """Everything, in JSON types except for times."""
         return {
             "open": {str(signal): asdict(incident) for signal, incident in sorted(self._open.items())},
             "closed": [asdict(incident) for incident in self._closed],
@@ -207,7 +208,7 @@ class IncidentLog:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state()` gave."""
+        """Restore what `state()` returned."""
         self._open = {int(signal): Incident(**incident) for signal, incident in state["open"].items()}
         self._closed = deque((Incident(**incident) for incident in state["closed"]), maxlen=MOST_KEPT)
         self._labelled = set(map(int, state["labelled"]))

@@ -1,4 +1,4 @@
-"""States of single signals as one of all of them, and back: to store and to restore them together is far quicker."""
+"""Joins the states of single signals into one, and back: storing and restoring them together is much faster."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from tocsin.detection.storage import damage_told, packed, read_header
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# What a scorer says of itself in a state, beside the arrays of its streams.
+# A scorer's header in a state, besides the arrays of its streams.
 _PARAMETERS = "/parameters"
 
 
 def joined(states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
-    """The state of a fleet of signals, from those of each by itself, all of the same settings; their times are left.
+    """The state of a fleet from the states of its signals, which must share their settings; times are left out.
 
-    The signals are called by their numbers.
+    The signals are named by their numbers.
     """
     headers = [read_header(state) for state in states]
     with damage_told():
@@ -34,7 +34,7 @@ def joined(states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
 
 
 def _joined_incidents(logs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What each log has of its one signal, with the number of that."""
+    """The entries of each log's only signal, with that signal's number."""
     return {
         "open": {
             str(number): {**incident, "signal": str(number)}
@@ -55,7 +55,7 @@ def _joined_array(name: str, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return arrays[0]
     longest = max(array.shape[-1] for array in arrays)
     if any(array.shape[-1] != longest for array in arrays):
-        # Only some signals have references, and these of any length.
+        # Only some signals have references, of any length.
         arrays = [_padded(array, longest) for array in arrays]
     return np.concatenate(arrays)
 
@@ -67,7 +67,7 @@ def _padded(array: NDArray[Any], longest: int) -> NDArray[Any]:
 
 
 def split(arrays: Arrays, count: int) -> list[dict[str, NDArray[Any]]]:
-    """The arrays of each of so many signals, from those of all: views of them."""
+    """The arrays of each signal, as views of the arrays of all."""
     alone = {name: array if array.ndim else _alone(name, array, count) for name, array in arrays.items()}
     return [
         {

@@ -1,7 +1,7 @@
 """The compiled inner loops between the views and the verdicts.
 
-An observation is ranked, merged and judged, and what it does not spoil learns from it, before the next one: whether a
-score is learned depends on whether it belongs to an incident.
+Each observation is ranked, merged, judged and learned before the next one, because a score in an incident may not be
+learned.
 """
 
 from typing import Any, NamedTuple
@@ -55,9 +55,9 @@ _exact = compiled(
 # How features are merged, by the codes of the names in `settings.py`.
 MERGE_HARMONIC, MERGE_MEAN = 0, 1
 
-# How many more past scores a stream needs before it is heard, where neighbouring scores look at the same observations.
+# How many more past scores a stream needs before it is used, if neighbouring scores share observations.
 LEARNED_PER_LENGTH = 4
-# The same for what the tail is fitted to: so many scores for a stretch of one observation, and more for longer ones.
+# The same for the fit of the tail: this many scores for a stretch of one observation, and more for longer ones.
 TAIL_WEIGHT = 60.0
 TAIL_PER_LENGTH = 7.5
 
@@ -150,10 +150,10 @@ def align(carried: Array, rows: Array, issued: Array, predicted: Array) -> None:
 
 @_exact
 def mark_ready(
-    values: Array, rows: Array, seen: Array, settles: int, recovers: int, longest: int, forecast: int, gaps: Array,
+    values: Array, rows: Array, seen: Array, warm_up: int, recovers: int, longest: int, forecast: int, gaps: Array,
     rests: Array, ready: Array, asked: Array,
 ) -> None:  # fmt: skip
-    """Where the forecaster can be judged, `[T, N, F]`: once it has settled, and `recovers` observations after a gap.
+    """Where the forecaster can be judged, `[T, N, F]`: after its warm-up, and `recovers` observations after a gap.
 
     It is asked for forecasts where no more than `forecast` observations in a row are missing. `gaps[S, F]` counts what
     is missing in a row, `rests[S, F]` what is left to rest after more than `longest`.
@@ -170,7 +170,7 @@ def mark_ready(
                 else:
                     gaps[signal, f] = 0
                     rests[signal, f] -= 1 if resting else 0
-                ready[t, n, f] = seen[signal] + t >= settles and not resting
+                ready[t, n, f] = seen[signal] + t >= warm_up and not resting
                 asked[t, n, f] = gaps[signal, f] <= forecast
 
 
@@ -333,8 +333,8 @@ def judge(
             if count > 0:
                 merged = np.float64(np.float32(_mean(some, weight, count)))
                 counters[SCORED] += 1
-            settled = count > 0 and counters[SCORED] > rules.settled
-            if settled:
+            warmed_up = count > 0 and counters[SCORED] > rules.view_warm_up
+            if warmed_up:
                 count = 0
                 for v in range(views):
                     heard_of = not rests or weights.shortest[v] <= LENGTH
@@ -358,12 +358,12 @@ def judge(
                 head = final.counters[signal, HEAD]
                 past = final.history[signal, head : head + lags]
                 rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
-                believed = lags >= rules.believed
-                if believed:
+                calibrated = lags >= rules.min_calibration
+                if calibrated:
                     number[P] = rank
-                rate, alarm, estimated = decide(signal, evidence, rules, memory, rank, believed)
+                rate, alarm, estimated = decide(signal, evidence, rules, memory, rank, calibrated)
                 number[RATE] = rate
-                warm = believed and (rules.by_p or not np.isnan(rate))
+                warm = calibrated and (rules.by_p or not np.isnan(rate))
                 _remember(signal, evidence, final)
             stretch = _blame(by_view, surprises, scores[t, n], columns, mark[CAUSE:], number)
             compared = int(memory.levels[signal, COMPARED])
@@ -377,7 +377,7 @@ def judge(
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
             mark[STATE] = follow(signal, alarm, goes_on, evidence, rules, memory)
-            # What belongs to such an incident is not learned, nor what led up to it, until it is accepted as normal.
+            # Such an incident, and what led up to it, is not learned until it is accepted as normal.
             if counters[FROZEN] == 1:
                 continue
             if counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after:
@@ -399,7 +399,7 @@ def judge(
                     )  # fmt: skip
                 else:
                     _wait(signal * window_width + columns.place[c], score, columns.length[c], window, pending)
-            if settled and rules.together_alone > 0.0 and not rests:
+            if warmed_up and rules.together_alone > 0.0 and not rests:
                 _wait(signal, merged, rules.longest, together, waiting)
 
 

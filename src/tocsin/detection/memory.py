@@ -1,4 +1,4 @@
-"""How much memory a detector takes, known before one is made."""
+"""How much memory a detector takes, computed before creating it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +11,11 @@ from tocsin.detection.views.view import MOST_AT_ONCE
 
 
 def memory_bytes(settings: DetectorSettings) -> int:
-    """How many bytes the detector of one signal with these settings takes, at most over its life.
+    """The largest number of bytes that the detector of one signal with these settings ever takes.
 
-    Only single streams and series are looked at, never all of a signal: so settings that ask for more than the machine
-    has can be refused without being tried. Incidents and what fleets share, such as the weights of a network, do not
-    count.
+    It allocates only single streams and series, never a whole signal, so settings that need more memory than the
+    machine has can be rejected without trying. Incidents and data shared by a fleet, such as the weights of a network,
+    do not count.
 
     >>> memory_bytes(DetectorSettings(preset="light")) // 1000
     90
@@ -24,7 +24,7 @@ def memory_bytes(settings: DetectorSettings) -> int:
     views, sizes = settings.chosen_views, settings.sizes
     learned, alike = count_streams(views, features)
     one, two = (make_scorers(settings, count, count, count) for count in (1, 2))
-    # Single numbers beside the arrays are left out, but for those that there are many of.
+    # Single numbers besides the arrays are ignored, unless there are many.
     scorers = zip(one, two, (learned, alike, 1, 1), strict=True)
     total = sum(count * (larger.nbytes - smaller.nbytes) for smaller, larger, count in scorers)
     longest = max(stream.length for view in views for stream in view.streams)
@@ -35,17 +35,17 @@ def memory_bytes(settings: DetectorSettings) -> int:
 
 
 def working_bytes(settings: DetectorSettings) -> int:
-    """How many bytes the forecasts take while observations of one signal are judged, as many as go through at once."""
+    """How many bytes the forecasts take while a full batch of one signal's observations is judged."""
     forecaster = settings.chosen_forecaster
     if forecaster is None:
         return 0
     steps = settings.steps + settings.refresh - 1
-    # Those issued, those lined up with their observations, and a number for each level.
+    # The issued ones, those aligned with their observations, and a number for each level.
     return 8 * MOST_AT_ONCE * len(settings.feature_names) * steps * (2 + len(forecaster.levels))
 
 
 def _of_series(settings: DetectorSettings) -> int:
-    """The bytes of one series that is forecast."""
+    """The bytes for one forecast series."""
     forecaster, steps = settings.chosen_forecaster, settings.steps
     if forecaster is None:
         return 0
@@ -54,5 +54,5 @@ def _of_series(settings: DetectorSettings) -> int:
 
 
 def _each(make: Callable[[int], Any]) -> int:
-    """What one more of something takes: not what all of them share."""
+    """The bytes for one more item, without what all of them share."""
     return int(make(2).nbytes - make(1).nbytes)

@@ -1,6 +1,6 @@
-"""Which side of its forecast makes an observation strange."""
+"""Which side of its forecast makes an observation anomalous."""
 
-#: What each nonconformity score makes of the error, value minus forecast; larger is stranger. The order is that of the
+#: How each nonconformity score uses the error, value minus forecast; larger is more anomalous. The order is that of the
 #: codes in `views/kernels.py`.
 NONCONFORMITIES = {
     "absolute": "the size of the error",
@@ -10,5 +10,5 @@ NONCONFORMITIES = {
 
 
 def code_of(nonconformity: str) -> int:
-    """The number by which the kernels know it."""
+    """Its code in the kernels."""
     return list(NONCONFORMITIES).index(nonconformity)

@@ -19,18 +19,17 @@ from tocsin.forecasting.forecaster import ODDS, Forecast
 Rows = NDArray[np.intp]
 Noting = Callable[[Floats], None]
 
-# How often the band is drawn anew, in observations. It moves slowly, and takes longer than a p-value.
+# How often the band is recomputed, in observations. It moves slowly, and takes longer than a p-value.
 BAND_EVERY = MOST_AT_ONCE
-# Within a gap nothing is forecast after so many missing observations: no view compares such a forecast with anything,
-# and a gap of a thousand would take as long as a thousand observations.
+# Within a gap, forecasting stops after this many missing observations: no view uses such forecasts, and a gap of a
+# thousand would take as long as a thousand observations.
 FORECAST_GAP = 64
 
 
 class Pipeline:
-    """Forecasts, lines up and judges the observations of `signals` signals.
+    """Forecasts, aligns and judges the observations of `signals` signals.
 
-    Signals never look at each other. Whether they are given one observation at a time or a whole history makes no
-    difference to the numbers.
+    Signals do not affect each other. The numbers are the same one observation at a time or for a whole history.
     """
 
     def __init__(self, signals: int, settings: DetectorSettings) -> None:
@@ -45,10 +44,10 @@ class Pipeline:
         self._places = self._laid_out()
         self._horizons, self._steps = settings.horizons, settings.steps
         self._judgements = ODDS if any(view.judgements for view in self.views) else 0
-        self.settles = self._recovers = 0
+        self.warm_up = self._recovers = 0
         if self.forecaster is not None:
-            self.settles = self.forecaster.settles
-            # Forecasts made within the gap are no better than those made from what was filled in for it.
+            self.warm_up = self.forecaster.warm_up
+            # Forecasts made within the gap are no better than those made from its filled-in values.
             self._recovers = max(self.forecaster.recovers, settings.horizons)
             series = signals * self.features
             steps = self._steps
@@ -59,7 +58,7 @@ class Pipeline:
         self._gaps = np.zeros((signals, self.features), dtype=np.int64)
         self._rests = np.zeros((signals, self.features), dtype=np.int64)
         self._bounds = np.full((signals, self.features), np.inf)
-        #: The rows of all signals. Who passes these very ones is spared what is to be done for a choice of rows.
+        #: The rows of all signals. Passing this very array skips the work of selecting rows.
         self.everything = np.arange(signals)
         self._all_series = np.arange(signals * self.features)
 
@@ -75,10 +74,10 @@ class Pipeline:
     def run(
         self, values: Floats, rows: Rows | None = None, foretold: Floats | None = None, noting: Noting | None = None
     ) -> Verdicts:
-        """Take `values[T, N, F]`, T observations of the signals `rows` (all of them if None).
+        """Judge `values[T, N, F]`, T observations of the signals `rows` (all of them if None).
 
-        What is forecast after them goes to `noting`, `[t, N, F, foretold_width]` piece by piece. Who has all that from
-        an earlier run of the same signals gives it as `foretold`: the numbers are the same, and nothing is forecast.
+        The forecasts made after them go to `noting`, `[t, N, F, foretold_width]`, piece by piece. A caller that has
+        them from an earlier run passes them as `foretold`: the numbers are the same, and nothing is forecast.
         """
         rows = self.everything if rows is None else rows
         values = np.where(np.isinf(values), np.nan, values)
@@ -92,7 +91,7 @@ class Pipeline:
         return Verdicts.joined(parts)
 
     def freeze(self, rows: Rows) -> None:
-        """Compare these signals with what they have shown so far, from now on: it was good."""
+        """Use the observations of these signals so far as a known-good reference from now on."""
         self.ranking.freeze(rows)
         for session, columns, _ in self._places:
             furthest = session.freeze(rows)
@@ -100,7 +99,7 @@ class Pipeline:
                 self.ranking.compare_with_reference(rows, columns.start, furthest)
 
     def _steps_together(self, rows: Rows) -> int:
-        """How many observations can go through at once: up to where the band is drawn anew for some signal."""
+        """How many observations can be judged at once: up to the next recomputation of some signal's band."""
         until_drawn = BAND_EVERY - self.seen[rows] % BAND_EVERY
         return int(until_drawn.min(initial=BAND_EVERY))
 
@@ -131,7 +130,7 @@ class Pipeline:
             feature_p=judged.feature_p,
             views=judged.views,
             cause=judged.cause,
-            # Turned over, so that what is low was ranked as large: a person reads on which side it lies.
+            # The sign was flipped to rank low values as large; users read which side it is.
             score=-judged.score if self.settings.nonconformity == "low" else judged.score,
             opened=judged.opened,
             estimated=judged.estimated,
@@ -141,7 +140,7 @@ class Pipeline:
         )
 
     def _look(self, values: Floats, rows: Rows, foretold: Floats | None, noting: Noting | None) -> Seen:
-        """Forecast from the values, and line up what had been forecast for them."""
+        """Forecast from the values, and align earlier forecasts with them."""
         steps, count, features = values.shape
         ready = np.ones(values.shape, dtype=np.bool_)
         if self.forecaster is None:
@@ -149,7 +148,7 @@ class Pipeline:
             return Seen(values, nothing, NO_SPREAD, nothing, NO_SPREAD, ready)
         asked = np.ones(values.shape, dtype=np.bool_)
         self._kernels.mark_ready(
-            values, rows, self.seen, self.settles, self._recovers, self._horizons, FORECAST_GAP, self._gaps,
+            values, rows, self.seen, self.warm_up, self._recovers, self._horizons, FORECAST_GAP, self._gaps,
             self._rests, ready, asked,
         )  # fmt: skip
         age = np.zeros((steps, count * features), dtype=np.int64)
@@ -157,13 +156,13 @@ class Pipeline:
             ages = (self.seen[rows] + np.arange(steps)[:, np.newaxis]) % self.settings.refresh
             age = np.repeat(ages, features, axis=1)
         series = self._series(rows)
-        chosen = None if rows is self.everything else series  # all need not be checked again
+        chosen = None if rows is self.everything else series  # no need to check all rows again
         wanted = (age == 0) & asked.reshape(steps, count * features)
         flat = values.reshape(steps, count * features)
         if foretold is None:
             said = self._said(self._session.run(flat, chosen, wanted))
         else:
-            self._session.run(flat, chosen, np.zeros_like(wanted))  # it follows the values, and need not answer
+            self._session.run(flat, chosen, np.zeros_like(wanted))  # it only follows the values
             said = foretold.reshape(steps, count * features, self.foretold_width)
 
         def by_feature(array: Floats) -> Floats:
@@ -191,7 +190,7 @@ class Pipeline:
         return ahead * (1 if self._spreads is None else 2) + self._judgements
 
     def _said(self, forecast: Forecast) -> Floats:
-        """Of a forecast all that is looked at, one behind the other."""
+        """The used parts of a forecast, concatenated."""
         parts = [forecast.median]
         if self._spreads is not None:
             if forecast.quantiles is None:
@@ -204,13 +203,13 @@ class Pipeline:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
-        """The one-step forecast, and the values from which on its error by itself is evidence enough for an alarm."""
+        """The one-step forecast, and the values beyond which its error alone is enough evidence for an alarm."""
         forecast = seen.predicted[..., 0].copy()
         reach = self._bounds[rows]
         if self.forecaster is None:
             return forecast, np.full(forecast.shape, np.nan), np.broadcast_to(reach, forecast.shape).copy()
         if self._spreads is not None:
-            # No spread is taken for narrower than this where errors are divided by it.
+            # The smallest spread by which errors are divided.
             reach = reach * np.maximum(seen.spread[..., 0], 1e-9 * (np.abs(forecast) + 1e-300))
         side = self.settings.nonconformity
         low = forecast - reach if side != "high" else np.full(forecast.shape, -np.inf)
@@ -230,7 +229,7 @@ class Pipeline:
     def state(self, rows: Rows | None = None) -> dict[str, Any]:
         """Everything that later verdicts on the signals `rows` (all of them if None) depend on, as a tree of arrays.
 
-        It is the state of a pipeline of only these signals.
+        It is the state of a pipeline with only these signals.
         """
         rows = self.everything if rows is None else rows
         tree: dict[str, Any] = {name: array[rows] for name, array in self._arrays().items()}
@@ -240,12 +239,12 @@ class Pipeline:
             tree[name] = part.state(self._series(rows))
         return tree
 
-    def adopt(self, rows: Rows, other: "Pipeline") -> None:
-        """Let these signals go on as those of another pipeline, made in the same way of as many signals."""
+    def copy_from(self, rows: Rows, other: "Pipeline") -> None:
+        """Replace the state of these signals with that of another pipeline of the same kind and size."""
         theirs = other._arrays()
         for name, own in self._arrays().items():
             own[rows] = theirs[name]
-        self.ranking.adopt(rows, other.ranking)
+        self.ranking.copy_from(rows, other.ranking)
         for session, others in zip(self._views, other._views, strict=True):
             session.restore(others.state(other.everything), rows)
         given = other._parts()
@@ -253,7 +252,7 @@ class Pipeline:
             part.restore(given[name].state(), self._series(rows))
 
     def restore(self, tree: dict[str, Any]) -> None:
-        """Take over what `state()` gave, of a pipeline made in the same way."""
+        """Restore what `state()` returned for a pipeline of the same kind."""
         for name, own in self._arrays().items():
             if tree[name].shape != own.shape or tree[name].dtype != own.dtype:
                 raise ValueError(f"{name} must be {own.dtype} of shape {own.shape}, got shape {tree[name].shape}")
@@ -262,7 +261,7 @@ class Pipeline:
             own[...] = tree[name]
         self.ranking.restore(tree["ranking"])
         for view, session in zip(self.views, self._views, strict=True):
-            # What keeps nothing left nothing in the tree.
+            # Parts without state have no entry in the tree.
             session.restore(tree.get("views", {}).get(view.name, {}), self.everything)
         for name, part in self._parts().items():
             part.restore(tree[name])
@@ -278,14 +277,14 @@ class Pipeline:
 
 
 class Issued:
-    """Forecasts, or their spreads, that go on until the next is issued and are lined up with what they were for."""
+    """Forecasts, or their spreads, continued until the next is issued and aligned with their observations."""
 
     def __init__(self, series: int, steps: int, settings: DetectorSettings) -> None:
         self._continued = Continuation(series, steps, settings.refresh)
         self._aligned = Alignment(series, settings.horizons)
 
     def push(self, issued: Floats, age: NDArray[np.int64], series: Rows) -> tuple[Floats, Floats]:
-        """What had been forecast for each observation, and what was forecast after it."""
+        """The earlier forecasts for each observation, and those made after it."""
         continued = self._continued.push(issued, age, series)
         return self._aligned.push(continued, series), continued
 
@@ -300,7 +299,7 @@ class Issued:
 
 
 def _load_kernels() -> ModuleType:
-    # numba takes a good part of a second to import: only who detects waits for it.
+    # numba is slow to import: only detection waits for it.
     from tocsin.detection import kernels
 
     return kernels

@@ -1,10 +1,10 @@
-"""What a detector is made of unless somebody says otherwise."""
+"""The defaults of a detector."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Stands for the forecaster of the preset.
+#: Means the forecaster of the preset.
 AUTO = "auto"
 
 
@@ -22,14 +22,14 @@ PRESETS = {
     "full": Preset("embedded", ("error", "level", "shape", "quiet"), 2000),
     "light": Preset("autoregression", ("error", "shape-light", "quiet"), 1000, {"lags": 16, "search": 1152}),
 }
-"""Presets by name: "full" finds most; "light" needs no network, for the largest fleets and the smallest machines."""
+"""Presets by name: "full" finds most; "light" needs no network, for large fleets and small machines."""
 
 VIEWS_BY_NAME = {"all": PRESETS["full"].views, "paper": ("horizons",)}
-"""Sets of views that have a name of their own. "paper" is the detector of the paper: 15 horizons, their median."""
+"""Named sets of views. "paper" is the detector of the paper: 15 horizons, merged by their median."""
 
 
 def named_forecaster(settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Name and arguments of the forecaster that settings ask for; None where the values are scores.
+    """Name and arguments of the forecaster in the settings; None if the values are scores.
 
     >>> named_forecaster({"preset": "light"})
     ('autoregression', {'lags': 16, 'search': 1152})

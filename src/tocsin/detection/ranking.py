@@ -19,13 +19,13 @@ from tocsin.detection.views.view import Past
 
 Rows = NDArray[np.intp]
 
-#: What all views together count where alarms are decided, beside what each counts by itself.
+#: The weight of all views together when alarms are decided, besides the weight of each.
 TOGETHER_ALONE = 0.05
 
 
 @dataclass(frozen=True)
 class RankedObservations:
-    """What was found of T observations of N signals; see `Verdicts` for what each means."""
+    """The ranking of T observations of N signals; `Verdicts` explains each field."""
 
     p: Floats  # (T, N)
     surprise: Floats  # (T, N), in nats
@@ -45,15 +45,15 @@ class RankedObservations:
 class Ranking:
     """Ranks every score in the past of its own stream, merges the streams of a view and the views, and decides.
 
-    Scores of single observations are ranked by W1-ACAS, with weights over the past that are learned. Scores of longer
-    stretches are ranked among scores of earlier stretches that share no observation with the newest one: in a fault
-    that sets in slowly, each would otherwise be compared with the one before it. Of those the weights are all the same:
-    a batch of ten stretches that overlap is no ten draws to learn from.
+    Scores of single observations are ranked by W1-ACAS, with learned weights over the past. Scores of longer stretches
+    are ranked among earlier stretches that share no observation with the newest one: in a gradual fault, each would
+    otherwise be compared with the one before it. Those have equal weights: a batch of ten overlapping stretches is not
+    ten independent draws to learn from.
 
-    The views are merged twice. Their geometric mean, which sees what is a little strange in all of them, orders
-    observations. What is very strange in one of them, or strange in all, is the evidence that alarms are decided by: a
-    weighted harmonic mean of each view and of the rank of the geometric mean. Evidence is ranked among its own past,
-    for p, and among the highest of past blocks, for how often an incident with as much of it comes.
+    The views are merged twice. Their geometric mean, which responds to what is a little unusual in all of them, orders
+    observations. A weighted harmonic mean of each view and of the rank of the geometric mean is the evidence that
+    decides alarms: it responds to what is very unusual in one view, or unusual in all. Evidence is ranked in its own
+    past for p, and among the highest evidence of past blocks for the rate of incidents.
     """
 
     def __init__(
@@ -79,20 +79,20 @@ class Ranking:
         )
         nothing = np.empty(0, dtype=np.int64)
         kept = Past(np.empty((0, self.features, 0)), nothing, nothing, 0)
-        # Where incidents may come as often as it takes to tell whether one is over, none is held open.
+        # If incidents may be as frequent as it takes to see whether one has ended, none is held open.
         if past is not None and settings.rate * kernels.LENGTH <= 1:
             kept = past
         self._recall = kernels.Recall(*kept, units=np.ones((signals, self.features)))
         self._weights = kernels.ViewWeights(
             np.array([view.merge for view in self.views], dtype=np.int64),
             np.array([view.together for view in self.views], dtype=np.float64),
-            # One view alone is all the evidence there is, whatever it would count beside others.
+            # A single view is all the evidence, whatever its weight beside others.
             np.array([view.alone for view in self.views] if len(self.views) > 1 else [1.0], dtype=np.float64),
             np.array([min(stream.length for stream in view.streams) for view in self.views], dtype=np.int64),
         )
         self._rules = deciding.Rules(
-            settled=sizes.settled,
-            believed=sizes.believed,
+            view_warm_up=sizes.view_warm_up,
+            min_calibration=sizes.min_calibration,
             by_p=settings.promise == "observations",
             rate=settings.rate,
             block=sizes.block,
@@ -173,12 +173,12 @@ class Ranking:
             state=marks[..., kernels.STATE],
         )
 
-    def heard(self, settles: int) -> int:
-        """After how many observations the first of the views is heard, with a forecaster that takes `settles`."""
+    def first_ranked_after(self, warm_up: int) -> int:
+        """How many observations precede the first rank of a view, given the forecaster's `warm_up`."""
         more = self._kernels.LEARNED_PER_LENGTH
         return min(
-            (settles if view.forecasts else 0) + view.begins + LEAST_LEARNED
-            # A longer stretch is learned only once none of it is left in the newest one.
+            (warm_up if view.forecasts else 0) + view.begins + LEAST_LEARNED
+            # A longer stretch is learned only once it no longer overlaps the newest one.
             + (more * (stream.length - 1) + stream.length if stream.length > 1 else 0)
             for view in self.views for stream in view.streams
         )  # fmt: skip
@@ -186,7 +186,7 @@ class Ranking:
     def learned_weights(self, signal: int) -> NDArray[Any]:
         """The weights over the past `(features, streams of a feature, window)` of one signal, where they are learned.
 
-        A stream of all features together counts for each of them. Where there is none, one of zeros stands for it.
+        A joint stream of all features counts for each of them. If there is none, zeros stand for it.
         """
         width = self.scorer.streams // self.signals
         own = self.scorer._weights[signal * width : (signal + 1) * width]
@@ -197,9 +197,9 @@ class Ranking:
         return np.stack([own[columns.place[single & np.isin(columns.feature, (-1, f))]] for f in range(self.features)])
 
     def bounds(self, rows: Rows) -> Floats:
-        """How far the one-step error of each feature may go, `(N, F)`, until it is evidence enough by itself.
+        """How large the one-step error of each feature, `(N, F)`, may be before it alone is enough evidence.
 
-        Infinite where nothing alarms yet, or no view has such a score.
+        Infinite if nothing alarms yet, or no view has such a score.
         """
         kernels, columns, rules = self._kernels, self._columns, self._rules
         bounds = np.full((rows.size, self.features), np.inf)
@@ -217,10 +217,10 @@ class Ranking:
         return bounds
 
     def _least_evidence(self, signal: int) -> float:
-        """The least evidence that alarms; infinite where none does."""
+        """The evidence threshold for alarms; infinite if nothing alarms."""
         rules, counters = self._rules, self._memory.counters[signal]
         if rules.by_p:
-            if self.final.learned[signal] < rules.believed:
+            if self.final.learned[signal] < rules.min_calibration:
                 return np.inf
             return float(self.final.quantile(rules.rate, [signal])[0])
         blocks = min(int(counters[self._deciding.BLOCKS]), self._memory.blocks.shape[1])
@@ -233,17 +233,17 @@ class Ranking:
         return float(self._deciding.least_evidence(maxima, tolerated, rules.block, rules.early))
 
     def freeze(self, rows: Rows) -> None:
-        """Compare these signals with what they have learned so far, from now on."""
+        """From now on, compare these signals with what they have learned so far."""
         self._memory.counters[rows, self._deciding.FROZEN] = 1
 
     def compare_with_reference(self, rows: Rows, column: int, furthest: Floats) -> None:
-        """Take these signals for strange where a score is beyond all that a reference had, and clearly so."""
+        """Treat these signals as anomalous where a score is clearly beyond everything in the reference."""
         levels, deciding = self._memory.levels, self._deciding
         levels[rows, deciding.COMPARED] = column
         levels[rows, deciding.BEYOND] = deciding.BEYOND_REFERENCE * furthest
 
     def accept(self, signal: int) -> None:
-        """Learn from the signal's incident as from anything else."""
+        """Learn from the signal's incident like from normal data."""
         counters, deciding = self._memory.counters[signal], self._deciding
         if counters[deciding.OPEN]:
             counters[deciding.LASTED] = max(counters[deciding.LASTED], self.settings.accepted_after + 1)
@@ -266,23 +266,23 @@ class Ranking:
             **{name: array[rows_of] for name, array, rows_of in self._arrays(rows)},
         }
 
-    def adopt(self, rows: Rows, other: "Ranking") -> None:
-        """Let these signals go on as those of another ranking, made in the same way of as many signals."""
+    def copy_from(self, rows: Rows, other: "Ranking") -> None:
+        """Replace the state of these signals with that of another ranking of the same kind and size."""
         theirs = {name: scorer for name, scorer, _ in other._scorers(np.arange(other.signals))}
         for name, scorer, streams in self._scorers(rows):
-            scorer.adopt(streams, theirs[name])
+            scorer.copy_from(streams, theirs[name])
         given = {name: array for name, array, _ in other._arrays(np.arange(other.signals))}
         for name, array, rows_of in self._arrays(rows):
             array[rows_of] = given[name]
 
     def restore(self, tree: dict[str, Any]) -> None:
-        """Take over what `state` gave of all signals of a ranking made in the same way."""
+        """Restore what `state` returned for all signals of a ranking of the same kind."""
         everything = np.arange(self.signals)
         for name, scorer, streams in self._scorers(everything):
             saved = type(scorer).from_state(tree[name])
             if repr(saved) != repr(scorer):
                 raise ValueError(f"the saved scorer {name} is {saved!r}, not {scorer!r}")
-            scorer.adopt(streams, saved)
+            scorer.copy_from(streams, saved)
         for name, own, _ in self._arrays(everything):
             got = tree[name]
             if got.shape != own.shape or got.dtype != own.dtype:
@@ -316,7 +316,7 @@ class Ranking:
 
 
 def count_streams(views: Sequence[View], features: int) -> tuple[int, int]:
-    """How many streams of a signal are ranked by learned weights, and how many by weights that are all the same."""
+    """How many streams of a signal are ranked by learned weights, and how many by equal weights."""
     lengths = [stream.length for view in views for stream in view.streams for _ in range(1 if view.joint else features)]
     single = lengths.count(1)
     return max(single, 1), max(len(lengths) - single, 1)
@@ -325,13 +325,13 @@ def count_streams(views: Sequence[View], features: int) -> tuple[int, int]:
 def make_scorers(
     settings: DetectorSettings, learned: int, alike: int, signals: int
 ) -> tuple[W1ACAS, SlidingWindow, SlidingWindow, SlidingWindow]:
-    """What ranks so many streams of single observations, and of longer stretches, all views together, and evidence."""
+    """The scorers of streams of single observations and of longer stretches, of all views, and of evidence."""
     sizes = settings.sizes
     scorer = W1ACAS(
         learned,
         alpha_c=sizes.alpha_c,
         window=sizes.window,
-        # Plain steps learn as well as Adam's here and need no moments, half of what a signal would take. Gradients
+        # Plain steps learn as well as Adam's here and need no moments, which would double a signal's memory. Gradients
         # are of the order of 1/window.
         optimizer="sgd",
         learning_rate=settings.learning_rate * sizes.window,
@@ -346,7 +346,7 @@ def _empty_pending(streams: int, longest: int) -> tuple[NDArray[np.float32], NDA
 
 
 def _load_kernels() -> tuple[ModuleType, ModuleType]:
-    # numba takes a good part of a second to import: only who detects waits for it.
+    # numba is slow to import: only detection waits for it.
     from tocsin.detection import deciding, kernels
 
     return kernels, deciding

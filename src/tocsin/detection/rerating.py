@@ -1,4 +1,4 @@
-"""A detector's state under another alarm rate: what was learned of the signal stays."""
+"""Changes the alarm rate of a detector's state and keeps what it has learned."""
 
 import json
 from collections.abc import Mapping
@@ -20,18 +20,18 @@ State = Mapping[str, NDArray[Any]]
 
 
 def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
-    """The state of a detector that tolerates so many false incidents from now on.
+    """The state of the detector with this alarm rate from now on.
 
-    Forecaster, views and their pasts go on as they were. The highest evidence of past blocks is put together where
-    blocks get longer; where they get shorter, each is kept as it is, which asks for more evidence until newer ones take
-    its place. The audit begins anew: it is about another promise.
+    The forecaster, the views and their pasts continue unchanged. If blocks get longer, the highest evidence of past
+    blocks is combined. If they get shorter, each is kept as it is, which requires more evidence until newer ones
+    replace it. The audit restarts, because the promise is another.
     """
     header = read_header(state)
     before = settings_of(header, forecaster=None, threads=1)
     after = replace(before, alarm_rate=alarm_rate)
     fresh = Fleet.of(header["signals"], after).state(time=header["extra"].get("time"))
     with damage_told():
-        # What the rate has no say in is taken over, and so is all that has the same shape.
+        # Everything that does not depend on the rate is kept, and so is everything of the same shape.
         kept = {
             name: array
             for name, array in state.items()
@@ -42,14 +42,14 @@ def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
 
 
 def _memory(state: State, before: DetectorSettings, after: DetectorSettings) -> dict[str, NDArray[Any]]:
-    """The highest evidence of past blocks, as blocks of another length and number."""
+    """The highest evidence of past blocks, converted to blocks of another length and number."""
     counters, blocks = state[f"{_RANKING}counters"].copy(), state[f"{_RANKING}blocks"]
     there, room = blocks.shape[1], after.sizes.blocks
     together = max(1, round(after.sizes.block / before.sizes.block))
     made = np.zeros((len(blocks), room))
     for signal, row in enumerate(blocks):
         count = int(counters[signal, deciding.BLOCKS])
-        # By time, the oldest first: once there is no more room, the newest takes the place of the oldest.
+        # The oldest first: once it is full, the newest replaces the oldest.
         past = row[:count] if count < there else np.roll(row, -(count % there))
         past = past[len(past) % together :].reshape(-1, together).max(axis=1)[-room:] if len(past) else past
         made[signal, : len(past)] = past
@@ -59,7 +59,7 @@ def _memory(state: State, before: DetectorSettings, after: DetectorSettings) -> 
 
 
 def _final(state: State, window: int) -> dict[str, NDArray[Any]]:
-    """The past that p is ranked in, as long as it is there, in a window of another length."""
+    """The calibration set for p, converted to a window of another length."""
     old = SlidingWindow.from_state(
         {name.removeprefix(_FINAL): one for name, one in state.items() if name.startswith(_FINAL)}
     )
@@ -75,6 +75,6 @@ def _final(state: State, window: int) -> dict[str, NDArray[Any]]:
 
 
 def _header(state: State, fresh: State) -> NDArray[np.uint8]:
-    """What the state says about itself: other settings, the same incidents."""
+    """The header of the state: other settings, the same incidents."""
     told, news = (json.loads(one["header"].tobytes()) for one in (state, fresh))
     return np.array(bytearray(json.dumps({**told, "settings": news["settings"]}).encode()), dtype=np.uint8)

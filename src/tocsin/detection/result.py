@@ -1,4 +1,4 @@
-"""What a detector says of a history of one signal."""
+"""A detector's results for the history of one signal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from tocsin.detection.incident_words import incident_columns
 from tocsin.detection.incidents import Incident
 from tocsin.detection.verdict import Verdicts
 
-# Those of the verdicts that have an entry for each feature.
+# The verdict fields with an entry for each feature.
 _BY_FEATURE = frozenset({"value", "forecast", "low", "high", "feature_p"})
 _MOMENTS = ("start", "end", "peak")
 
@@ -28,11 +28,11 @@ def _array(name: str, doc: str) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What a detector says of a history of one signal: arrays, frames, incidents, a picture.
+    """A detector's results for the history of one signal: arrays, frames, incidents, a picture.
 
     Arrays have an entry for each observation, `(T,)`; with several features, `value`, `forecast`, `low`, `high` and
-    `feature_p` are `(T, F)`. `Verdict` says what each means. `frame` and `incidents` are frames of the kind that the
-    data came in, with its index and time zone; of arrays, of pandas, polars or pyarrow, whichever is there.
+    `feature_p` are `(T, F)`. `Verdict` explains each. `frame` and `incidents` are frames of the same kind as the data,
+    with its index and time zone; for arrays, of pandas, polars or pyarrow, whichever is installed.
 
     Examples
     --------
@@ -47,37 +47,37 @@ class Result:
     '9.13 above the forecast'
     """
 
-    #: The observations that were judged, those put in for gaps included.
+    #: The observations that were judged, including those inserted for gaps.
     judged: Signal
-    #: The verdicts as a fleet has them: with an axis for signals, and one for features.
+    #: The verdicts in the form of a fleet: with an axis for signals and one for features.
     verdicts: Verdicts
     #: How many observations the detector had seen before.
     before: int
-    #: The incidents that these observations are part of.
+    #: The incidents that include these observations.
     incident_list: Sequence[Incident]
-    #: Whether the promised alarm rate was kept until the end of these observations.
+    #: Whether the promised alarm rate was kept up to the end of these observations.
     audit: Audit
     #: The tolerated rate of false incidents, as it was given.
     alarm_rate: float | str
-    #: What all signals of a fleet have together instead, where they have.
+    #: The fleet's shared budget instead, if there is one.
     budget: float | str | None
-    #: The seconds between two observations, where they are known.
+    #: The seconds between two observations, if known.
     interval: float | None
-    #: How many observations it takes until there may be alarms.
+    #: How many observations precede the first possible alarm.
     warm_up: int
     origin: Origin
 
     value = _array("value", "The observations.")
-    p = _array("p", "How often so much evidence is to be expected: low when anomalous.")
+    p = _array("p", "The p-value: how often to expect this much evidence; low when anomalous.")
     alarm = _array("alarm", "Whether each observation alarms.")
     forecast = _array("forecast", "What was forecast one step before.")
-    low = _array("low", "The values under which the one-step error by itself is evidence enough.")
-    high = _array("high", "The values over which it is.")
-    severity = _array("severity", "How strange each observation is, -log10 of a mean of ranks.")
-    merged = _array("merged", "The mean rank in all views together. It is not a p-value.")
-    return_period = _array("return_period", "After how many observations as much evidence comes again.")
+    low = _array("low", "The values below which the one-step error alone is enough evidence.")
+    high = _array("high", "The values above which it is.")
+    severity = _array("severity", "How anomalous each observation is, -log10 of a mean of ranks.")
+    merged = _array("merged", "The mean rank over all views. It is not a p-value.")
+    return_period = _array("return_period", "The expected number of observations until as much evidence recurs.")
     rate = _array("rate", "The same as a rate per observation.")
-    evidence = _array("evidence", "What alarms are decided by, in nats.")
+    evidence = _array("evidence", "The evidence that decides alarms, in nats.")
     surprise = _array("surprise", "The severity in nats.")
     feature_p = _array("feature_p", "One p-value for each feature.")
     views = _array("views", "The severity in each view, in nats, `(T, views)`.")
@@ -91,7 +91,7 @@ class Result:
 
     @property
     def signal(self) -> str:
-        """What the signal is called."""
+        """The signal's name."""
         return self.judged.name
 
     @property
@@ -101,7 +101,7 @@ class Result:
 
     @property
     def times(self) -> NDArray[Any] | None:
-        """The times of the observations, in UTC where they had a zone; None where there are none."""
+        """The times of the observations, in UTC if they had a time zone; None if there are none."""
         return self.judged.times
 
     @property
@@ -111,22 +111,22 @@ class Result:
 
     @property
     def frame(self) -> Any:
-        """All verdicts as a frame, a row for each observation."""
+        """All verdicts as a frame, one row per observation."""
         return self.origin.frame(self.columns, self.judged.lines)
 
     @property
     def incidents(self) -> Any:
-        """The incidents as a frame, a row for each; `incident_list` has them as objects."""
+        """The incidents as a frame, one row each; `incident_list` has them as objects."""
         return incident_frame(self.incident_list, self.origin, dated=_is_dated(self.judged))
 
     def __getitem__(self, name: str) -> Any:
-        """A column of `frame`, as the caller's kind of frame has its columns."""
+        """A column of `frame`, of the caller's kind."""
         return self.frame[name]
 
     def plot(self) -> Any:
-        """A picture: values, forecast, band, incidents, severity, and the worst incidents close up.
+        """A picture of values, forecast, band, incidents and severity, with close-ups of the worst incidents.
 
-        It is a figure of matplotlib, which notebooks show; `figure.savefig(path)` writes it.
+        It is a matplotlib figure, which notebooks display; `figure.savefig(path)` writes it.
         """
         return drawn([self])
 
@@ -141,7 +141,7 @@ class Result:
         return page([self])
 
     def incidents_within(self) -> list[Incident]:
-        """The incidents with their observations counted from the first of these, and cut to them."""
+        """The incidents, with observations counted from the first of these and clipped to them."""
         times, last = self.columns["time"], len(self) - 1
         cut = []
         for one in self.incident_list:
@@ -153,8 +153,8 @@ class Result:
 
 
 def drawn(results: Sequence[Result]) -> Any:
-    """The results as a figure of matplotlib."""
-    # The room of pictures is above this one: it is asked only when somebody wants one.
+    """The results as a matplotlib figure."""
+    # The package with the pictures is a layer above: import it only on demand.
     from tocsin.evaluation.result_picture import figure_of
 
     return figure_of(results)
@@ -173,9 +173,9 @@ def _is_dated(signal: Signal) -> bool:
 
 
 def verdict_columns(signal: Signal, verdicts: Verdicts, first: int = 0) -> dict[str, NDArray[Any]]:
-    """The verdicts on one signal as columns of a table, those that belong to a feature with its name.
+    """The verdicts on one signal as columns of a table; per-feature columns carry the feature's name.
 
-    Where the signal has no times, observations are numbered, from `first` on.
+    If the signal has no times, observations are numbered from `first`.
     """
     columns: dict[str, Any] = {}
     columns["time"] = first + np.arange(len(signal)) if signal.times is None else signal.times

@@ -17,7 +17,7 @@ _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 
 
 def page(results: Sequence[Result]) -> str:
-    """Without scripts and without anything from elsewhere."""
+    """HTML without scripts or external resources."""
     if not results:
         return "<p>no signals</p>"
     many = len(results) > 1
@@ -26,7 +26,7 @@ def page(results: Sequence[Result]) -> str:
     for result in shown[:MOST_SIGNALS]:
         parts += [_text(headline(result), "font-weight:600" if not many else ""), _picture(result)]
     if len(shown) > MOST_SIGNALS:
-        parts.append(_text(f"and {len(shown) - MOST_SIGNALS:,} signals more", "color:gray"))
+        parts.append(_text(f"and {len(shown) - MOST_SIGNALS:,} more signals", "color:gray"))
     parts.append(_text(promise(results)))
     content = "".join(parts)
     return f'<div style="max-width:{WIDTH}px;font-size:13px">{content}{_table(results)}</div>'
@@ -37,7 +37,7 @@ def _text(text: str, style: str = "") -> str:
 
 
 def _picture(result: Result) -> str:
-    """The first feature, or that of the worst incident, as a line, with the incidents behind it."""
+    """The first feature, or that of the worst incident, as a line, with incidents shaded."""
     count = len(result)
     if not count:
         return ""
@@ -59,7 +59,7 @@ def _picture(result: Result) -> str:
 
 
 def _path(values: Floats) -> str:
-    """The least and the largest value of each piece, so that no spike is lost; nothing where values are missing."""
+    """The smallest and largest value of each piece, so that no spike is lost; nothing where values are missing."""
     edges = np.linspace(0, len(values), min(len(values), POINTS) + 1).astype(np.intp)
     starts = edges[:-1]
     low, high = np.fmin.reduceat(values, starts), np.fmax.reduceat(values, starts)
@@ -97,7 +97,7 @@ def _table(results: Sequence[Result]) -> str:
 
 
 def _row(tag: str, texts: Sequence[str]) -> str:
-    # What was seen is the last and may be long; all else keeps to its line.
+    # The last column may be long; all others stay on one line.
     styles = [*[f"{_CELL};white-space:nowrap"] * (len(texts) - 1), _CELL]
     content = (f'<{tag} style="{style}">{escape(text)}</{tag}>' for text, style in zip(texts, styles, strict=True))
     return f"<tr>{''.join(content)}</tr>"

@@ -11,12 +11,12 @@ from tocsin.detection.incident_words import ENDED, length_text, time_text
 from tocsin.detection.incidents import Incident
 from tocsin.detection.result import Result
 
-# So many incidents have a line of their own, the most severe.
+# This many incidents get their own line: the most severe.
 MOST_LINES = 5
 
 
 def told(result: Result) -> str:
-    """What was judged, what was found and what was promised."""
+    """What was judged, what was found and what is guaranteed."""
     return "\n".join([headline(result), promise([result]), *_lines([result])])
 
 
@@ -49,7 +49,7 @@ def _every(result: Result) -> str:
 
 
 def promise(results: Sequence[Result]) -> str:
-    """What was found, beside what is tolerated."""
+    """What was found, next to what is tolerated."""
     count = sum(len(result.incident_list) for result in results)
     audits = [result.audit for result in results]
     audit = audits[0] if len(audits) == 1 else audit_together(audits)
@@ -57,13 +57,13 @@ def promise(results: Sequence[Result]) -> str:
     rate = f"an alarm rate of {one.alarm_rate}" if one.budget is None else f"a budget of {one.budget}"
     found = f"{count:,} incident{'s' if count != 1 else ''} at {rate}"
     if not audit.observations:
-        return f"{found}; all of it is warm-up, which takes {one.warm_up:,} observations"
+        return f"{found}; all of it is warm-up, which needs {one.warm_up:,} observations"
     tolerated = audit.promised * audit.observations
     return f"{found}, {tolerated:,.3g} tolerated since warm-up ({audit.in_words()})"
 
 
 def moment(result: Result, time: object) -> str:
-    """A time as people write it, in the caller's zone."""
+    """A readable time in the caller's time zone."""
     zone = result.origin.zone
     if zone is None or not isinstance(time, np.datetime64):
         return time_text(time)
@@ -72,7 +72,7 @@ def moment(result: Result, time: object) -> str:
 
 
 def worst(results: Sequence[Result], most: int) -> list[tuple[Result, Incident]]:
-    """The most severe incidents, the most severe first."""
+    """The most severe incidents, in order of severity."""
     found = [(result, incident) for result in results for incident in result.incident_list]
     return sorted(found, key=lambda one: (-one[1].severity, one[1].p))[:most]
 

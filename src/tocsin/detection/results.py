@@ -1,4 +1,4 @@
-"""What a fleet says of the histories of many signals."""
+"""A fleet's results for the histories of many signals."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,9 +11,9 @@ from tocsin.detection.result import Result, drawn, incident_frame
 
 
 class Results(Mapping[str, Result]):
-    """The results of many signals by their names, and all of them as frames, a picture, a page.
+    """The results of many signals by name, and all of them as frames, a picture or a page.
 
-    `id` is what the column that says the signal is called.
+    `id` is the name of the column with the signal's name.
     """
 
     def __init__(self, results: Mapping[str, Result], origin: Origin, id: str = "signal") -> None:  # noqa: A002
@@ -30,7 +30,7 @@ class Results(Mapping[str, Result]):
 
     @property
     def frame(self) -> Any:
-        """All verdicts as one long frame, the signals one after the other."""
+        """All verdicts as one long frame, signal by signal."""
         names = [np.full(len(result), name, dtype=object) for name, result in self.items()]
         columns: dict[str, Any] = {self.id: np.concatenate(names)}
         parts = [result.columns for result in self.values()]
@@ -40,12 +40,12 @@ class Results(Mapping[str, Result]):
 
     @property
     def incident_list(self) -> list[Incident]:
-        """The incidents of all signals, one signal after the other."""
+        """The incidents of all signals, signal by signal."""
         return [incident for result in self.values() for incident in result.incident_list]
 
     @property
     def incidents(self) -> Any:
-        """The incidents as a frame, a row for each."""
+        """The incidents as a frame, one row each."""
         dated = any(result.times is not None and result.times.dtype.kind == "M" for result in self.values())
         return incident_frame(self.incident_list, self.origin, dated=dated)
 

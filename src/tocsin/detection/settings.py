@@ -1,4 +1,4 @@
-"""The settings of a detector: every one is declared here, and nowhere else."""
+"""The settings of a detector. Each is declared here and nowhere else."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,34 +27,34 @@ EXTRAPOLATION = 100.0
 
 
 def as_features(name: str, value: Any) -> tuple[str, ...]:
-    """The names of features, of a number of them or as they are."""
+    """Feature names, given as such or as a number of features."""
     return tuple(checks.names(name, value, "feature"))
 
 
 def _alarm_rate(name: str, value: Any) -> float | str:
-    # What a budget comes to depends on the interval; see `rate`.
+    # The rate of a budget depends on the interval; see `rate`.
     return value if isinstance(value, str) else checks.number(name, value, above=0, below=0.5)
 
 
 def as_seconds(name: str, value: Any) -> float:
-    """A length of time in seconds."""
+    """A duration in seconds."""
     # numpy counts its timedeltas among the integers.
     if isinstance(value, Real) and not isinstance(value, (bool, np.bool_, np.timedelta64)):
         return checks.number(name, value, above=0, most=1e12)
     try:
         return float(parse_duration(value) / np.timedelta64(1, "s"))
     except ValueError as error:
-        raise ValueError(f"{name} must be a number of seconds or a length of time: {error}") from None
+        raise ValueError(f"{name} must be a number of seconds or a duration: {error}") from None
 
 
 def _observations(name: str, value: Any) -> int | str:
-    # How many observations a time is depends on the interval; see `accepted_after`.
+    # The number of observations in a duration depends on the interval; see `accepted_after`.
     if not isinstance(value, str) or value.isdecimal():
         return checks.integer(name, int(value) if isinstance(value, str) else value, least=0, most=LARGE)
     try:
         parse_duration(value)
     except ValueError as error:
-        raise ValueError(f"{name} must be a number of observations or a length of time: {error}") from None
+        raise ValueError(f"{name} must be a number of observations or a duration: {error}") from None
     return value
 
 
@@ -72,14 +72,14 @@ def _views(name: str, value: Any) -> tuple[str, ...]:
     known = available_views()
     if not names or not all(one in known for one in names) or len(set(names)) != len(names):
         accepted = ", ".join(map(repr, (*VIEWS_BY_NAME, *known)))
-        raise ValueError(f"{name} must be different names among {accepted}, got {value!r}")
+        raise ValueError(f"{name} must be distinct names among {accepted}, got {value!r}")
     return names
 
 
 @lists_settings()
 @dataclass(frozen=True)
 class DetectorSettings:
-    """How signals are judged. What is made has been checked, all but the forecaster, which is made on first use.
+    """How signals are judged. Everything is checked on creation except the forecaster, which is created on first use.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class DetectorSettings:
 
     features: int | Sequence[str] = setting(
         1, "how many features each signal has, or their names", check=as_features, configured=False, saved=False,
-        accepts="a number, or different names",
+        accepts="a number, or distinct names",
     )  # fmt: skip
     _: KW_ONLY
     alarm_rate: float | str = setting(
@@ -99,73 +99,71 @@ class DetectorSettings:
         check=_alarm_rate, accepts="a number > 0 and < 0.5, or a budget",
     )  # fmt: skip
     promise: str = setting(
-        "incidents", "what the alarm rate counts: incidents, or observations with p under it, as in the paper",
+        "incidents", "what the alarm rate limits: incidents, or observations with p below it, as in the paper",
         choices=("incidents", "observations"),
     )  # fmt: skip
     interval: float | str | timedelta | np.timedelta64 | None = setting(
-        None, "the time between two observations: for budgets and gaps; `tocsin detect` finds it in the times",
-        check=as_seconds, accepts="a length of time ('5min'), or a number of seconds",
+        None, "the sampling interval, for budgets and gaps; `tocsin detect` infers it from the times",
+        check=as_seconds, accepts="a duration ('5min'), or a number of seconds",
     )  # fmt: skip
     preset: str = setting(
-        "full", "what forecaster, views and window are unless they are given: for most uses, or for large fleets",
+        "full", "default forecaster, views and window: \"full\" for most uses, \"light\" for large fleets",
         choices=PRESETS,
     )  # fmt: skip
     forecaster: Forecaster | str | None = setting(
-        AUTO, "what says what comes next (see `tocsin forecasters`); None where the values are scores",
-        check=_forecaster, accepts="the name of a forecaster, 'auto' for that of the preset, a `Forecaster`, or None",
+        AUTO, "the forecaster (see `tocsin forecasters`); None if the values are scores",
+        check=_forecaster, accepts="the name of a forecaster, 'auto' for the preset's, a `Forecaster`, or None",
         saved=False,
     )  # fmt: skip
     forecaster_options: Mapping[str, Any] | None = setting(
-        None, "arguments of a forecaster that is given by its name", accepts="names and values", saved=False
+        None, "arguments of a forecaster given by name", accepts="names and values", saved=False
     )
     views: str | Sequence[str] | None = setting(
-        None, "what a signal is judged by: names of views, 'all' for every one that comes with tocsin, or 'paper'",
+        None, "the views that judge a signal: their names, 'all' for every built-in view, or 'paper'",
         check=_views, accepts="names of views, or 'paper'", unset="those of the preset",
     )  # fmt: skip
     nonconformity: str = setting(
-        "absolute", "what is strange: the size of the error, both sides of it apart, only high or only low values",
+        "absolute", "which errors are anomalous: large ones, each side judged separately, or only high or low values",
         choices=NONCONFORMITIES,
     )  # fmt: skip
-    scaled: bool = setting(False, "divide errors by the spread of the forecaster's own quantiles")
+    scaled: bool = setting(False, "divide errors by the spread of the forecaster's quantiles")
     merge_features: str = setting(
         "harmonic",
-        "how features are merged: by the strangest few, or by all of them alike",
+        "how features are merged: by the most anomalous few, or by all of them equally",
         choices=("harmonic", "mean"),
     )
     accept_after: int | str = setting(
-        600, "when what an incident brought is accepted as normal, and learned: after so many observations, or a time",
-        check=_observations, accepts=f"0 to {LARGE:,}, or a length of time ('12h')",
+        600, "after how many observations, or how long, a lasting incident is accepted as the new normal and learned",
+        check=_observations, accepts=f"0 to {LARGE:,}, or a duration ('12h')",
     )  # fmt: skip
     early: bool = setting(
         True,
-        "alarm by an estimate of how rare something is, marked as such, as long as the past is too short to tell",
+        "alarm by an estimated tail, marked as such, while the signal's past is too short for the alarm rate",
     )
     extrapolation: float = setting(
-        EXTRAPOLATION, "how many times rarer than the past can tell such an estimate may call something",
+        EXTRAPOLATION, "how many times rarer than the past can show such an estimate may be",
         least=1, most=1e6, configured=False,
     )  # fmt: skip
     refresh: int = setting(
-        1, "forecast only after every so many observations, to save calls of a slow model", least=1, most=1024
+        1, "forecast only every so many observations, to save calls of a slow model", least=1, most=1024
     )
     window: int | None = setting(
-        None, "how many past scores a new one is compared with", least=250, most=MOST_LAGS,
+        None, "the size of the calibration set: how many past scores to compare with", least=250, most=MOST_LAGS,
         unset="that of the preset",
     )  # fmt: skip
     learning_rate: float = setting(
-        0.01, "how fast the weights over the past are learned: about how far one can move in a step", above=0, most=0.1
+        0.01, "learning rate of the weights over the past: about how far a weight can move in a step", above=0, most=0.1
     )
     gap: int = setting(
-        10, "how many observations without alarm may lie between two alarms of one incident", least=0, most=LARGE
+        10, "how many observations without an alarm may separate two alarms of one incident", least=0, most=LARGE
     )
     min_deviation: float = setting(
-        0.0, "how far from its forecast a value must be, at least, to alarm", least=0, most=1e300
+        0.0, "the least distance from its forecast at which a value may alarm", least=0, most=1e300
     )
-    min_relative_deviation: float = setting(
-        0.0, "the same, as a share of the size of the forecast", least=0, most=1e300
-    )
-    min_duration: int = setting(1, "how many observations an incident must last to be told of", least=1, most=LARGE)
+    min_relative_deviation: float = setting(0.0, "the same, relative to the size of the forecast", least=0, most=1e300)
+    min_duration: int = setting(1, "how many observations an incident must last to be reported", least=1, most=LARGE)
     threads: int = setting(
-        1, "how many threads share the scoring; the numbers do not depend on it", least=1, most=MOST_THREADS,
+        1, "how many threads share the scoring; results do not depend on it", least=1, most=MOST_THREADS,
         configured=False, saved=False,
     )  # fmt: skip
 
@@ -177,14 +175,14 @@ class DetectorSettings:
 
     def _check_sizes(self) -> None:
         _ = self.accepted_after
-        _ = self.sizes  # refuses an alarm rate that could never be told
+        _ = self.sizes  # rejects an alarm rate that is too small to measure
 
     @classmethod
     def check(cls, given: Mapping[str, Any], *, interval_known: bool = True) -> None:
-        """Refuse settings that a detector would refuse, without making one.
+        """Reject settings that a detector would reject, without creating one.
 
-        Where the interval comes with the data and is not known yet, all that can be told of a budget is whether it is
-        one. A forecaster that has to load a model is not made: that would take long.
+        If the interval comes with the data and is not known yet, a budget's syntax is all that can be checked. A
+        forecaster that has to load a model is not created, because that takes long.
         """
         trial = dict(given)
         if not interval_known and trial.get("interval") is None and "accept_after" in trial:
@@ -212,36 +210,36 @@ class DetectorSettings:
 
     @property
     def accepted_after(self) -> int:
-        """After how many observations of an incident what it brought is accepted as normal."""
+        """After how many observations a persistent incident is accepted as the new normal."""
         if isinstance(self.accept_after, int):
             return self.accept_after
         if self.interval_seconds is None:
             raise ValueError(
-                f"accept_after={self.accept_after!r} is a length of time: give the sampling interval too, such as "
+                f"accept_after={self.accept_after!r} is a duration: set the sampling interval too, such as "
                 "interval='5min'"
             )
         return min(math.ceil(as_seconds("accept_after", self.accept_after) / self.interval_seconds), LARGE)
 
     @property
     def judges_scores(self) -> bool:
-        """Whether the values are nonconformity scores already."""
+        """Whether the values are already nonconformity scores."""
         return self.forecaster is None
 
     @property
     def forecaster_name(self) -> str:
-        """The name of the forecaster; empty where it has none."""
+        """The name of the forecaster; empty if it has none."""
         if isinstance(self.forecaster, str):
             return PRESETS[self.preset].forecaster if self.forecaster == AUTO else self.forecaster
         return "" if self.forecaster is None else self.forecaster.name
 
     @property
     def loads_a_model(self) -> bool:
-        """Whether to make the forecaster is to load a model."""
+        """Whether creating the forecaster loads a model."""
         return bool((self.forecaster_options or {}).get("model"))
 
     @cached_property
     def chosen_forecaster(self) -> Forecaster | None:
-        """The forecaster itself; None where the values are nonconformity scores already."""
+        """The forecaster itself; None if the values are already nonconformity scores."""
         chosen = PRESETS[self.preset].forecaster if self.forecaster == AUTO else self.forecaster
         if isinstance(chosen, str):
             options = PRESETS[self.preset].forecaster_options if self.forecaster == AUTO else {}
@@ -259,7 +257,7 @@ class DetectorSettings:
         chosen = tuple(make_view(name) for name in names)
         if self.nonconformity == "absolute":
             return chosen
-        # Of a shape or of stillness nobody can say whether it is high or low.
+        # Shape and stillness are neither high nor low.
         sided = tuple(view for view in chosen if view.sided)
         if self.views is not None and len(sided) < len(chosen):
             others = ", ".join(view.name for view in chosen if not view.sided)
@@ -268,27 +266,27 @@ class DetectorSettings:
 
     @property
     def horizons(self) -> int:
-        """How many steps ahead of the forecasts made before an observation are looked at."""
+        """How many horizons of earlier forecasts the views use."""
         return max(1, *(view.horizons for view in self.chosen_views))
 
     @property
     def steps(self) -> int:
-        """How many steps ahead is forecast."""
+        """How many steps ahead to forecast."""
         return max(self.horizons, *(view.steps for view in self.chosen_views))
 
     @cached_property
     def sizes(self) -> Sizes:
-        """How much of the past is needed to tell the alarm rate."""
+        """How much of the past the alarm rate needs."""
         window = PRESETS[self.preset].window if self.window is None else self.window
         return sizes(self.rate, window=window, promise=self.promise)
 
     @property
     def rarest_rate(self) -> float:
-        """The rarest that users are told that something is, in incidents an observation."""
+        """The smallest rate ever reported, in incidents per observation."""
         return rarest_rate(self.sizes, min(self.extrapolation, EXTRAPOLATION) if self.early else 1.0)
 
     def saved(self) -> dict[str, Any]:
-        """What a state keeps of them by their names."""
+        """The saved settings by name."""
         return {one.name: getattr(self, one.name) for one in declared(type(self)).values() if one.rule.saved}
 
     def _check_together(self) -> None:
@@ -306,7 +304,7 @@ class DetectorSettings:
                 raise ValueError(f"{name}={getattr(self, name)!r} needs a forecaster, got forecaster=None")
         if self.nonconformity not in ("absolute", "high"):
             raise ValueError(
-                "nonconformity must be left as it is with forecaster=None, whose values are scores already, "
+                "nonconformity must keep its default with forecaster=None, because the values are already scores, "
                 f"got {self.nonconformity!r}"
             )
 
@@ -319,24 +317,24 @@ class DetectorSettings:
         steps = self.steps + self.refresh - 1
         if steps > forecaster.longest_horizon:
             raise ValueError(
-                f"refresh={self.refresh} needs forecasts of {steps} steps with these views, but {forecaster!r} gives "
-                f"{forecaster.longest_horizon} at most"
+                f"refresh={self.refresh} needs forecasts of {steps} steps with these views, but {forecaster!r} "
+                f"supports {forecaster.longest_horizon} at most"
             )
 
 
 def check_alone(budget: Any, alarm_rate: Any, promise: str) -> None:
-    """Refuse a promise for each signal beside a budget for all of them."""
+    """Reject a per-signal promise together with a budget for all signals."""
     usual = declared(DetectorSettings)["alarm_rate"].default
     if str(alarm_rate) != str(usual) or promise != "incidents":
         raise ValueError(
-            f"budget={budget!r} is a promise of its own: leave alarm_rate and promise as they are, "
+            f"budget={budget!r} replaces the alarm rate: leave alarm_rate and promise at their defaults, "
             f"got {alarm_rate!r} and {promise!r}"
         )
 
 
 def proposing(settings: DetectorSettings, rate: float) -> DetectorSettings:
-    """The settings of a signal that proposes incidents at this rate, from which a budget selects.
+    """The settings of a signal that proposes incidents at this rate, for a budget to select from.
 
-    How rare each is need not be right then: it says which one is rarer than which, also far out, and is not told.
+    Their rates need not be calibrated then: they only order incidents by rarity, and are not reported.
     """
     return replace(settings, alarm_rate=rate, extrapolation=EXTRAPOLATION**2)

@@ -1,4 +1,4 @@
-"""The table of settings for the pages: `python -m tocsin.detection.settings_page` prints it."""
+"""The settings table for the documentation: `python -m tocsin.detection.settings_page` prints it."""
 
 import sys
 
@@ -7,7 +7,7 @@ from tocsin.detection.settings import DetectorSettings
 
 
 def settings_table() -> str:
-    """All settings of a detector as a table in Markdown."""
+    """All detector settings as a Markdown table."""
     rows = [
         f"| `{one.name}` | {_default(one)} | {one.accepted} | {one.help} |"
         for one in declared(DetectorSettings).values()

@@ -1,4 +1,4 @@
-"""A fleet under one budget: which of its signals' incidents become those of the fleet."""
+"""A fleet under one budget: selects which incidents of its signals become the fleet's."""
 
 import math
 from dataclasses import replace
@@ -14,9 +14,9 @@ Rows = NDArray[np.intp]
 
 
 class Sharing:
-    """Lets incidents of a fleet's signals pass that a selection tells of, from the observation on at which it does.
+    """Passes the selected incidents of a fleet's signals, from the observation at which they are selected.
 
-    Observations count in the order of time, and those of the same time in the order of their rows.
+    Observations count in time order, and those of the same time in the order of their rows.
     """
 
     def __init__(self, selection: Selection, signals: int, rarest_rate: float) -> None:
@@ -26,7 +26,7 @@ class Sharing:
         self._told = np.zeros(signals, dtype=bool)
 
     def select(self, verdicts: Verdicts, rows: Rows) -> Verdicts:
-        """The verdicts with only the incidents that are told."""
+        """The verdicts with only the selected incidents."""
         able = ~np.isnan(verdicts.rate)
         watched = self._watched + np.cumsum(able.ravel()).reshape(able.shape)
         self._watched += int(np.count_nonzero(able))
@@ -52,16 +52,16 @@ class Sharing:
         )
 
     def forget(self, row: int) -> None:
-        """Know of no incident of this signal."""
+        """Forget the incident of this signal."""
         self._rarity[row], self._told[row] = -np.inf, False
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on later."""
+        """Everything needed to resume later."""
         own = {"watched": np.array(self._watched), "rarity": self._rarity, "told": self._told}
         return {**own, "selection": self.selection.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on as the one that `state()` described."""
+        """Restore what `state()` returned."""
         self._watched = int(state["watched"])
         self._rarity[:], self._told[:] = state["rarity"], state["told"]
         self.selection.restore(state["selection"])

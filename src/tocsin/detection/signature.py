@@ -1,4 +1,4 @@
-"""Constructors that take the settings of a detector as arguments of their own."""
+"""Constructors that take detector settings as keyword arguments."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ Signals = int | Sequence[str]
 
 
 def takes_settings(make: Callable[P, S]) -> Callable[[Callable[[T, S], None]], Callable[Concatenate[T, P], None]]:
-    """Have a constructor that needs settings take the arguments of `make`, which makes them."""
+    """Give a constructor that needs settings the arguments of `make`, which creates them."""
 
     def decorate(init: Callable[[T, S], None]) -> Callable[Concatenate[T, P], None]:
         @wraps(init)
@@ -32,7 +32,7 @@ def takes_settings(make: Callable[P, S]) -> Callable[[Callable[[T, S], None]], C
 def takes_signals_and_settings(
     make: Callable[P, S],
 ) -> Callable[[Callable[[T, Signals | None, S], None]], Callable[..., None]]:
-    """The same for a constructor that takes signals before the settings; None where they are not given."""
+    """The same for a constructor that takes signals before the settings; None if they are not given."""
 
     def decorate(init: Callable[[T, Signals | None, S], None]) -> Callable[..., None]:
         @wraps(init)
@@ -47,9 +47,9 @@ def takes_signals_and_settings(
 
 
 def keeps_settings(*left_out: str) -> Callable[[Callable[[T], None]], Callable[..., None]]:
-    """Have a constructor take settings of a detector by their names, and keep them as they were given.
+    """Let a constructor take detector settings as keyword arguments, and store them as given.
 
-    That is how estimators of other libraries are made: they check their settings when they are used.
+    Estimators of other libraries work like this: they check their settings on use.
     """
     kept = [one for one in inspect.signature(DetectorSettings).parameters.values() if one.name not in left_out]
 
@@ -63,23 +63,23 @@ def keeps_settings(*left_out: str) -> Callable[[Callable[[T], None]], Callable[.
 
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         shown = inspect.Signature([itself, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in kept)])
-        wrapped.__signature__ = shown  # type: ignore[attr-defined]  # what `help`, editors and estimators look at
+        wrapped.__signature__ = shown  # type: ignore[attr-defined]  # used by `help`, editors and estimators
         return wrapped
 
     return decorate
 
 
 def _check_call(self: Any, shown: inspect.Signature, given: tuple[Any, ...], settings: dict[str, Any]) -> None:
-    """Refuse what Python would refuse, in the name of the class that was called and not of what it is made of."""
+    """Reject what Python would reject, but name the class that was called."""
     name = type(self).__name__
     for unknown in settings.keys() - shown.parameters.keys():
         near = get_close_matches(unknown, shown.parameters, n=1)
-        told = f"; did you mean {near[0]!r}?" if near else f"; accepted are {', '.join(list(shown.parameters)[1:])}"
+        told = f"; did you mean {near[0]!r}?" if near else f"; accepted: {', '.join(list(shown.parameters)[1:])}"
         raise TypeError(f"{name}() got an unexpected argument {unknown!r}{told}")
     try:
         shown.bind(*given, **settings)
     except TypeError as error:
-        raise TypeError(f"{name}() got arguments that do not fit: {error}; it is {name}{_call(shown)}") from None
+        raise TypeError(f"{name}() got wrong arguments: {error}; the call is {name}{_call(shown)}") from None
 
 
 def _call(shown: inspect.Signature) -> str:
@@ -87,7 +87,7 @@ def _call(shown: inspect.Signature) -> str:
     positional = [
         one.name for one in shown.parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD and one.name != "self"
     ]
-    return f"({', '.join(positional)}, and settings by their names)"
+    return f"({', '.join(positional)}, and settings by keyword)"
 
 
 def _show_arguments(wrapped: Any, init: Callable[..., None], make: Callable[..., Any]) -> inspect.Signature:

@@ -1,4 +1,4 @@
-"""Where values lie, and how widely, whatever a few of them do."""
+"""Robust location and spread of values."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ def _middle(ordered: Array) -> float:
 
 @_inner
 def centre_and_spread(values: Array) -> tuple[float, float]:
-    """The median of the known values, and the median distance from it; NaN and 0 where none is known.
+    """The median of the known values, and the median distance from it; NaN and 0 if none is known.
 
-    Where most values are the same, the mean distance; where all are, a little of their size.
+    If most values are equal, the mean distance; if all are, a small fraction of their size.
     """
     known = np.empty(values.shape[0])
     count = 0

@@ -1,4 +1,4 @@
-"""Detectors in files: arrays and JSON in npz, never pickle."""
+"""Storage of detectors: arrays and JSON in npz files, never pickle."""
 
 import io
 import json
@@ -18,14 +18,14 @@ FORMAT = 3
 
 
 def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """A state: what it says about itself, and trees of arrays, as flat plain arrays."""
+    """A state, made of a header and trees of arrays, as flat plain arrays."""
     told = json.dumps({"format": FORMAT, **header}, default=_to_json)
-    # Bytes: numpy would give every letter of a text four of them.
+    # Bytes: numpy would use four bytes for each letter.
     return {"header": np.array(bytearray(told.encode()), dtype=np.uint8), **dict(_flat("", trees))}
 
 
 def made_of(settings: DetectorSettings) -> dict[str, Any]:
-    """Settings as a state tells them, in types that JSON knows."""
+    """The settings in a state, in JSON types."""
     made = {
         "features": settings.feature_names,
         "settings": settings.saved(),
@@ -35,23 +35,25 @@ def made_of(settings: DetectorSettings) -> dict[str, Any]:
 
 
 def settings_of(header: Mapping[str, Any], *, forecaster: Forecaster | None, threads: int) -> DetectorSettings:
-    """The settings that `made_of` told."""
-    chosen = _forecaster_from_header(header["forecaster"], forecaster)  # a wrong one is no damage of the file
+    """The settings that `made_of` described."""
+    chosen = _forecaster_from_header(
+        header["forecaster"], forecaster
+    )  # a wrong forecaster does not mean a damaged file
     with damage_told():
         return DetectorSettings(header["features"], **header["settings"], forecaster=chosen, threads=threads)
 
 
 def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """What a state says about itself, with a forecaster's parameters where there is a forecaster."""
+    """The header of a state, with the forecaster's parameters if there is a forecaster."""
     with damage_told():
         told = arrays["header"]
         text = told.tobytes().decode() if told.dtype == np.uint8 else str(told)  # as earlier versions wrote it
         header: dict[str, Any] = json.loads(text, object_hook=_time_from_json)
         version = header["format"]
-    if version != FORMAT:  # a state of another version is no damage of the file
+    if version != FORMAT:  # another version does not mean a damaged file
         raise ValueError(
             f"the state of a detector must have format {FORMAT}, the version this release reads, got {version!r}: "
-            "states of other versions cannot be taken over, so let a new detector learn from the history"
+            "states of other versions cannot be read, so let a new detector learn from the history"
         )
     with damage_told():
         known = header["forecaster"]
@@ -76,13 +78,13 @@ def arrays_from_bytes(data: bytes) -> dict[str, NDArray[Any]]:
         return unpack_arrays(bytes(data)) if is_packed(bytes(data)) else read_arrays(io.BytesIO(data), "a detector")
     except ValueError as error:
         raise ValueError(
-            f"data must be a detector as bytes, as tocsin gave them, got {len(data)} bytes: {error.__cause__ or error}"
+            f"data must be a detector saved by tocsin as bytes, got {len(data)} bytes: {error.__cause__ or error}"
         ) from error
 
 
 @contextmanager
 def damage_told() -> Iterator[None]:
-    """Says of everything that a damaged state can lead to that it is damaged."""
+    """Reports every error that a damaged state can cause as damage."""
     try:
         yield
     except KeyError as error:
@@ -105,7 +107,7 @@ def _forecaster_from_header(header: dict[str, Any] | None, given: Forecaster | N
     if header is None:
         return None
     if find_forecaster(header["name"]) is None:
-        raise ValueError(f"forecaster {header['name']!r} does not go by a name here: give it as `forecaster`")
+        raise ValueError(f"forecaster {header['name']!r} is not registered here: pass it as `forecaster`")
     return make_forecaster(header["name"], header["parameters"])
 
 
@@ -118,7 +120,7 @@ def _flat(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[A
 
 
 def tree_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """The tree of arrays of this name that a state was packed with."""
+    """The tree of arrays with this name in a packed state."""
     tree: dict[str, Any] = {}
     for path, value in arrays.items():
         first, *parts = path.split("/")

@@ -1,4 +1,4 @@
-"""What a detector says of one observation."""
+"""A detector's verdict on one observation."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -8,71 +8,70 @@ from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import SMALLEST_P, Floats
 
-# What an observation finds a signal in: no incident, one that may be over, or one that goes on; or the end of one.
-NORMAL, FADES, LASTS, RETURNED, ACCEPTED, SILENT = 0, 1, 2, 3, 4, 5
+# A signal's state at an observation: no incident, one that may end, an ongoing one, or how one ended.
+NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT = 0, 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a detector says of one observation of one signal.
+    """A detector's verdict on one observation of one signal.
 
-    With several features, `value`, `forecast`, `low`, `high` and `feature_p` are arrays with an entry for each. NaN
-    stands for what is not there: a missing value has no p, and alarms never.
+    With several features, `value`, `forecast`, `low`, `high` and `feature_p` are arrays with one entry each. NaN stands
+    for something missing: a missing value has no p and never alarms.
     """
 
     time: Any
     value: Any
-    #: How often so much evidence is to be expected of an observation: low when anomalous.
+    #: The p-value: how often to expect this much evidence from an observation. Low when anomalous.
     p: float
-    #: Whether an incident with as much evidence comes more rarely than the alarm rate tolerates, and the guards let it
-    #: pass; with promise="observations", whether p is under the alarm rate.
+    #: Whether an incident with this much evidence is rarer than the alarm rate tolerates, and passes the guards; with
+    #: promise="observations", whether p is below the alarm rate.
     alarm: bool
-    #: What was forecast for this observation one step before.
+    #: The one-step forecast for this observation.
     forecast: Any
-    #: The values beyond which the one-step error by itself is evidence enough for an alarm, as of a few
-    #: observations ago. Other views may alarm within them.
+    #: The values beyond which the one-step error alone is enough evidence for an alarm, as of a few observations ago.
+    #: Other views may alarm within them.
     low: Any
     high: Any
-    #: How strange the observation is in all views together, -log10 of a mean of their ranks. It orders observations: of
-    #: two spikes the larger one is the severer, however large both are.
+    #: How anomalous the observation is over all views, -log10 of a mean of their ranks. It orders observations: of two
+    #: spikes the larger is the more severe, however large both are.
     severity: float
-    #: After how many observations an incident with as much evidence comes again, on average; NaN during warm-up.
+    #: The average number of observations until an incident with this much evidence recurs; NaN during warm-up.
     return_period: float
-    #: One p-value for each feature, from the views of it alone: their smallest, times their number.
+    #: One p-value per feature, from its own views: the smallest, times their number.
     feature_p: Any
     #: The severity in each view, by its name.
     views: dict[str, float]
-    #: Of an alarm: the view that says most, the feature that it says it of, and what it says, in words.
+    #: For an alarm: the view that contributes most, its feature, and an explanation.
     view: str | None
     feature: str | None
     explanation: str | None
-    #: Whether the signal is in an incident: from its first alarm until it is as it was before, alarm or none.
+    #: Whether the signal is in an incident: from its first alarm until it is back to normal.
     open: bool
-    #: Whether the signal has been watched for long enough for p to be as calibrated as it is going to be, and for
-    #: alarms.
+    #: Whether the warm-up is over: p is calibrated, and there may be alarms.
     warm: bool
-    #: Whether alarms are decided by an estimated tail, since the signal's own past is too short for the alarm rate.
+    #: Whether alarms are decided by an estimated tail, because the signal's own past is too short for the alarm rate.
     estimated: bool
 
     @property
     def merged(self) -> float:
-        """The mean rank in all views together. It is not a p-value."""
+        """The mean rank over all views. It is not a p-value."""
         return float(_rank_of(np.array([self.severity]))[0])
 
     @property
     def direction(self) -> str | None:
-        """Whether the value, or that of the strangest feature, lies "above" or "below" its forecast."""
+        """Whether the value, or that of the most anomalous feature, lies "above" or "below" its forecast."""
         error = np.atleast_1d(self.value) - np.atleast_1d(self.forecast)
         return direction_of(error, np.atleast_1d(self.feature_p))
 
 
 def _rank_of(severity: Floats) -> Floats:
-    """One way from severities to ranks for single verdicts and many, so that both have the same bits."""
+    """Converts severities to ranks in the same way for single verdicts and many, so that both agree bit for bit."""
     return np.asarray(np.maximum(10.0**-severity, SMALLEST_P))
 
 
 def direction_of(error: Floats, feature_p: Floats) -> str | None:
-    """On which side of its forecast the strangest feature lies."""
+    """On which side of its forecast the most anomalous feature lies."""
     if np.isnan(feature_p).all():
         return None
     strangest = error[np.nanargmin(feature_p)]
@@ -80,7 +79,7 @@ def direction_of(error: Floats, feature_p: Floats) -> str | None:
 
 
 def directions(errors: Floats, feature_p: Floats) -> list[str | None]:
-    """The same of many observations, `(T, F)`."""
+    """The same for many observations, `(T, F)`."""
     if errors.shape[1] > 1:
         return [direction_of(error, p) for error, p in zip(errors, feature_p, strict=True)]
     sides = np.where(np.isnan(feature_p[:, 0]), 0.0, np.nan_to_num(np.sign(errors[:, 0])))
@@ -89,14 +88,14 @@ def directions(errors: Floats, feature_p: Floats) -> list[str | None]:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Verdicts on T observations of S signals with F features, as arrays; see `Verdict` for what each means.
+    """Verdicts on T observations of S signals with F features, as arrays; `Verdict` explains each.
 
     Arrays have the shape (T, S), those with an entry for each feature (T, S, F). `surprise` is the severity, and
-    `views`, (T, S, views), that of each view, both in nats; `rate` is how often an incident with as much evidence
-    comes, in incidents an observation. `cause` holds the numbers of the view, its stream and the feature that say most
-    (-1 for none, or for all features together), and `score` the score of that stream, negative below the forecast.
-    `opened` tells where an incident began, and `state` how it goes on: `NORMAL`, `FADES`, `LASTS`, or how it ended:
-    `RETURNED`, `ACCEPTED`, `SILENT`. `evidence`, in nats, is what alarms are decided by.
+    `views`, (T, S, views), that of each view, both in nats; `rate` is the rate of incidents with this much evidence,
+    per observation. `cause` holds the numbers of the view, its stream and the feature that contribute most (-1 for
+    none, or for all features together), and `score` the score of that stream, negative below the forecast. `opened`
+    marks where an incident began, and `state` how it continues (`NORMAL`, `MAY_END`, `ONGOING`) or how it ended
+    (`RETURNED`, `ACCEPTED`, `SILENT`). `evidence`, in nats, decides alarms.
     """
 
     value: Floats
@@ -120,30 +119,30 @@ class Verdicts:
     @property
     def open(self) -> NDArray[np.bool_]:
         """Whether each signal is in an incident."""
-        return np.isin(self.state, (FADES, LASTS))
+        return np.isin(self.state, (MAY_END, ONGOING))
 
     @property
     def severity(self) -> Floats:
-        """How strange each observation is in all views together, -log10 of a mean of their ranks."""
+        """How anomalous each observation is over all views, -log10 of a mean of their ranks."""
         return np.asarray(self.surprise / np.log(10.0))
 
     @property
     def merged(self) -> Floats:
-        """The mean rank in all views together. It is not a p-value."""
+        """The mean rank over all views. It is not a p-value."""
         return _rank_of(self.severity)
 
     @property
     def return_period(self) -> Floats:
-        """After how many observations an incident with as much evidence comes again, on average."""
+        """The average number of observations until an incident with this much evidence recurs."""
         return np.asarray(1.0 / self.rate)
 
     def column(self, signal: int) -> "Verdicts":
-        """The verdicts on one of the signals, in arrays of one signal."""
+        """The verdicts on one of the signals, as arrays of one signal."""
         return Verdicts(*(getattr(self, field.name)[:, signal : signal + 1] for field in fields(self)))
 
     @classmethod
     def joined(cls, parts: "list[Verdicts]") -> "Verdicts":
-        """Verdicts on one stretch of observations after the other."""
+        """Joins verdicts on consecutive stretches of observations."""
         if len(parts) == 1:
             return parts[0]
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))

@@ -1,4 +1,4 @@
-"""Signals that come observation by observation, each with a detector of its own."""
+"""Signals that arrive observation by observation, each with its own detector."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ FORMAT = 2
 
 
 class Stretch:
-    """Verdicts on observations of one signal that were taken together, and its open incident at each alarm."""
+    """Verdicts on a batch of observations of one signal, and its open incident at each alarm."""
 
     def __init__(self, detector: Detector, verdicts: Verdicts, incidents: Sequence[Incident | None]) -> None:
         self.detector, self.verdicts = detector, verdicts
@@ -31,9 +31,9 @@ class Stretch:
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
-        """What is told of each observation, as plain values: to look them up one by one would take longer.
+        """The verdicts as plain values: looking them up one by one would take longer.
 
-        None stands for what is not there or has no bound.
+        None stands for a missing or infinite value.
         """
         of = {name: getattr(self.verdicts, name)[:, 0] for name in (*_BY_FEATURE, *_ALONE)}
         direction = directions(of["value"] - of["forecast"], self.verdicts.feature_p[:, 0])
@@ -42,13 +42,13 @@ class Stretch:
         return {**{name: _plain(array) for name, array in of.items()}, "direction": direction}
 
     def explanation(self, step: int) -> Explanation | None:
-        """What is strange at an alarm, in words."""
+        """The explanation of an alarm."""
         return explain(self.verdicts, step, 0, self.detector.fleet.views, self.detector.features)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One observation among those that were taken together."""
+    """One observation of a batch."""
 
     stretch: Stretch
     step: int
@@ -70,16 +70,16 @@ def _plain(array: NDArray[Any]) -> list[Any]:
 
 
 class _Coming:
-    """Observations of one signal that come together, with those that gaps between them stand for."""
+    """A batch of observations of one signal, with missing ones inserted for gaps."""
 
     def __init__(self, detector: Detector) -> None:
         self._detector, self._last = detector, detector._last_time
         self._rows: list[Any] = []
         self._times: list[Any] = []
-        self._answers: list[int | TypeError | ValueError] = []  # the places of rows, or what is wrong
+        self._answers: list[int | TypeError | ValueError] = []  # row numbers, or errors
 
     def add(self, values: Sequence[float], time: Any) -> None:
-        """The next one."""
+        """Add the next one."""
         moment = None
         if time is not None:
             moment = time if isinstance(time, np.datetime64) else parse_time(time)
@@ -96,7 +96,7 @@ class _Coming:
         self._times.append(moment)
 
     def judge(self) -> list[Answer]:
-        """Have all judged."""
+        """Judge all of them."""
         if not self._rows:
             return [answer for answer in self._answers if not isinstance(answer, int)]
         fleet = self._detector.fleet
@@ -119,19 +119,19 @@ class _Coming:
 
 
 class Watch:
-    """Detectors that appear with the first observation of their signal. What they know can be saved and loaded."""
+    """Detectors created with the first observation of their signal. Their state can be saved and loaded."""
 
     def __init__(self, settings: Mapping[str, Any], reference: Floats | None = None) -> None:
-        """`reference`, `(T, F)`, is what was good: every detector that appears learns it first."""
+        """`reference`, `(T, F)`, is known-good data that every new detector learns first."""
         self.settings = dict(settings)
         self.reference = reference
         self.detectors: dict[str | None, Detector] = {}
         self.observations = 0
 
     def observe(self, observations: Sequence[ParsedObservation], features: tuple[str, ...] | None) -> list[Answer]:
-        """The verdicts on observations that came together, in their order: the same as if they came one by one.
+        """The verdicts on a batch of observations, in order: the same as one by one.
 
-        In place of a verdict there is an error for one that comes too late, or has other features: it changes nothing.
+        An observation that comes too late, or has other features, gets an error instead of a verdict.
         """
         answers: list[Answer] = [_UNJUDGED] * len(observations)
         places: dict[str | None, list[int]] = {}
@@ -152,7 +152,7 @@ class Watch:
         try:
             detector = self.detectors.get(name) or self._new(names)
             if set(names) != set(detector.features):
-                raise ValueError(f"values must be of {', '.join(detector.features)} as before, got {', '.join(names)}")
+                raise ValueError(f"values must be for {', '.join(detector.features)} as before, got {', '.join(names)}")
         except (TypeError, ValueError) as error:
             return [error] * len(observations)
         order = [names.index(feature) for feature in detector.features]
@@ -171,7 +171,7 @@ class Watch:
         return detector
 
     def save(self, file: File) -> None:
-        """Write everything to one file, in one step or not at all."""
+        """Write everything to one file, atomically."""
         header = {
             "format": FORMAT,
             "settings": self.settings,
@@ -186,25 +186,25 @@ class Watch:
 
     @classmethod
     def load(cls, file: File, settings: Mapping[str, Any], reference: Floats | None = None) -> "Watch":
-        """Go on from a saved file, which must have been made with the same settings but for the alarm rate.
+        """Resume from a saved file, which must have the same settings except for the alarm rate.
 
-        Detectors that are in it keep what they have learned, and the reference that they have.
+        Detectors in it keep what they have learned, and their reference.
         """
         arrays = read_arrays(file, "what was watched")
         if "watch" not in arrays:
             found = (
                 "a detector" if "header" in arrays else f"arrays called {', '.join(sorted(arrays)[:3]) or 'nothing'}"
             )
-            raise ValueError(f"{file} is no state of `tocsin watch`, but {found}: give another file as `state`")
+            raise ValueError(f"{file} is not a state of `tocsin watch`, but {found}: use another file as `state`")
         try:
             header = json.loads(str(arrays["watch"]))
             saved, version = header["settings"], header["format"]
             ids, observations = header["ids"], int(header["observations"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{file} is a damaged state of `tocsin watch` ({error}): give another file") from error
+            raise ValueError(f"{file} is a damaged state of `tocsin watch` ({error}): use another file") from error
         if version != FORMAT:
             raise ValueError(
-                f"{file} is a state of format {version!r}, and this release reads {FORMAT}: let a new one learn"
+                f"{file} is a state of format {version!r}, but this release reads {FORMAT}: start with a new file"
             )
         given = json.loads(json.dumps(dict(settings)))
         for name in sorted({*saved, *given} - {"alarm_rate"}):

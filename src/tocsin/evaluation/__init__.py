@@ -1,4 +1,4 @@
-"""Judging p-values: simulations with known truth, measures of calibration, and metrics of labelled signals."""
+"""Evaluation of p-values: simulations with known truth, calibration measures, and metrics for labelled signals."""
 
 from tocsin.evaluation.calibration import alarm_rate, calibration_gap, error_by_decile
 from tocsin.evaluation.families import FAMILIES, Family

@@ -1,4 +1,4 @@
-"""How far p-values are from what they should be."""
+"""Measures of calibration: how far p-values are from uniform and from the truth."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ Floats = NDArray[np.float64]
 
 
 def calibration_gap(p: Floats) -> Floats:
-    """The 1-Wasserstein distance between the p-values and the uniform law: the mean of |P(p <= a) - a| over a.
+    """The 1-Wasserstein distance of the p-values from the uniform distribution: the mean of |P(p <= a) - a| over a.
 
     Computed exactly, for each column of `p[T, ...]`.
 

@@ -1,4 +1,4 @@
-"""Noise that remembers."""
+"""Autoregressive noise."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ Floats = NDArray[np.float64]
 
 
 def carried_on(draws: Floats, share: float) -> Floats:
-    """Each value is this share of the one before, plus its draw: along the first axis.
+    """Each value is this share of the previous one plus its draw, along the first axis.
 
     >>> carried_on(np.array([1.0, 0.0, 2.0]), 0.5).tolist()
     [1.0, 0.5, 2.25]

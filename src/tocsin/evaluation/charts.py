@@ -1,6 +1,6 @@
-"""Simple control charts, to compare with: what they give is larger where stranger, and NaN where they say nothing yet.
+"""Simple control charts for comparison. Larger output is more anomalous; NaN if there is none yet.
 
-Each takes values `[T, S]` of signals and uses what has been seen so far only.
+Each takes values `[T, S]` of signals and uses only past values.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def cusum(values: Floats, slack: float) -> Floats:
 
 
 def rolling_z(values: Floats, window: int, floor: float = 0.0) -> Floats:
-    """How many standard deviations a value is from the mean, both of so many values before it.
+    """The distance of a value from the mean of this many values before it, in their standard deviations.
 
     `floor` is the least standard deviation that is taken, for signals that may stand still; a missing value (NaN) makes
     those after it unknown for a window.

@@ -1,4 +1,4 @@
-"""What a detector found, on one page that needs nothing else: no network, no other file."""
+"""A detector's findings on one self-contained page: no network, no other files."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,25 +16,25 @@ from tocsin.detection import Incident, SignalResult
 from tocsin.evaluation.detection_picture import alarms_of, feature_column, features_of, is_blamed, worst_severity
 from tocsin.evaluation.detection_report import incident_rows, intervals_of
 
-# A page has room for so many signals and so many features of one; the file stays below about 20 MB.
+# The most signals on a page, and the most features of one; the file stays below about 20 MB.
 MOST_SIGNALS = 20
 MOST_FEATURES = 8
 MOST_POINTS = 200_000
 MOST_ROWS = 500
-# Around an incident all observations are drawn, so many before and after; of a long one, so many of each end.
+# All observations around an incident are drawn, this many before and after; for a long one, this many at each end.
 AROUND = 150
 LONGEST = 3000
 
 PROMISE = (
     "Alarms are decided by p-values in the signal's own past, so the threshold is a rate of false alarms. It is kept "
-    "in the long run as long as tomorrow is like the past in what matters here: how strange the strangest stretches "
-    "are. True faults come on top, and during the warm-up nothing is promised."
+    "in the long run as long as the future resembles the past in one respect: how anomalous the most anomalous "
+    "stretches are. True faults come on top, and nothing is guaranteed during warm-up."
 )
 
 
 @dataclass
 class Account:
-    """What is told besides the pictures: of each file how it was understood, and of all what is promised."""
+    """The text besides the charts: how each file was read, and what is guaranteed."""
 
     title: str
     understood: list[tuple[str, str, list[str]]] = field(default_factory=list)  # file, in one line, its problems
@@ -43,7 +43,7 @@ class Account:
 
 
 def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult], account: Account) -> str:
-    """The page. `results` are those of all signals, `drawn` those of which the verdicts were kept."""
+    """The page. `results` are those of all signals, `drawn` those whose verdicts were kept."""
     shown = sorted((one for one in drawn if one.columns is not None), key=worst_severity, reverse=True)[:MOST_SIGNALS]
     curves = sum(min(len(features_of(one)), MOST_FEATURES) + 1 for one in shown)
     points = max(200, MOST_POINTS // max(curves, 1))
@@ -163,7 +163,7 @@ def _values(result: SignalResult, feature: str | None, time: NDArray[np.float64]
     bottom, top = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     room = 0.06 * (top - bottom) or 0.5
     bottom, top = bottom - room, top + room
-    # A band that is wider than the picture bounds nothing.
+    # A band wider than the chart shows nothing.
     bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
     alarm = alarms_of(result, feature)
     blamed = [incident for incident in result.incidents if is_blamed(incident, feature)]

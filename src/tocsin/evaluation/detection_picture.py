@@ -1,4 +1,4 @@
-"""What a detector found, as a picture."""
+"""A detector's findings as a picture."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -12,26 +12,26 @@ from tocsin.detection import Incident, SignalResult
 from tocsin.detection.explaining import name_and_unit
 from tocsin.detection.views import available_views, make_view
 
-# A picture has room for so many signals, for so many features of one, and for so many incidents close up.
+# The most signals in a picture, the most features of one, and the most close-ups of incidents.
 MOST_SIGNALS = 6
 MOST_FEATURES = 4
 MOST_CLOSE_UPS = 3
 # Longer curves are drawn as the range over pieces, so that no spike is lost and the picture stays light.
 MOST_POINTS = 6000
-# A close-up shows so many observations before and after an incident, and of a long one so many around its peak.
+# A close-up shows this many observations before and after an incident; for a long one, this many around its peak.
 AROUND = 60
 LONGEST_CLOSE_UP = 400
-# How far back the nearest earlier stretch is looked for: as far as the shape view looks.
+# How far back to search for the nearest earlier stretch: as far as the shape view.
 LAGS = 2000
 
 VALUE, FORECAST, ALARM, NEAREST, FAULT = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333"
 COLOURS = {"error": "#d62728", "level": "#e67e00", "shape": "#9467bd", "quiet": "#1f9eb5"}
 OTHER_VIEW = "#8c564b"
-# What each view saw, for who does not know the views.
+# What each view detects, for readers who do not know the views.
 SEEN = {"error": "off its forecast", "level": "shifted level", "shape": "unknown shape", "quiet": "too still"}
 
 Fault = tuple[Any, Any, str, str]
-"""A fault that is known of: its start, end, feature and name."""
+"""A known fault: its start, end, feature and name."""
 
 
 def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Sequence[Fault] = ()) -> None:
@@ -42,7 +42,7 @@ def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Seque
 def detection_figure(results: Sequence[SignalResult], *, faults: Sequence[Fault] = ()) -> Any:
     """One signal: values, forecast, band, incidents, severity, and the worst incidents close up. Several: the worst.
 
-    `faults`, where they are known, are named: they are what should be found.
+    Known `faults` are labelled: they should be found.
     """
     from matplotlib.figure import Figure
 
@@ -61,7 +61,7 @@ def detection_figure(results: Sequence[SignalResult], *, faults: Sequence[Fault]
 
 
 def worst_severity(result: SignalResult) -> float:
-    """How severe a signal's worst incident is; -1 where it has none."""
+    """The severity of a signal's worst incident; -1 if it has none."""
     return max((incident.severity for incident in result.incidents), default=-1.0)
 
 
@@ -118,7 +118,7 @@ def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: sli
         feature_column(result, name, feature)[part] for name in ("value", "forecast", "low", "high")
     )
     bottom, top = _limits(value)
-    # A band that is wider than the picture bounds nothing.
+    # A band wider than the picture shows nothing.
     bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
     if bounded.any():
         at, (low, high) = _averaged(time, [np.clip(low, bottom, top), np.clip(high, bottom, top)], bounded)

@@ -1,4 +1,4 @@
-"""What a detector found, as a table for people, as columns and in one line."""
+"""A detector's findings as a readable table, as columns and in one line."""
 
 from collections.abc import Mapping, Sequence
 
@@ -43,7 +43,7 @@ def incident_rows(
 ) -> tuple[list[str], list[tuple[Incident, list[str]]]]:
     """Headings and rows, the most severe incident first: when, how long, how it ended, how rare, what was seen.
 
-    `intervals` are the seconds between two observations of each signal, where they are known.
+    `intervals` are the seconds between two observations of each signal, if known.
     """
     several = any(len(incident.contributions) > 1 for incident in incidents)
     headings = [*(["signal"] if many else []), "start", "lasts", "ended", "how rare", "severity"]
@@ -70,7 +70,7 @@ def intervals_of(results: Sequence[SignalResult]) -> dict[str, float | None]:
 
 
 def summary(results: Sequence[SignalResult]) -> str:
-    """How much was watched, what was promised and what was seen, and what the audit finds, of all signals together."""
+    """How much was watched, promised and observed counts, and the audit over all signals."""
     observations = sum(result.observations for result in results)
     audits = [result.audit for result in results if result.audit is not None]
     signals = f" of {len(results)} signals" if len(results) > 1 else ""
@@ -86,7 +86,7 @@ def summary(results: Sequence[SignalResult]) -> str:
 
 
 def _judged(result: SignalResult) -> str:
-    """From when on there may have been alarms, and by what they were decided."""
+    """From when there could be alarms, and how they were decided."""
     since, own = result.judged_since, result.own_past_since
     if own is None:
         return f"judged since {time_text(since)}, by an estimate: the signal is too short for its own past to tell"
@@ -96,7 +96,7 @@ def _judged(result: SignalResult) -> str:
 
 
 def budget_summary(results: Sequence[SignalResult], shared: HistoryBudget, proposed: int) -> str:
-    """How much was watched, and how many incidents a budget for all signals allowed of those that they proposed."""
+    """How much was watched, and how many of the proposed incidents the shared budget allowed."""
     observations = sum(result.observations for result in results)
     told = sum(len(result.incidents) for result in results)
     line = f"{observations:,} observations of {shared.signals} signal{'s' if shared.signals != 1 else ''}"

@@ -1,4 +1,4 @@
-"""Faults put into signals that are known to the last number, so that it is known where they are and how large."""
+"""Faults injected into fully known signals, so that their place and size are known."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _CORRELATION = 0.9
 
 @dataclass(frozen=True, eq=False)
 class FaultySignals:
-    """Clean signals taken apart: `values[T, S]` are the season plus the noise, whose standard deviation is `sd`.
+    """Decomposed clean signals: `values[T, S]` are the season plus the noise, whose standard deviation is `sd`.
 
     A season has a period and, for each signal, a phase in turns at the first observation; without a period there is
     none.
@@ -43,7 +43,7 @@ class FaultySignals:
 
 @dataclass(frozen=True)
 class Base:
-    """One kind of signal to put faults into. Call it with a generator, a number of signals and a length."""
+    """One kind of signal for injecting faults. Call it with a generator, a number of signals and a length."""
 
     name: str
     about: str
@@ -83,7 +83,7 @@ BASES = {
         Base("season 288", "a wave of period 288 and amplitude 3, plus normal noise", 288, _white),
     )
 }
-"""Every kind of signal to put faults into, by its name."""
+"""Every kind of signal for injecting faults, by name."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class FaultKind:
     def lasts(self, period: int | None) -> int:
         """How many observations it lasts in signals of this period."""
         if self.seasonal and period is None:
-            raise ValueError(f"{self.name} happens to a season only: the signals must have a period, got none")
+            raise ValueError(f"{self.name} needs a season: the signals must have a period, got none")
         return self.length or period or 0
 
 
@@ -194,7 +194,7 @@ FAULTS = {
 
 
 def repeated(fault: FaultKind, times: int, apart: int) -> FaultKind:
-    """The same fault several times, each start so many observations after the one before."""
+    """The same fault several times, with a fixed distance between starts."""
 
     def inject(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
         values = signals.values[place]

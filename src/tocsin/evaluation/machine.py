@@ -1,4 +1,4 @@
-"""A made-up machine with sensors and faults, to show what a detector does."""
+"""A simulated machine with sensors and faults, to demonstrate a detector."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class InjectedFault:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the sensors of a pump said over four weeks, every five minutes; NaN where they said nothing."""
+    """The sensor readings of a pump over four weeks, every five minutes; NaN if missing."""
 
     times: NDArray[np.datetime64]
     values: Floats

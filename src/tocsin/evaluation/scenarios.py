@@ -13,9 +13,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a simulation drew, `[T, realisations]` each: the observed errors and their mean and scale at each time.
+    """The draws of a simulation, `[T, realisations]` each: the observed errors and their mean and scale at each time.
 
-    `true_p` is the chance that |error| would have been at least as large under that time's own law.
+    `true_p` is the probability of an |error| at least as large under the true distribution at that time.
     """
 
     errors: Floats

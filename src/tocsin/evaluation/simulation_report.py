@@ -1,4 +1,4 @@
-"""The simulation's results as tables for people, as CSV and as a picture."""
+"""The simulation's results as readable tables, as CSV and as a picture."""
 
 import csv
 from collections.abc import Iterable

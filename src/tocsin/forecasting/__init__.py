@@ -1,4 +1,4 @@
-"""Values in, forecasts out: one small contract, simple forecasters, and adapters to pretrained ones."""
+"""Forecasters: one small contract, simple forecasters, and adapters to pretrained models."""
 
 from tocsin.forecasting.autoregression import Autoregression
 from tocsin.forecasting.context import ContextForecaster

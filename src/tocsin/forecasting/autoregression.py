@@ -1,4 +1,4 @@
-"""Ridge regressions on the newest values, learned online."""
+"""Online ridge regression on the newest values."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tocsin.forecasting.stream import StreamForecaster, load_kernels
 
 
 class Autoregression(StreamForecaster):
-    """Forecasts every step ahead by a linear regression of its own on the newest values, learned as they come.
+    """Forecasts each step ahead by a separate linear regression on the newest values, learned online.
 
     All of them share one matrix of products, so that an observation costs a few microseconds. Values count relative to
     the last one: a constant signal is forecast exactly, and a shift of level moves the forecasts along. For a signal
@@ -23,10 +23,10 @@ class Autoregression(StreamForecaster):
     Parameters
     ----------
     lags : how many of the newest values each forecast uses.
-    period : in observations; None: found by autocorrelation while the signal warms up; 0: none.
-    memory : how many observations it learns from, roughly; older ones fade.
-    ridge : how many observations it takes to outweigh the first assumption, that nothing changes.
-    search : over how many observations a period is looked for; the longest that can be found is a third of it.
+    period : in observations; None: detected by autocorrelation during warm-up; 0: none.
+    memory : how many observations it learns from, roughly; older ones are discounted.
+    ridge : how many observations outweigh the prior assumption that nothing changes.
+    search : how many observations are searched for a period; the longest that can be found is a third of it.
 
     >>> import numpy as np
     >>> wave = np.sin(np.arange(304) * 2 * np.pi / 25)
@@ -37,7 +37,7 @@ class Autoregression(StreamForecaster):
     """
 
     name = "autoregression"
-    settles = 200
+    warm_up = 200
 
     def __init__(
         self, lags: int = 32, *, period: int | None = None, memory: int = 5000, ridge: float = 10.0, search: int = 4608

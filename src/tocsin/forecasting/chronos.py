@@ -12,8 +12,8 @@ from tocsin.forecasting.pretrained import Limits, PretrainedForecaster, hushed
 class ChronosForecaster(PretrainedForecaster):
     """Amazon's Chronos-Bolt ("amazon/chronos-bolt-small") or Chronos-2 ("amazon/chronos-2").
 
-    Gives the quantiles that the model was trained on. The first Chronos models (T5) are refused: they draw their
-    forecasts at random, so that no two runs agree.
+    Gives the quantiles that the model was trained on. The first Chronos models (T5) are rejected: they sample their
+    forecasts, so that no two runs agree.
 
     Needs the extra `chronos`. See `PretrainedForecaster` for the parameters; `dtype` is "float32" or "bfloat16".
 
@@ -47,7 +47,7 @@ class ChronosForecaster(PretrainedForecaster):
         return Limits(pipeline.model_context_length, pipeline.model_prediction_length, tuple(pipeline.quantiles))
 
     def _infer(self, contexts: NDArray[np.float32], horizon: int) -> Any:
-        rows = list(self._torch.from_numpy(contexts))  # a list of single series, which both kinds take as such
+        rows = list(self._torch.from_numpy(contexts))  # a list of single series, which both kinds accept
         quantiles, _ = self._network.predict_quantiles(
             rows, prediction_length=horizon, quantile_levels=list(self.levels)
         )

@@ -1,4 +1,4 @@
-"""Forecasters that read the newest observations anew for every forecast."""
+"""Forecasters that reread the newest observations for every forecast."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from tocsin.forecasting.forecaster import (
 
 
 class ContextForecaster(Forecaster):
-    """A forecaster without memory: a forecast depends on the newest `context_length` observations only.
+    """A stateless forecaster: a forecast depends only on the newest `context_length` observations.
 
     Parameters
     ----------
     context_length : how many of the newest observations it reads, at most.
     batch_size : how many contexts go through the model in one call, at most.
-    time_batch : when a history is given at once, how many of its steps go through the model together. More is faster;
-        but a model's numbers depend in their last digits on how many contexts share a call, so only 1 makes a history
-        and a stream of the same observations give exactly the same numbers.
+    time_batch : how many steps of a history go through the model together. More is faster, but the last digits of a
+        model's numbers depend on how many contexts share a call. Only 1 gives exactly the same numbers for a history
+        and a stream of the same observations.
     """
 
     def __init__(self, *, context_length: int, batch_size: int = 256, time_batch: int = 1) -> None:
@@ -56,7 +56,7 @@ class ContextForecaster(Forecaster):
         return _BufferSession(self, series, checks.integer("horizon", horizon, least=1, most=self.longest_horizon))
 
     def _forecast_padded(self, padded: Floats, horizon: int) -> Forecast:
-        """Forecast from contexts with NaN to their left; nothing can be said of those that are NaN throughout."""
+        """Forecast from contexts padded with NaN on the left; all-NaN contexts give NaN."""
         forecast = _nothing((padded.shape[0], horizon), len(self.levels))
         known = np.flatnonzero(~np.isnan(padded).all(axis=1))
         for first in range(0, known.size, self.batch_size):
@@ -65,7 +65,7 @@ class ContextForecaster(Forecaster):
             part = self._predict(padded[batch, used[0] :], horizon)
             forecast.median[batch] = part.median
             if forecast.quantiles is not None and part.quantiles is not None:
-                # A network may let neighbouring quantiles cross by a little.
+                # A network's neighbouring quantiles may cross slightly.
                 forecast.quantiles[batch] = np.sort(part.quantiles, axis=-1)
         return forecast
 

@@ -10,7 +10,7 @@ from tocsin.forecasting.forecaster import Floats, Forecast, Rows, Session, State
 from tocsin.forecasting.stream import StreamForecaster, load_kernels
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
-# The errors that choose among the rates are remembered for about a hundred observations.
+# The errors that choose among the rates cover about a hundred observations.
 FORGET = 0.99
 
 
@@ -20,14 +20,14 @@ class ExponentialSmoothing(StreamForecaster):
     Parameters
     ----------
     rate : how far the level moves towards each new value, in (0, 1]. None: several rates run side by side, and the one
-        whose one-step errors have been smallest of late is used.
+        with the smallest recent one-step errors is used.
 
     >>> ExponentialSmoothing(rate=0.5).forecast([[0.0, 8.0, 8.0]], horizon=2).median
     array([[6., 6.]])
     """
 
     name = "exponential-smoothing"
-    settles = 50
+    warm_up = 50
 
     def __init__(self, rate: float | None = None) -> None:
         self.rate = None if rate is None else checks.number("rate", rate, above=0, most=1)

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from tocsin import checks
 from tocsin.forecasting.pretrained import Limits, Model, PretrainedForecaster, load_whole
 
-_MOST_OBSERVATIONS = 16 * 1024  # what granite-tsfm lets through, whatever the scale factor
+_MOST_OBSERVATIONS = 16 * 1024  # granite-tsfm's limit, whatever the scale factor
 
 
 class FlowStateForecaster(PretrainedForecaster):
     """IBM's FlowState ("ibm-granite/granite-timeseries-flowstate-r1"): one model for every sampling rate.
 
-    It looks one patch ahead (24 steps for the published model, divided by `scale_factor`) at no cost. Beyond that every
-    step takes the place of an observation in the context, so that half the context is the longest horizon.
+    It forecasts one patch ahead (24 steps for the published model, divided by `scale_factor`) at no cost. Beyond that,
+    every step replaces an observation in the context, so that half the context is the longest horizon.
 
     The quantiles are those that granite-tsfm reports: it interpolates between the model's own, which draws the outer
     ones a little towards the median.
@@ -27,7 +27,7 @@ class FlowStateForecaster(PretrainedForecaster):
     ----------
     scale_factor : 24 divided by the period of the signal in steps, which tells the model the sampling rate (1 for a
         daily period in hourly values, .25 for one in quarter-hourly values); None for what the model was saved with.
-    batch_size : see `ContextForecaster`. Few at a time: it takes much memory, and more of them gain no time.
+    batch_size : see `ContextForecaster`. Small by default: it takes much memory, and larger batches are not faster.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class FlowStateForecaster(PretrainedForecaster):
         config = self._network.config
         if self.scale_factor is None:
             self.scale_factor = float(config.scale_factor)
-        # granite-tsfm computes the patch in two ways, which rounding can set apart by one; this brings them together.
+        # granite-tsfm computes the patch in two ways, which rounding can make differ by one; this reconciles them.
         self._factor = self.scale_factor
         if int(config.decoder_patch_len / self._factor) != int(config.decoder_patch_len / self._factor + 1e-6):
             self._factor *= 1 - 1e-6
@@ -88,8 +88,8 @@ class FlowStateForecaster(PretrainedForecaster):
         return Limits(longest, max(self._patch, longest // 2), tuple(config.quantiles))
 
     def _infer(self, contexts: NDArray[np.float32], horizon: int) -> Any:
-        # The network counts missing values as steps that have passed. What is missing before a context begins is no
-        # such step: contexts go through it together only if they begin together.
+        # The network counts missing values as elapsed steps. Padding before a context is not such a step: contexts go
+        # through it together only if they begin together.
         starts = np.argmax(~np.isnan(contexts), axis=1)
         outcome = self._torch.empty((len(contexts), horizon, len(self.levels)))
         for start in np.unique(starts):
@@ -103,7 +103,7 @@ class FlowStateForecaster(PretrainedForecaster):
         outcome = self._network(
             past_values=self._torch.from_numpy(contexts).to(self._device).unsqueeze(-1),
             scale_factor=self._factor,
-            # Whole patches: asked for others, granite-tsfm can give back fewer steps than asked for.
+            # Whole patches: otherwise granite-tsfm can return fewer steps than requested.
             prediction_length=-(horizon // -self._patch) * self._patch,
             batch_first=True,
             return_dict=True,

@@ -1,4 +1,4 @@
-"""The contract that every forecaster keeps."""
+"""The contract of every forecaster."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,21 +15,21 @@ State = dict[str, NDArray[Any]]
 
 MOST_SERIES = 2**31 - 1
 MOST_STEPS = 4096
-# Beyond this a value counts as infinite: differences and sums of such values would be.
+# Beyond this a value counts as infinite, because differences and sums of such values would be.
 LARGEST = 1e300
-# How many odds of faults a forecast comes with, if any.
+# How many odds of faults a forecast has, if any.
 ODDS = 2
-# So many observations of a history are followed at once: the forecasts after all of a long one could fill the memory.
+# A history is processed in pieces of this many observations: all its forecasts at once could exhaust memory.
 _TOGETHER = 4096
 
 
 class Forecast(NamedTuple):
-    """What is expected of the steps that follow, nearest first.
+    """The forecast for the following steps, nearest first.
 
     `median` has the shape (..., horizon). `quantiles` has one axis more, ascending along it, one entry for each of the
-    forecaster's `levels`; None from a forecaster that gives medians only. `faults (..., 2)` are the logarithms of the
-    odds that the newest observation belongs to a fault, and that one was under way within the newest few; None from
-    a forecaster that does not judge. NaN where nothing can be said yet.
+    forecaster's `levels`; None from a forecaster that gives only medians. `faults (..., 2)` are the log odds that the
+    newest observation belongs to a fault, and that one was under way within the newest few; None from a forecaster that
+    does not judge. NaN if there is no forecast yet.
     """
 
     median: Floats
@@ -38,11 +38,11 @@ class Forecast(NamedTuple):
 
 
 class Session(ABC):
-    """A forecaster following `series` series, one observation of each at a time.
+    """A forecaster that follows `series` series, one observation of each at a time.
 
-    NaN is an observation that is missing: time goes on, nothing is learned from it. An infinite one is taken as
-    missing. Memory does not grow, and a session restored from its state goes on with exactly the numbers of one that
-    was never interrupted.
+    NaN is a missing observation: time passes, but nothing is learned from it. An infinite one counts as missing. Memory
+    does not grow, and a session restored from its state continues with exactly the numbers of one that was never
+    interrupted.
     """
 
     def __init__(self, series: int, horizon: int) -> None:
@@ -51,7 +51,7 @@ class Session(ABC):
         self._all_rows = np.arange(self.series)
 
     def push(self, values: ArrayLike, rows: Rows | None = None) -> Forecast:
-        """Take one observation of each series; returns their forecasts, `(series, horizon)`."""
+        """Add one observation of each series; returns their forecasts, `(series, horizon)`."""
         row = checks.numbers("values", values)
         count = self.series if rows is None else np.size(rows)
         if row.shape != (count,):
@@ -60,11 +60,10 @@ class Session(ABC):
         return Forecast(*(None if part is None else part[0] for part in forecast))  # type: ignore[arg-type]
 
     def run(self, values: ArrayLike, rows: Rows | None = None, wanted: NDArray[np.bool_] | None = None) -> Forecast:
-        """Take a history `values[T, N]`, as if by T calls of `push`; returns the forecasts, `(T, N, horizon)`.
+        """Add a history `values[T, N]`, as T calls of `push` would; returns the forecasts, `(T, N, horizon)`.
 
-        Entry `[t, n]` is the forecast made after `values[t, n]`. `rows` names the series that the columns belong to,
-        each at most once; all others stay as they are. Where `wanted[t, n]` is false nobody will look at the forecast,
-        which may then be NaN.
+        Entry `[t, n]` is the forecast made after `values[t, n]`. `rows` are the series that the columns belong to, each
+        at most once; all others do not change. Where `wanted[t, n]` is false, the forecast is not used and may be NaN.
         """
         table = checks.numbers("values", values)
         rows = self._all_rows if rows is None else self._checked_rows(rows)
@@ -81,12 +80,12 @@ class Session(ABC):
         return self._run(without_infinities(table), rows, np.ascontiguousarray(wanted))
 
     def _checked_rows(self, rows: ArrayLike) -> Rows:
-        """The argument `rows`; a wrong one would have the compiled loops write into memory that is not theirs."""
+        """The argument `rows`; a wrong one would let the compiled loops write out of bounds."""
         array = np.asarray(rows)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise TypeError(f"rows must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
         if array.size and not (array.min() >= 0 and array.max() < self.series and np.unique(array).size == array.size):
-            raise ValueError(f"rows must be different numbers from 0 to {self.series - 1}, got {array!r}")
+            raise ValueError(f"rows must be distinct numbers from 0 to {self.series - 1}, got {array!r}")
         return np.ascontiguousarray(array, dtype=np.intp)
 
     @abstractmethod
@@ -95,20 +94,20 @@ class Session(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for all series together, at most over the life of the session."""
+        """The largest number of bytes ever held for all series together."""
         return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
 
     def state(self, rows: Rows | None = None) -> State:
         """Copies of all arrays that later forecasts of these series (all of them if None) depend on.
 
-        Along the first axis of each array are the series.
+        The first axis of each array is the series.
         """
         return self._snapshot(self._all_rows if rows is None else self._checked_rows(rows))
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows | None = None) -> None:
-        """Take over, for these series, what `state()` gave of as many in a session opened in the same way.
+        """Restore these series from what `state()` returned for as many in a session of the same kind.
 
-        All other series stay as they are.
+        All other series do not change.
         """
         rows = self._all_rows if rows is None else self._checked_rows(rows)
         if not isinstance(state, Mapping):
@@ -132,52 +131,52 @@ class Session(ABC):
 
     @abstractmethod
     def _restore(self, state: State, rows: Rows) -> None:
-        """Take over arrays of the right names, shapes and types; refuse values that cannot have been written."""
+        """Restore arrays with the right names, shapes and types; reject impossible values."""
 
 
 class Forecaster(ABC):
-    """Says what comes next.
+    """Forecasts the next values of a series.
 
-    There are two kinds. A `ContextForecaster` (pretrained models) reads the newest observations anew for every
-    forecast and keeps nothing. A `StreamForecaster` learns as it goes along. Both can be used in both ways: `forecast`
-    for contexts given whole, `open` to follow series observation by observation.
+    There are two kinds. A `ContextForecaster` (pretrained models) rereads the newest observations for every forecast
+    and keeps no state. A `StreamForecaster` learns online. Both can be used in two ways: `forecast` for whole contexts,
+    `open` to follow series observation by observation.
     """
 
-    #: The name it goes by in commands and files.
+    #: Its name in commands and files.
     name: ClassVar[str]
-    #: The extra that brings the libraries it needs, or None.
+    #: The extra that installs its libraries, or None.
     extra: ClassVar[str | None] = None
-    #: The levels of the quantiles that it gives, ascending; empty where it gives medians only.
+    #: The levels of its quantiles, ascending; empty if it gives only medians.
     levels: tuple[float, ...] = ()
-    #: How many observations it takes, roughly, until it forecasts as well as it is going to. Errors made before would
-    #: only spoil what later ones are compared with.
-    settles: int = 0
-    #: How many observations it needs after a gap longer than its horizon, roughly, until what it fills in for the gap
-    #: no longer shows in its forecasts.
+    #: How many observations its warm-up takes, roughly. Errors made before are not used: they would spoil the
+    #: calibration set of later ones.
+    warm_up: int = 0
+    #: How many observations it needs after a gap longer than its horizon, roughly, until the filled-in values no longer
+    #: affect its forecasts.
     recovers: int = 0
-    #: Whether a forecast takes so long that who needs it twice had better keep it.
+    #: Whether a forecast takes so long that a caller that needs it twice should keep it.
     slow: ClassVar[bool] = True
 
     @property
     def judges(self) -> bool:
-        """Whether its forecasts come with the odds of faults."""
+        """Whether its forecasts include the odds of faults."""
         return False
 
     @property
     def longest_horizon(self) -> int:
-        """How many steps ahead it can look."""
+        """How many steps ahead it can forecast."""
         return MOST_STEPS
 
     @abstractmethod
     def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:
         """Forecast the next `horizon` steps of each context, `(contexts, horizon)`.
 
-        Contexts may differ in length and may hold NaN for what is missing, but each holds at least one number.
+        Contexts may differ in length and contain NaN for missing values, but each needs at least one number.
         """
 
     @abstractmethod
     def open(self, series: int, horizon: int) -> Session:
-        """Start to follow `series` series."""
+        """Open a session that follows `series` series."""
 
     def forecast_origins(self, history: ArrayLike, origins: ArrayLike, horizon: int) -> Forecast:
         """Forecast the next `horizon` steps from many origins of one history, `(origins, horizon)`, in one pass.
@@ -191,7 +190,7 @@ class Forecaster(ABC):
         ends = np.asarray(origins)
         whole = ends.ndim == 1 and ends.size > 0 and ends.dtype.kind in "iu"
         if not whole or ends[0] < 1 or ends[-1] > values.size or (np.diff(ends) <= 0).any():
-            raise ValueError(f"origins must be rising whole numbers from 1 to {values.size}, got {origins!r}")
+            raise ValueError(f"origins must be increasing whole numbers from 1 to {values.size}, got {origins!r}")
         session = self.open(1, horizon)
         wanted = np.zeros((values.size, 1), dtype=np.bool_)
         wanted[ends - 1] = True
@@ -204,7 +203,7 @@ class Forecaster(ABC):
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The arguments, as JSON can hold them, that make this forecaster again."""
+        """The arguments that recreate this forecaster, in JSON types."""
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
@@ -212,7 +211,7 @@ class Forecaster(ABC):
 
 
 def joined(forecasts: Sequence[Forecast], axis: int = 0) -> Forecast:
-    """Forecasts of one forecaster as one, one behind the other."""
+    """Concatenates forecasts of one forecaster."""
     first = forecasts[0]
     parts = [
         None if first[part] is None else np.concatenate([forecast[part] for forecast in forecasts], axis=axis)
@@ -222,19 +221,19 @@ def joined(forecasts: Sequence[Forecast], axis: int = 0) -> Forecast:
 
 
 def without_infinities(values: Floats) -> Floats:
-    """The same array, NaN in the place of what is infinite or close to it: nothing can be forecast from that."""
+    """The same array, with NaN in place of infinite or nearly infinite values, which cannot be used."""
     values[np.abs(values) > LARGEST] = np.nan
     return values
 
 
 def check_saved(name: str, good: bool | np.bool_, accepted: str) -> None:
-    """Refuse an array of a state that no session can have written."""
+    """Reject an array of a state with impossible values."""
     if not good:
         raise ValueError(f"state[{name!r}] is damaged: it must hold {accepted}")
 
 
 def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
-    """The contexts, each a fresh one-dimensional array of numbers and NaN; a single one is a list of one."""
+    """The contexts, each a new one-dimensional array of numbers and NaN; a single one becomes a list of one."""
     if isinstance(contexts, np.ndarray) and contexts.ndim == 1 and contexts.dtype.kind in "biuf":
         contexts = [contexts]
     if not isinstance(contexts, Sequence | np.ndarray) or (isinstance(contexts, np.ndarray) and contexts.ndim == 0):

@@ -1,4 +1,4 @@
-"""The forecast that nothing changes."""
+"""Forecasts that repeat the last value."""
 
 from typing import Any
 

@@ -15,16 +15,16 @@ RISE = 0.3
 RETURN = 0.5
 # Among peaks almost as high as the highest, the first is the period and the others its multiples.
 ALMOST = 0.9
-# What is periodic comes this often, since a period is at most a third of all. So as many values less one, the farthest
-# from the median, count no more than the next: an anomaly or two do not hide the period.
+# A periodic value occurs this often, since a period is at most a third of all values. So the values farthest from the
+# median, one fewer than this, count no more than the next: an anomaly or two do not hide the period.
 OFTEN = 3
 
 
 def find_period(values: ArrayLike) -> int | None:
-    """The period of `values` in observations, at most a third of their number; None where there is none.
+    """The period of `values` in observations, at most a third of their number, or None.
 
-    NaN is left out. The two values farthest from the median count no more than the third, so that a spike hides
-    nothing. A straight trend is taken off.
+    NaN is ignored. The two values farthest from the median count no more than the third, so that a spike hides
+    nothing. A linear trend is removed.
 
     >>> import numpy as np
     >>> hours = np.arange(500)

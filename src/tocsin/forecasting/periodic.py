@@ -1,4 +1,4 @@
-"""What the forecasters that use a signal's period have in common."""
+"""The base of forecasters that use a signal's period."""
 
 from abc import abstractmethod
 
@@ -23,7 +23,7 @@ def checked_period(period: int | None) -> int | None:
 
 
 class PeriodicSession(Session):
-    """Follows series whose period is given, or looked for while they warm up.
+    """Follows series whose period is given, or detected during warm-up.
 
     Whenever a series has grown to one of a few lengths, each twice the one before, the last of them `search`, the
     period of what was seen so far is looked for, so that a short period is found early and a long one in the end.
@@ -45,7 +45,7 @@ class PeriodicSession(Session):
 
     @abstractmethod
     def _advance(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_], median: Floats) -> None:
-        """Take a part of a history in which no period is looked for, and write its forecasts to `median`."""
+        """Process a part of a history without a search for the period, and write its forecasts to `median`."""
 
     @abstractmethod
     def _set_period(self, series: int, period: int | None) -> None:
@@ -78,7 +78,7 @@ class PeriodicSession(Session):
         return next((stop - seen for stop in self._stops if stop > seen), NEVER)
 
     def _check_saved(self, name: str, counts: NDArray[np.int64], periods: NDArray[np.int64]) -> None:
-        """Refuse counts and periods that would lead outside of the arrays."""
+        """Reject counts and periods that would lead out of bounds."""
         check_saved(name, np.all((counts >= 0) & (counts < NEVER)), "counts of zero or more")
         if self._given is None:
             good, accepted = (periods >= 0) & (periods <= self._most_period), f"periods up to {self._most_period}"

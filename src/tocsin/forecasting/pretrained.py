@@ -1,4 +1,4 @@
-"""What the adapters to pretrained models have in common."""
+"""The base of adapters to pretrained models."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ class MissingExtraError(ImportError):
 
 
 class WeightsError(OSError):
-    """The weights of a model are not there, or are not what they should be."""
+    """The weights of a model are missing or wrong."""
 
 
 class Limits(NamedTuple):
@@ -39,23 +39,23 @@ class Limits(NamedTuple):
 
     #: How many observations it reads, at most.
     context_length: int
-    #: How many steps ahead it looks, at most.
+    #: How many steps ahead it forecasts, at most.
     horizon: int
-    #: The levels of its quantiles, ascending and with .5 among them; empty where it gives medians only.
+    #: The levels of its quantiles, ascending and with .5 among them; empty if it gives only medians.
     levels: tuple[float, ...] = ()
 
 
 class PretrainedForecaster(ContextForecaster):
-    """A neural network that somebody else has trained, from another library.
+    """A pretrained neural network from another library.
 
-    The library is imported when a forecaster is made, never before. Every context is standardised in double precision
-    before the network sees it, so that values of any size survive its single precision: forecasts follow shift and
-    scale of the values, and a context of equal values has just that value as its forecast.
+    The library is imported only when a forecaster is created. Every context is standardised in double precision before
+    the network sees it, so that values of any size survive its single precision: forecasts follow shift and scale of
+    the values, and a context of equal values has exactly that value as its forecast.
 
     Parameters
     ----------
     model : a folder that holds a saved model, or the name of one on the Hugging Face hub.
-    revision : which of its versions on the hub (a tag, a branch or a commit); None for the main one.
+    revision : its version on the hub (a tag, a branch or a commit); None for the main one.
     device : "auto" (the first CUDA device if there is one, else the CPU), or a name that torch knows: "cpu", "cuda:1".
     dtype : the precision of the network.
     context_length : how many of the newest observations it reads; None for as many as the model can.
@@ -65,7 +65,7 @@ class PretrainedForecaster(ContextForecaster):
     extra: ClassVar[str]
     #: The precisions that the model runs in.
     dtypes: ClassVar[tuple[str, ...]] = ("float32",)
-    #: What a folder must hold: of each group, one.
+    #: What a folder must contain: one of each group.
     files: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("config.json",),
         ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"),
@@ -89,20 +89,24 @@ class PretrainedForecaster(ContextForecaster):
         self.dtype = checks.choice("dtype", dtype, self.dtypes)
         self.model, folder = _find_weights(model, self.files)
         self.revision = _check_revision(revision, folder)
-        # Torch first: some libraries fail without it in ways that do not tell what is missing.
+        # Torch first: without it, some libraries fail with errors that do not say what is missing.
         self._torch = import_library("torch", type(self).__name__, self.extra)
         library = import_library(self.package, type(self).__name__, self.extra)
         self._device = _find_device(self._torch, device)
         self.device = device
         try:
             self._network = self._load(library, folder)
-        except Exception as error:  # readers of networks meet damage with exceptions of a dozen kinds
-            what = "is no folder here, and could not be had from the hub" if folder is None else "could not be loaded"
+        except Exception as error:  # loaders raise a dozen kinds of exceptions on damage
+            what = (
+                "is not a local folder, and could not be fetched from the hub"
+                if folder is None
+                else "could not be loaded"
+            )
             raise WeightsError(f"model={self.model!r} {what}: {_first_line(error)}") from error
         limits = self._limits()
         if self.context_length > limits.context_length:
             raise ValueError(
-                f"context_length must be at most {limits.context_length}, what the model {self.model!r} reads, "
+                f"context_length must be at most {limits.context_length}, the limit of the model {self.model!r}, "
                 f"got {self.context_length}"
             )
         if context_length is None:
@@ -123,7 +127,7 @@ class PretrainedForecaster(ContextForecaster):
 
     @abstractmethod
     def _limits(self) -> Limits:
-        """What the network can do; refuses one that is of no use here."""
+        """What the network can do; rejects an unsuitable one."""
 
     @abstractmethod
     def _infer(self, contexts: NDArray[np.float32], horizon: int) -> Any:
@@ -136,7 +140,7 @@ class PretrainedForecaster(ContextForecaster):
         # Sorted here already, so that the median stays the quantile of level .5 where a network lets them cross.
         ascending = np.sort(outcome.cpu().double().numpy(), axis=-1)
         if not np.isfinite(ascending).all():
-            raise FloatingPointError(f"the model {self.model!r} gave forecasts that are no numbers in {self.dtype}")
+            raise FloatingPointError(f"the model {self.model!r} gave forecasts that are not numbers in {self.dtype}")
         with np.errstate(over="ignore"):
             values = centre[:, np.newaxis, np.newaxis] + scale[:, np.newaxis, np.newaxis] * ascending
         values = np.clip(values, -_LARGEST, _LARGEST)
@@ -168,7 +172,7 @@ def import_library(module: str, forecaster: str, extra: str) -> ModuleType:
 
 @contextmanager
 def hushed(folder: str | None) -> Iterator[None]:
-    """Keep transformers from reporting what is no news to a user; progress bars are, for downloads only."""
+    """Silence messages of transformers that do not matter to users; keep progress bars for downloads."""
     logs = import_module("transformers.utils.logging")
     verbosity, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
     logs.set_verbosity_error()
@@ -183,12 +187,12 @@ def hushed(folder: str | None) -> Iterator[None]:
 
 
 def load_whole(kind: Any, folder: str | None, name: str, revision: str | None) -> Any:
-    """A network of the given class of transformers; refuses weights that would leave some of it to chance."""
+    """A network of the given transformers class; rejects weights that would leave parts randomly initialised."""
     with hushed(folder):
         config, _ = kind.config_class.get_config_dict(folder or name, revision=revision)
         found, needed = config.get("model_type"), kind.config_class.model_type
         if found != needed:
-            raise ValueError(f"a model of the type {needed!r} is needed, this is of the type {found!r}")
+            raise ValueError(f"expected a model of type {needed!r}, got type {found!r}")
         network, report = kind.from_pretrained(folder or name, revision=revision, output_loading_info=True)
     if report["missing_keys"] or report["mismatched_keys"]:
         raise ValueError(f"these are not the weights of a {kind.__name__}, or not all of them")
@@ -197,7 +201,7 @@ def load_whole(kind: Any, folder: str | None, name: str, revision: str | None) -
 
 @contextmanager
 def _root_logger_kept() -> Iterator[None]:
-    """Undo what a library's import does to everybody's logging (granite-tsfm sets up its own)."""
+    """Undo changes to global logging by a library's import (granite-tsfm sets up its own)."""
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     try:
@@ -255,7 +259,7 @@ def _find_device(torch: ModuleType, device: Any) -> Any:
     if not isinstance(device, str):
         raise TypeError(f"device must be 'auto' or a name that torch knows, got {device!r}")
     try:
-        torch.zeros(1, device=device).item()  # to know a name is one thing, to have the device another
+        torch.zeros(1, device=device).item()  # a known name does not mean that the device exists
     except (AssertionError, RuntimeError) as error:
         raise ValueError(
             f"device must be 'auto' or a name that torch knows and can use here, got {device!r}: {_first_line(error)}"

@@ -1,4 +1,4 @@
-"""Every forecaster by its name, those of other packages included."""
+"""All forecasters by name, including those of other packages."""
 
 import importlib
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ ENTRY_POINTS = "tocsin.forecasters"
 
 @dataclass(frozen=True)
 class Entry:
-    """One forecaster that can be asked for by name: where it is, what it does and what it needs."""
+    """One registered forecaster: its class, what it does and what it needs."""
 
     name: str
     target: str
     about: str
     extra: str | None = None
-    #: The modules that the extra brings.
+    #: The modules that the extra installs.
     modules: tuple[str, ...] = ()
     #: Arguments that have no default.
     required: tuple[str, ...] = ()
@@ -45,11 +45,11 @@ BUILT_IN = (
     Entry("embedded", f"{_HERE}.embedded:EmbeddedForecaster", "a small pretrained network, shipped in the package"),
     Entry("autoregression", f"{_HERE}.autoregression:Autoregression",
           "ridge regressions on the newest values and the last period, learned online"),
-    Entry("last-value", f"{_HERE}.last_value:LastValue", "nothing changes"),
-    Entry("seasonal-naive", f"{_HERE}.seasonal_naive:SeasonalNaive", "this period is like the last one"),
-    Entry("exponential-smoothing", f"{_HERE}.exponential_smoothing:ExponentialSmoothing", "a smoothed level goes on"),
+    Entry("last-value", f"{_HERE}.last_value:LastValue", "the last value stays"),
+    Entry("seasonal-naive", f"{_HERE}.seasonal_naive:SeasonalNaive", "the last period repeats"),
+    Entry("exponential-smoothing", f"{_HERE}.exponential_smoothing:ExponentialSmoothing", "a smoothed level continues"),
     Entry("stats", f"{_HERE}.statistical:StatsForecaster",
-          "AutoETS, AutoTheta, AutoARIMA and others of statsforecast, fitted anew for every forecast",
+          "AutoETS, AutoTheta, AutoARIMA and others of statsforecast, refitted for every forecast",
           "stats", ("statsforecast",)),
     Entry("chronos", f"{_HERE}.chronos:ChronosForecaster", "Chronos-Bolt, Chronos-2 and Chronos, pretrained",
           "chronos", ("torch", "chronos"), _MODEL),
@@ -63,21 +63,21 @@ BUILT_IN = (
 
 
 def available_forecasters() -> dict[str, Entry]:
-    """Every forecaster by its name: the built-in ones, and those that other packages offer by entry point.
+    """All forecasters by name: the built-in ones, and those that other packages register by entry point.
 
-    A package offers one with `[project.entry-points."tocsin.forecasters"]` and a line `name = "module:Class"`. A
-    built-in name cannot be taken.
+    A package registers one with `[project.entry-points."tocsin.forecasters"]` and a line `name = "module:Class"`.
+    Built-in names take precedence.
     """
     entries = {entry.name: entry for entry in BUILT_IN}
     for point in entry_points(group=ENTRY_POINTS):
-        about = f"offered by {point.dist.name if point.dist else point.value}"
-        target = point.value.partition("[")[0].strip()  # what stands in brackets are extras
+        about = f"provided by {point.dist.name if point.dist else point.value}"
+        target = point.value.partition("[")[0].strip()  # extras follow in brackets
         entries.setdefault(point.name, Entry(point.name, target, about))
     return entries
 
 
 def find_forecaster(name: str) -> Entry | None:
-    """The forecaster of that name, if there is one. Other packages are looked through only where none is built in."""
+    """The forecaster with that name, if any. Other packages are searched only if none is built in."""
     for entry in BUILT_IN:
         if entry.name == name:
             return entry
@@ -85,7 +85,7 @@ def find_forecaster(name: str) -> Entry | None:
 
 
 def make_forecaster(name: str, options: Mapping[str, Any] | None = None) -> Forecaster:
-    """The forecaster of that name, made with these arguments.
+    """Create the forecaster with that name and these arguments.
 
     >>> make_forecaster("seasonal-naive", {"period": 24})
     SeasonalNaive(period=24, search=4608)

@@ -1,4 +1,4 @@
-"""The forecast that this period is like the last one."""
+"""Forecasts that repeat the last period."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ PERIODS_BACK = 3
 
 
 class SeasonalNaive(StreamForecaster):
-    """Forecasts the value one period before; where that is missing, the one two or three periods before.
+    """Forecasts the value one period before or, if that is missing, two or three periods before.
 
     Parameters
     ----------
-    period : in observations. None: found by autocorrelation while the signal warms up; until then, and for signals
+    period : in observations. None: detected by autocorrelation during warm-up; until then, and for signals
         without a period, it forecasts the last value.
-    search : over how many observations the period is looked for; the longest that can be found is a third of it.
+    search : how many observations are searched for a period; the longest that can be found is a third of it.
 
     >>> SeasonalNaive(period=3).forecast([[1.0, 2.0, 3.0, 1.5, 2.5]], horizon=4).median
     array([[3. , 1.5, 2.5, 3. ]])
@@ -31,7 +31,7 @@ class SeasonalNaive(StreamForecaster):
 
     def __init__(self, period: int | None = None, search: int = 4608) -> None:
         self.period = checked_period(period)
-        self.settles = 200 if self.period is None else self.period
+        self.warm_up = 200 if self.period is None else self.period
         self.search = checks.integer("search", search, least=320, most=2**20)
 
     def open(self, series: int, horizon: int) -> Session:

@@ -1,4 +1,4 @@
-"""The classical models, fitted anew to every context, through statsforecast."""
+"""Classical models from statsforecast, refitted to every context."""
 
 import warnings
 from typing import Any
@@ -19,7 +19,7 @@ MODELS = (
     "OptimizedTheta",
     "Theta",
 )
-"""Models of statsforecast that need no more than a season, and give prediction intervals of their own."""
+"""Models of statsforecast that need only a season length, and provide prediction intervals."""
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _INTERVALS = (80, 60, 40, 20)  # per cent; their lower ends are the levels .1 to .4, their upper ends .9 to .6
@@ -36,7 +36,7 @@ _DEVIATIONS = np.array(
         1.2815515655446004,
     ]
 )  # of a normal law, at LEVELS
-_SHORTEST = 3  # observations; with fewer there is nothing to fit
+_SHORTEST = 3  # observations; fewer cannot be fitted
 
 
 class StatsForecaster(ContextForecaster):
@@ -113,10 +113,10 @@ class StatsForecaster(ContextForecaster):
         if values.min() == values.max():
             return None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # what cannot be fitted well is no news here
+            warnings.simplefilter("ignore")  # poor fits are expected here
             try:
                 outcome = self._fitter.forecast(y=values, h=horizon, level=sorted(_INTERVALS))
-            except Exception:  # fits meet unsuitable values with exceptions of many kinds, bare ones among them
+            except Exception:  # fits raise many kinds of exceptions on unsuitable values
                 return None
         lower = [outcome[f"lo-{interval}"] for interval in _INTERVALS]
         upper = [outcome[f"hi-{interval}"] for interval in reversed(_INTERVALS)]

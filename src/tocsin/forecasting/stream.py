@@ -1,4 +1,4 @@
-"""Forecasters that learn as they go along."""
+"""Forecasters that learn online."""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -10,7 +10,7 @@ from tocsin.forecasting.forecaster import Forecast, Forecaster, as_contexts
 
 
 class StreamForecaster(Forecaster):
-    """A forecaster that follows a series. To forecast from a context is to follow it from its beginning to its end."""
+    """A forecaster that follows a series. It forecasts from a context by following it from beginning to end."""
 
     slow = False
 
@@ -26,7 +26,7 @@ class StreamForecaster(Forecaster):
 
 
 def load_kernels() -> ModuleType:
-    """The compiled loops; numba takes a good part of a second to import, so only who forecasts waits for it."""
+    """The compiled loops; numba is slow to import, so only forecasting waits for it."""
     from tocsin.forecasting import kernels
 
     return kernels

@@ -16,15 +16,16 @@ _FILE = "model.ckpt"
 
 
 class LicenceWarning(UserWarning):
-    """What is about to be used is not free software."""
+    """The software about to be used is not free software."""
 
 
 class TiRexForecaster(PretrainedForecaster):
     """NXAI's TiRex ("NX-AI/TiRex").
 
-    Library and weights come under the NXAI Community License, not a free one: companies with a yearly revenue above
-    100 million euros need a commercial licence to put it into a product or service, and who distributes it must say
-    "Built with technology from NXAI". Making a forecaster warns of this (`LicenceWarning`).
+    Library and weights are under the NXAI Community License, which is not a free licence: companies with a yearly
+    revenue above 100 million euros need a commercial licence to use it in a product or service, and distributors must
+    display
+    "Built with technology from NXAI". Creating a forecaster warns of this (`LicenceWarning`).
 
     It always computes on contexts of its full length (2048 steps for the published model), which is slow on a CPU.
 
@@ -55,8 +56,8 @@ class TiRexForecaster(PretrainedForecaster):
 
     def _limits(self) -> Limits:
         warnings.warn(
-            "TiRex comes under the NXAI Community License: large companies need a commercial licence to use it in a "
-            "product or service, and who distributes it must display 'Built with technology from NXAI'",
+            "TiRex is under the NXAI Community License: large companies need a commercial licence to use it in a "
+            "product or service, and distributors must display 'Built with technology from NXAI'",
             LicenceWarning,
             stacklevel=3,
         )

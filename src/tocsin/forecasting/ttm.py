@@ -14,9 +14,9 @@ _UNKNOWN_RESOLUTION = 0  # the token that granite-tsfm gives to sampling rates o
 class TTMForecaster(PretrainedForecaster):
     """IBM's TinyTimeMixer ("ibm-granite/granite-timeseries-ttm-r2"): small, and fast on a CPU.
 
-    It reads contexts of one length only. Shorter ones are filled up with their own mean, and so are missing values,
-    which are also masked. Models with a head for quantiles give those; the others forecast the middle only. Models
-    that want to be told the sampling rate are told that it is unknown.
+    It reads contexts of one length only. Shorter ones are padded with their own mean, and so are missing values, which
+    are also masked. Models with a quantile head give quantiles; the others only a median. Models that expect the
+    sampling rate are told that it is unknown.
 
     The published models do well on calendar-like periods (24, 96, 168) and no better than noise on others (20, 30, 50).
 
@@ -50,7 +50,7 @@ class TTMForecaster(PretrainedForecaster):
         return Limits(config.context_length, horizon, levels)
 
     def _infer(self, contexts: NDArray[np.float32], horizon: int) -> Any:
-        # Left to itself, the network would fill up with zeros before it looks for the mean.
+        # Otherwise the network would pad with zeros before computing the mean.
         missing = self._network.config.context_length - contexts.shape[1]
         filled = self._tensor(np.pad(contexts, ((0, 0), (missing, 0)), constant_values=np.nan))
         observed = ~filled.isnan()

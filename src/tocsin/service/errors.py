@@ -1,4 +1,4 @@
-"""What the monitor says when it cannot do what it is asked."""
+"""The errors of the monitor."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def settings_at(path: str) -> Iterator[None]:
-    """Have a ValueError say which of the settings it is about."""
+    """Prefix a ValueError with the path of the setting."""
     try:
         yield
     except ValueError as error:
@@ -14,19 +14,19 @@ def settings_at(path: str) -> Iterator[None]:
 
 
 class MonitorError(Exception):
-    """Something that the monitor refuses or cannot do now; the text is for who asked."""
+    """Something that the monitor refuses or cannot do now; the message is for the caller."""
 
 
 class OverloadedError(MonitorError):
     """The queue is full: try again after `retry_after` seconds."""
 
     def __init__(self, retry_after: float) -> None:
-        super().__init__(f"the monitor has as much waiting as it takes: try again in {retry_after:.0f} s")
+        super().__init__(f"the monitor's backlog is full: try again in {retry_after:.0f} s")
         self.retry_after = retry_after
 
 
 class NotReadyError(MonitorError):
-    """The monitor is starting, or waits for its store."""
+    """The monitor is starting or waiting for its store."""
 
 
 class UnknownError(MonitorError):
@@ -34,16 +34,16 @@ class UnknownError(MonitorError):
 
 
 class RefusedError(MonitorError):
-    """What was asked for cannot be done; the text says what is accepted."""
+    """The request cannot be fulfilled; the message says what is accepted."""
 
 
 class StoreError(MonitorError):
-    """The store cannot be opened, or failed; what it was asked to write is not in it as far as one can tell."""
+    """The store cannot be opened, or failed; assume that the write did not succeed."""
 
 
 class UnfitError(StoreError):
-    """The store refuses what it was given, and always will: it is no use to try again."""
+    """The store rejects the data permanently: a retry will not help."""
 
 
 class DamagedError(StoreError):
-    """What the store has can be read in part only."""
+    """The store can be read only in part."""

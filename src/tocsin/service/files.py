@@ -27,7 +27,7 @@ def room_for(connections: int) -> int:
         return connections
     room = max(LEAST, allowed - OWN)
     log.warning(
-        "there is room for %d connections, not for the %d of server.max_connections: the system allows %d open files "
+        "only %d connections are possible, not the %d of server.max_connections: the system allows %d open files "
         "(LimitNOFILE, ulimit -n)", room, connections, allowed,
     )  # fmt: skip
     return room

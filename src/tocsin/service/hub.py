@@ -109,7 +109,7 @@ class Hub:
         """
         with self._lock:
             if self._closed or sum(len(loop.subscriptions) for loop in self._loops.values()) >= MOST_SUBSCRIBERS:
-                raise FullHubError(f"there are {MOST_SUBSCRIBERS} streams of events open, as many as are served")
+                raise FullHubError(f"all {MOST_SUBSCRIBERS} event streams are in use: try again later")
             if self._gathered:
                 self._flush()
             self._let_lapse()

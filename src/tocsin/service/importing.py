@@ -26,8 +26,8 @@ class HistoryFile:
         self._signals, self._label = signals, label
         if len(signals) > 1 and PLACEHOLDER not in pattern:
             raise RefusedError(
-                f"{label} has {len(signals)} signals: signal must hold {PLACEHOLDER}, which stands for what the file "
-                f"calls each of them, got {pattern!r}"
+                f"{label} has {len(signals)} signals: signal must contain {PLACEHOLDER}, which stands for the id of "
+                f"each of them, got {pattern!r}"
             )
         self._pattern = pattern
         #: The names of its signals, in the order of the file.
@@ -39,12 +39,12 @@ class HistoryFile:
         if signal.times is None or signal.times.dtype.kind != "M":
             found = "none" if signal.times is None else "numbers"
             raise RefusedError(
-                f"{self._label}: history needs times, and {signal.name!r} has {found}: name them by time"
+                f"{self._label}: history needs times, and {signal.name!r} has {found}: set time to their column"
             )
         if len(signal.features) > MOST_FEATURES:
             raise RefusedError(
                 f"{self._label}: a signal has at most {MOST_FEATURES} features, got {len(signal.features)}: choose "
-                "some of them by value, or make each a signal by separate"
+                "some of them with value, or make each a signal with separate"
             )
         try:
             return check_name(name)

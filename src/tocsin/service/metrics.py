@@ -19,48 +19,50 @@ class Metrics:
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
         self.observations = Counter(
-            "tocsin_observations_total", "Observations by what became of them.", ["status", "source"], registry=registry
+            "tocsin_observations_total", "Observations by outcome.", ["status", "source"], registry=registry
         )
         self.alarms = Counter("tocsin_alarms_total", "Alarms.", registry=registry)
-        self.incidents_open = Gauge("tocsin_incidents_open", "Incidents that go on.", ["kind"], registry=registry)
+        self.incidents_open = Gauge("tocsin_incidents_open", "Open incidents.", ["kind"], registry=registry)
         self.signals = Gauge("tocsin_signals", "Signals.", registry=registry)
         self.signals_silent = Gauge("tocsin_signals_silent", "Signals without observations.", registry=registry)
         self.signals_aside = Gauge(
-            "tocsin_signals_aside", "Signals set aside, since they cannot be rebuilt.", registry=registry
+            "tocsin_signals_aside", "Signals set aside because they cannot be rebuilt.", registry=registry
         )
         self.signals_learning = Gauge(
-            "tocsin_signals_learning", "Signals with imported history that is not learned yet.", registry=registry
+            "tocsin_signals_learning", "Signals with imported history that is not yet learned.", registry=registry
         )
         self.refused_observations = Counter(
-            "tocsin_refused_observations_total", "Observations that the store refuses for good.", registry=registry
+            "tocsin_refused_observations_total", "Observations that the store rejects permanently.", registry=registry
         )
         self.signals_ahead = Gauge(
             "tocsin_signals_ahead", "Signals whose newest observation is ahead of the clock.", registry=registry
         )
         self.clock_jumps = Counter(
-            "tocsin_clock_jumps_total", "Times that the system's clock jumped.", registry=registry
+            "tocsin_clock_jumps_total", "Number of jumps of the system clock.", registry=registry
         )
         self.tick_seconds = Histogram(
-            "tocsin_tick_seconds", "Time of one turn of the engine.", buckets=_SECONDS, registry=registry
+            "tocsin_tick_seconds", "Duration of one engine tick.", buckets=_SECONDS, registry=registry
         )
         self.ingest_seconds = Histogram(
-            "tocsin_ingest_seconds", "Time from taking a batch to its commit.", buckets=_SECONDS, registry=registry
+            "tocsin_ingest_seconds", "Time from accepting a batch to its commit.", buckets=_SECONDS, registry=registry
         )
         self.waiting_observations = Gauge(
-            "tocsin_waiting_observations", "Observations waiting for the engine.", registry=registry
+            "tocsin_waiting_observations", "The backlog of observations waiting for the engine.", registry=registry
         )
-        self.rejected = Counter("tocsin_rejected_total", "What was turned away.", ["reason"], registry=registry)
+        self.rejected = Counter(
+            "tocsin_rejected_total", "Rejected requests and observations.", ["reason"], registry=registry
+        )
         self.outbox_waiting = Gauge(
             "tocsin_outbox_waiting", "Messages waiting to be delivered.", ["sink"], registry=registry
         )
         self.deliveries = Counter(
-            "tocsin_deliveries_total", "Tries to deliver a message.", ["sink", "outcome"], registry=registry
+            "tocsin_deliveries_total", "Attempts to deliver a message.", ["sink", "outcome"], registry=registry
         )
         self.snapshot_seconds = Histogram(
             "tocsin_snapshot_seconds", "Time to write the state of signals.", buckets=_SECONDS, registry=registry
         )
         self.replayed_observations = Counter(
-            "tocsin_replayed_observations_total", "Stored observations scored again after a start.", registry=registry
+            "tocsin_replayed_observations_total", "Stored observations scored again after a restart.", registry=registry
         )
         self.store_bytes = Gauge("tocsin_store_bytes", "Size of the store.", registry=registry)
         self.source_errors = Counter("tocsin_source_errors_total", "Errors of sources.", ["source"], registry=registry)

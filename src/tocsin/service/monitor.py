@@ -1,4 +1,4 @@
-"""The monitor as a whole: its parts put together, started and stopped in the right order."""
+"""The monitor as a whole: assembles its parts, and starts and stops them in the right order."""
 
 import asyncio
 import logging
@@ -29,12 +29,12 @@ from tocsin.service.store import Store
 log = logging.getLogger("tocsin.monitor")
 
 Announce = Callable[["Monitor"], None]
-# How long requests that are being answered may take when the monitor stops.
+# How long pending requests may take when the monitor stops.
 PATIENCE = 5
 
 
 class Monitor:
-    """All parts of one monitor. `store` must be open, and nobody else's."""
+    """All parts of one monitor. `store` must be open and owned by this monitor."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
@@ -57,13 +57,13 @@ class Monitor:
         return len(self.engine.overview())
 
     async def run(self, announce: Announce | None = None, stop: asyncio.Event | None = None) -> None:
-        """Serve until told to stop by a signal to the process, or by `stop`; then let everything come to its end."""
+        """Serve until a signal to the process or `stop` ends it; then shut down in order."""
         stop = stop or asyncio.Event()
         listening = _listen(self.settings.server)
         scheme = "https" if self.settings.server.tls_certificate else "http"
         self.address = f"{scheme}://{_written(listening)}"
         server = HttpServer(_http_config(self), self.settings.server, self.metrics)
-        log.info("starting at %s; the first start after an installation compiles for up to a minute", self.address)
+        log.info("starting at %s; the first start after an installation may compile for up to a minute", self.address)
         self.engine.start()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         working: list[asyncio.Task[None]] = []
@@ -80,7 +80,7 @@ class Monitor:
                 await asyncio.wait([ended, serving], return_when=asyncio.FIRST_COMPLETED)
                 ended.cancel()
         finally:
-            log.info("stopping: what was begun is finished, and the states of detectors are stored")
+            log.info("stopping: finishing work in progress and storing detector states")
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
@@ -95,7 +95,7 @@ class Monitor:
             await asyncio.sleep(0.05)
 
     async def _submit(self, batch: Batch) -> list[Outcome]:
-        """Have a batch taken, however long it takes: this is how sources are held back."""
+        """Submit a batch and wait until it is accepted: this is the back-pressure on sources."""
         while True:
             try:
                 return await asyncio.shield(asyncio.wrap_future(self.engine.submit(batch)))
@@ -150,7 +150,7 @@ def _listen(server: ServerSettings) -> socket.socket:
         family, *_, address = found[0]
         return socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
-        # The system's word for it, without the address that Python repeats.
+        # The system's message, without the address that Python repeats.
         why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
         raise MonitorError(
             f"cannot listen on {server.host} port {server.port} (server.host, server.port): {why}"
@@ -172,7 +172,7 @@ def _signals(stop: asyncio.Event) -> Iterator[None]:
             loop.add_signal_handler(number, stop.set)
             caught.append(number)
         except (NotImplementedError, RuntimeError, ValueError):
-            pass  # not on Windows, and not outside of the main thread: there `stop` is what ends it
+            pass  # not on Windows or outside the main thread: there only `stop` ends it
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What comes into the monitor and what it answers."""
+"""Observations that enter the monitor, and their outcomes."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -12,25 +12,25 @@ MOST_FEATURES = 64
 
 
 class Status(IntEnum):
-    """What became of an observation. The numbers are those of the store: never change them."""
+    """The outcome of an observation. The store uses these numbers: never change them."""
 
     #: It got a verdict, and the detector has learned from it.
     SCORED = 0
-    #: It came after a later one of its signal: it is kept, but no verdict can be given any more.
+    #: It came after a later one of its signal: it is stored, but gets no verdict.
     LATE = 1
-    #: It came in a maintenance window: it is kept, and the detector took it as missing.
+    #: It came in a maintenance window: it is stored, and the detector treated it as missing.
     MAINTENANCE = 2
-    #: There is one of this signal and time already, which stands; the verdict is the one on that.
+    #: There is already one of this signal and time, which is kept; the verdict is on that one.
     DUPLICATE = 3
-    #: Its time is too far ahead of the clock: it is not kept, since all others after it would be late.
+    #: Its time is too far ahead of the clock: it is not stored, since all later ones would be late.
     FUTURE = 4
-    #: It cannot be taken: the message says why. It is not kept.
+    #: It is invalid: the message says why. It is not stored.
     REFUSED = 5
-    #: Its signal is set aside: it is kept, and learned once the signal is mended.
+    #: Its signal is set aside: it is stored, and learned once the signal is repaired.
     ASIDE = 6
-    #: It is of a past that was imported: it is kept in its place, learned and judged, and nobody is told of it.
+    #: It is imported history: it is stored in its place, learned and judged, but sends no alerts.
     IMPORTED = 7
-    #: It is a part of what its signal puts together: it is kept, and the whole gets the verdict.
+    #: It is aggregated with others: it is stored, and the aggregate gets the verdict.
     PART = 8
 
     @property
@@ -41,7 +41,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One observation of one signal, as a source hands it over.
+    """One observation of one signal, as a source submits it.
 
     `time` is in nanoseconds since 1970 (UTC), None for now. `values` has a number for each feature, NaN for what is
     missing. `features` are the features' names, None where there is one, or where they go by their order.
@@ -79,7 +79,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one observation. `incident` is the number of the incident that its alarm belongs to."""
+    """The outcome of one observation. `incident` is the number of the incident that its alarm belongs to."""
 
     signal: str
     time: int
@@ -99,18 +99,18 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Observations that a source hands over together."""
+    """Observations that a source submits together."""
 
     observations: tuple[Observation, ...]
     cursor: Cursor | None = None
     source: str = field(default="http")
-    #: What tells a request that is sent again, as its sender calls it.
+    #: The sender's key that identifies a repeated request.
     key: str | None = None
     #: Which times its observations got, kept under its key.
     request: Cursor | None = None
-    #: Whether it is of the past: put in its place, learned and judged later, and told to nobody.
+    #: Whether it is history: stored in its place, learned and judged later, without alerts.
     history: bool = False
-    #: Whether its observations are put together already, of signals that do so.
+    #: Whether its observations are already aggregated.
     whole: bool = False
 
 
@@ -128,9 +128,10 @@ def check_name(name: str) -> str:
     """A signal's name, or ValueError: any printable text that is not too long and can stand in an address."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or name != name.strip() or not name.isprintable():
         raise ValueError(
-            f"a signal's name must be 1 to {LONGEST_NAME} printable characters without spaces at its ends, got {name!r}"
+            f"a signal's name must be 1 to {LONGEST_NAME} printable characters without leading or trailing spaces, "
+            f"got {name!r}"
         )
-    # Browsers leave out . and .. from addresses, and /-/ separates a name from what is asked of its signal.
+    # Browsers remove . and .. from addresses, and /-/ separates a name from the operation on its signal.
     if not {".", "..", "-"}.isdisjoint(name.split("/")):
         raise ValueError(f"a signal's name must not have '.', '..' or '-' alone between slashes, got {name!r}")
     return name

@@ -78,7 +78,7 @@ async def ask(client: Client, method: str, path: str, *, most: int = SHORT, **bo
         async with asyncio.timeout(client.within), client.stream(method, path, **body) as answer:
             read = await _read(answer, most if answer.is_success else SHORT)
     except (TimeoutError, httpx.TimeoutException):
-        raise AnswerError(f"no answer within {client.within:g} s") from None
+        raise AnswerError(f"no reply within {client.within:g} s") from None
     except httpx.HTTPError as error:
         raise AnswerError(hide_in_url(hide(f"{type(error).__name__}: {error}", client.secrets))) from None
     if not answer.is_success:
@@ -95,7 +95,7 @@ async def _read(answer: httpx.Response, most: int) -> Answer:
         try:
             content += piece if unpacking is None else unpacking.decompress(piece, room)
         except zlib.error as error:
-            raise AnswerError(f"the answer is said to be {coding}, and is not: {error}") from None
+            raise AnswerError(f"the reply claims to be {coding}, but is not: {error}") from None
         if len(content) > most:
             return Answer(bytes(content[:most]), whole=False)
     return Answer(bytes(content), whole=True)

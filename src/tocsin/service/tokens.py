@@ -55,7 +55,7 @@ def role_of(text: str) -> Role:
 def check_patterns(role: str, patterns: Sequence[str]) -> None:
     """Refuse limits that would limit nothing."""
     if patterns and role == Role.ADMIN:
-        raise ValueError("a token with the role admin cannot be limited to patterns: it could make others")
+        raise ValueError("a token with the role admin cannot be limited to patterns, since it can create others")
     if len(patterns) > MOST_PATTERNS or not all(patterns):
         raise ValueError(f"a token may be limited to at most {MOST_PATTERNS} patterns, none of them empty")
 

@@ -1,6 +1,6 @@
-"""Tocsin on Apache Spark: histories with `detect`, streams with `watch`, with the numbers of one machine.
+"""Tocsin on Apache Spark: histories with `detect`, streams with `watch`, with the same numbers as on one machine.
 
-Nothing here computes a verdict: rows are brought to the detector, and verdicts back into a table.
+Nothing here computes a verdict: it passes rows to the detector, and verdicts back into a table.
 """
 
 from tocsin.spark.batch import detect

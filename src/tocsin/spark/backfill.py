@@ -1,7 +1,7 @@
-"""A back-fill in parts: each is written whole, and one that is done is not done again.
+"""A back-fill in parts: each is written completely, and finished ones are skipped.
 
 `target` gets the folders `verdicts`, `incidents` and `problems`, each with a folder for every part, and `done` with a
-line for every part that is. Spark writes all of it, so `target` may be wherever Spark can write.
+line for every finished part. Spark writes all of it, so `target` may be anywhere Spark can write.
 """
 
 import json
@@ -14,7 +14,7 @@ from tocsin.spark.batch import detect
 from tocsin.spark.files import files_of, is_whole, keep_files_whole
 from tocsin.spark.findings import Findings
 
-#: Observations of a part, about: minutes of work for a few dozen cores.
+#: About how many observations a part has: minutes of work for a few dozen cores.
 OBSERVATIONS = 10_000_000
 MOST_PARTS = 1000
 _DONE = "part INT, run STRING, signals BIGINT, verdicts BIGINT, incidents BIGINT, damage BIGINT, errors BIGINT"
@@ -22,7 +22,7 @@ _DONE = "part INT, run STRING, signals BIGINT, verdicts BIGINT, incidents BIGINT
 
 @dataclass(frozen=True)
 class Totals:
-    """What was done: parts in all and those that had been done before, signals, verdicts, incidents and what failed."""
+    """What was done: all parts and those done before, signals, verdicts, incidents and failures."""
 
     parts: int
     skipped: int
@@ -35,7 +35,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class BackFill:
-    """What is to be done. `source` is a folder of Parquet files, or with `is_table` a table of the catalogue."""
+    """The work to do. `source` is a folder of Parquet files or, with `is_table`, a table of the catalogue."""
 
     source: str
     target: str
@@ -48,12 +48,12 @@ class BackFill:
     parts: int | None = None
 
     def run(self, spark: Any, tell: Callable[[str], None]) -> Totals:
-        """Do all parts that are not done, one after the other. `tell` hears of each."""
+        """Run all unfinished parts, one by one. `tell` receives a message for each."""
         frame = spark.table(self.source) if self.is_table else spark.read.parquet(self.source)
-        detect(frame, **self._arguments())  # what is wrong with columns and settings shows before any work
+        detect(frame, **self._arguments())  # reports wrong columns and settings before any work
         observations = frame.count()
         if not observations:
-            raise DataError(f"{self.source} holds no rows")
+            raise DataError(f"{self.source} has no rows")
         parts = self.parts or min(-(-observations // OBSERVATIONS), MOST_PARTS)
         whole = self._is_whole(frame)
         run = self._described(parts, whole, observations)
@@ -63,7 +63,7 @@ class BackFill:
             keep_files_whole(spark, files_of(frame))
         for part in range(parts):
             if part in known:
-                tell(f"part {part + 1} of {parts}: done before")
+                tell(f"part {part + 1} of {parts}: already done")
                 continue
             self._do(spark, frame, part, parts, whole=whole, run=run)
             tell(f"part {part + 1} of {parts}: done")
@@ -78,7 +78,7 @@ class BackFill:
         return is_whole(frame, self.id)
 
     def _described(self, parts: int, whole: bool, observations: int) -> dict[str, Any]:
-        """What must be the same for parts to belong together."""
+        """What must be equal for parts to belong together."""
         described = {**self._arguments(), "source": self.source, "parts": parts, "whole": whole}
         return dict(json.loads(json.dumps({**described, "observations": observations})))
 
@@ -88,14 +88,14 @@ class BackFill:
         try:
             rows = self._lines(spark).collect()
         except AnalysisException:
-            return set()  # nothing is there yet
+            return set()  # nothing is done yet
         for row in rows:
             before = json.loads(row["run"])
             for name in sorted({*before, *run}):
                 if before.get(name) != run.get(name):
                     raise DataError(
                         f"{self.target} was begun with {name}={before.get(name)!r}, got {run.get(name)!r}: "
-                        "go on as it was begun, or give another folder"
+                        "use the same settings, or another folder"
                     )
         return {row["part"] for row in rows}
 

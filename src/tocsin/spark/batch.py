@@ -1,4 +1,4 @@
-"""Histories of many signals on a cluster."""
+"""Detection in the histories of many signals on a cluster."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,18 +21,18 @@ def detect(
     partitions: int | None = None,
     **settings: Any,
 ) -> Findings:
-    """Verdicts, incidents and problems of all signals in a table of Spark, with the numbers of one machine.
+    """Verdicts, incidents and problems of all signals in a Spark table, with the same numbers as on one machine.
 
     Parameters
     ----------
-    frame : the table, a row for each observation, in any order.
-    id, time : the columns that say which signal a row is of, and when it was observed.
-    values : the column of values, or those of several features; all other numeric columns if None.
-    whole : each signal is within one partition of the table already, so that nothing needs to be shuffled. One that is
-        not would be judged in pieces.
+    frame : the table with one row per observation, in any order.
+    id, time : the columns with the signal's name and the time.
+    values : the value column, or those of several features; all other numeric columns if None.
+    whole : each signal is already within one partition of the table, so that no shuffle is needed. A signal in several
+        partitions would be judged in pieces.
     partitions : into how many partitions signals are shuffled; `spark.sql.shuffle.partitions` if None.
-    **settings : those of `Detector`. The forecaster is given by its name. Without an `interval`, each signal's own is
-        found, as `tocsin detect` does.
+    **settings : those of `Detector`. The forecaster is given by name. Without an `interval`, that of each signal is
+        inferred, as by `tocsin detect`.
     """
     require_spark()
     given = choose(frame, id=id, time=time, values=values)
@@ -40,14 +40,14 @@ def detect(
     table = carried(frame, given)
     if not whole:
         count = partitions or int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-        # By number: Spark would merge partitions of few bytes, and forget how much work is in each byte.
+        # By number: Spark would merge small partitions, although each byte is much work.
         table = table.repartition(count, "signal")
     layout = Layout(plan.features, plan.clock, streamed=False)
     return Findings(with_times(table.mapInArrow(DetectPartition(plan), layout.schema), layout))
 
 
 def with_times(rows: Any, layout: Layout) -> Any:
-    """The table that came back, with times in the type that they had."""
+    """The result table, with times in their original type."""
     return rows.select(
         *(
             as_times(name, layout.clock) if name in layout.times else rows["`" + name.replace("`", "``") + "`"]

@@ -1,7 +1,7 @@
-"""Columns of a Spark table: which are used, whether their types will do, and how they travel to the workers.
+"""Columns of a Spark table: which are used, checks of their types, and how they are sent to the workers.
 
 Workers get no nulls and no dates: "" for no id, NaN for no value, and times as microseconds since 1970 or as plain
-numbers. Dates would come out of Spark in the zone of its session, where an hour a year is there twice.
+numbers. Spark would return dates in the time zone of its session, in which one hour a year occurs twice.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Any
 
 from tocsin.data import Columns, DataError
 
-#: How Spark and numpy write "not a time" once a time is a whole number.
+#: "Not a time" in Spark and numpy, as a whole number.
 NO_TIME = -(2**63)
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
@@ -25,13 +25,13 @@ class Clock(Enum):
 
     @property
     def carried(self) -> str:
-        """The type of Spark that times travel as."""
+        """The Spark type in which times are sent."""
         return "double" if self is Clock.NUMBERS else "bigint"
 
 
 @dataclass(frozen=True)
 class Input:
-    """The columns that are used, and what the times are."""
+    """The columns in use, and the kind of times."""
 
     columns: Columns
     clock: Clock
@@ -57,7 +57,7 @@ def choose(frame: Any, *, id: str, time: str, values: str | Iterable[str] | None
     for name in chosen:
         _require("values", name, types)
         if name in (id, time):
-            raise DataError(f"values must not hold the time or id column, got {name!r}")
+            raise DataError(f"values must not include the time or id column, got {name!r}")
         if not _is_numeric(types[name]):
             raise DataError(f"the value column {name!r} must be numeric, got {types[name].simpleString()}")
     return Input(Columns(time, chosen, id), _clock(time, types[time]))
@@ -85,7 +85,7 @@ def carried(frame: Any, given: Input) -> Any:
 
 
 def as_times(name: str, clock: Clock) -> Any:
-    """A column of times that came back from the workers, in the type that they had."""
+    """A time column from the workers, in its original type."""
     from pyspark.sql import functions
 
     if clock is Clock.NUMBERS:
@@ -107,7 +107,7 @@ def _clock(name: str, kind: Any) -> Clock:
         return Clock.NUMBERS
     raise DataError(
         f"the time column {name!r} must hold timestamps, dates or numbers, got {kind.simpleString()}; "
-        "to_timestamp makes timestamps of texts"
+        "to_timestamp converts texts to timestamps"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the extra `spark` brings, asked for only when it is needed."""
+"""Checks of the libraries in the extra `spark`, made only when needed."""
 
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -7,14 +7,14 @@ _HOW = "pip install 'tocsin[spark]'"
 
 
 def require_spark() -> None:
-    """Refuse to go on without pyspark and pyarrow, with an error that says how to get them."""
+    """Fail without pyspark and pyarrow, with an error that says how to install them."""
     for module in ("pyspark", "pyarrow"):
         if find_spec(module) is None:
             raise ImportError(f"Spark needs {module}: {_HOW}")
 
 
 def require_streaming() -> None:
-    """Refuse to go on without what Spark's keyed state in Python needs."""
+    """Fail without the libraries that Spark's keyed state in Python needs."""
     require_spark()
     protobuf, pandas = _version("protobuf"), _version("pandas")
     if protobuf < (6, 33):

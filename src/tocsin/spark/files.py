@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-#: How many files a task takes, about: enough to hide what starting a task costs, few enough to keep cores busy.
+#: About how many files a task reads: enough to hide the cost of starting a task, few enough to keep cores busy.
 FILES_OF_A_TASK = 8
 
 
@@ -11,7 +11,7 @@ def largest(spark: Any, paths: Sequence[str]) -> int:
     """The bytes of the largest of these files."""
     from pyspark.sql import functions
 
-    listed = spark.read.format("binaryFile").load(list(paths))  # of which Spark reads no more than the lengths
+    listed = spark.read.format("binaryFile").load(list(paths))  # Spark reads only their lengths
     return int(listed.agg(functions.max("length")).first()[0])
 
 
@@ -30,7 +30,7 @@ def is_whole(frame: Any, id: str) -> bool:  # noqa: A002
 
 
 def keep_files_whole(spark: Any, paths: Sequence[str]) -> None:
-    """Set Spark so that no file is split between tasks. It would split any that is larger than a core's share."""
+    """Configure Spark so that no file is split between tasks. It would split any file larger than a core's share."""
     most = largest(spark, paths)
     # A file is split at the smaller of the first and, if that is larger than a core's share, the second.
     spark.conf.set("spark.sql.files.maxPartitionBytes", str(2 * FILES_OF_A_TASK * most))

@@ -1,4 +1,4 @@
-"""What Spark found: one table, and three views of it."""
+"""The results from Spark: one table, and three views of it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,33 +17,33 @@ class Findings:
 
     Attributes
     ----------
-    rows : one table with all of them, told apart by its column `kind`. Nothing is computed before Spark is asked for
-        rows, and all is computed again for every use: write it, or `persist` it, before looking at several views.
+    rows : one table with all of them, distinguished by its column `kind`. Spark computes nothing before rows are
+        requested, and everything again for every use: write it, or `persist` it, before using several views.
     """
 
     rows: Any
 
     @property
     def verdicts(self) -> Any:
-        """A row for each observation, with the columns of `Detector.detect` and the signal."""
+        """One row per observation, with the columns of `Detector.detect` and the signal."""
         others = {"kind", *OF_INCIDENTS, *OF_PROBLEMS}
         return self._only(VERDICT, [name for name in self.rows.columns if name not in others])
 
     @property
     def incidents(self) -> Any:
-        """A row for each incident, with the columns of `tocsin detect --incidents`."""
+        """One row per incident, with the columns of `tocsin detect --incidents`."""
         return self._only(INCIDENT, list(_INCIDENT))
 
     @property
     def problems(self) -> Any:
-        """What was wrong with data, and which signals could not be judged and why (`level` is "error")."""
+        """Problems with the data, and which signals could not be judged and why (`level` is "error")."""
         return self._only(PROBLEM, ["signal", *OF_PROBLEMS])
 
     def write(self, folder: str, part: str) -> None:
-        """Write the three tables as Parquet: `folder/verdicts/part`, and so on; what is there is replaced.
+        """Write the three tables as Parquet: `folder/verdicts/part`, and so on; existing files are replaced.
 
-        Made for parts of a back-fill and for `foreachBatch`: to write a part again changes nothing. `rows` are used
-        three times: `persist` them before.
+        For parts of a back-fill and for `foreachBatch`: writing a part again changes nothing. `rows` are used three
+        times: `persist` them first.
         """
         for name in ("verdicts", "incidents", "problems"):
             getattr(self, name).write.mode("overwrite").parquet(f"{folder}/{name}/{part}")

@@ -8,5 +8,5 @@ from tocsin.forecasting import Forecaster, make_forecaster
 
 @cache
 def forecaster_of(name: str, options: str) -> Forecaster:
-    """The forecaster of that name, made with these arguments (JSON), the same one every time."""
+    """The forecaster with that name and these arguments (JSON), created once."""
     return make_forecaster(name, json.loads(options))

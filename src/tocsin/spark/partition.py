@@ -1,4 +1,4 @@
-"""The rows of one partition, in Arrow, to rows of the table that comes back."""
+"""From the rows of one partition, in Arrow, to rows of the result table."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tocsin.spark.rows import Layout
 
 
 class DetectPartition:
-    """Judges all signals of a partition, each of which must be whole in it. For `mapInArrow`."""
+    """Judges all signals of a partition, which must contain each signal completely. For `mapInArrow`."""
 
     def __init__(self, plan: SparkPlan) -> None:
         self.plan = plan
@@ -72,7 +72,7 @@ class _Gathered:
         self._spool = Spool(len(plan.features), np.int64 if plan.dated else np.float64)
 
     def add(self, batch: Any) -> None:
-        """Take in some rows."""
+        """Add some rows."""
         signal, time, *values = batch.columns
         lines = self._rows + 1 + np.arange(batch.num_rows)
         self._rows += batch.num_rows
@@ -95,7 +95,7 @@ class _Gathered:
         if bad:
             log.add("bad time", len(bad), (f"row {line}" for line in bad))
         if code >= len(self._spool.counts) or not self._spool.counts[code]:
-            raise DataError(f"signal {name!r} has no observation with a time that can be read, of {len(bad)}")
+            raise DataError(f"signal {name!r} has no observation with a readable time, of {len(bad)}")
         rows = self._spool.rows(code)
         times, values, lines = (np.ascontiguousarray(rows[field]) for field in ("time", "values", "line"))
         if self._plan.shuffled:
@@ -134,7 +134,7 @@ class _Gathered:
 
 
 def read_times(carried: NDArray[Any], plan: SparkPlan) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Times as a spool keeps them, nanoseconds or numbers, and which of them are none."""
+    """Times as stored in a spool, nanoseconds or numbers, and which of them are missing."""
     if not plan.dated:
         return carried, ~np.isfinite(carried)
     moments = carried.view("datetime64[us]")
@@ -146,7 +146,7 @@ def read_times(carried: NDArray[Any], plan: SparkPlan) -> tuple[NDArray[Any], ND
 def in_order(times: NDArray[Any], values: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Rows by time, equal times by value, the smallest first and NaN last.
 
-    After a shuffle there is no first row: what stands must not depend on which came in first.
+    After a shuffle there is no first row: the result must not depend on the order of arrival.
     """
     order = np.lexsort((*values.T[::-1], times))
     return times[order], values[order]

@@ -1,4 +1,4 @@
-"""What workers have to know: the same for every signal, small, and of types that travel."""
+"""What workers need to know: the same for every signal, small, and serialisable."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tocsin.spark.models import forecaster_of
 
 @dataclass(frozen=True)
 class SparkPlan:
-    """How signals are judged. `shuffled` says that rows come in no order of their own."""
+    """How signals are judged. `shuffled` means that rows arrive in no particular order."""
 
     features: tuple[str, ...]
     clock: Clock
@@ -35,7 +35,7 @@ class SparkPlan:
 
     @classmethod
     def read(cls, text: str) -> "SparkPlan":
-        """The plan that `text` gave."""
+        """The plan that `text` returned."""
         given = json.loads(text)
         return cls(**{**given, "features": tuple(given["features"]), "clock": Clock[given["clock"]]})
 
@@ -49,16 +49,16 @@ class SparkPlan:
 
 
 def make_plan(given: Input, settings: Mapping[str, Any], *, interval_known: bool, shuffled: bool = False) -> SparkPlan:
-    """A plan, once it is clear that a detector takes these settings and that they can travel."""
+    """A plan, after checking that a detector accepts these settings and that they are serialisable."""
     chosen = dict(settings)
     if isinstance(chosen.get("forecaster"), Forecaster):
-        raise TypeError(f"forecaster must be given by its name, to travel to the workers, got {chosen['forecaster']!r}")
+        raise TypeError(f"forecaster must be given by name, to be sent to the workers, got {chosen['forecaster']!r}")
     for name, value in chosen.items():
         try:
             json.dumps(value)
         except TypeError:
             raise TypeError(
-                f"{name} must be a text, a number or another plain value, to travel to the workers, got {value!r}"
+                f"{name} must be a text, a number or another plain value, to be sent to the workers, got {value!r}"
             ) from None
     plan = SparkPlan(given.columns.values, given.clock, chosen, shuffled)
     if chosen.get("interval") is not None:

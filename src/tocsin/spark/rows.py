@@ -1,6 +1,6 @@
-"""The table that comes back: verdicts, incidents and problems in one, told apart by `kind`.
+"""The result table: verdicts, incidents and problems in one, distinguished by `kind`.
 
-Spark computes a table anew for each use; in one table all three come from one run over the data.
+Spark recomputes a table for each use; in one table all three come from one pass over the data.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from tocsin.evaluation.detection_report import incident_columns
 from tocsin.spark.columns import Clock
 
 VERDICT, INCIDENT, PROBLEM = "verdict", "incident", "problem"
-#: Columns that only rows of that kind have. Incidents have `p`, `severity` and `return_period` besides, like verdicts.
+#: Columns that only rows of that kind have. Incidents also have `p`, `severity` and `return_period`, like verdicts.
 OF_INCIDENTS = {
     "start": "time", "end": "time", "peak": "time", "duration": "bigint", "alarms": "bigint", "view": "string",
     "explanation": "string", "direction": "string", "deviation": "double", "features": "string", "open": "boolean",
@@ -42,7 +42,7 @@ class Layout:
 
     @property
     def schema(self) -> str:
-        """The columns in the words of Spark."""
+        """The columns as a Spark schema."""
         return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in self.types.items())
 
     def verdicts(self, signal: str, columns: Mapping[str, NDArray[Any]]) -> Any:
@@ -56,7 +56,7 @@ class Layout:
         return self._batch(signal, INCIDENT, columns, len(incidents))
 
     def problems(self, signal: str | None, problems: Iterable[Problem]) -> Any:
-        """Rows for what was wrong with the data of a signal, or with what belongs to none."""
+        """Rows for problems with the data of a signal, or of none."""
         found = list(problems)
         columns = {
             "problem": [one.kind for one in found],
@@ -67,7 +67,7 @@ class Layout:
         return self._batch(signal, PROBLEM, columns, len(found))
 
     def message(self, signal: str, problem: str, level: str, text: str) -> Any:
-        """A row that says why there is nothing (level "error"), or what to keep in mind ("note")."""
+        """A row that says why there is no result (level "error"), or what to keep in mind ("note")."""
         columns = {"problem": [problem], "level": [level], "count": [1], "text": [text]}
         return self._batch(signal, PROBLEM, columns, 1)
 

@@ -1,4 +1,4 @@
-"""What one trigger brings of one signal: sorted out, judged, and the detector's state brought forward."""
+"""The observations of one signal in one trigger: sorted, judged, and the detector's state updated."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +21,7 @@ SCORED, LATE, DUPLICATE = "scored", "late", "duplicate"
 
 
 class Stepped(NamedTuple):
-    """Batches of rows to give out, and the state to keep (None: as it was)."""
+    """Batches of rows to emit, and the state to keep (None: unchanged)."""
 
     rows: list[Any]
     state: bytes | None
@@ -29,7 +29,7 @@ class Stepped(NamedTuple):
 
 @dataclass(frozen=True)
 class _Arrived:
-    """Observations in the order of time, and what becomes of each."""
+    """Observations in time order, and the outcome of each."""
 
     times: NDArray[Any]
     values: NDArray[np.float64]
@@ -38,7 +38,7 @@ class _Arrived:
 
 
 class Step:
-    """Judges what triggers bring. One for each Python worker: it holds a detector that signals take in turns."""
+    """Judges the observations of triggers. One for each Python worker: it holds a detector that signals use in turn."""
 
     def __init__(self, plan: SparkPlan) -> None:
         self._plan = plan
@@ -50,10 +50,9 @@ class Step:
         return Stepped([self._layout.problems(None, [Problem("no id", count, ())])], None)
 
     def take(self, name: str, carried: NDArray[Any], values: NDArray[np.float64], state: bytes | None) -> Stepped:
-        """All observations that a trigger brings of a signal, in any order, with the signal's state if it has one.
+        """All observations of a signal in a trigger, in any order, with the signal's state if it has one.
 
-        A state that was made with other settings is refused with a ValueError, which ends the query: to begin anew in
-        silence would be worse.
+        A state with other settings raises a ValueError, which ends the query: silently starting afresh would be worse.
         """
         last_time = self._fleet.put(0, None if state is None else arrays_from_bytes(state), name)
         arrived = self._sorted_out(carried, values, last_time)
@@ -90,14 +89,14 @@ class Step:
         return {"time": arrived.times[chosen], "status": arrived.status[chosen], **columns}
 
     def _laid_out(self, name: str, arrived: _Arrived, last_time: Any) -> Signal:
-        """What is new, with the observations that were left out since the last one."""
+        """The new observations, with those missing since the last one."""
         fresh = arrived.status == SCORED
         times, values = arrived.times[fresh], arrived.values[fresh]
         interval = self._fleet.interval
         if interval is None:
             return Signal(name, self._plan.features, times, values, np.arange(1, len(times) + 1), None, ())
         known = 0 if last_time is None else 1
-        if known:  # as if it came again, to see what is missing after it
+        if known:  # repeated, to see what is missing after it
             times = np.concatenate([np.array([last_time], dtype=times.dtype), times])
             values = np.concatenate([np.full((1, values.shape[1]), np.nan), values])
         timeline = lay_out(
@@ -116,11 +115,11 @@ class Step:
         if times is None:
             raise TypeError("a signal of a stream must have times")
         verdicts = fleet.run(signal.values[:, np.newaxis], times=times[:, np.newaxis])
-        came = signal.lines > 0  # there is no row for an observation that did not come
+        came = signal.lines > 0  # a missing observation has no row
         columns = {name: column[came] for name, column in verdict_columns(signal, verdicts).items()}
         columns["status"] = np.full(int(came.sum()), SCORED, dtype=object)
         rows.append(self._layout.verdicts(signal.name, columns))
-        # Those that are over are kept in the table from now on, and no longer in the state.
+        # Closed incidents are in the table from now on, and no longer in the state.
         incidents = fleet.take_closed_incidents()
         going_on = fleet.open_incident(0)
         if going_on is not None and going_on.end >= times[0]:  # it has grown

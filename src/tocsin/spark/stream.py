@@ -27,20 +27,20 @@ def watch(
     ttl: Any = None,
     **settings: Any,
 ) -> Findings:
-    """Verdicts on a stream of Structured Streaming, with the numbers of a detector for each signal.
+    """Verdicts on a stream of Structured Streaming, with the numbers of one detector per signal.
 
     Rows of verdicts have a `status`: "scored"; "late" for an observation older than the newest of its signal and
-    "duplicate" for one of the same time, which have no verdict. Incidents come when they are over, and with `open` each
-    time that a trigger brought an alarm more: the newest row of a signal and `start` holds.
+    "duplicate" for one of the same time, which have no verdict. Incidents are emitted when they end, and with `open`
+    each time a trigger adds an alarm: the newest row for a signal and `start` is valid.
 
     Parameters
     ----------
-    stream : a streaming table, a row for each observation.
+    stream : a streaming table with one row per observation.
     id, time, values : its columns, as for `detect`.
-    ttl : for how long the state of a signal is kept that no longer sends ("30d"); for ever if None. A signal that comes
-        back later begins anew.
-    **settings : those of `Detector`. The forecaster is given by its name. With an `interval`, observations left out
-        count as missing; without one nobody knows of a gap.
+    ttl : how long to keep the state of a signal that no longer sends ("30d"); forever if None. A signal that comes back
+        later starts afresh.
+    **settings : those of `Detector`. The forecaster is given by name. With an `interval`, skipped observations count as
+        missing; without one, gaps are unknown.
     """
     require_streaming()
     session = stream.sparkSession
@@ -65,7 +65,7 @@ def watch(
 
 
 def _processor(plan: str, ttl: int | None) -> Any:
-    """Brings the rows and the state of a signal to a step, and the new state back: once for each trigger."""
+    """Passes the rows and state of a signal to a step, and stores the new state: once for each trigger."""
     from pyspark.sql.streaming import StatefulProcessor
 
     class Watcher(StatefulProcessor):  # type: ignore[misc]
@@ -87,7 +87,7 @@ def _processor(plan: str, ttl: int | None) -> Any:
 
 
 def take(plan: str, name: str, frames: list[Any], state: bytes | None) -> Stepped:
-    """What a trigger brings of one signal, in frames of pandas with the columns that `carried` gave them."""
+    """The rows of one signal in a trigger, as pandas frames with the columns of `carried`."""
     step = step_of(plan)
     if not name:
         return step.nameless(sum(map(len, frames)))
@@ -98,7 +98,7 @@ def take(plan: str, name: str, frames: list[Any], state: bytes | None) -> Steppe
 
 
 def as_pandas(rows: list[Any]) -> Any:
-    """Batches of Arrow as one frame of pandas, in types that know nulls, so that whole numbers stay whole."""
+    """Arrow batches as one pandas frame, in nullable types, so that whole numbers stay whole."""
     import pandas as pd
     import pyarrow as pa
 

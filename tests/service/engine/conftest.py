@@ -13,6 +13,6 @@ __all__ = ["postgres", "store_url"]
 @pytest.fixture(autouse=True, scope="package")
 def _soon_warm() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alarm_rate, "SETTLED", 10)
-        patch.setattr(alarm_rate, "LEAST_BELIEVED", 20)
+        patch.setattr(alarm_rate, "VIEW_WARM_UP", 10)
+        patch.setattr(alarm_rate, "MIN_CALIBRATION", 20)
         yield

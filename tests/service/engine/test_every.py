@@ -67,7 +67,7 @@ def test_history_of_such_a_signal_is_whole_already(tmp_path: Path) -> None:
 
 
 def test_every_is_the_interval() -> None:
-    with pytest.raises(ValueError, match=r"every is the interval: leave out detector.interval, got '1h'"):
+    with pytest.raises(ValueError, match=r"every sets the interval: omit detector.interval, got '1h'"):
         Settings.model_validate(
             {"templates": [{"match": "*", "every": "1min", "detector": {"interval": "1h"}}]}
         )  # fmt: skip

@@ -85,7 +85,7 @@ def test_observations_of_others_are_refused_one_by_one(clients: dict[str, Client
     sent = [{"signal": name, "value": 1.0} for name in ("pump/1", "door", "pump/new")]
     outcomes = clients["pumps"].post(f"{URL}/observations", json=sent).json()["outcomes"]
     assert [one["status"] for one in outcomes] == ["scored", "refused", "scored"]
-    assert "not for signals of this name" in outcomes[1]["message"]
+    assert "does not allow signals with this name" in outcomes[1]["message"]
     assert clients["pumps"].post(f"{URL}/incidents/1/acknowledge").json()["acknowledged_by"].startswith("write-")
     window = {"pattern": "pump/1*", "start": NOW, "end": NOW + 60}
     assert clients["pumps"].post(f"{URL}/maintenance", json=window).status_code == 201

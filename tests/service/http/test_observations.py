@@ -97,15 +97,15 @@ def test_an_infinite_number_is_refused(client: Client) -> None:
 @pytest.mark.parametrize(
     ("body", "headers", "told"),
     [
-        (b"", JSON, "the body is no JSON"),
+        (b"", JSON, "the body is not valid JSON"),
         (b'[{"signal": "a",\n "value": }]', JSON, "line 2 column 11"),
         (b'{"signal": "a", "value": NaN}', JSON, "write null for a missing value"),
         (b'{"signal": "a", "value": -Infinity}', JSON, "write null for a missing value"),
-        (b"\xff\xfe", JSON, "the body is no JSON"),
-        (b"[" * 100_000, JSON, "the body is no JSON"),
-        (b'"\\ud800"', JSON, "the body is no JSON"),
+        (b"\xff\xfe", JSON, "the body is not valid JSON"),
+        (b"[" * 100_000, JSON, "the body is not valid JSON"),
+        (b'"\\ud800"', JSON, "the body is not valid JSON"),
         (b"5", JSON, "an observation (a JSON object) or an array"),
-        (b'{"signal": "a", "value": 1}\n{"signal"', NDJSON, "line 2 is no JSON"),
+        (b'{"signal": "a", "value": 1}\n{"signal"', NDJSON, "line 2 is not valid JSON"),
     ],
 )
 def test_of_a_malformed_body_nothing_is_taken(

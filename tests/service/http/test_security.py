@@ -166,7 +166,7 @@ def test_tokens_are_made_and_removed(client: Client) -> None:
     assert token not in listed.text
     assert hash_token(token) not in listed.text
     assert client.post(f"{URL}/tokens", json={"name": "gateway", "role": "write"}).status_code == 422
-    assert "removed last" in error_of(client.delete(f"{URL}/tokens/boss"))["message"]
+    assert "revoked last" in error_of(client.delete(f"{URL}/tokens/boss"))["message"]
     assert client.delete(f"{URL}/tokens/gateway").status_code == 204
     assert client.get(f"{URL}/me", headers={"Authorization": f"Bearer {token}"}).status_code == 401
     assert client.delete(f"{URL}/tokens/nobody").status_code == 404

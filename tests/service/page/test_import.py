@@ -29,7 +29,7 @@ def test_files_are_chosen_or_dropped_and_their_past_is_shown(browser: sync_api.B
         page.locator("input[type=file]").set_input_files(file)
         card = page.locator(".card")
         expect(card).to_contain_text("2,000 observations", timeout=PATIENCE)
-        expect(card).to_contain_text(re.compile(r"\d+ incidents? of the past"), timeout=PATIENCE)
+        expect(card).to_contain_text(re.compile(r"\d+ past incidents?"), timeout=PATIENCE)
         expect(card.locator("progress")).to_have_count(0)
 
         # Dropped, and twice: nothing doubles.
@@ -43,11 +43,11 @@ def test_files_are_chosen_or_dropped_and_their_past_is_shown(browser: sync_api.B
             }""",
             text,
         )
-        expect(page.locator(".card").first).to_contain_text("2,000 were there already", timeout=PATIENCE)
+        expect(page.locator(".card").first).to_contain_text("2,000 already stored", timeout=PATIENCE)
 
         page.locator(".card a").first.click()
         expect(page.get_by_role("heading", level=1)).to_have_text("plant/pump")
-        expect(page.locator(".cards .card").first).to_contain_text("of the past")
+        expect(page.locator(".cards .card").first).to_contain_text("closed: imported")
         assert monitor.get("/incidents", open=True)["incidents"] == []
         assert receiver.taken == []
         assert complaints == []

@@ -107,8 +107,8 @@ def test_signal_page_draws_and_says(opened, monitor):
     expect(page.locator(".charts canvas")).to_have_count(3)  # two features and p
     expect(page.locator(".panels canvas")).to_have_count(1)
     expect(page.locator(".audit")).to_have_text(
-        "promised 1 in 100, seen 1.2 in 100 (between 0.8 and 1.7): as promised, 1.2 times the promised incidents since "
-        "observation 383"
+        "promised 1 in 100, observed 1.2 in 100 (between 0.8 and 1.7): as promised, 1.2 times the promised incidents "
+        "since observation 383"
     )
     expect(page.locator(".interval .seen")).to_have_count(1)
     expect(page.locator(".card")).to_have_count(1)
@@ -124,13 +124,13 @@ def test_signal_page_draws_and_says(opened, monitor):
 def test_signal_page_says_what_is_estimated(opened, monitor):
     monitor.signals[PUMP]["observations"] = 700
     page = opened(of_signal(PUMP))
-    expect(page.get_by_text("estimated: 700 of the 1,032 observations it takes to tell")).to_be_visible()
+    expect(page.get_by_text("estimated: 700 of the 1,032 observations needed")).to_be_visible()
 
 
 def test_an_incident_that_a_budget_withholds_says_so(opened, monitor):
     monitor.change_incident(4, withheld=True)
     page = opened("#/incidents/4")
-    expect(page.get_by_text("not told")).to_be_visible()
+    expect(page.get_by_text("not reported")).to_be_visible()
 
 
 def test_signal_page_goes_on_live_and_zooms(opened, monitor):
@@ -180,13 +180,13 @@ def test_an_incident_says_what_was_seen_and_how_rare_it_is(opened, monitor):
     facts = page.locator(".facts")
     expect(facts).to_contain_text(seen)
     expect(facts).to_contain_text("level")
-    expect(facts).to_contain_text("comes about once in 24 hours")
+    expect(facts).to_contain_text("about once in 24 hours")
     page = opened("#/incidents/4")
     expect(page.locator(".lead")).to_contain_text("no observation for")
     expect(page.locator(".facts")).not_to_contain_text("How rare")
     page = opened("#/incidents")
     expect(page.locator(".card[data-id='2']")).to_contain_text("9.31 above the forecast; 7 alarms")
-    expect(page.locator(".card[data-id='2']")).to_contain_text("comes about once in 24 hours")
+    expect(page.locator(".card[data-id='2']")).to_contain_text("about once in 24 hours")
 
 
 # A chart begins under some room, with the bars of stretches: no triangle of these is as high.
@@ -245,7 +245,7 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
     assert min(within, after_alarms, now) > 100 + before
     over = {"open": False, "ended": "accepted", "closed": data.text(data.now())}
     monitor.push("incident", monitor.change_incident(2, **over))
-    expect(page.locator(".card[data-id='2'] .tags")).to_have_text("over: taken for normal")
+    expect(page.locator(".card[data-id='2'] .tags")).to_have_text("closed: accepted as normal")
     expect(page.locator(".summary .state")).to_have_text("normal")
     page.wait_for_timeout(500)
     assert shaded_pixels(page, 0.88) > 100 + before
@@ -255,26 +255,26 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
 def test_an_incident_that_is_over_says_why(opened, monitor):
     words = {
         "returned": ("as before", "The signal is as it was before."),
-        "accepted": ("taken for normal", "stays otherwise, and that is taken for normal now"),
-        "silent": ("no values any more", "has no values any more"),
-        "labelled": ("as labelled", "Somebody labelled it a false alarm"),
+        "accepted": ("accepted as normal", "still differs from before, and this now counts as normal"),
+        "silent": ("no more values", "no longer has values"),
+        "labelled": ("labelled", "A user labelled it a false alarm"),
         "reset": ("detector reset", "The detector was reset."),
-        "relearned": ("learned anew", "The detector learned anew."),
+        "relearned": ("relearned", "The detector relearned."),
     }
     page = opened("#/incidents/2")
-    expect(page.locator(".facts")).not_to_contain_text("Why it is over")
+    expect(page.locator(".facts")).not_to_contain_text("Why it closed")
     for ended, (few, sentence) in words.items():
         change = {"open": False, "ended": ended, "closed": data.text(data.now())}
         monitor.push("incident", monitor.change_incident(2, **change))
-        expect(page.locator(".tags")).to_have_text(f"over: {few}")
+        expect(page.locator(".tags")).to_have_text(f"closed: {few}")
         expect(page.locator(".facts")).to_contain_text(sentence)
     page = opened("#/incidents/4")
     change = {"open": False, "ended": "returned", "closed": data.text(data.now())}
     page.wait_for_selector(".connection.live")
     monitor.push("incident", monitor.change_incident(4, **change))
-    expect(page.locator(".tags")).to_have_text("over: sends again")
+    expect(page.locator(".tags")).to_have_text("closed: sends again")
     monitor.push("incident", monitor.change_incident(4, ended=None))  # from before that was stored
-    expect(page.locator(".tags")).to_have_text("over")
+    expect(page.locator(".tags")).to_have_text("closed")
 
 
 def test_a_false_alarm_is_said_to_end_what_goes_on(opened, monitor):
@@ -386,7 +386,7 @@ def test_acknowledge_snooze_and_label(opened, monitor):
     expect(card.locator(".tags")).not_to_contain_text("snoozed")
     card.get_by_role("button", name="Label").click()
     page.get_by_label("False alarm").check()
-    page.get_by_label("out of calibration").check()
+    page.get_by_label("from calibration").check()
     page.get_by_label("Note").fill("<b>cleaning</b>")
     page.get_by_role("button", name="Save").click()
     expect(card.locator(".tags")).to_contain_text("false alarm")
@@ -412,7 +412,7 @@ def test_maintenance_windows(opened, monitor):
     expect(page.locator(".card")).to_have_count(1)
     page.get_by_role("button", name="Add a window").click()
     page.get_by_label("Signals").fill("line 3/*")
-    expect(page.locator("dialog small")).to_contain_text("Fits 5 signals now")
+    expect(page.locator("dialog small")).to_contain_text("Matches 5 signals now")
     page.get_by_role("button", name="4 h").click()
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.locator(".card")).to_have_count(2)
@@ -502,9 +502,9 @@ def test_administrators_see_who_did_what(opened, monitor):
     ]
     expect(page.locator(".card code").first).to_have_text('{"label": "fault"}')
     for shown in (200, 203):
-        page.get_by_role("button", name="Show older ones").click()
+        page.get_by_role("button", name="Show older entries").click()
         expect(page.locator(".card")).to_have_count(shown)
-    expect(page.get_by_role("button", name="Show older ones")).to_be_hidden()
+    expect(page.get_by_role("button", name="Show older entries")).to_be_hidden()
     assert page.locator("img").count() == 0
 
 

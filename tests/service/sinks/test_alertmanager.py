@@ -63,7 +63,7 @@ def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, me
             assert (notes["explanation"], notes["view"]) == ("2 above the forecast", "error")
             assert notes["return_period"] == "150"
             assert "+3.5 bar from the forecast" in notes["description"]
-            assert "So much evidence comes about once in 150 observations." in notes["description"]
+            assert "This much evidence occurs about once in 150 observations." in notes["description"]
             for number in (one, two, third):
                 office.end(number)
             await until(lambda: not alerts(alertmanager))

@@ -75,7 +75,7 @@ def test_retained_while_it_goes_on(broker: Mosquitto, office: Office, metrics: M
         assert messages[0]["return_period"] == 150.0
         assert (messages[0]["ended"], messages[0]["summary"]) == (None, "plant/+/#1: 2 above the forecast")
         assert (messages[1]["open"], messages[1]["ended"]) == (False, "accepted")
-        assert messages[1]["summary"] == "plant/+/#1: stays otherwise, and that is taken for normal now"
+        assert messages[1]["summary"] == "plant/+/#1: changed for good, and accepted as the new normal"
 
     run(test)
 

@@ -68,9 +68,9 @@ def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> No
         # It became critical meanwhile, and is still the same.
         assert (alert["labels"]["severity"], over["labels"]["severity"]) == ("warning", "critical")
         assert (over["annotations"]["ended"], over["annotations"]["summary"]) == (
-            "returned", "pump/flow: resolved, as it was before",
+            "returned", "pump/flow: resolved, back to normal",
         )  # fmt: skip
-        assert over["annotations"]["description"].endswith("It is over: the signal is as it was before.")
+        assert over["annotations"]["description"].endswith("It is over: the signal is back to normal.")
         assert over["annotations"]["explanation"] == alert["annotations"]["explanation"]
         assert "ended" not in alert["annotations"]
         assert over["fingerprint"] == alert["fingerprint"]
@@ -95,7 +95,7 @@ def test_why_it_is_over_is_told_with_the_end_and_not_with_the_beginning(
         assert len({one["summary"] for one in notes}) == len({one["description"] for one in notes}) == len(notes)
         says_resolved = [one["ended"] for one in notes if "resolved" in one["summary"]]
         assert says_resolved == ["returned", "returned"]
-        assert "taken for normal now" in notes[reasons.index("accepted")]["description"]
+        assert "accepted as normal" in notes[reasons.index("accepted")]["description"]
         began = [one["commonAnnotations"] for one in receiver.taken if one["status"] == "firing"]
         assert {one["summary"] for one in began} == {"pump: 2 above the forecast", "pump is silent"}
         assert not any("ended" in one for one in began)

@@ -237,7 +237,7 @@ def test_series_that_would_be_one_signal(metrics: Metrics) -> None:
             async with Running(source):
                 await until(lambda: inbox.kept)
         assert inbox.signals == {"b"}
-        assert "would all be the signal 'a'" in (source.health.last_error or "")
+        assert "map to the same signal 'a'" in (source.health.last_error or "")
 
     run(test)
 

@@ -154,7 +154,7 @@ def test_only_an_empty_store_takes_a_backup(backup_file: Path, target_url: str) 
     with store.transaction() as writer:
         writer.add_token("mine", "read", "my hash", 3)
     before = contents(store)
-    with pytest.raises(StoreError, match=r"only be put into an empty store, and there are .*tokens"):
+    with pytest.raises(StoreError, match=r"only be restored into an empty store, but this one has .*tokens"):
         restore(backup_file, target_url)
     assert contents(store) == before
     store.close()
@@ -191,7 +191,7 @@ def test_a_damaged_backup_is_refused(backup_file: Path, tmp_path: Path, damage: 
     else:
         backup_file.unlink()
     url = f"sqlite:///{tmp_path / 'target' / 'tocsin.db'}"
-    expected = "there is no backup" if damage == "missing" else "damaged|no tables of a store"
+    expected = "no such backup" if damage == "missing" else "damaged|no tables of a store"
     with pytest.raises(StoreError, match=expected) as caught:
         restore(backup_file, url)
     assert str(backup_file) in str(caught.value)
@@ -217,7 +217,7 @@ def test_a_backup_of_another_version(
     monkeypatch.setattr(migrations, "STEPS", steps)
     with pytest.raises(StoreError, match="newer has tables of version 10; a backup of versions 1 to 9 can be restored"):
         restore(tmp_path / "newer", f"sqlite:///{tmp_path / 'other.db'}")
-    with pytest.raises(StoreError, match="version 10, and this program works with version 9"):
+    with pytest.raises(StoreError, match="version 10, but this release works with version 9"):
         backup(target_url, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 

@@ -68,7 +68,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"something else " * 1000)
     with pytest.raises(StoreError, match="not a database"):
         Store.open(f"sqlite:///{file}")
-    with pytest.raises(StoreError, match="cannot be made or opened: Not a directory"):
+    with pytest.raises(StoreError, match="cannot be created or opened: Not a directory"):
         Store.open(f"sqlite:///{file}/tocsin.db")
 
 
@@ -146,7 +146,7 @@ class TestOwner:
     def test_a_lock_that_cannot_be_taken_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "tocsin.db.lock").mkdir()
         store = Store.open(f"sqlite:///{tmp_path}/tocsin.db")
-        with pytest.raises(StoreError, match=r"tocsin\.db\.lock cannot be made or opened: Is a directory"), store.own():
+        with pytest.raises(StoreError, match=r"tocsin\.db\.lock cannot be created or opened: Is a dir"), store.own():
             pass
         store.close()
 

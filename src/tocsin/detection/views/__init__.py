@@ -1,4 +1,4 @@
-"""Views of a signal: each a question about its newest observations that gives numbers to be ranked."""
+"""Views of a signal: each asks one question about its newest observations and answers with scores to rank."""
 
 from tocsin.detection.views.registry import available_views, make_view
 from tocsin.detection.views.view import Seen, Stream, View, ViewSession

@@ -1,10 +1,10 @@
-"""How far an observation lies from what was forecast for it."""
+"""How far an observation lies from its forecast."""
 
 from tocsin.detection.views.view import HARMONIC, MEDIAN, Floats, Rows, Seen, Stream, View, ViewSession, amount, side
 
 
 class ErrorView(View):
-    """The error of the forecast: one step ahead, and the mean over the nearest horizons."""
+    """The forecast error: one step ahead, and the mean over the nearest horizons."""
 
     name = "error"
     alone = 0.85
@@ -33,7 +33,7 @@ class ErrorView(View):
 
 
 class HorizonsView(View):
-    """The error of each of 15 horizons apart, merged by the median: the detector of the paper."""
+    """The error at each of 15 horizons, merged by the median: the detector of the paper."""
 
     name = "horizons"
     alone = 1.0
@@ -61,7 +61,7 @@ class HorizonsView(View):
 
 
 class _ErrorSession(ViewSession):
-    """The mean error over each of some ranges of horizons. It keeps nothing: forecasts come lined up."""
+    """The mean error over ranges of horizons. It keeps no state: forecasts arrive aligned."""
 
     def __init__(self, ranges: tuple[tuple[int, int], ...], side: int) -> None:
         from tocsin.detection.views import kernels

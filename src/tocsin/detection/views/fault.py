@@ -1,4 +1,4 @@
-"""Whether the newest observations look like a fault, to a network that has seen many."""
+"""Whether the newest observations look like a fault to a network trained on many."""
 
 import math
 
@@ -10,8 +10,8 @@ from tocsin.detection.views.view import GEOMETRIC, Floats, Rows, Seen, Stream, V
 class FaultView(View):
     """The odds that the newest observation belongs to a fault, and that one was under way within the newest 32.
 
-    The forecaster's network gives them beside its forecast; it was trained on faults of many kinds. Odds are ranked in
-    their own past, like any other score: a signal that always looks faulty is not strange when it does.
+    The forecaster's network gives them along with its forecast; it was trained on many kinds of faults. Odds are ranked
+    in their own past, like any other score: a signal that always looks faulty is not anomalous for it.
     """
 
     name = "fault"
@@ -38,7 +38,7 @@ class FaultView(View):
 
 
 class _FaultSession(ViewSession):
-    """It keeps nothing: the forecaster has seen all there is to see."""
+    """It keeps no state: the forecaster provides the odds."""
 
     def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
         scores[...] = seen.faults

@@ -1,4 +1,4 @@
-"""How far the path of the newest values lies from what was forecast before them."""
+"""How far the newest values lie from their earlier forecasts."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View,
 
 
 class LevelView(View):
-    """The mean of the newest 60 values less the mean of their forecasts, all made before the first of them.
+    """The mean of the newest 60 values minus the mean of their forecasts, all made before the first of them.
 
-    Such a forecast is a reference that a fault cannot bend: shifts and drifts add up, noise cancels out.
+    A fault cannot influence such a forecast: shifts and drifts add up, noise cancels out.
     """
 
     name = "level"

@@ -1,4 +1,4 @@
-"""Whether a signal moves less than it ever did: stuck sensors, lost noise."""
+"""Whether a signal moves less than ever before: stuck sensors, lost noise."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View,
 class QuietView(View):
     """Too little movement for too long: the mean step from one value to the next over 32 observations, low side.
 
-    Equal scores count as equally strange, so a signal that often rests, or never moves, is not strange when it does.
+    Equal scores rank equally, so a signal that often rests, or never moves, is not anomalous when it does.
     """
 
     name = "quiet"

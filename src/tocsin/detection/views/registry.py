@@ -21,7 +21,7 @@ _BUILT_IN: dict[str, Callable[[], View]] = {
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    """Those of other packages; a name that is taken stays with this package."""
+    """The views of other packages; names of this package take precedence."""
     return {point.name: point for point in entry_points(group=ENTRY_POINTS) if point.name not in _BUILT_IN}
 
 

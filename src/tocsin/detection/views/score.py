@@ -1,10 +1,10 @@
-"""Scores that come from outside."""
+"""Nonconformity scores from another detector."""
 
 from tocsin.detection.views.view import Floats, Rows, Seen, Stream, View, ViewSession, amount
 
 
 class GivenScore(View):
-    """The values are nonconformity scores already, of any detector: larger is stranger."""
+    """The values are already nonconformity scores, from any detector: larger is more anomalous."""
 
     name = "score"
     alone = 1.0

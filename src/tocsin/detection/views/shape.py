@@ -1,4 +1,4 @@
-"""How far the newest values lie from the most similar stretch of the signal's own past."""
+"""How far the newest values lie from the most similar stretch of the signal's past."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -24,8 +24,8 @@ from tocsin.detection.views.view import (
 class ShapeView(View):
     """The distance of the newest 16 and 64 values to the nearest stretch among the last 2,000 lags.
 
-    Level and size of a stretch count; several features count jointly, each in units of its own spread. Missing values
-    are left out of the comparison.
+    The level and amplitude of a stretch matter. Several features count jointly, each in units of its own spread.
+    Missing values are ignored.
     """
 
     name = "shape"
@@ -63,9 +63,9 @@ class LightShapeView(ShapeView):
 class ShapeSession(ViewSession):
     """Keeps the newest values of each signal, and their distances to the stretches before them lag by lag.
 
-    Values count in whole steps of a small part of their spread, so that sums of squared differences are exact in double
-    precision: they can go up and down with each observation for ever, in any order, and can be made anew from the
-    values. So a state keeps the values only.
+    Values are rounded to a small fraction of their spread, so that sums of squared differences are exact in double
+    precision. They can be updated with each observation forever, in any order, and recomputed from the values. So a
+    state stores only the values.
     """
 
     def __init__(self, signals: int, features: int, lengths: tuple[int, ...], lags: int) -> None:
@@ -129,7 +129,7 @@ class ShapeSession(ViewSession):
         return {"count": self._count[rows], "units": self._units[rows], "past": past, "references": references}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
-        # How much room references take depends on whether there are any.
+        # References take memory only if there are any.
         references = np.asarray(state["references"])
         empty = np.empty((rows.size, self._past.shape[1], 0))
         if references.dtype != empty.dtype or references.shape[:2] != empty.shape[:2] or references.ndim != 3:

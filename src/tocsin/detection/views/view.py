@@ -1,4 +1,4 @@
-"""The contract that every view keeps."""
+"""The contract of every view."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ State = dict[str, NDArray[Any]]
 NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
 NO_FAULTS: Floats = np.empty((0, 0, 0, 0))
 
-# So many observations of a signal come to a session at once, at most.
+# A session gets at most this many observations of a signal at once.
 MOST_AT_ONCE = 100
 
-# How the scores of one view are merged: of errors the strangest horizon counts, of shapes all lengths together.
+# How the scores of one view are merged: for errors the most extreme horizon counts, for shapes all lengths together.
 HARMONIC, MEDIAN, GEOMETRIC = 0, 1, 2
 
 
@@ -27,8 +27,8 @@ HARMONIC, MEDIAN, GEOMETRIC = 0, 1, 2
 class Stream:
     """One score of a view for each observation.
 
-    `length` is how many of the newest observations it looks at. `weight` is its share where a view merges its scores
-    by their geometric mean.
+    `length` is how many of the newest observations it uses. `weight` is its share if a view merges its scores by their
+    geometric mean.
     """
 
     name: str
@@ -38,13 +38,12 @@ class Stream:
 
 @dataclass(frozen=True)
 class Seen:
-    """What views look at: T observations of N signals with F features.
+    """The input of views: T observations of N signals with F features.
 
-    `predicted[..., h - 1]` had been forecast for an observation h observations before it; `issued[..., h - 1]` was
-    forecast after it for h observations later. The spreads belong to them, and are empty where nobody asked for them.
-    `ready` tells where the forecaster can be judged: not before it has settled, nor right after a long gap. `faults`
-    are the logarithms of the odds of a fault, as `tocsin.forecasting.Forecast` has them; empty where no view looks at
-    them.
+    `predicted[..., h - 1]` is the forecast for an observation made h observations earlier; `issued[..., h - 1]` is the
+    forecast made after it for h observations later. The spreads belong to them, and are empty unless a view needs them.
+    `ready` says where the forecaster can be judged: not during its warm-up, nor right after a long gap. `faults` are
+    the log odds of a fault, as in `tocsin.forecasting.Forecast`; empty unless a view needs them.
     """
 
     values: Floats  # (T, N, F), NaN where missing
@@ -57,39 +56,39 @@ class Seen:
 
 
 class Past(NamedTuple):
-    """The newest values of signals that a session keeps, for others to look at."""
+    """The newest values of signals that a session keeps, for use by others."""
 
     values: NDArray[np.float64]  # (S, F, width), the newest first
     heads: NDArray[np.int64]  # where the newest of each signal is
-    counts: NDArray[np.int64]  # how many it has taken in all
-    reach: int  # how many are there before any of those that may come at once
+    counts: NDArray[np.int64]  # how many it has had in all
+    reach: int  # how many precede the largest batch
 
 
 class ViewSession(ABC):
-    """A view that follows signals, some observations of some of them at a time.
+    """A view of running signals, fed with some observations of some signals at a time.
 
-    Whether observations come one by one or together makes no difference to the scores, to the last bit. Memory does not
-    grow. A session restored from its state goes on with exactly the scores of one that was never interrupted.
+    Scores are the same, bit for bit, whether observations come one by one or together. Memory does not grow. A session
+    restored from its state continues with exactly the scores of one that was never interrupted.
     """
 
     @abstractmethod
     def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
-        """Write the scores of the signals `rows` to `scores[T, N, F, streams]`; NaN where there is none.
+        """Write the scores of the signals `rows` to `scores[T, N, F, streams]`; NaN if there is none.
 
         A joint view writes to the first feature only.
         """
 
     def freeze(self, rows: Rows) -> Floats | None:
-        """Take what these signals have shown so far for the reference that they are compared with from now on.
+        """Use the observations of these signals so far as the reference for all later ones.
 
-        Returns, for each of them, how large the first of its scores is within the reference at most; None for a session
-        that compares with forecasts only and has nothing to do.
+        Returns, for each signal, the largest value of its first score within the reference; None for a session that
+        compares only with forecasts and has nothing to do.
         """
         return None
 
     @property
     def past(self) -> Past | None:
-        """The values it keeps of each signal, if it does."""
+        """The values it keeps of each signal, if any."""
         return None
 
     @property
@@ -102,47 +101,47 @@ class ViewSession(ABC):
         return {}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
-        """Take over, for these signals, what `state` gave of as many."""
+        """Restore these signals from what `state` returned for as many."""
         self._check(state, self.state(rows))
         self._restore({name: np.asarray(value) for name, value in state.items()}, rows)
 
     @staticmethod
     def _check(state: Mapping[str, NDArray[Any]], expected: State) -> None:
-        """Refuse arrays of other names, shapes or types."""
+        """Reject arrays with other names, shapes or types."""
         for name, own in expected.items():
             got = np.asarray(state[name])
             if got.shape != own.shape or got.dtype != own.dtype:
                 raise ValueError(f"state[{name!r}] must be {own.dtype} of shape {own.shape}, got shape {got.shape}")
 
     def _restore(self, state: State, rows: Rows) -> None:  # noqa: B027
-        """Take over arrays of the right names, shapes and types; refuse values that cannot have been written.
+        """Restore arrays with the right names, shapes and types; reject impossible values.
 
-        A session that keeps nothing has nothing to do.
+        A session without state has nothing to do.
         """
 
 
 class View(ABC):
-    """One question about the newest observations of a signal, answered by one number or a few: larger is stranger.
+    """One question about a signal's newest observations, answered by one or a few numbers: larger is more anomalous.
 
-    A subclass names itself and its streams and opens sessions. What a detector makes of the scores is the same for all
-    views: each stream is ranked in its own past, the streams of a view are merged, and so are the views.
+    A subclass has a name and streams, and opens sessions. A detector treats the scores of all views alike: it ranks
+    each stream in its own past, merges the streams of a view, and then merges the views.
     """
 
-    #: The name it goes by in settings, states and explanations.
+    #: Its name in settings, states and explanations.
     name: ClassVar[str]
     #: Whether all features of a signal share one score.
     joint: ClassVar[bool] = False
     #: How the streams of the view are merged.
     merge: ClassVar[int] = HARMONIC
-    #: What the view counts in the geometric mean of all views, which ranks observations.
+    #: Its weight in the geometric mean of all views, which ranks observations.
     together: ClassVar[float] = 1.0
-    #: What it counts by itself where alarms are decided.
+    #: Its own weight when alarms are decided.
     alone: ClassVar[float] = 0.0
     #: Whether it judges forecasts.
     forecasts: ClassVar[bool] = False
-    #: Whether it looks at the odds of faults, which not every forecaster gives.
+    #: Whether it uses the odds of faults, which not every forecaster gives.
     judgements: ClassVar[bool] = False
-    #: Whether the sign of its scores tells high values from low ones. The size is what is ranked, or, for one-sided
+    #: Whether the sign of its scores tells high values from low ones. The absolute score is ranked or, for one-sided
     #: alarms, the score itself.
     sided: ClassVar[bool] = False
 
@@ -150,26 +149,26 @@ class View(ABC):
 
     @property
     def horizons(self) -> int:
-        """How many steps ahead of the forecasts made before an observation it looks at."""
+        """How many horizons of earlier forecasts it uses."""
         return 0
 
     @property
     def steps(self) -> int:
-        """How many steps of the forecasts made after an observation it looks at."""
+        """How many steps of the forecast made after an observation it uses."""
         return self.horizons
 
     @property
     def begins(self) -> int:
-        """After how many observations the first score comes, counted from where a forecaster that it judges settled."""
+        """How many observations precede the first score, counted from the end of the forecaster's warm-up."""
         return min(stream.length for stream in self.streams) - 1
 
     @abstractmethod
     def open(self, signals: int, features: int, side: int) -> ViewSession:
-        """Start to follow signals. `side` is that of `tocsin.detection.nonconformity`: both, high or low."""
+        """Open a session for signals. `side` is one of `tocsin.detection.nonconformity`: both, high or low."""
 
     @abstractmethod
     def words(self, stream: int, score: float, unit: str) -> str:
-        """What a person should read of such a score of the stream with this number: a short clause."""
+        """An explanation of such a score of the stream with this number: a short clause."""
 
 
 def side(score: float) -> str:

@@ -42,7 +42,7 @@ class EmbeddedForecaster(Forecaster):
     """
 
     name = "embedded"
-    settles = 32
+    warm_up = 32
     recovers = 32
 
     def __init__(

@@ -38,7 +38,7 @@ def forecast_contexts(
     for series, context in enumerate(contexts):
         memory.values[series, : context.size] = context
         memory.length[series], memory.normalised[series] = context.size, normalised[series]
-    kernels.settle(memory, np.arange(len(contexts)))
+    kernels.renormalise(memory, np.arange(len(contexts)))
     quantiles, faults = make_answers(weights, (1, len(contexts)), horizon)
     patches, asked = kernels.review(memory, quantiles)
     answer(weights, memory, patches, asked, quantiles, faults)

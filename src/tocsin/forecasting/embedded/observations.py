@@ -88,7 +88,7 @@ def _let_go(values: Array, length: int, context_length: int) -> int:
 
 
 @_exact
-def settle(memory: PatchMemory, rows: Array) -> None:
+def renormalise(memory: PatchMemory, rows: Array) -> None:
     """Make everything anew that follows from the observations of these series."""
     for series in rows:
         units = centre_and_scale(memory.values[series, : memory.normalised[series]])

@@ -80,7 +80,7 @@ class EmbeddedSession(Session):
             memory, own = self._memory(number), rows[some] % self._batch_size
             for name, array in state.items():
                 getattr(memory, name)[own] = array[some]
-            self._kernels.settle(memory, own)
+            self._kernels.renormalise(memory, own)
 
     def _check(self, values: Floats, length: NDArray[np.int64], normalised: NDArray[np.int64]) -> None:
         most = self._context_length

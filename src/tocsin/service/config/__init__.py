@@ -1,4 +1,4 @@
-"""The settings of the monitor: a TOML file, environment variables above it, and what they are made of."""
+"""The settings of the monitor: a TOML file, environment variables that override it, and their definitions."""
 
 from tocsin.service.config.budgets import BudgetSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings

@@ -1,4 +1,4 @@
-"""The settings of budgets: how many incidents people are told of."""
+"""The settings of budgets: how many incidents are reported."""
 
 from fnmatch import fnmatchcase
 
@@ -9,11 +9,11 @@ from tocsin.service.config.section import Section
 
 
 class BudgetSettings(Section):
-    """How many incidents of the signals whose names fit a pattern are told; the first that fits counts."""
+    """A limit on the incidents reported for signals whose names match a pattern; the first match applies."""
 
-    match: str = Field(default="*", description="Which signals share it, a pattern with * and ?.", min_length=1)
+    match: str = Field(default="*", description="Which signals share it: a pattern with * and ?.", min_length=1)
     incidents: str = Field(
-        description=f"How many incidents of all of them together sinks are told of, per {', '.join(SECONDS)}.",
+        description=f"How many incidents of all these signals go to sinks, per {', '.join(SECONDS)}.",
         examples=["5/week"],
     )
 
@@ -25,10 +25,10 @@ class BudgetSettings(Section):
 
     @property
     def per_second(self) -> float:
-        """How many incidents a second it allows."""
+        """The number of incidents it allows per second."""
         incidents, seconds = parse_budget("incidents", self.incidents)
         return incidents / seconds
 
     def fits(self, name: str) -> bool:
-        """Whether it is for a signal of this name."""
+        """Whether it applies to a signal with this name."""
         return fnmatchcase(name, self.match)

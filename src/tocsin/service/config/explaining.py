@@ -1,4 +1,4 @@
-"""What is wrong with settings, in words for who wrote them."""
+"""Errors in settings, in words for the person who wrote them."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tocsin.service.config.layers import Layer, origin_of
 from tocsin.service.config.settings import Settings
 from tocsin.service.secrecy import hide_in_url
 
-# What the library says in words of Python.
+# The library's messages speak of Python types.
 _LIKE_OURS = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
@@ -24,14 +24,14 @@ _LIKE_OURS = {
     "int_type": "must be a whole number",
     "model_type": "must be a table",
     "path_type": "must be text",
-    "string_pattern_mismatch": "must be 1 to 64 letters, digits and _ . -, a letter or digit first",
+    "string_pattern_mismatch": "must be 1 to 64 letters, digits and _ . -, starting with a letter or digit",
     "string_type": "must be text",
     "tuple_type": "must be a list",
 }
 
 
 def explain(error: ValidationError, layers: Sequence[Layer]) -> list[str]:
-    """A line for each mistake: which setting, what is accepted, what was given and where. Secrets are left out."""
+    """One line per mistake: the setting, what is accepted, what was given and where. Secrets are omitted."""
     lines = []
     for one in error.errors(include_url=False, include_context=False):
         path = one["loc"]
@@ -56,20 +56,22 @@ def _message(kind: str, message: str, path: tuple[str | int, ...], given: Any) -
 
 
 def _in_our_words(message: str) -> str:
-    """What our own checks raise is said as it is; what the library says in the words of the other errors."""
+    """Our own messages unchanged; the library's in the wording of the other errors."""
     text = message.removeprefix("Value error, ").replace(" after validation", "")
     return re.sub(r"^(Input|String|Tuple) should", "must", text)
 
 
 def _may_be_shown(setting: ConfigField | None, given: Any) -> bool:
     if setting is None or setting.secret or setting.part is not None:
-        return False  # it may be a secret, or hold one
+        return False  # it may be or contain a secret
     return isinstance(given, (str, int, float, bool))
 
 
 def _unknown(path: tuple[str | int, ...]) -> str:
-    """What was meant, perhaps. The value is not repeated: it may be a misspelt secret's."""
+    """A suggestion. The value is not repeated: it may belong to a misspelt secret."""
     around = setting_at(Settings, path[:-1])
     known = [setting.name for setting in settings_of(around.part if around and around.part else Settings)]
     near = get_close_matches(str(path[-1]), known, n=1)
-    return "there is no such setting" + (f": did you mean {near[0]}?" if near else f"; there are {', '.join(known)}")
+    return "there is no such setting" + (
+        f": did you mean {near[0]}?" if near else f"; known settings: {', '.join(known)}"
+    )

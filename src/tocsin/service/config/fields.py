@@ -1,4 +1,4 @@
-"""What is known of each setting from its declaration."""
+"""The properties of each setting, read from its declaration."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from tocsin.service.config.section import DURATION, OF_FILE, Section
 
 @dataclass(frozen=True, slots=True)
 class ConfigField:
-    """One setting. `part` is what it consists of, where it is a section, or each entry where it is a list of them."""
+    """One setting. `part` is the type of a section, or of each entry of a list of sections."""
 
     name: str
     field: FieldInfo
     part: type[Section] | None
     several: bool
-    #: A list or a table: an environment variable gives it as JSON.
+    #: Whether it is a list or a table, given as JSON in an environment variable.
     structured: bool
     secret: bool
     duration: bool
@@ -43,7 +43,7 @@ def settings_of(part: type[Section]) -> Iterator[ConfigField]:
 
 
 def every_setting(part: type[Section], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], ConfigField]]:
-    """All settings that are no sections, with their paths; a list's entries have `[]` after its name."""
+    """All settings that are not sections, with their paths; a list's entries have `[]` after its name."""
     for setting in settings_of(part):
         if setting.part is None:
             yield (*path, setting.name), setting
@@ -68,7 +68,7 @@ def setting_at(part: type[Section], path: tuple[str | int, ...]) -> ConfigField 
 
 
 def path_text(path: tuple[str | int, ...]) -> str:
-    """A path as one writes it: sources.mqtt[0].host."""
+    """A path as text: sources.mqtt[0].host."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step

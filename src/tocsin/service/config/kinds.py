@@ -1,7 +1,7 @@
-"""Kinds of sources and sinks: those that come with Tocsin, and those of other packages.
+"""Kinds of sources and sinks: built-in ones, and those of other packages.
 
-A kind is a class of settings that names what works with them, which is imported only where one is set up. Everything
-that lists kinds (settings, their validation, the example and the page of settings, the engine) reads them here.
+A kind is a class of settings that names its implementation, which is imported only when configured. Everything that
+lists kinds (settings, their validation, the example and the page of settings, the engine) reads them here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ from tocsin.service.config.section import Name, Seconds, Section
 class KindSettings(Section):
     """The settings of a source or a sink."""
 
-    #: What works with these settings, as "module:Class"; imported where one is set up.
+    #: The implementation, as "module:Class"; imported when configured.
     implementation: ClassVar[str]
     name: Name
 
     @classmethod
     def load(cls) -> Any:
-        """The class that works with these settings."""
+        """The implementation class."""
         module, _, name = cls.implementation.partition(":")
         return getattr(import_module(module), name)
 
@@ -32,19 +32,19 @@ class KindSettings(Section):
 class SourceSettings(KindSettings):
     """Where observations come from."""
 
-    name: Name = Field(description="What it is called in metrics and logs.", examples=["source"])
+    name: Name = Field(description="Its name in metrics and logs.", examples=["source"])
 
 
 class SinkSettings(KindSettings):
-    """Where incidents are told."""
+    """Where incidents are sent."""
 
-    name: Name = Field(description="What it is called in metrics and logs.", examples=["sink"])
-    match: str = Field(default="*", description="Which signals' incidents, a pattern with * and ?.")
+    name: Name = Field(description="Its name in metrics and logs.", examples=["sink"])
+    match: str = Field(default="*", description="Which signals' incidents: a pattern with * and ?.")
     min_severity: float = Field(default=0.0, ge=0, description="Only incidents of at least this severity.")
-    timeout: Seconds = Field(default=10.0, description="How long to wait for an answer.")
+    timeout: Seconds = Field(default=10.0, description="How long to wait for a reply.")
 
     def wants(self, signal: str, severity: float) -> bool:
-        """Whether it is told of an incident."""
+        """Whether it receives an incident."""
         return fnmatchcase(signal, self.match) and severity >= self.min_severity
 
 
@@ -52,24 +52,24 @@ S = TypeVar("S", bound=KindSettings)
 
 
 class KindGroup(Section, Generic[S]):
-    """All sources, or all sinks: a list for each kind."""
+    """All sources, or all sinks: one list per kind."""
 
     def each(self) -> Iterator[tuple[str, S]]:
-        """All that are set up, each with its place: `mqtt[0]`."""
+        """All that are configured, each with its place: `mqtt[0]`."""
         for kind in type(self).model_fields:
             for number, one in enumerate(getattr(self, kind)):
                 yield f"{kind}[{number}]", one
 
 
 def group_of(name: str, about: str, points: str, base: type[S], built_in: Mapping[str, type[S]]) -> type[KindGroup[S]]:
-    """A group with the kinds that are built in and those that packages offer as entry points.
+    """A group with the built-in kinds and those that packages register as entry points.
 
-    A name that is taken stays with this package.
+    Built-in names take precedence.
     """
     kinds = dict(built_in)
     for point in entry_points(group=points):
         if not point.name.isidentifier():
-            raise ValueError(f"a name in {points} must be made of letters, digits and _, got {point.name!r}")
+            raise ValueError(f"a name in {points} must consist of letters, digits and _, got {point.name!r}")
         kind = point.load()
         if not (isinstance(kind, type) and issubclass(kind, base)):
             raise TypeError(f"the entry point {point.name!r} of {points} must be a {base.__name__}, got {kind!r}")

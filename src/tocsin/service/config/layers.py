@@ -1,4 +1,4 @@
-"""Settings as they were given, one layer above another; `pydantic-settings` reads variables and merges."""
+"""Settings as given, in layers that override each other; `pydantic-settings` reads variables and merges."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ DELIMITER = "__"
 
 @dataclass(frozen=True)
 class Layer:
-    """Settings that came from one place: a file, a variable or an option."""
+    """Settings from one place: a file, a variable or an option."""
 
     origin: str
     tree: Mapping[str, Any]
 
 
 class _Reading(Settings, BaseSettings):
-    """The settings while they are read; `Settings` themselves read nothing, wherever they are made."""
+    """The settings while they are read; `Settings` themselves read nothing."""
 
     model_config = SettingsConfigDict(case_sensitive=True)  # in files; variables may be written either way
-    # Only in a table whose values have no type is a variable read as JSON where it can be, so that a number is one.
+    # Only in a table with untyped values is a variable read as JSON if possible, so that a number is a number.
     detector: dict = Field(default_factory=dict)  # type: ignore[type-arg]
 
 
 def merged(layers: Sequence[Layer]) -> Settings:
-    """The settings of all layers, the later above the earlier."""
+    """The settings of all layers; later ones override earlier ones."""
 
     class Reading(_Reading):
         @classmethod
@@ -49,14 +49,14 @@ def merged(layers: Sequence[Layer]) -> Settings:
 
 
 def of_variable(name: str, text: str) -> Layer:
-    """What one variable gives, apart from the others so that one can tell where a value is from."""
+    """The setting in one variable, kept apart so that the origin of each value is known."""
     source = EnvSettingsSource(_Reading, case_sensitive=False, env_prefix=PREFIX, env_nested_delimiter=DELIMITER)
     source.env_vars = {name.lower(): text}
     return Layer(name, source())
 
 
 def origin_of(layers: Sequence[Layer], path: Sequence[str | int]) -> str | None:
-    """Where the value at a path comes from; None if nobody gave it."""
+    """Where the value at a path comes from; None if it was not given."""
     return next((layer.origin for layer in reversed(layers) if _holds(layer.tree, path)), None)
 
 

@@ -1,4 +1,4 @@
-"""Settings from a TOML file, from environment variables above it, and from options above both."""
+"""Settings from a TOML file, overridden by environment variables, overridden by options."""
 
 import os
 import tomllib
@@ -17,7 +17,7 @@ from tocsin.service.config.settings import Settings
 
 
 class ConfigError(ValueError):
-    """Settings that cannot be used; `problems` has a line for each reason."""
+    """Invalid settings; `problems` has one line per reason."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -26,7 +26,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Settings, the layers they were made of (the later go above), and what is accepted but looks like a mistake."""
+    """Settings, their layers (later ones override), and warnings about likely mistakes."""
 
     settings: Settings
     layers: tuple[Layer, ...]
@@ -34,7 +34,7 @@ class Loaded:
 
 
 def load_settings(file: Path | None = None) -> Settings:
-    """The settings of a TOML file (none: the defaults), with environment variables above them."""
+    """The settings of a TOML file (or the defaults), overridden by environment variables."""
     return read_settings(file).settings
 
 
@@ -43,7 +43,7 @@ def read_settings(
     options: Sequence[Layer] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """The settings with where they come from; ConfigError says everything that is wrong with them."""
+    """The settings with their origin; ConfigError lists everything that is wrong with them."""
     variables = {
         name: text
         for name, text in (os.environ if environment is None else environment).items()
@@ -63,22 +63,22 @@ def read_settings(
 
 
 def variable_of(path: Sequence[str]) -> str:
-    """The environment variable that gives a setting."""
+    """The environment variable for a setting."""
     return PREFIX + DELIMITER.join(path).upper()
 
 
 def _from_file(file: Path) -> Layer:
-    # Not by the library: it passes over what is no plain file, one that is not there or a pipe, without a word.
+    # Not by the library: it silently skips missing files and pipes.
     try:
         return Layer(str(file), tomllib.loads(file.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError([f"{file} is no TOML: {error}"]) from error
+        raise ConfigError([f"{file} is not valid TOML: {error}"]) from error
     except OSError as error:
         raise ConfigError([f"{file} cannot be read: {error.strerror or error}"]) from error
 
 
 def _from_variables(variables: Mapping[str, str]) -> tuple[list[Layer], list[str]]:
-    """A layer for each variable, the more exact above, and what is wrong with the others."""
+    """One layer per variable, more specific ones last, and the problems with the others."""
     layers, problems = [], []
     for name, text in sorted(variables.items(), key=lambda item: (item[0].count(DELIMITER), item[0])):
         path = tuple(name[len(PREFIX) :].lower().split(DELIMITER))
@@ -95,8 +95,8 @@ def _from_variables(variables: Mapping[str, str]) -> tuple[list[Layer], list[str
 
 
 def _misspelt(variables: Mapping[str, str]) -> list[str]:
-    """Variables that are read by nothing but look as if they were meant for a setting."""
-    # Other things may be called so: what a container gets told of its neighbours, say. Hence no errors.
+    """Unused variables that look as if they were meant for a setting."""
+    # They may have another purpose, such as a container's links to other services. So they are not errors.
     sections = [variable_of([name]) for name in Settings.model_fields]
     return [
         f"{name} is no setting and is not read{_nearest(name)}"
@@ -108,7 +108,7 @@ def _misspelt(variables: Mapping[str, str]) -> list[str]:
 
 
 def _missing_files(settings: Settings) -> list[str]:
-    """Files that are not there now; they may be by the time they are needed."""
+    """Files that do not exist now; they may by the time they are needed."""
     places = [
         ("server", settings.server),
         *((f"sources.{place}", one) for place, one in settings.sources.each()),

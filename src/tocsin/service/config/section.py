@@ -1,4 +1,4 @@
-"""What settings are made of."""
+"""The building blocks of settings."""
 
 from pathlib import Path
 from string import Formatter
@@ -11,7 +11,7 @@ from tocsin.data import parse_duration
 
 
 class Section(BaseModel):
-    """A part of the settings: what it does not know it refuses, and its errors never print what may be a secret."""
+    """A part of the settings. It rejects unknown settings, and its errors never print possible secrets."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -34,17 +34,17 @@ def _url(text: str) -> str:
 
 def _topic(text: str) -> str:
     if not text or any(sign in text for sign in "+#\0"):
-        raise ValueError("must be a topic to publish to, which is not empty and has no + or #")
+        raise ValueError("must be a topic to publish to, not empty and without + or #")
     return text
 
 
 def _why(error: OSError | UnicodeDecodeError) -> str:
-    """What went wrong with a file, without its name."""
+    """The reason of a file error, without the file's name."""
     return str(error) if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
 
 
 def _of_file(given: Any) -> Any:
-    """What a file holds, where a secret is given as {file = "/path"}; a line's end at its end is no part of it."""
+    """The content of the file if a secret is given as {file = "/path"}, without a final newline."""
     if not isinstance(given, dict):
         return given
     if set(given) != {"file"} or not isinstance(given["file"], str):
@@ -58,19 +58,19 @@ def _of_file(given: Any) -> Any:
     return text
 
 
-#: How a length of time is recognised among the settings: they are shown as such.
+#: Marks a setting as a duration, to show it as such.
 DURATION = BeforeValidator(_seconds)
-#: How a setting is recognised that may be given as {file = "/path"}: these are never shown.
+#: Marks a setting that may be given as {file = "/path"}: these are never shown.
 OF_FILE = BeforeValidator(_of_file)
 
 Seconds = Annotated[float, DURATION, Field(gt=0, le=1e10)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Url = Annotated[str, AfterValidator(_url)]
 Secret = Annotated[SecretStr, OF_FILE]
-#: An address that lets in whoever knows it, such as that of a chat's webhook.
+#: An address that grants access to anyone who knows it, such as a chat webhook.
 SecretUrl = Annotated[Url, OF_FILE]
 Topic = Annotated[str, AfterValidator(_topic)]
-#: TOML has no word for nothing: an empty text is one.
+#: TOML has no null: an empty text stands for it.
 TopicOrNone = Annotated[str | None, AfterValidator(lambda text: _topic(text) if text else None)]
 
 
@@ -84,8 +84,8 @@ def placeholders(text: str) -> list[str]:
 
 
 def check_placeholders(text: str, accepted: str, *names: str, numbers: bool = False) -> str:
-    """Refuse a pattern with a name in it that nothing will be put in for."""
+    """Reject a pattern with an unknown placeholder."""
     for name in placeholders(text):
         if name not in names and not (numbers and name.isdecimal()):
-            raise ValueError(f"{{{name}}} is not known here; {accepted}")
+            raise ValueError(f"{{{name}}} is not a known placeholder; {accepted}")
     return text

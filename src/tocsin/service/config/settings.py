@@ -1,4 +1,4 @@
-"""All settings of the monitor together."""
+"""All settings of the monitor."""
 
 import os
 from pathlib import Path
@@ -18,23 +18,23 @@ class Settings(Section):
     """All settings. They read nothing by themselves: `load_settings` reads files and environment variables."""
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least that is logged: debug, info, warning or error."
+        default="info", description="The log level: debug, info, warning or error."
     )
     server: ServerSettings = Field(default=ServerSettings(), description="The HTTP server.")
-    storage: StorageSettings = Field(default=StorageSettings(), description="Where everything is kept.")
-    engine: EngineSettings = Field(default=EngineSettings(), description="How observations are worked on.")
+    storage: StorageSettings = Field(default=StorageSettings(), description="Where data are stored.")
+    engine: EngineSettings = Field(default=EngineSettings(), description="How observations are processed.")
     detector: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings of every detector, as in docs/detector.md.",
         examples=[{"alarm_rate": "1/day", "interval": "1min"}],
     )
     templates: tuple[SignalTemplate, ...] = Field(
-        default=(), description="Settings of the signals whose name fits a pattern; the first that fits counts."
+        default=(), description="Settings of signals whose names match a pattern; the first match applies."
     )
     budgets: tuple[BudgetSettings, ...] = Field(
-        default=(), description="How many incidents people are told of, for all signals or by patterns of names."
+        default=(), description="How many incidents are reported, for all signals or by name pattern."
     )
-    sources: Sources = Field(default=Sources(), description="Where observations come from, apart from HTTP.")
+    sources: Sources = Field(default=Sources(), description="Where observations come from, besides HTTP.")
     sinks: Sinks = Field(default=Sinks(), description="Where incidents go.")
 
     @model_validator(mode="after")
@@ -47,12 +47,12 @@ class Settings(Section):
             names = [one.name for _, one in parts.each()]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
-                raise ValueError(f"{kind}: each must have a name of its own, got {', '.join(twice)} more than once")
+                raise ValueError(f"{kind}: names must be unique, got {', '.join(twice)} more than once")
         return self
 
     @property
     def store_url(self) -> str:
-        """Where the store is, for SQLAlchemy."""
+        """The store's address, for SQLAlchemy."""
         if self.storage.url is None:
             return f"sqlite:///{self.storage.folder / 'tocsin.db'}"
         url = self.storage.url.get_secret_value()
@@ -63,26 +63,26 @@ class Settings(Section):
 
     @property
     def threads(self) -> int:
-        """How many threads score."""
+        """The number of scoring threads."""
         return self.engine.threads or os.cpu_count() or 1
 
     @property
     def most_detector_bytes(self) -> int:
-        """How much memory all detectors may take together."""
+        """The memory limit of all detectors together."""
         return self.engine.max_detector_bytes or memory_of_machine() // 2
 
     def template_for(self, name: str) -> SignalTemplate | None:
-        """The first template whose pattern fits the name."""
+        """The first template whose pattern matches the name."""
         return next((template for template in self.templates if template.fits(name)), None)
 
     def detector_for(self, name: str) -> dict[str, Any]:
-        """The settings of the detector of a signal that nobody configured by itself."""
+        """The detector settings of a signal without its own configuration."""
         template = self.template_for(name)
         return {**self.detector, **(template.settings if template else {})}
 
 
 def memory_of_machine() -> int:
-    """How many bytes of memory there are for this process: those of the machine, or of its container."""
+    """The bytes of memory available to this process: those of the machine, or of its container."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()

@@ -1,4 +1,4 @@
-"""The settings of signals: those of their detectors, by the names of the signals."""
+"""The settings of signals, by name pattern."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,40 +19,40 @@ DETECTOR_SETTINGS = tuple(name for name, one in declared(DetectorSettings).items
 
 
 class SignalTemplate(Section):
-    """Settings of the signals whose name fits a pattern; the first that fits counts."""
+    """Settings of signals whose names match a pattern; the first match applies."""
 
-    match: str = Field(description="A pattern for names, with * and ?.", min_length=1, examples=["pump/*"])
+    match: str = Field(description="A name pattern with * and ?.", min_length=1, examples=["pump/*"])
     features: tuple[str, ...] | None = Field(
         default=None,
-        description="The names of the features.",
+        description="The feature names.",
         min_length=1,
         max_length=MOST_FEATURES,
         examples=[["vibration", "temperature"]],
     )
     silent_after: Seconds | None = Field(
         default=None,
-        description="Without an observation for so long the signal is reported; found from its pace if not given.",
+        description="Report the signal as silent after this long without an observation; by default from its pace.",
         examples=["10min"],
     )
-    unit: str | None = Field(default=None, description="The unit of the values, for the page.", examples=["mm/s"])
+    unit: str | None = Field(default=None, description="The unit of the values, for the dashboard.", examples=["mm/s"])
     every: Seconds | None = Field(
         default=None,
-        description="Judge it every so often, on what is put together in between: that is its interval.",
+        description="Aggregate observations over this time and judge the result; this is then the interval.",
         examples=["1min"],
     )
     aggregate: Literal["mean", "last", "max", "sum", "count"] = Field(
-        default="mean", description="By what that is put together: mean, last, max, sum or count."
+        default="mean", description="How to aggregate: mean, last, max, sum or count."
     )
     detector: dict[str, Any] = Field(
         default_factory=dict,
-        description="Settings of the detector, as in docs/detector.md; they go above those of [detector].",
+        description="Settings of the detector, as in docs/detector.md; they override those of [detector].",
         examples=[{"alarm_rate": "1/week"}],
     )
 
     @model_validator(mode="after")
     def _one_interval(self) -> Self:
         if self.every is not None and "interval" in self.detector:
-            raise ValueError(f"every is the interval: leave out detector.interval, got {self.detector['interval']!r}")
+            raise ValueError(f"every sets the interval: omit detector.interval, got {self.detector['interval']!r}")
         return self
 
     @property
@@ -61,12 +61,12 @@ class SignalTemplate(Section):
         return self.detector if self.every is None else {**self.detector, "interval": self.every}
 
     def fits(self, name: str) -> bool:
-        """Whether it is for a signal of this name."""
+        """Whether it applies to a signal with this name."""
         return fnmatchcase(name, self.match)
 
 
 def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) -> None:
-    """Refuse settings that a detector would refuse, without making one."""
+    """Reject settings that a detector would reject, without creating one."""
     unknown = sorted(set(settings) - set(DETECTOR_SETTINGS))
     if unknown:
         raise ValueError(f"a detector has no setting {', '.join(unknown)}; it has {', '.join(DETECTOR_SETTINGS)}")
@@ -81,5 +81,5 @@ def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) 
 
 @cache
 def _load_once(forecaster: str, options: str) -> None:
-    """Find out whether a model can be loaded, once for all signals that ask for it."""
+    """Check that a model can be loaded, once for all signals that use it."""
     make_forecaster(forecaster, json.loads(options))

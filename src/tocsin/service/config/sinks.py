@@ -11,7 +11,7 @@ from tocsin.service.config.sources import MqttBroker
 
 def _called(example: str) -> Any:
     # Names must differ, in examples too.
-    return Field(description="What it is called in metrics and logs.", examples=[example])
+    return Field(description="Its name in metrics and logs.", examples=[example])
 
 
 class AlertmanagerSettings(SinkSettings):
@@ -19,23 +19,23 @@ class AlertmanagerSettings(SinkSettings):
 
     implementation = "tocsin.service.sinks.alertmanager:AlertmanagerSink"
     name: Name = _called("alertmanager")
-    url: Url = Field(default="http://127.0.0.1:9093", description="The Alertmanager.", repr=False)
-    bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
+    url: Url = Field(default="http://127.0.0.1:9093", description="The Alertmanager's address.", repr=False)
+    bearer_token: Secret | None = Field(default=None, description="The bearer token to send.", examples=["change-me"])
     labels: dict[str, str] = Field(
-        default_factory=dict, description="More labels on every alert.", examples=[{"team": "plant"}]
+        default_factory=dict, description="Additional labels for every alert.", examples=[{"team": "plant"}]
     )
-    refresh: Seconds = Field(default=60.0, description="How often an alert that goes on is repeated.")
+    refresh: Seconds = Field(default=60.0, description="How often to repeat an open alert.")
 
 
 class WebhookSettings(SinkSettings):
-    """Any address that takes Alertmanager's webhook payload (version 4)."""
+    """Any address that accepts Alertmanager's webhook payload (version 4)."""
 
     implementation = "tocsin.service.sinks.webhook:WebhookSink"
     name: Name = _called("webhook")
     url: SecretUrl = Field(description="The address.", repr=False, examples=["https://hooks.example.com/tocsin"])
-    bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
+    bearer_token: Secret | None = Field(default=None, description="The bearer token to send.", examples=["change-me"])
     headers: dict[str, Secret] = Field(
-        default_factory=dict, description="More headers.", examples=[{"X-Key": "change-me"}]
+        default_factory=dict, description="Additional headers.", examples=[{"X-Key": "change-me"}]
     )
 
 
@@ -51,7 +51,7 @@ class MqttSinkSettings(SinkSettings, MqttBroker):
     @field_validator("topic", mode="after")
     @classmethod
     def _of_signal(cls, topic: str) -> str:
-        return check_placeholders(topic, "there is {signal}", "signal")
+        return check_placeholders(topic, "use {signal}", "signal")
 
 
 BUILT_IN = {"alertmanager": AlertmanagerSettings, "webhook": WebhookSettings, "mqtt": MqttSinkSettings}

@@ -1,4 +1,4 @@
-"""The settings of sources: where observations come from, apart from HTTP."""
+"""The settings of sources: where observations come from, besides HTTP."""
 
 from datetime import datetime
 from pathlib import Path
@@ -21,19 +21,19 @@ from tocsin.service.config.section import (
 
 
 class MqttBroker(Section):
-    """How a broker is reached."""
+    """The connection to a broker."""
 
-    host: str = Field(default="127.0.0.1", min_length=1, description="The broker.")
+    host: str = Field(default="127.0.0.1", min_length=1, description="The broker's host.")
     port: int = Field(default=1883, ge=1, le=65535, description="Its port.")
-    username: str | None = Field(default=None, description="Who we are there.", examples=["tocsin"])
+    username: str | None = Field(default=None, description="The user name.", examples=["tocsin"])
     password: Secret | None = Field(default=None, description="The password.", examples=["change-me"])
     tls: bool = Field(default=False, description="Whether to use TLS.")
     ca_file: Path | None = Field(
-        default=None, description="Certificates to trust, where not the system's.", examples=["/etc/tocsin/ca.crt"]
+        default=None, description="Trusted certificates, if not the system's.", examples=["/etc/tocsin/ca.crt"]
     )
     client_id: str | None = Field(
         default=None,
-        description="The client's name; the broker keeps what comes while we are away.",
+        description="The client id; the broker queues messages under it while the monitor is offline.",
         examples=["tocsin-plant"],
     )
 
@@ -42,44 +42,46 @@ class MqttSourceSettings(MqttBroker, SourceSettings):
     """Observations from an MQTT broker."""
 
     implementation = "tocsin.service.sources.mqtt:MqttSource"
-    name: Name = Field(description="What it is called in metrics and logs.", examples=["plant"])
+    name: Name = Field(description="Its name in metrics and logs.", examples=["plant"])
     topics: tuple[str, ...] = Field(
         description="Topic patterns, with + and #.", min_length=1, examples=[["plant/+/vibration"]]
     )
     signal: str = Field(default="{topic}", description="The signal's name: {topic}, or its levels {0}, {1}, ...")
     value: tuple[str, ...] = Field(
         default=(),
-        description="Where the numbers are in a JSON message; none for a plain number.",
+        description="Path of the numbers in a JSON message; empty for a plain number.",
         examples=[["value"]],
     )
     time: str | None = Field(
         default=None,
-        description="Where the time is in a JSON message; none for that of its arrival.",
+        description="Path of the time in a JSON message; by default the time of arrival.",
         examples=["time"],
     )
-    status_topic: Topic = Field(default="tocsin/status", description="Retained: 'online', and 'offline' as last will.")
+    status_topic: Topic = Field(
+        default="tocsin/status", description="Retained status: 'online', and 'offline' as last will."
+    )
     results_topic: TopicOrNone = Field(
-        default="tocsin/results", description="Verdicts are published under it; empty for not."
+        default="tocsin/results", description="Verdicts are published under this topic; empty for none."
     )
 
     @field_validator("signal", mode="after")
     @classmethod
     def _from_topic(cls, signal: str) -> str:
-        return check_placeholders(signal, "there are {topic} and its levels {0}, {1}, ...", "topic", numbers=True)
+        return check_placeholders(signal, "use {topic} or its levels {0}, {1}, ...", "topic", numbers=True)
 
 
 class PrometheusQuery(Section):
-    """One query and the signals that it gives."""
+    """One query and its signals."""
 
     query: str = Field(
         description="PromQL; each series of its result is a signal.", min_length=1, examples=["node_load1"]
     )
     signal: str | None = Field(
         default=None,
-        description="The name, such as 'load/{instance}'; all labels if not given.",
+        description="The signal's name, such as 'load/{instance}'; by default all labels.",
         examples=["load/{instance}"],
     )
-    step: Seconds = Field(default=60.0, description="Time between observations.")
+    step: Seconds = Field(default=60.0, description="The time between observations.")
 
     @field_validator("signal", mode="after")
     @classmethod
@@ -93,41 +95,41 @@ class PrometheusSourceSettings(SourceSettings):
     """Observations from a Prometheus server."""
 
     implementation = "tocsin.service.sources.prometheus:PrometheusSource"
-    name: Name = Field(description="What it is called in metrics and logs.", examples=["prometheus"])
-    url: Url = Field(default="http://127.0.0.1:9090", description="The server.", repr=False)
-    bearer_token: Secret | None = Field(default=None, description="A token to send.", examples=["change-me"])
-    queries: tuple[PrometheusQuery, ...] = Field(min_length=1, description="What to ask.")
+    name: Name = Field(description="Its name in metrics and logs.", examples=["prometheus"])
+    url: Url = Field(default="http://127.0.0.1:9090", description="The server's address.", repr=False)
+    bearer_token: Secret | None = Field(default=None, description="The bearer token to send.", examples=["change-me"])
+    queries: tuple[PrometheusQuery, ...] = Field(min_length=1, description="The queries to run.")
     lookback: Seconds = Field(
         default=6 * 3600.0,
-        description="How far back the first question reaches: that is history, and nobody is told of it.",
+        description="How far back the first query reaches. This is history and sends no alerts.",
     )
-    delay: Seconds = Field(default=10.0, description="How old a sample must be to be taken as final.")
-    timeout: Seconds = Field(default=30.0, description="How long to wait for an answer.")
+    delay: Seconds = Field(default=10.0, description="How old a sample must be to count as final.")
+    timeout: Seconds = Field(default=30.0, description="How long to wait for a reply.")
 
 
 class FileSourceSettings(SourceSettings):
-    """Observations from a file, or the files of a folder, that grow."""
+    """Observations from a growing file, or the growing files of a folder."""
 
     implementation = "tocsin.service.sources.files:FileSource"
-    name: Name = Field(description="What it is called in metrics and logs.", examples=["files"])
-    path: Path = Field(description="A file, or a folder.", examples=["/var/lib/sensors"])
-    pattern: str = Field(default="*", description="Which files of a folder.")
+    name: Name = Field(description="Its name in metrics and logs.", examples=["files"])
+    path: Path = Field(description="A file or a folder.", examples=["/var/lib/sensors"])
+    pattern: str = Field(default="*", description="Which files of a folder to read.")
     format: Literal["auto", "plain", "csv", "jsonl"] = Field(
-        default="auto", description="How lines are written: auto, plain, csv or jsonl."
+        default="auto", description="Format of the lines: auto, plain, csv or jsonl."
     )
-    time: str | None = Field(default=None, description="The field of times.", examples=["time"])
-    value: tuple[str, ...] = Field(default=(), description="The fields of values.", examples=[["value"]])
+    time: str | None = Field(default=None, description="The time field.", examples=["time"])
+    value: tuple[str, ...] = Field(default=(), description="The value fields.", examples=[["value"]])
     id: str | None = Field(
         default=None,
-        description="The field that says which signal it is; the file's name if none.",
+        description="The field with the signal's name; by default the file's name.",
         examples=["sensor"],
     )
     delimiter: str | None = Field(
-        default=None, min_length=1, max_length=1, description="Between fields of a CSV line.", examples=[";"]
+        default=None, min_length=1, max_length=1, description="Field separator of a CSV line.", examples=[";"]
     )
-    time_format: str | None = Field(default=None, description="How times are written.", examples=["%d.%m.%Y %H:%M:%S"])
-    from_start: bool = Field(default=True, description="Whether to read what is there already.")
-    poll: Seconds = Field(default=0.5, description="How often to look.")
+    time_format: str | None = Field(default=None, description="The format of times.", examples=["%d.%m.%Y %H:%M:%S"])
+    from_start: bool = Field(default=True, description="Whether to read existing lines.")
+    poll: Seconds = Field(default=0.5, description="How often to check for new lines.")
 
     @field_validator("time_format", mode="after")
     @classmethod
@@ -144,5 +146,5 @@ if TYPE_CHECKING:
     Sources = KindGroup[SourceSettings]
 else:
     Sources = group_of(
-        "Sources", "Where observations come from, apart from HTTP.", "tocsin.sources", SourceSettings, BUILT_IN
+        "Sources", "Where observations come from, besides HTTP.", "tocsin.sources", SourceSettings, BUILT_IN
     )

@@ -1,4 +1,4 @@
-"""Settings as text: the effective ones, and an example of all there are."""
+"""Settings as text: the effective ones, and an example with all of them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,19 +17,19 @@ from tocsin.service.secrecy import MASK, hide_in_url
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 HEAD = """\
-Settings of the monitor (tocsin serve --config FILE). Every setting is here at its default, or with an example where it
-has none; take the # away from what you want to change. Environment variables go above the file: server.port is
-TOCSIN_SERVER__PORT, lists and tables are JSON. Lengths of time are seconds or text such as "5min". Every secret may
-also be given as {file = "/path"}, which is read when the monitor starts."""
+Settings of the monitor (tocsin serve --config FILE). Every setting is listed with its default, or with an example if it
+has none; uncomment those you want to change. Environment variables override the file: server.port is
+TOCSIN_SERVER__PORT, lists and tables are JSON. Durations are seconds or text such as "5min". Every secret may also be
+given as {file = "/path"}, which is read when the monitor starts."""
 
 
 def effective(settings: Settings, layers: Sequence[Layer]) -> list[tuple[str, str, str | None]]:
-    """Every setting in force: its path, its value as TOML (secrets masked) and who gave it (None: the default)."""
+    """Every effective setting: its path, its value as TOML (secrets masked) and its origin (None: the default)."""
     return [(path_text(path), text, origin_of(layers, path)) for path, text in _leaves(settings, ())]
 
 
 def example() -> str:
-    """A TOML file that has every setting with its meaning."""
+    """A TOML file with every setting and its description."""
     lines = [*_comment(HEAD), ""]
     lines += _section(Settings, "")
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -60,7 +60,7 @@ def _leaves(part: Section, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[
 
 
 def _section(part: type[Section], path: str) -> Iterator[str]:
-    """First the settings of a part, then its sections: TOML wants it so."""
+    """First the settings of a part, then its sections, as TOML requires."""
     settings = sorted(settings_of(part), key=lambda one: not one.field.is_required())
     sections = [one for one in settings if one.part or (not path and one.structured)]
     for setting in settings:
@@ -71,7 +71,7 @@ def _section(part: type[Section], path: str) -> Iterator[str]:
     for setting in sections:
         name = path + setting.name
         if setting.part and not setting.several and all(one.part for one in settings_of(setting.part)):
-            yield from _section(setting.part, f"{name}.")  # a section that has nothing but sections
+            yield from _section(setting.part, f"{name}.")  # a section with only subsections
             continue
         yield from _comment(setting.field.description or "")
         yield f"#[[{name}]]" if setting.several else f"[{name}]"
@@ -88,7 +88,7 @@ def _comment(text: str) -> Iterator[str]:
 
 
 def _shown(setting: ConfigField) -> Any:
-    """An example where there is one: it says more than an empty list."""
+    """The example if there is one: it says more than an empty list."""
     if setting.field.examples:
         return setting.field.examples[0]
     return setting.field.get_default(call_default_factory=True)
@@ -119,6 +119,6 @@ def _key(name: str) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """As one would write it: the largest unit that leaves a whole number."""
+    """A duration in the largest unit that gives a whole number."""
     unit, length = next(((unit, length) for unit, length in UNITS if seconds % length == 0), UNITS[-1])
     return f"{seconds / length:.15g}{unit}"

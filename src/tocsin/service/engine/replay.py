@@ -244,7 +244,7 @@ def _begin_anew(
     """Learn the reference, and go back to before the newest observations after it; returns what people said of them."""
     learn_reference(reader, signal, marks, observed)
     sizes = signal.block.fleet.settings.sizes
-    remembered = sizes.settled + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
+    remembered = sizes.view_warm_up + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
     most = max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
     signal.last_time = latest(signal.last_time, reader.time_before_newest(signal.row.id, most, TAKEN))
     return what_was_said(reader, signal, signal.last_time, marks)

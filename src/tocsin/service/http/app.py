@@ -25,9 +25,9 @@ from tocsin.service.http.page import page_router
 PREFIX = "/api/v1"
 _ABOUT = """Alarms on signals whose threshold is the false-alarm rate.
 
-Times are ISO 8601 in UTC. Errors are `{"error": {"message": ..., "field": ...}}`. A token, where one is needed, goes
-into the header `Authorization: Bearer`. Roles: `read` sees, `ingest` sends, `operate` sees and works on incidents and
-maintenance, `write` does all that, changes signals and imports history, `admin` does everything."""
+Times are ISO 8601 in UTC. Errors are `{"error": {"message": ..., "field": ...}}`. Send a token, where required, in the
+header `Authorization: Bearer`. Roles: `read` views; `ingest` sends; `operate` views and handles incidents
+and maintenance; `write` does all that, changes signals and imports history; `admin` does everything."""
 
 
 def create_app(monitor: MonitorAccess) -> FastAPI:

@@ -15,16 +15,15 @@ MOST_DEEDS = 1000
 router = APIRouter(tags=["system"])
 
 
-@router.get("/audit", summary="Who did what", response_model=AuditTrailReply, responses=COMMON)
+@router.get("/audit", summary="The audit trail", response_model=AuditTrailReply, responses=COMMON)
 async def audit(
     monitor: Monitor,
     caller: ADMIN,
-    who: Annotated[str | None, Query(max_length=200, description="Only what this one did.")] = None,
+    who: Annotated[str | None, Query(max_length=200, description="Only actions of this caller.")] = None,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_DEEDS, description="The most entries.")] = 100,
 ) -> Response:
-    """Every change that somebody made, the newest first. For the next ones, give the number of the last one as
-    `before`."""
+    """Every change that a user made, the newest first. To page, pass the number of the last one as `before`."""
     rows = await from_store(monitor, lambda reader: reader.audit(before_id=before, who=who, limit=limit))
     shapes = [
         {

@@ -30,7 +30,7 @@ PATIENCE = 1.0
 BEARER = HTTPBearer(
     bearerFormat="tocsin_ and 43 characters",
     description="A token, as `tocsin token create` makes it. Roles: read; ingest; operate; write; admin. A browser on "
-    "the same machine needs none before the first one is made.",
+    "the same machine needs none until the first one is created.",
     auto_error=False,
 )
 
@@ -142,10 +142,10 @@ class Keys:
 
 
 def unauthorised(authorization: str | None = None) -> HttpError:
-    """The refusal of who sends no token, or one that does not count; which of the reasons it is nobody is told."""
-    message = "a token is needed, which `tocsin token create` makes: send the header 'Authorization: Bearer tocsin_...'"
+    """The error for a missing or invalid token. It does not say which reason applies."""
+    message = "a token is required (`tocsin token create`): send the header 'Authorization: Bearer tocsin_...'"
     if authorization is not None:
-        message = f"this token does not count: it is malformed, unknown, revoked or expired; {message}"
+        message = f"this token is not valid: it is malformed, unknown, revoked or expired; {message}"
     return HttpError(401, message, headers={"WWW-Authenticate": 'Bearer realm="tocsin"'})
 
 

@@ -37,7 +37,7 @@ def read_body(body: bytes, *, lines: bool, most: int, may_send: Callable[[str], 
         try:
             observation = observation_of(item)
             if not may_send(observation.signal):
-                raise ValueError("this token is not for signals of this name")
+                raise ValueError("this token does not allow signals with this name")
             taken.observations.append(observation)
         except ValueError as error:
             signal = item.get("signal") if isinstance(item, dict) else None
@@ -68,7 +68,7 @@ def _lines(body: bytes, most: int) -> list[Any]:
 
 
 def _too_many(most: int) -> HttpError:
-    return HttpError(413, f"a request may hold at most {most} observations, got more", "body")
+    return HttpError(413, f"a request may contain at most {most} observations, got more", "body")
 
 
 def _parse(text: bytes, what: str) -> Any:
@@ -76,13 +76,13 @@ def _parse(text: bytes, what: str) -> Any:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
         hint = "; write null for a missing value" if b"NaN" in text or b"Infinity" in text else ""
-        raise HttpError(422, f"{what} is no JSON: {error}{hint}", "body") from None
+        raise HttpError(422, f"{what} is not valid JSON: {error}{hint}", "body") from None
 
 
 def observation_of(item: Any) -> Observation:
     """One observation; ValueError says what is wrong with it."""
     if type(item) is not dict:
-        raise ValueError(f"an observation must be an object with signal, value and maybe time, got {_short(item)}")
+        raise ValueError(f"an observation must be an object with signal, value and optionally time, got {_short(item)}")
     if not item.keys() <= _FIELDS:
         unknown = ", ".join(sorted(item.keys() - _FIELDS))
         raise ValueError(f"an observation has signal, time and value, but no {unknown:.100}")

@@ -18,24 +18,24 @@ router = APIRouter(tags=["observations"])
 
 
 @router.post(
-    "/signals/{name:path}/-/clock", summary="Set a signal's clock right", response_model=SignalOut,
+    "/signals/{name:path}/-/clock", summary="Correct a signal's clock", response_model=SignalOut,
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def set_clock(name: Name, given: ClockIn, monitor: Monitor, caller: WRITER) -> Response:
-    """Observations after that time are listed as refused, and the detector learns anew from those before."""
+    """Observations after that time are listed as refused, and the detector relearns from those before."""
     to = time.time_ns() if given.to is None else given.to
     await done(monitor.engine.signals.set_clock(name, to))
     return reply(status_json(monitor.engine.status(name)))
 
 
-@router.get("/refused", summary="Observations that were refused", response_model=RefusedObservations, responses=COMMON)
+@router.get("/refused", summary="Refused observations", response_model=RefusedObservations, responses=COMMON)
 async def refused(
     monitor: Monitor,
     caller: READER,
     before: Annotated[int | None, Query(ge=1, le=2**62, description="Only those with a smaller id.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The most observations.")] = 100,
 ) -> Response:
-    """What was observed and is not among the observations of its signal, the newest first, and why."""
+    """Observations that were not added to their signal, and why, the newest first."""
     rows = await from_store(monitor, lambda reader: reader.refused(limit=limit, before_id=before))
     return reply(
         {

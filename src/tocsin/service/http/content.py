@@ -1,4 +1,4 @@
-"""Bodies are taken only as what they are said to be."""
+"""Checks of the content type of bodies."""
 
 from collections.abc import Callable
 

@@ -7,19 +7,19 @@ from tocsin.service.http.replies import ErrorReply
 Replies = dict[int | str, dict[str, Any]]
 
 _MEANINGS = {
-    401: "No token, or one that does not count.",
+    401: "No token, or an invalid one.",
     403: "The token's role does not allow it, or Host or Origin is not this server's.",
-    404: "There is no such thing.",
-    408: "The body did not come on.",
+    404: "Not found.",
+    408: "The body did not arrive in time.",
     413: "The body is too large.",
-    415: "The body is of a type that is not taken.",
-    422: "The request is malformed, or asks for what cannot be: the message says what is accepted.",
-    429: "Too many requests, or more observations waiting than are taken.",
-    500: "The monitor failed at this.",
-    503: "The monitor is starting, or waits for its store.",
+    415: "The body's type is not supported.",
+    422: "The request is malformed or invalid: the message says what is accepted.",
+    429: "Too many requests, or the backlog of observations is full.",
+    500: "Internal error.",
+    503: "The monitor is starting or waiting for its store.",
 }
 _LATER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
-_WHO = {"WWW-Authenticate": {"description": "How to say who asks.", "schema": {"type": "string"}}}
+_WHO = {"WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string"}}}
 _HEADERS = {401: _WHO, 429: _LATER, 503: _LATER}
 
 

@@ -19,8 +19,8 @@ _MOST_TOLD = 5
 _RETRY_AFTER = "5"
 
 _PLAIN = {
-    404: "there is nothing at this address; /api/v1/openapi.json lists what there is",
-    405: "this address does not know that method",
+    404: "there is nothing at this address; /api/v1/openapi.json lists all addresses",
+    405: "this address does not support that method",
 }
 
 
@@ -80,7 +80,7 @@ def _tell(error: dict[str, Any]) -> tuple[str, str]:
     place, *inside = error["loc"]
     if error["type"] == "json_invalid":
         position = inside[0] if inside else 0
-        return "body", f"the body is no JSON: {error['ctx']['error']} at position {position}"
+        return "body", f"the body is not valid JSON: {error['ctx']['error']} at position {position}"
     field = ".".join(map(str, inside)) or str(place)
     text = error["msg"].removeprefix("Value error, ")
     return field, f"{field}: {text[:1].lower()}{text[1:]}"
@@ -98,7 +98,7 @@ def handle_errors(app: FastAPI) -> None:
 
     async def unexpected(request: Request, error: Exception) -> Response:
         # It is answered outside of all else, so that it needs the headers of its own. The server logs the error.
-        return refuse(500, "the monitor failed at this; its log says more", headers=HEADERS)
+        return refuse(500, "internal error; see the monitor's log", headers=HEADERS)
 
     app.add_exception_handler(HTTPException, known)
     app.add_exception_handler(MonitorError, known)

@@ -32,14 +32,14 @@ async def events(
     caller: READER,
     signals: Annotated[
         list[Annotated[str, Query(max_length=LONGEST_NAME)]],
-        Query(max_length=MOST_WATCHED, description="Signals of which every verdict is wanted."),
+        Query(max_length=MOST_WATCHED, description="Signals for which to send every verdict."),
     ] = [],  # noqa: B006 the framework copies it
-    after: Annotated[str | None, Query(max_length=100, description="The id of the last event that was seen.")] = None,
-    last_event_id: Annotated[str | None, Header(max_length=100, description="The same; it goes before.")] = None,
+    after: Annotated[str | None, Query(max_length=100, description="The id of the last event received.")] = None,
+    last_event_id: Annotated[str | None, Header(max_length=100, description="The same; takes precedence.")] = None,
 ) -> Response:
     """Kinds: "verdicts" (the latest of each signal, at most once a second), "verdict" (each one of the `signals` asked
-    for), "incident", "signal", "status"; and "reset" first if events after the last one seen are no longer known, so
-    that everything must be loaded anew. A comment comes every 15 s."""
+    for), "incident", "signal", "status"; and "reset" first if events after the last one received are no longer
+    available, so that the client must reload everything. A comment is sent every 15 s."""
     for name in signals:
         caller.check_signal(name)
     try:

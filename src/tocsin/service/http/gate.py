@@ -110,7 +110,7 @@ class Gate:
         host = hosts[0] if len(hosts) == 1 else None
         if not self._door.host_allowed(host):
             self._reject("host")
-            raise HttpError(403, f"this server is not called {host!r:.100}: add it to server.allowed_hosts", "Host")
+            raise HttpError(403, f"{host!r:.100} is not a name of this server: add it to server.allowed_hosts", "Host")
         origin = headers.get("origin")
         changes = scope["method"] not in SAFE_METHODS
         if changes and origin is not None and not self._door.origin_allowed(origin, host, scope["scheme"]):

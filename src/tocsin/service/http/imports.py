@@ -29,16 +29,16 @@ router = APIRouter(tags=["history"])
 
 
 @router.post(
-    "/imports", summary="Import a file of history", response_model=Imported, responses=WITH_BODY,
+    "/imports", summary="Import a history file", response_model=Imported, responses=WITH_BODY,
     openapi_extra={
         "requestBody": {"required": True, "content": {_FILE: {"schema": {"type": "string", "format": "binary"}}}}
     },
 )  # fmt: skip
 async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annotated[ImportIn, Query()]) -> Response:
-    """The body is the file, which is read as `tocsin detect` reads it. The reply comes when everything is durable.
+    """The body is the file, which is read as by `tocsin detect`. The reply comes once everything is durable.
 
-    Signals that are not there yet are made. Their history is learned and judged afterwards: `GET /imports` says how far
-    that is. To send the same again is harmless.
+    Missing signals are created. Their history is learned and judged afterwards: `GET /imports` reports the progress.
+    Sending the same again is harmless.
     """
     check_type(request.headers, _FILE)
     check_ready(monitor)
@@ -54,9 +54,9 @@ async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annota
             await run_in_threadpool(opening.__exit__, None, None, None)
 
 
-@router.get("/imports", summary="How far history is learned", response_model=Imports, responses=COMMON)
+@router.get("/imports", summary="Progress of imports", response_model=Imports, responses=COMMON)
 async def progress(monitor: Monitor, caller: READER) -> Response:
-    """Of each signal into which something was imported since the monitor was started, the newest first."""
+    """Each signal with imports since the monitor started, the newest first."""
     return reply(
         {
             "imports": [
@@ -84,7 +84,7 @@ async def _received(request: Request, name: str) -> AsyncIterator[Path]:
         try:
             opened = path.open("wb")
         except OSError as error:
-            raise HttpError(422, f"file: {name!r} is no name of a file: {error.strerror}", "file") from None
+            raise HttpError(422, f"file: {name!r} is not a file name: {error.strerror}", "file") from None
         with opened as file:
             async for piece in request.stream():
                 await run_in_threadpool(file.write, piece)

@@ -31,13 +31,13 @@ async def list_incidents(
     monitor: Monitor,
     caller: READER,
     signal: Annotated[str | None, Query(max_length=LONGEST_NAME, description="Only those of this signal.")] = None,
-    open: Annotated[bool | None, Query(description="Only those that go on, or that are over.")] = None,  # noqa: A002
+    open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None,  # noqa: A002
     kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
     since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_INCIDENTS, description="The most incidents.")] = 100,
 ) -> Response:
-    """The newest first. For the next ones, give the number of the last one as `before`."""
+    """The newest first. To page, pass the number of the last one as `before`."""
 
     def read(reader: StoreReader) -> list[dict[str, Any]]:
         names = {row.id: row.name for row in reader.signals() if caller.may_see(row.name)}
@@ -88,7 +88,7 @@ def check_end(end: int, what: str) -> int:
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
-    """Say that somebody has seen it: who asks."""
+    """Record that the caller has seen it."""
     note = None if given is None else given.note
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.acknowledge(number, caller.name, note)))
@@ -99,7 +99,7 @@ async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Ack
     responses=COMMON | UNKNOWN,
 )  # fmt: skip
 async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
-    """Nobody has seen it after all."""
+    """Removes the acknowledgement."""
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.acknowledge(number, None, None)))
 
@@ -109,7 +109,7 @@ async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
-    """Tell nobody of it for a while, at most 30 days."""
+    """Send no alerts about it for a while, at most 30 days."""
     until = check_end(given.end(time.time_ns()), "until")
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.snooze(number, until)))
@@ -119,18 +119,18 @@ async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) 
     "/{number}/snooze", summary="Wake an incident", response_model=IncidentOut, responses=COMMON | UNKNOWN,
 )  # fmt: skip
 async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
-    """Tell of it again."""
+    """Resume alerts about it."""
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.snooze(number, None)))
 
 
 @router.post(
-    "/{number}/label", summary="Say what an incident was", response_model=IncidentOut,
+    "/{number}/label", summary="Label an incident", response_model=IncidentOut,
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def label(number: Id, given: Label, monitor: Monitor, caller: OPERATOR) -> Response:
-    """A fault, a false alarm, or expected; its observations may be taken out of calibration.
+    """A fault, a false alarm, or expected; its observations may be excluded from the calibration set.
 
-    A false alarm ends an incident of alarms that goes on: what it brought is taken for normal, and learned."""
+    A false alarm ends an open incident of alarms: its values are accepted as normal and learned."""
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.incidents.label(number, given.label, given.exclude, given.note)))

@@ -99,16 +99,16 @@ class LimitedBody:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
-            raise HttpError(408, f"the body must be there within {BODY_SECONDS:g} s", "body") from None
+            raise HttpError(408, f"the body must arrive within {BODY_SECONDS:g} s", "body") from None
         if message["type"] == "http.disconnect":
-            raise HttpError(408, "the client left before its body was there", "body")
+            raise HttpError(408, "the client disconnected before its body arrived", "body")
         count = len(message.get("body", b""))
         self._read += count
         if self._read > self._limit:
             raise too_large(self._limit)
         if self._bodies is not None:
             if not self._bodies.take(count):
-                busy = "there are too many large requests at once: try again"
+                busy = "too many large requests at once: try again"
                 raise HttpError(503, busy, headers={"Retry-After": "1"})
             self._held += count
         self._note(message.get("body", b""))

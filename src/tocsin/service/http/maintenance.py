@@ -21,7 +21,7 @@ router = APIRouter(prefix="/maintenance", tags=["maintenance"])
 
 @router.get("", summary="All maintenance windows", response_model=MaintenanceWindows, responses=COMMON)
 async def list_windows(monitor: Monitor, caller: READER) -> Response:
-    """Those that are over, too."""
+    """Including past ones."""
     rows = await from_store(monitor, lambda reader: reader.maintenance())
     return reply({"maintenance": [_json(row) for row in rows if caller.may_plan(row.pattern)]})
 
@@ -31,7 +31,7 @@ async def list_windows(monitor: Monitor, caller: READER) -> Response:
     dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def add(given: MaintenanceIn, monitor: Monitor, caller: OPERATOR) -> Response:
-    """Observations from `start` up to but not including `end` are kept, but not judged. It ends within 30 days."""
+    """Observations from `start` up to but not including `end` are stored but not judged. It must end within 30 days."""
     check_end(given.end, "end")
     if not caller.may_plan(given.pattern):
         raise HttpError(403, f"this token is for {', '.join(caller.patterns)} only, got {given.pattern!r}", "pattern")
@@ -48,7 +48,7 @@ async def remove(
     monitor: Monitor,
     caller: OPERATOR,
 ) -> Response:
-    """End it, or call it off. What was not judged in it stays so."""
+    """End or cancel it. Observations not judged in it stay unjudged."""
     if caller.patterns:
         windows = await from_store(monitor, lambda reader: reader.maintenance())
         if not any(row.id == number and caller.may_plan(row.pattern) for row in windows):

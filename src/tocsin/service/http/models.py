@@ -1,4 +1,4 @@
-"""What requests look like; the OpenAPI document is made of this."""
+"""The models of requests, from which the OpenAPI document is generated."""
 
 import math
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ Text = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00]*$")]
 ShortText = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Number = float | None
 
-_MOMENT_WANTED = "ISO 8601 (UTC where it names no zone), or a Unix time in s, ms, us or ns by its size"
+_MOMENT_WANTED = "ISO 8601 (UTC if it has no time zone), or a Unix time in s, ms, us or ns by its size"
 
 
 Given = Annotated[
@@ -59,30 +59,34 @@ class ObservationIn(Model):
     )
 
     signal: str = Field(description="The signal's name.", min_length=1, max_length=LONGEST_NAME)
-    time: str | float | None = Field(None, description=f"{_MOMENT_WANTED}; the time of arrival if not given.")
+    time: str | float | None = Field(None, description=f"{_MOMENT_WANTED}; by default the time of arrival.")
     value: float | list[Number] | dict[str, Number] | None = Field(
-        description=f"A number, null if it is missing, a list or an object with one for each of up to {MOST_FEATURES} "
+        description=f"A number, null if missing, or a list or an object with one for each of up to {MOST_FEATURES} "
         "features."
     )
 
 
 class SignalIn(Model):
-    """A signal's settings. What is not given comes from its template, or stays as it is."""
+    """A signal's settings. Those not given come from its template, or stay as they are."""
 
     features: list[ShortText] | None = Field(
-        None, min_length=1, max_length=MOST_FEATURES, description="The names of its features.", examples=[["x", "y"]]
+        None, min_length=1, max_length=MOST_FEATURES, description="Its feature names.", examples=[["x", "y"]]
     )
     detector: Annotated[dict[str, Any], AfterValidator(_finite)] | None = Field(
         None, description="Settings of the detector.", examples=[{"alarm_rate": 0.001}]
     )
     silent_after: float | None = Field(
-        None, gt=0, le=1e10, allow_inf_nan=False, description="Seconds without observation that are reported."
+        None,
+        gt=0,
+        le=1e10,
+        allow_inf_nan=False,
+        description="Seconds without an observation before it is reported as silent.",
     )
     unit: ShortText | None = Field(None, description="The unit of its values.", examples=["bar"])
 
 
 class ImportIn(Model):
-    """A file of history, and how it is read."""
+    """A history file, and how to read it."""
 
     file: str = Field(
         min_length=1, max_length=LONGEST_NAME, pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$",
@@ -91,25 +95,27 @@ class ImportIn(Model):
     )  # fmt: skip
     signal: str = Field(
         "{name}", min_length=1, max_length=LONGEST_NAME,
-        description="The signal's name; {name} stands for what the file calls it: its id, or the name of the file.",
+        description="The signal's name; {name} stands for its id in the file, or the file's name.",
         examples=["plant/{name}"],
     )  # fmt: skip
-    format: str | None = Field(None, description="csv, tsv, jsonl or parquet; by the file's name if not given.")
-    time: str | None = Field(None, description="The column of times; found if not given.")
-    value: list[str] = Field([], description="Columns of values; the numeric ones if not given.")
-    id: str | None = Field(None, description="The column that says which signal a row is of.")
-    ignore: list[str] = Field([], description="Columns to leave out.")
-    separate: bool = Field(False, description="Whether each value column is a signal of its own.")
-    every: str | None = Field(None, description="Put together what there is in every 1min, say.", examples=["1min"])
-    aggregate: str = Field("mean", description="By what: mean, last, max, sum or count.")
-    missing: list[str] = Field([], description="Values that mean that nothing was measured.")
-    delimiter: str | None = Field(None, description="Between fields; found if not given.")
-    decimal: str | None = Field(None, description="The decimal point or comma; found if not given.")
-    encoding: str | None = Field(None, description="Such as latin-1; found if not given.")
-    skip: int = Field(0, ge=0, le=10**6, description="Lines to pass over at the start.")
-    time_format: str | None = Field(None, description="How times are written.", examples=["%d.%m.%Y %H:%M"])
-    day_first: bool | None = Field(None, description="What 01/02/2024 means; found if not given.")
-    most_lost: float = Field(0.05, ge=0, le=1, description="Refuse the file if more of its rows are lost.")
+    format: str | None = Field(None, description="csv, tsv, jsonl or parquet; by default by file extension.")
+    time: str | None = Field(None, description="The time column; by default detected.")
+    value: list[str] = Field([], description="Value columns; by default all numeric columns.")
+    id: str | None = Field(None, description="The column with the signal's name.")
+    ignore: list[str] = Field([], description="Columns to ignore.")
+    separate: bool = Field(False, description="Whether each value column is a separate signal.")
+    every: str | None = Field(
+        None, description="Aggregate observations over intervals of, say, 1min.", examples=["1min"]
+    )
+    aggregate: str = Field("mean", description="How to aggregate: mean, last, max, sum or count.")
+    missing: list[str] = Field([], description="Values that mark a missing measurement.")
+    delimiter: str | None = Field(None, description="Field separator; by default detected.")
+    decimal: str | None = Field(None, description="The decimal point or comma; by default detected.")
+    encoding: str | None = Field(None, description="For example latin-1; by default detected.")
+    skip: int = Field(0, ge=0, le=10**6, description="Number of lines to skip at the start.")
+    time_format: str | None = Field(None, description="The format of times.", examples=["%d.%m.%Y %H:%M"])
+    day_first: bool | None = Field(None, description="How to read 01/02/2024; by default detected.")
+    most_lost: float = Field(0.05, ge=0, le=1, description="Reject the file if more than this share of rows is lost.")
 
     def reading(self) -> dict[str, Any]:
         """How the file is read, as `read_signals` takes it."""
@@ -118,26 +124,26 @@ class ImportIn(Model):
 
 
 class ReferenceIn(Model):
-    """A stretch in which a signal was good: from its first time to its last, both included."""
+    """A known-good stretch of a signal: from its first time to its last, both included."""
 
     start: Given
     end: Given
 
 
 class ClockIn(Model):
-    """The time up to which a signal's observations are right."""
+    """The time up to which a signal's observations are correct."""
 
-    to: Given | None = Field(None, description="Now if it is not given.")
+    to: Given | None = Field(None, description="By default now.")
 
 
 class Acknowledgement(Model):
-    """Somebody has seen it."""
+    """An acknowledgement."""
 
     note: Text | None = Field(None, description="What is known about it.")
 
 
 class Snooze(Model):
-    """Not to be told of it for a while: give until or seconds."""
+    """A snooze: give until or seconds."""
 
     until: Given | None = None
     seconds: float | None = Field(None, gt=0, le=1e8, allow_inf_nan=False, examples=[3600])
@@ -156,17 +162,17 @@ class Snooze(Model):
 class Label(Model):
     """What it was."""
 
-    label: Literal["fault", "false alarm", "expected"] | None = Field(description="null takes the label away.")
+    label: Literal["fault", "false alarm", "expected"] | None = Field(description="null removes the label.")
     exclude: bool | None = Field(
-        None, description="Whether to take its observations out of calibration; as it was if not given."
+        None, description="Whether to exclude its observations from the calibration set; by default unchanged."
     )
     note: Text | None = None
 
 
 class MaintenanceIn(Model):
-    """A time in which the signals that fit a pattern do not alarm."""
+    """A time in which signals that match a pattern do not alarm."""
 
-    pattern: ShortText = Field(description="A pattern for names, with * and ?.", examples=["plant/line 2/*"])
+    pattern: ShortText = Field(description="A name pattern with * and ?.", examples=["plant/line 2/*"])
     start: Given
     end: Given
     reason: Text = ""
@@ -179,7 +185,7 @@ class MaintenanceIn(Model):
 
 
 class TokenIn(Model):
-    """A token to make."""
+    """A token to create."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["line-2-gateway"])]
     role: Role
@@ -187,6 +193,6 @@ class TokenIn(Model):
     match: list[ShortText] = Field(
         [],
         max_length=MOST_PATTERNS,
-        description="Patterns, with * and ?, of the names of signals that it is limited to; none for all.",
+        description="Name patterns, with * and ?, of the signals it is limited to; none for all.",
         examples=[["pump/*"]],
     )

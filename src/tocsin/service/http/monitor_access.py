@@ -104,7 +104,7 @@ async def done(future: "Future[T]") -> T:
             return await asyncio.shield(asyncio.wrap_future(future))
     except TimeoutError:
         raise NotReadyError(
-            f"the monitor has not been able to do this within {PATIENCE:.0f} s, and may still do it: send it again, "
+            f"the monitor did not finish this within {PATIENCE:.0f} s, and may still do it: send it again, "
             "observations with their times or with the same Idempotency-Key"
         ) from None
 

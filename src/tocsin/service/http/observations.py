@@ -1,4 +1,4 @@
-"""Observations in, verdicts out."""
+"""Ingestion of observations."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -25,15 +25,15 @@ _BODY = {
     "required": True,
     "content": {
         JSON: {"schema": {"anyOf": [_ONE, {"type": "array", "items": _ONE, "maxItems": MOST_OBSERVATIONS}]}},
-        NDJSON[0]: {"schema": {"type": "string", "description": "One observation a line, as JSON."}},
+        NDJSON[0]: {"schema": {"type": "string", "description": "One JSON observation per line."}},
     },
 }
-_LINES = {"schema": {"type": "string", "description": "One outcome a line, as JSON."}}
+_LINES = {"schema": {"type": "string", "description": "One JSON outcome per line."}}
 
 
 @router.post(
     "/observations",
-    summary="Hand over observations",
+    summary="Send observations",
     response_model=Outcomes,
     responses={200: {"content": {NDJSON[0]: _LINES}, "description": "One outcome for each observation."}, **WITH_BODY},
     openapi_extra={"requestBody": _BODY},
@@ -44,14 +44,16 @@ async def take(
     caller: SENDER,
     idempotency_key: Annotated[
         str | None,
-        Header(min_length=1, max_length=LONGEST_KEY, pattern=r"^[!-~]+$", description="What tells this request."),
+        Header(
+            min_length=1, max_length=LONGEST_KEY, pattern=r"^[!-~]+$", description="A key that identifies this request."
+        ),
     ] = None,
 ) -> Response:
-    """Observations of any signals: one, an array, or one a line. The reply comes when they are durable.
+    """Observations of any signals: one, an array, or one per line. The reply comes once they are durable.
 
-    An observation that cannot be taken is "refused" in its outcome, and the others go on; if the body is no JSON, none
-    is taken. To send the same again is harmless if observations have times, or if the request has the same
-    `Idempotency-Key` (for a day): what is there already is a "duplicate".
+    The outcome of an invalid observation is "refused"; the others are accepted. If the body is not JSON, none is.
+    Sending the same again is harmless if observations have times, or if the request has the same `Idempotency-Key` (for
+    a day): repeated ones are a "duplicate".
     """
     lines = check_type(request.headers, JSON, *NDJSON) != JSON
     most = min(MOST_OBSERVATIONS, monitor.settings.engine.max_waiting)

@@ -1,4 +1,4 @@
-"""References: stretches of signals that somebody says were good."""
+"""References: known-good stretches of signals."""
 
 from fastapi import APIRouter, Response
 
@@ -26,11 +26,11 @@ async def reference(name: Name, monitor: Monitor, caller: READER) -> Response:
 
 
 @router.put(
-    "", summary="Compare a signal with a stretch that was good", response_model=ReferenceOut,
+    "", summary="Compare a signal with a known-good stretch", response_model=ReferenceOut,
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def put(name: Name, given: ReferenceIn, monitor: Monitor, caller: WRITER) -> Response:
-    """The detector learns anew from what was stored in it, and from nothing else; then it takes what came later."""
+    """The detector relearns from the observations stored in it, and nothing else; then it judges the later ones."""
     return reply(
         reference_json(await done(monitor.engine.signals.put_reference(name, given.start, given.end, caller.name)))
     )
@@ -40,6 +40,6 @@ async def put(name: Name, given: ReferenceIn, monitor: Monitor, caller: WRITER) 
     "", summary="Remove a signal's reference", status_code=204, response_class=Response, responses=COMMON | UNKNOWN,
 )  # fmt: skip
 async def remove(name: Name, monitor: Monitor, caller: WRITER) -> Response:
-    """The detector learns from the signal's past again, as it moves on."""
+    """The detector learns from the signal's recent past again."""
     await done(monitor.engine.signals.remove_reference(name))
     return Response(status_code=204)

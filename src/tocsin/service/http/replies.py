@@ -1,4 +1,4 @@
-"""What replies look like; the OpenAPI document is made of this."""
+"""The models of replies, from which the OpenAPI document is generated."""
 
 from typing import Annotated, Any, Literal
 
@@ -30,7 +30,7 @@ class ErrorDetail(BaseModel):
     """What is wrong."""
 
     message: str = Field(description="What is wrong, and what is accepted.")
-    field: str | None = Field(None, description="The part of the request that is to blame, where there is one.")
+    field: str | None = Field(None, description="The part of the request that caused the error, if any.")
 
 
 class ErrorReply(BaseModel):
@@ -40,40 +40,40 @@ class ErrorReply(BaseModel):
 
 
 class OutcomeOut(BaseModel):
-    """What became of an observation. All that a verdict says is null where there is none."""
+    """The outcome of an observation. All verdict fields are null if there is no verdict."""
 
     signal: str | None = Field(description="The signal's name.")
     time: Moment | None = Field(description="The observation's time.")
     status: Became = Field(
-        description="scored: it got a verdict. late: it came after a later one, and is kept without verdict. "
-        "maintenance: it is kept, and the detector took it as missing. duplicate: one of this time is there already, "
-        "and its verdict is given. future: its time is too far ahead, it is not kept. refused: see message. "
-        "aside: its signal is set aside; it is kept, and learned once the signal is mended. imported: it is of a past "
-        "that was imported. part: it is put together with others of its time, and the whole gets the verdict."
+        description="scored: it got a verdict. late: it came after a later one and is stored without a verdict. "
+        "maintenance: it is stored, and the detector treated it as missing. duplicate: there is already one of this "
+        "time, and this is its verdict. future: its time is too far ahead; it is not stored. refused: see message. "
+        "aside: its signal is set aside; it is stored, and learned once the signal is repaired. imported: it is "
+        "imported history. part: it is aggregated with others, and the aggregate gets the verdict."
     )
-    p: Number = Field(description="How often so strange an observation is to be expected.")
-    severity: Number = Field(description="How strange it is in all views together: it orders observations.")
+    p: Number = Field(description="The p-value: how often to expect an observation this anomalous.")
+    severity: Number = Field(description="How anomalous it is over all views; it orders observations.")
     alarm: bool | None = Field(description="Whether it is an alarm.")
-    forecast: OneOrAll = Field(description="What was forecast; a list where there are several features.")
-    low: OneOrAll = Field(description="Below this the error by itself would have been an alarm.")
-    high: OneOrAll = Field(description="Above this the error by itself would have been an alarm.")
-    warm: bool | None = Field(description="Whether the signal has been watched for long enough.")
+    forecast: OneOrAll = Field(description="The forecast; a list if there are several features.")
+    low: OneOrAll = Field(description="Below this the error alone would have raised an alarm.")
+    high: OneOrAll = Field(description="Above this the error alone would have raised an alarm.")
+    warm: bool | None = Field(description="Whether the warm-up is over.")
     incident: int | None = Field(description="The incident that its alarm belongs to.")
     message: str | None = Field(description="Why it was refused.")
 
 
 class Outcomes(BaseModel):
-    """One outcome for each observation, in their order."""
+    """One outcome for each observation, in order."""
 
     outcomes: list[OutcomeOut]
 
 
 class ReferenceOut(BaseModel):
-    """A stretch of a signal that somebody says was good."""
+    """A known-good stretch of a signal."""
 
     start: Moment
     end: Moment
-    observations: int = Field(description="How many observations are in it, missing ones included.")
+    observations: int = Field(description="How many observations it has, including missing ones.")
     created: Moment
     created_by: str
 
@@ -87,29 +87,29 @@ class SignalOut(BaseModel):
     template: str | None = Field(description="The pattern of the template that its settings came from.")
     alarm_rate: Number = Field(description="The tolerated rate of what `promise` names, per observation.")
     promise: Literal["incidents", "observations"] = Field(
-        description="What the alarm rate counts: false incidents, or observations with a p under it."
+        description="What the alarm rate limits: false incidents, or observations with p below it."
     )
     last_time: Moment | None = Field(description="The time of the newest observation.")
-    last_arrival: Moment | None = Field(description="When the newest observation came.")
+    last_arrival: Moment | None = Field(description="When the newest observation arrived.")
     value: list[Number] = Field(description="The newest value of each feature.")
     p: Number
     severity: Number
     alarm: bool
     warm: bool
     observations: int = Field(description="How many observations it has learned from.")
-    warm_up: int = Field(description="How many it needs until it is warm.")
+    warm_up: int = Field(description="How many observations the warm-up takes.")
     own_past_after: int = Field(
-        description="How many it needs until its own past tells how rare something is; before, that is estimated."
+        description="How many it needs until its own past determines how rare something is; before, that is estimated."
     )
     silent: bool
-    incident: int | None = Field(description="The incident that goes on.")
+    incident: int | None = Field(description="The open incident.")
     recent: list[Point] = Field(description="The newest observations: time, value of the first feature, p, alarm.")
-    reference: ReferenceOut | None = Field(description="What it is compared with in place of its own past.")
-    aside: str | None = Field(description="Why it is set aside: its detector cannot be rebuilt, and others go on.")
+    reference: ReferenceOut | None = Field(description="The reference it is compared with instead of its own past.")
+    aside: str | None = Field(description="Why it is set aside: its detector cannot be rebuilt.")
 
 
 class SignalsReply(BaseModel):
-    """All signals that were asked for."""
+    """All requested signals."""
 
     signals: list[SignalOut]
 
@@ -141,13 +141,13 @@ class RefusedOut(BaseModel):
 
 
 class RefusedObservations(BaseModel):
-    """Observations that the store refuses, or whose time was ahead of the clock."""
+    """Observations that the store rejects, or whose time was ahead of the clock."""
 
     refused: list[RefusedOut]
 
 
 class AuditOut(BaseModel):
-    """The alarm rate that was promised, and the one that was seen; alarms are counted as the promise counts them."""
+    """The promised and the observed alarm rate; alarms are counted as in the promise."""
 
     promised: float
     rate: Number
@@ -157,10 +157,10 @@ class AuditOut(BaseModel):
     high: Number
     level: float
     finding: str = Field(description="as promised, too many, too few, or cannot tell yet.")
-    faults: int = Field(description="Those of the alarms that people labelled as faults: they do not count.")
-    ratio: Number = Field(description="What was seen over what was promised, since then.")
-    since: int | None = Field(description="The number of the observation since which the finding holds.")
-    unit: str = Field(description="What is promised, and counted as alarms here: incidents or alarms.")
+    faults: int = Field(description="The alarms labelled as faults: they do not count.")
+    ratio: Number = Field(description="The ratio of observed to promised, since then.")
+    since: int | None = Field(description="The number of the observation from which the finding holds.")
+    unit: str = Field(description="What is promised and counted here: incidents or alarms.")
 
 
 class Details(BaseModel):
@@ -187,12 +187,12 @@ class IncidentOut(BaseModel):
     alarms: int
     duration: int = Field(description="Observations from its start to its end.")
     p: Number = Field(description="The smallest p of its alarms.")
-    severity: Number = Field(description="How strange its peak is in all views together.")
+    severity: Number = Field(description="How anomalous its peak is over all views.")
     return_period: Number = Field(
-        description="After how many observations an incident with as much evidence comes again, on average."
+        description="The average number of observations until an incident with this much evidence recurs."
     )
-    view: str | None = Field(description="The view that says most at the peak.")
-    explanation: str | None = Field(description="What was seen at the peak, in words.")
+    view: str | None = Field(description="The view that contributes most at the peak.")
+    explanation: str | None = Field(description="An explanation of the peak.")
     direction: str | None
     deviation: Number = Field(description="Value minus forecast at the peak.")
     features: dict[str, Number] = Field(description="How much each feature contributed.")
@@ -200,19 +200,18 @@ class IncidentOut(BaseModel):
     opened: Moment
     closed: Moment | None
     ended: Ended | None = Field(
-        description="Why it is over. returned: the signal is as it was before; a silence: it sends again. accepted: it "
-        "stays otherwise, and that is taken for normal now. silent: it has no values any more. labelled: somebody said "
-        "that it is a false alarm. reset, relearned: its detector was reset, or learned anew. imported: it was "
-        "found in a past that was imported, and nobody was told. null while it is open, "
-        "and of incidents from before this was stored."
+        description="Why it ended. returned: the signal is back to normal, or sending again after a silence. accepted: "
+        "its new behaviour is accepted as normal. silent: it has no more values. labelled: a user labelled it a false "
+        "alarm. reset, relearned: its detector was reset or retrained. imported: it was found in imported history, "
+        "and no alert was sent. null while it is open, and for incidents from before this was stored."
     )
     acknowledged: Moment | None
     acknowledged_by: str | None
     snoozed_until: Moment | None
     label: str | None
     note: str | None
-    excluded: bool = Field(description="Whether its observations were taken out of calibration.")
-    withheld: bool = Field(description="Whether sinks are not told, since a budget is for rarer incidents.")
+    excluded: bool = Field(description="Whether its observations are excluded from the calibration set.")
+    withheld: bool = Field(description="Whether it is withheld from sinks because the budget went to rarer incidents.")
 
 
 class Incidents(BaseModel):
@@ -239,19 +238,19 @@ class MaintenanceWindows(BaseModel):
 
 
 class TokenOut(BaseModel):
-    """A token, of which only the hash is kept."""
+    """A token, of which only the hash is stored."""
 
     name: str
     role: Role
     created: Moment
     expires: Moment | None
-    match: list[str] = Field(description="Patterns of the names of signals that it is limited to; none for all.")
+    match: list[str] = Field(description="Name patterns of the signals it is limited to; none for all.")
 
 
 class NewToken(TokenOut):
-    """A token that was just made."""
+    """A new token."""
 
-    token: str = Field(description="The token itself: it is shown this once.")
+    token: str = Field(description="The token itself, shown only once.")
 
 
 class Tokens(BaseModel):
@@ -261,7 +260,7 @@ class Tokens(BaseModel):
 
 
 class TemplateOut(BaseModel):
-    """Settings of the signals whose name fits a pattern."""
+    """Settings of signals whose names match a pattern."""
 
     match: str
     features: list[str] | None
@@ -286,14 +285,14 @@ class NeighbourOut(BaseModel):
 
 
 class AsideOut(BaseModel):
-    """A signal that is set aside, since its detector cannot be rebuilt."""
+    """A signal set aside because its detector cannot be rebuilt."""
 
     name: str
     reason: str
 
 
 class StatusOut(BaseModel):
-    """How the monitor is doing."""
+    """The state of the monitor."""
 
     version: str
     ready: bool
@@ -302,81 +301,81 @@ class StatusOut(BaseModel):
     uptime: float = Field(description="Seconds since it was started.")
     signals: int
     silent: int
-    aside: list[AsideOut] = Field(description="SignalsReply that are set aside: configure, reset or remove them.")
-    ahead: list[str] = Field(description="SignalsReply whose newest observation is ahead of the clock, at most 100.")
-    clock_jumped: Moment | None = Field(description="When the system's clock last jumped.")
+    aside: list[AsideOut] = Field(description="Signals set aside: configure, reset or remove them.")
+    ahead: list[str] = Field(description="Signals whose newest observation is ahead of the clock, at most 100.")
+    clock_jumped: Moment | None = Field(description="When the system clock last jumped.")
     clock_jump: float | None = Field(description="By how many seconds it jumped then.")
     open_incidents: int
-    waiting: int = Field(description="Observations that wait for the engine.")
+    waiting: int = Field(description="The backlog of observations waiting for the engine.")
     store_bytes: int
-    outbox: dict[str, int] = Field(description="Messages that wait, for each sink.")
+    outbox: dict[str, int] = Field(description="Waiting messages, by sink.")
     sources: list[NeighbourOut]
     sinks: list[NeighbourOut]
 
 
 class ImportedSignal(BaseModel):
-    """What became of one signal of a file."""
+    """The import of one signal of a file."""
 
     signal: str
     observations: int = Field(description="How many were in the file.")
-    duplicates: int = Field(description="How many were there already, and stand as they were.")
-    refused: int = Field(description="How many could not be taken, or are ahead of the clock.")
-    older: int = Field(description="How many are older than observations are kept: they are learned, then removed.")
+    duplicates: int = Field(description="How many were already there and are unchanged.")
+    refused: int = Field(description="How many were invalid or ahead of the clock.")
+    older: int = Field(description="How many are older than the retention time: they are learned, then removed.")
 
 
 class Imported(BaseModel):
-    """What became of a file. It is durable; it is learned meanwhile."""
+    """The result of an import. It is durable; learning continues."""
 
     file: str
-    understood: str = Field(description="How the file was taken, in one line.")
-    problems: list[str] = Field(description="What is wrong with it, besides.")
+    understood: str = Field(description="How the file was read, in one line.")
+    problems: list[str] = Field(description="Other problems with it.")
     signals: list[ImportedSignal]
 
 
 class ImportProgress(BaseModel):
-    """How far the history of a signal is learned."""
+    """The progress of learning a signal's history."""
 
     signal: str
     stage: Stage
-    done: int = Field(description="Observations that were taken, with those that were there before.")
+    done: int = Field(description="Observations processed, including earlier ones.")
     total: int
-    incidents: int = Field(description="Incidents of the past that were found.")
+    incidents: int = Field(description="Past incidents found.")
     message: str | None = Field(description="Why it failed.")
 
 
 class Imports(BaseModel):
-    """How far imported history is learned."""
+    """The progress of imports."""
 
     imports: list[ImportProgress]
 
 
 class Me(BaseModel):
-    """Who asks."""
+    """The caller."""
 
     name: str
     role: Role
-    may: list[Role] = Field(description="The roles whose work it may do.")
-    match: list[str] = Field(description="Patterns of the names of signals that it is limited to; none for all.")
+    may: list[Role] = Field(description="The roles it includes.")
+    match: list[str] = Field(description="Name patterns of the signals it is limited to; none for all.")
 
 
 class DeedOut(BaseModel):
-    """What somebody did."""
+    """One action."""
 
     id: int
     time: Moment
-    who: str = Field(description="The name of the token, or who used the command line.")
+    who: str = Field(description="The name of the token, or of the command-line user.")
     action: str = Field(description="The method of the request.")
     target: str = Field(description="The address of the request.")
     details: str = Field(description="The beginning of the request's body.")
 
 
 class AuditTrailReply(BaseModel):
-    """Who did what, the newest first."""
+    """The audit trail, the newest first."""
 
     audit: list[DeedOut]
 
 
 class Health(BaseModel):
-    """Whether the monitor is there."""
+    """Whether the monitor is alive."""
 
     status: str

@@ -1,4 +1,4 @@
-"""Signals: how they are doing, what they were, how they are set up."""
+"""Signals: their state, history and configuration."""
 
 from typing import Annotated, Any
 
@@ -28,7 +28,7 @@ def signal_name(
     name: Annotated[
         str,
         Path(
-            description="The signal's name, percent-encoded; it may hold slashes, encoded or not.",
+            description="The signal's name, percent-encoded; it may contain slashes, encoded or not.",
             min_length=1,
             max_length=LONGEST_NAME,
             examples=["plant/pump 3/pressure"],
@@ -51,12 +51,14 @@ Name = Annotated[str, Depends(signal_name)]
 async def list_signals(
     monitor: Monitor,
     caller: READER,
-    search: Annotated[str, Query(max_length=LONGEST_NAME, description="Text that the name holds, in any case.")] = "",
-    silent: Annotated[bool | None, Query(description="Only those that are silent, or that are not.")] = None,
+    search: Annotated[
+        str, Query(max_length=LONGEST_NAME, description="Text contained in the name, ignoring case.")
+    ] = "",
+    silent: Annotated[bool | None, Query(description="Only silent ones, or only those that are not.")] = None,
     open: Annotated[bool | None, Query(description="Only those with an open incident, or without.")] = None,  # noqa: A002
-    recent: Annotated[int, Query(ge=0, le=60, description="How many of the newest observations to give.")] = 60,
+    recent: Annotated[int, Query(ge=0, le=60, description="How many of the newest observations to return.")] = 60,
 ) -> Response:
-    """How each signal is doing, by name."""
+    """The state of each signal, by name."""
     wanted = search.casefold()
     return reply(
         {
@@ -108,11 +110,11 @@ async def details(name: Name, monitor: Monitor, caller: READER) -> Response:
 
 
 @router.post(
-    "/signals/{name:path}/-/reset", summary="Let a detector forget", response_model=SignalOut,
+    "/signals/{name:path}/-/reset", summary="Reset a detector", response_model=SignalOut,
     responses=COMMON | UNKNOWN,
 )  # fmt: skip
 async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
-    """The detector begins anew, with its reference if it has one; stored observations stay."""
+    """The detector starts afresh, with its reference if it has one; stored observations stay."""
     await done(monitor.engine.signals.reset(name))
     return reply(status_json(monitor.engine.status(name)))
 
@@ -122,7 +124,7 @@ async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     responses={200: {"content": _STATE, "description": "The state."}, **COMMON, **UNKNOWN},
 )  # fmt: skip
 async def state(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
-    """Everything that the detector has learned, to be kept or taken elsewhere."""
+    """Everything that the detector has learned, for backup or transfer."""
     return Response(await done(monitor.engine.signals.state(name)), media_type=_BYTES)
 
 
@@ -131,7 +133,7 @@ async def state(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
     responses=WITH_BODY | UNKNOWN, openapi_extra={"requestBody": {"required": True, "content": _STATE}},
 )  # fmt: skip
 async def restore(name: Name, request: Request, monitor: Monitor, caller: ADMIN) -> Response:
-    """The detector goes on from a state that was taken of one with the same settings."""
+    """The detector resumes from the state of one with the same settings."""
     check_type(request.headers, _BYTES)
     await done(monitor.engine.signals.restore(name, await request.body()))
     return reply(status_json(monitor.engine.status(name)))
@@ -139,7 +141,7 @@ async def restore(name: Name, request: Request, monitor: Monitor, caller: ADMIN)
 
 @router.get("/signals/{name:path}", summary="One signal", response_model=SignalOut, responses=COMMON | UNKNOWN)
 async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
-    """How a signal is doing."""
+    """The state of a signal."""
     check_ready(monitor)
     return reply(status_json(monitor.engine.status(name)))
 
@@ -150,7 +152,7 @@ async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
     dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRITER) -> Response:
-    """A signal that is there keeps what is not given; with other settings its detector learns anew from the store."""
+    """An existing signal keeps settings that are not given. If they change, its detector relearns from the store."""
     check_ready(monitor)
     try:
         monitor.engine.status(name)
@@ -168,7 +170,7 @@ async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRIT
     responses=COMMON | UNKNOWN,
 )  # fmt: skip
 async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
-    """With its observations and incidents."""
+    """Removes its observations and incidents too."""
     await done(monitor.engine.signals.remove(name))
     return Response(status_code=204)
 

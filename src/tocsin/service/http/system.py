@@ -27,10 +27,10 @@ async def healthz() -> Response:
 
 
 async def readyz(monitor: Monitor) -> Response:
-    """Whether observations are taken. No token is needed."""
+    """Whether observations are accepted. No token is needed."""
     engine = monitor.engine
     if not engine.ready or engine.stalled:
-        raise NotReadyError(f"the monitor takes no observations now: {engine.progress}")
+        raise NotReadyError(f"the monitor accepts no observations now: {engine.progress}")
     return reply({"status": "ready"})
 
 
@@ -45,7 +45,7 @@ for path, probe in (("/healthz", healthz), ("/readyz", readyz)):
     responses={200: {"content": _TEXT, "description": "Metrics as Prometheus reads them."}, **COMMON},
 )  # fmt: skip
 async def metrics(monitor: Monitor, caller: READER) -> Response:
-    """What the monitor counts about itself."""
+    """The monitor's own metrics."""
     numbers = await monitor.figures.newest()
     for sink in monitor.sinks:  # those that were removed from the settings have no place here
         monitor.metrics.outbox_waiting.labels(sink.name).set(numbers.outbox.get(sink.name, 0))
@@ -56,7 +56,7 @@ async def metrics(monitor: Monitor, caller: READER) -> Response:
 
 @router.get("/status", summary="How the monitor is doing", response_model=StatusOut, responses=COMMON)
 async def status(monitor: Monitor, caller: READER) -> Response:
-    """Whether it is ready, how much it has, and how its sources and sinks are."""
+    """Whether it is ready, its sizes, and the state of its sources and sinks."""
     engine = monitor.engine
     signals = [signal for signal in engine.overview() if caller.may_see(signal.name)]
     now, jumped = time.time_ns(), engine.clock.jumped

@@ -19,26 +19,26 @@ from tocsin.service.tokens import NAME_PATTERN, check_patterns, hash_token, make
 router = APIRouter(tags=["tokens"])
 
 
-@router.get("/me", summary="Who asks", response_model=Me, responses=COMMON)
+@router.get("/me", summary="The caller", response_model=Me, responses=COMMON)
 async def me(caller: ANYBODY) -> Response:
-    """The name and the role of the token that was sent, the roles whose work it may do, and what it is limited to."""
+    """The name and role of the caller's token, the roles it includes, and its limits."""
     may = sorted(caller.role.includes)
     return reply({"name": caller.name, "role": caller.role, "may": may, "match": caller.patterns})
 
 
 @router.get("/tokens", summary="All tokens", response_model=Tokens, responses=COMMON)
 async def list_tokens(monitor: Monitor, caller: ADMIN) -> Response:
-    """Their names, roles and times; the tokens themselves are not known any more."""
+    """Their names, roles and times; the tokens themselves are not stored."""
     rows = await from_store(monitor, lambda reader: reader.tokens())
     return reply({"tokens": [_json(row) for row in rows]})
 
 
 @router.post(
-    "/tokens", summary="Make a token", status_code=201, response_model=NewToken, responses=WITH_BODY,
+    "/tokens", summary="Create a token", status_code=201, response_model=NewToken, responses=WITH_BODY,
     dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN) -> Response:
-    """The reply shows it this once. The first token must be an administrator's, since from then on all need one."""
+    """Only this reply shows it. The first token must have the role admin, since from then on a token is required."""
     now, token = time.time_ns(), make_token()
     if given.expires is not None and given.expires <= now:
         raise RefusedError("expires must be in the future")
@@ -50,7 +50,9 @@ async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN)
 
     def write(writer: StoreWriter) -> None:
         if not writer.tokens() and (row.role != "admin" or row.expires is not None):
-            raise RefusedError("the first token must have the role admin and not expire: no other could be made")
+            raise RefusedError(
+                "the first token must have the role admin and not expire, since no other could be created"
+            )
         writer.add_token(row.name, row.role, row.hash, row.created, row.expires, row.patterns)
 
     await done(monitor.engine.write(write))
@@ -59,7 +61,7 @@ async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN)
 
 
 @router.delete(
-    "/tokens/{name}", summary="Remove a token", status_code=204, response_class=Response, responses=COMMON | UNKNOWN,
+    "/tokens/{name}", summary="Revoke a token", status_code=204, response_class=Response, responses=COMMON | UNKNOWN,
 )  # fmt: skip
 async def remove(
     name: Annotated[str, Path(pattern=NAME_PATTERN, description="The token's name.")],
@@ -67,12 +69,14 @@ async def remove(
     monitor: Monitor,
     caller: ADMIN,
 ) -> Response:
-    """It counts no more. The last administrator's goes last."""
+    """It stops being valid. The last admin token can only be revoked last."""
 
     def write(writer: StoreWriter) -> None:
         others = [row for row in writer.tokens() if row.name != name]
         if others and all(row.role != "admin" for row in others):
-            raise RefusedError("the last token with the role admin must be removed last: no other could be made")
+            raise RefusedError(
+                "the last token with the role admin must be revoked last, since no other could be created"
+            )
         writer.remove_token(name)
 
     await done(monitor.engine.write(write))

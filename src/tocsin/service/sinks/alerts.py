@@ -114,10 +114,10 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
         f"{incident.deviation:+.6g}{unit} from the forecast.",
     ]
     if incident.return_period > 0:
-        parts.append(f"So much evidence comes about once in {_rarity(incident.return_period, signal)}.")
+        parts.append(f"This much evidence occurs about once in {_rarity(incident.return_period, signal)}.")
     if len(incident.contributions) > 1:
         first = sorted(incident.contributions, key=lambda name: -incident.contributions[name])[:3]
-        parts.append(f"Most to blame: {', '.join(first)}.")
+        parts.append(f"Main contributors: {', '.join(first)}.")
     return " ".join(parts)
 
 

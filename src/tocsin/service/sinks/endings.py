@@ -1,34 +1,34 @@
-"""Why an incident is over, in words for people who were told that it began."""
+"""Why an incident ended, in words for people who were alerted to it."""
 
 from tocsin.service.store import IncidentRow
 
 _SUMMARIES = {
-    "returned": "resolved, as it was before",
-    "accepted": "stays otherwise, and that is taken for normal now",
-    "silent": "sends no values any more",
-    "labelled": "labelled a false alarm, and taken for normal now",
-    "reset": "incident ended, since its detector was reset",
-    "relearned": "incident ended, since its detector learned anew",
+    "returned": "resolved, back to normal",
+    "accepted": "changed for good, and accepted as the new normal",
+    "silent": "sends no more values",
+    "labelled": "labelled a false alarm, and accepted as normal",
+    "reset": "incident ended because its detector was reset",
+    "relearned": "incident ended because its detector was retrained",
 }
 _SENTENCES = {
-    "returned": "It is over: the signal is as it was before.",
-    "accepted": "It ended, but the signal did not return: it stays otherwise, and that is taken for normal now.",
-    "silent": "It ended, but the signal did not return: it sends no values any more.",
-    "labelled": "It ended because somebody labelled it a false alarm: what the signal does is taken for normal now.",
-    "reset": "It ended because the detector was reset. Nobody knows whether the signal is as it was before.",
-    "relearned": "It ended because the detector learned anew. Nobody knows whether the signal is as it was before.",
+    "returned": "It is over: the signal is back to normal.",
+    "accepted": "It ended, but the signal did not return: its new behaviour is accepted as normal.",
+    "silent": "It ended, but the signal did not return: it sends no more values.",
+    "labelled": "It ended because a user labelled it a false alarm: the signal's behaviour is accepted as normal.",
+    "reset": "It ended because the detector was reset. Whether the signal is back to normal is unknown.",
+    "relearned": "It ended because the detector was retrained. Whether the signal is back to normal is unknown.",
 }
 
 
 def ending(incident: IncidentRow) -> str:
     """How it ended, in a few words."""
     if incident.kind == "silence" and incident.ended == "returned":
-        return "resolved, sends again"
+        return "resolved, sending again"
     return _SUMMARIES.get(incident.ended or "", "resolved")
 
 
 def ending_sentence(incident: IncidentRow) -> str:
     """How it ended, in a sentence."""
     if incident.kind == "silence" and incident.ended == "returned":
-        return "It is over: the signal sends again."
+        return "It is over: the signal is sending again."
     return _SENTENCES.get(incident.ended or "", "It is over.")

@@ -106,7 +106,7 @@ class Source(ABC):
             self._unsaid += 1
             return
         more = f" (and {self._unsaid} more since the last such message)" if self._unsaid else ""
-        _log.warning("source %s: left out: %s%s", self.name, why, more)
+        _log.warning("source %s: skipped: %s%s", self.name, why, more)
         self._complained, self._unsaid = now, 0
 
     def _note(self, text: str, count: int = 1) -> None:

@@ -31,9 +31,7 @@ def observations_in(
     observations = []
     for signal, alike in named.items():
         if len(alike) > 1:
-            skipped(
-                f"{len(alike)} series of {query!r} would all be the signal {signal!r}: give more labels in `signal`"
-            )
+            skipped(f"{len(alike)} series of {query!r} map to the same signal {signal!r}: use more labels in `signal`")
             continue
         observations += [_observation(signal, sample) for sample in alike[0]]
     observations.sort(key=lambda observation: (observation.time, observation.signal))

@@ -46,11 +46,11 @@ class MqttSource(Source):
         for topic in settings.topics:
             check_pattern(topic)
             if self._is_own(topic):
-                raise ValueError(f"topics must not be those that the monitor itself publishes, got {topic!r}")
+                raise ValueError(f"topics must not include those that the monitor itself publishes, got {topic!r}")
         self._queue: deque[Message] = deque()
         self._working_on = 0
         self._arrived = asyncio.Event()
-        # A retained message is of some time in the past: without its own time nobody knows of which.
+        # A retained message comes from the past: without a time of its own, its time is unknown.
         retained = (
             SubscribeOptions.RETAIN_DO_NOT_SEND if settings.time is None else SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
         )

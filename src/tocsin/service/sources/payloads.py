@@ -52,7 +52,7 @@ class Payload:
         self._values = [Path(one) for one in value]
         self._time = None if time is None else Path(time)
         if self._time is not None and not self._values:
-            raise ValueError(f"time is {time!r}, but value is empty: a plain number has no time beside it")
+            raise ValueError(f"time is {time!r}, but value is empty: a plain number has no time")
         #: The features' names, None if there is one.
         self.features = tuple(value) if len(value) > 1 else None
 
@@ -97,7 +97,7 @@ def _number(cell: Any, place: str) -> float:
     if why is not None and why[0] > MISSING:
         shown = repr(cell)
         raise ValueError(
-            f"{place}: a finite number is needed, or null, NaN or NA for a missing one, got "
+            f"{place}: expected a finite number, or null, NaN or NA for a missing one, got "
             f"{shown if len(shown) <= 60 else shown[:57] + '...'}"
         )
     return float(numbers[0])

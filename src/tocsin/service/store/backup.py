@@ -25,9 +25,9 @@ _ROWS = 5000
 def backup(url: str, file: Path, progress: Progress | None = None) -> None:
     """Write all that is in the store, as it is at one moment, to a new file. The monitor may go on meanwhile."""
     if file.exists():
-        raise StoreError(f"a backup is written to a new file, and there is {file} already")
+        raise StoreError(f"a backup needs a new file, but {file} already exists")
     engine = connect(url, make=False, patient=True)
-    # Under another name until it is complete: what bears the name is a backup.
+    # Under another name until then: files appear only once they are complete.
     part = file.with_name(file.name + ".part")
     try:
         with store_errors(engine):
@@ -57,7 +57,9 @@ def restore(file: Path, url: str, progress: Progress | None = None) -> None:
                 target = writer.connection
                 full = [table.name for table in _tables() if target.execute(select(table).limit(1)).first()]
                 if full:
-                    raise StoreError(f"a backup can only be put into an empty store, and there are {', '.join(full)}")
+                    raise StoreError(
+                        f"a backup can only be restored into an empty store, but this one has {', '.join(full)}"
+                    )
                 _copy_rows(connection, target, progress)
         finally:
             store.close()
@@ -73,7 +75,7 @@ def _check_current(engine: Engine) -> None:
         version = version_of(connection)
     if version != newest_version():
         raise StoreError(
-            f"the store has tables of version {version}, and this program works with version {newest_version()}: "
+            f"the store has tables of version {version}, but this release works with version {newest_version()}: "
             "back it up with the tocsin that uses it"
         )
 
@@ -127,7 +129,7 @@ def _continue_numbers(connection: Connection, table: Table) -> None:
 def _opened(file: Path) -> Iterator[Engine]:
     """A backup, checked, with the newest tables: one of older ones is copied first, since it must stay as it is."""
     if not file.is_file():
-        raise StoreError(f"there is no backup {file}")
+        raise StoreError(f"no such backup: {file}")
     with tempfile.TemporaryDirectory(prefix="tocsin-") as folder:
         version = _check(file)
         if version < newest_version():
@@ -153,7 +155,7 @@ def _check(file: Path) -> int:
             found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
             version = version_of(connection) if found == "ok" else 0
     except StoreError as error:
-        raise StoreError(f"{file} is no backup, or damaged: {error}") from error
+        raise StoreError(f"{file} is not a backup, or is damaged: {error}") from error
     finally:
         engine.dispose()
     if found != "ok":

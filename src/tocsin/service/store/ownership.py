@@ -33,7 +33,7 @@ class LockFile:
         try:
             file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
         except OSError as error:
-            raise StoreError(f"{self._path} cannot be made or opened: {error.strerror}") from error
+            raise StoreError(f"{self._path} cannot be created or opened: {error.strerror}") from error
         try:
             _lock(file)
         except OSError as error:
@@ -101,4 +101,4 @@ def _lock(file: IO[str]) -> None:
 
 def _read(file: IO[str]) -> str:
     file.seek(_TEXT)
-    return file.read(200) or "which one is not known"
+    return file.read(200) or "unknown"

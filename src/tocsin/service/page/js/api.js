@@ -23,7 +23,7 @@ export function authorization() {
 }
 
 /**
- * Fetch with the token; where the API wants another one, the viewer is asked and it is tried again.
+ * Fetch with the token; if the API asks for another one, ask the user and try again.
  * @param {string} path
  * @param {RequestInit} [options]
  * @returns {Promise<Response>}
@@ -62,7 +62,7 @@ export async function request(method, path, body) {
   try {
     answer = text ? JSON.parse(text) : null;
   } catch {
-    if (response.ok) throw new ApiError(response.status, "the monitor's answer cannot be read");
+    if (response.ok) throw new ApiError(response.status, "the monitor's reply cannot be read");
   }
   if (!response.ok)
     throw new ApiError(response.status, answer?.error?.message ?? `the monitor answered ${response.status}`);
@@ -80,7 +80,7 @@ export function get(path, query = {}) {
 }
 
 /**
- * The address of a signal, whose name may hold anything.
+ * The address of a signal, whose name may contain any character.
  * @param {string} name
  * @param {string} [part]
  */

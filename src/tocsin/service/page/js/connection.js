@@ -22,13 +22,13 @@ export function showDisconnected(reason, retry) {
   byId("connection").className = "connection";
   byId("connection").textContent = "not live";
   document.body.classList.add("stale");
-  if (lostSince !== null) return; // it has been said, and saying it again would have it read out again
+  if (lostSince !== null) return; // already announced; changing the text would have it read out again
   lostSince = Date.now();
   byId("banner").replaceChildren(
     el(
       "span",
       {},
-      `Disconnected since ${time(lostSince)}, trying again… What is shown may be out of date (${reason}).`,
+      `Disconnected since ${time(lostSince)}, trying again… The page may be out of date (${reason}).`,
     ),
     el("button", { type: "button", onclick: retry }, "Try now"),
   );

@@ -13,13 +13,13 @@ export function field(label, input, hint) {
 }
 
 /**
- * Show a dialog; gives what `answer` returns, or null when it is left.
+ * Show a dialog; returns what `answer` returns, or null when it is cancelled.
  * @template Answer
  * @param {object} options
  * @param {string} options.title
  * @param {import("./dom.js").Child[]} options.body
- * @param {string} options.accept the words of the button
- * @param {string | null} [options.cancel] "": no button for it, null: it cannot be left
+ * @param {string} options.accept the text of the button
+ * @param {string | null} [options.cancel] "": no cancel button, null: it cannot be cancelled
  * @param {boolean} [options.danger]
  * @param {() => Answer | null} options.answer null: not complete yet
  * @returns {Promise<Answer | null>}
@@ -61,7 +61,7 @@ export function ask({ title, body, accept, cancel = "Cancel", danger = false, an
 }
 
 /**
- * Ask whether to go on.
+ * Ask for confirmation.
  * @param {string} title
  * @param {string} text
  * @param {string} accept
@@ -71,7 +71,7 @@ export async function confirmed(title, text, accept) {
 }
 
 /**
- * Show something that wants no answer.
+ * Show something that needs no answer.
  * @param {string} title
  * @param {import("./dom.js").Child[]} body
  */

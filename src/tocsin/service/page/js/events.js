@@ -1,8 +1,8 @@
 /**
- * What happens in the monitor, as it happens. Read with fetch, since EventSource cannot send a token.
+ * The monitor's events, as they happen. Read with fetch, because EventSource cannot send a token.
  *
- * The connection is taken up again where it broke off (Last-Event-ID); where that cannot be done, the monitor says
- * "reset" and everything has to be loaded anew.
+ * The connection resumes where it broke off (Last-Event-ID); if that is not possible, the monitor sends
+ * "reset" and everything has to be reloaded.
  */
 
 import { authorizedFetch } from "./api.js";

@@ -24,7 +24,7 @@ const LABELS = /** @type {[string, string][]} */ ([
 ]);
 
 /**
- * Send a change, and take over the incident as it is then.
+ * Send a change, and show the incident as it is afterwards.
  * @param {Incident} incident
  * @param {string} method
  * @param {string} part
@@ -63,7 +63,7 @@ export async function snooze(incident) {
   const body = await ask({
     title: "Snooze",
     body: [
-      el("p", {}, "Nobody is told of this incident until then. It stays in the list."),
+      el("p", {}, "No notifications about this incident until then. It stays in the list."),
       el(
         "div",
         { class: "choices" },
@@ -76,7 +76,7 @@ export async function snooze(incident) {
     answer: () => {
       const chosen = radios.findIndex((radio) => radio.checked);
       if (chosen === choices.length - 1 && !(Date.parse(until.value) > Date.now()))
-        return invalid(until, "This must be a time to come.");
+        return invalid(until, "Choose a time in the future.");
       return choices[chosen].body();
     },
   });
@@ -111,13 +111,13 @@ export async function label(incident) {
         el(
           "p",
           { class: "muted" },
-          "A false alarm ends this incident: what the signal does now is learned, and counts as normal.",
+          "A false alarm ends this incident: the detector learns the signal's present behaviour as normal.",
         ),
-      el("label", { class: "check" }, exclude, "Take its observations out of calibration"),
+      el("label", { class: "check" }, exclude, "Exclude its observations from calibration"),
       el(
         "p",
         { class: "muted" },
-        "Later observations are then not compared with these: right for faults, so that the next one is seen as well.",
+        "Later observations are not compared with these. Use this for faults, so that the next one is detected as well.",
       ),
       field("Note", note),
     ],

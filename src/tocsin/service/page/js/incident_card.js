@@ -1,4 +1,4 @@
-/** An incident in a list: what, when, how bad, and what can be done. */
+/** An incident in a list: what, when, how severe, and the actions on it. */
 
 import { el, nameOf } from "./dom.js";
 import { fleet } from "./fleet.js";
@@ -12,13 +12,13 @@ import { incidentHash } from "./router.js";
 /** @typedef {import("./types.js").Incident} Incident */
 
 /**
- * Small words on what was done with it.
+ * Tags with its state.
  * @param {Incident} incident
  */
 export function tags(incident) {
   const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded, withheld } = incident;
   const end = ending(incident);
-  const over = end ? `over: ${end[0]}` : "over";
+  const over = end ? `closed: ${end[0]}` : "closed";
   return el(
     "span",
     { class: "tags" },
@@ -26,8 +26,8 @@ export function tags(incident) {
     acknowledged && el("span", { class: "tag" }, `acknowledged${by ? ` by ${by}` : ""}`),
     isSnoozed(incident) && el("span", { class: "tag" }, `snoozed until ${time(until)}`),
     incident.label && el("span", { class: `tag label-${incident.label.replace(" ", "-")}` }, incident.label),
-    excluded && el("span", { class: "tag" }, "out of calibration"),
-    withheld && el("span", { class: "tag", title: "The budget is for rarer incidents: no sink was told." }, "not told"),
+    excluded && el("span", { class: "tag" }, "excluded from calibration"),
+    withheld && el("span", { class: "tag", title: "The budget is for rarer incidents: no message was sent." }, "not reported"),
   );
 }
 
@@ -40,7 +40,7 @@ export function actions(incident) {
     el(
       "button",
       { type: "button", onclick: () => toggleAcknowledged(incident) },
-      incident.acknowledged ? "Take back" : "Acknowledge",
+      incident.acknowledged ? "Unacknowledge" : "Acknowledge",
     ),
     incident.open &&
       el("button", { type: "button", onclick: () => snooze(incident) }, isSnoozed(incident) ? "End snooze" : "Snooze"),

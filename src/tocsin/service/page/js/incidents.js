@@ -5,28 +5,28 @@ import { often, spacing } from "./rates.js";
 
 /** @typedef {import("./types.js").Incident} Incident */
 
-/** Views of single observations; all others see stretches. */
+/** Views of single observations; all others look at stretches. */
 const OF_MOMENTS = ["error", "horizons", "score"];
 
-/** Why an incident of alarms is over: in a few words, and in a sentence. */
+/** Why an incident of alarms closed: in a few words, and in a sentence. */
 const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
   returned: ["as before", "The signal is as it was before."],
-  accepted: ["taken for normal", "The signal stays otherwise, and that is taken for normal now."],
-  silent: ["no values any more", "The signal has no values any more."],
-  labelled: ["as labelled", "Somebody labelled it a false alarm: what the signal does is taken for normal now."],
+  accepted: ["accepted as normal", "The signal still differs from before, and this now counts as normal."],
+  silent: ["no more values", "The signal no longer has values."],
+  labelled: ["labelled", "A user labelled it a false alarm: the signal's behaviour now counts as normal."],
   reset: ["detector reset", "The detector was reset."],
-  relearned: ["learned anew", "The detector learned anew."],
-  imported: ["of the past", "It was found in history that was imported: nobody was told."],
+  relearned: ["relearned", "The detector relearned."],
+  imported: ["imported", "It was found in imported history. No notifications were sent."],
 });
 
 /**
- * Why it is over, in a few words and in a sentence; null while it goes on, or if nobody knows.
+ * Why it closed, in a few words and in a sentence; null while it is open, or if the reason is unknown.
  * @param {Incident} incident
  * @returns {[string, string] | null}
  */
 export function ending({ kind, open, ended }) {
   if (open || !ended) return null;
-  if (kind === "silence" && ended === "returned") return ["sends again", "The signal sends again."];
+  if (kind === "silence" && ended === "returned") return ["sending again", "The signal is sending again."];
   return ENDINGS[ended] ?? [ended, ended];
 }
 
@@ -39,7 +39,7 @@ export function story(incident) {
     const lasted = (incident.closed ? moment(incident.closed) : Date.now()) - moment(incident.start);
     return incident.open ? `no observation for ${duration(lasted)}` : `was silent for ${duration(lasted)}`;
   }
-  // While it goes on it becomes longer all the time.
+  // The duration of an open incident keeps growing.
   const within = incident.open ? "so far" : `in ${counted(incident.duration, "observation")}`;
   const alarms = `${counted(incident.alarms, "alarm")} ${within}`;
   const seen = whatWasSeen(incident);
@@ -47,7 +47,7 @@ export function story(incident) {
 }
 
 /**
- * What was strange at the peak, in words; incidents from before there were explanations only know a side.
+ * What was unusual at the peak, in words; older incidents have no explanation, only a direction.
  * @param {Incident} incident
  */
 export function whatWasSeen({ explanation, direction, deviation }) {
@@ -57,14 +57,14 @@ export function whatWasSeen({ explanation, direction, deviation }) {
 }
 
 /**
- * How rare so much evidence is, in words.
+ * How rare such evidence is, in words.
  * @param {Incident} incident
  * @param {import("./types.js").Signal | undefined} signal
  */
 export function rarity({ return_period: observations }, signal) {
   if (!observations) return null;
   const seconds = observations * spacing((signal?.recent ?? []).map(([time]) => moment(time)));
-  return `comes about once in ${often(seconds) || counted(Math.round(observations), "observation")}`;
+  return `about once in ${often(seconds) || counted(Math.round(observations), "observation")}`;
 }
 
 /**
@@ -82,7 +82,7 @@ export function isSnoozed(incident) {
 }
 
 /**
- * Where an incident is in charts: one that goes on, up to now.
+ * The span of an incident in charts; an open one lasts until now.
  * @param {Incident} incident
  * @returns {import("./charts/marks.js").Span}
  */

@@ -29,7 +29,7 @@ const MEANINGS = [
   ["z", "zoom out in the charts"],
   ["1 to 4", "signals, incidents, maintenance, status"],
   ["t", "light or dark"],
-  ["Esc", "leave the search or a dialog"],
+  ["Esc", "close the search or a dialog"],
   ["?", "this list"],
 ];
 
@@ -45,9 +45,9 @@ function help() {
   const list = MEANINGS.map(([key, meaning]) =>
     el("div", { class: "fact" }, el("dt", {}, el("kbd", {}, key)), el("dd", {}, meaning)),
   );
-  void tell("Keys", [
+  void tell("Keyboard shortcuts", [
     el("dl", { class: "facts" }, ...list),
-    el("label", { class: "check" }, off, "Turn these keys off"),
+    el("label", { class: "check" }, off, "Turn these shortcuts off"),
   ]);
 }
 

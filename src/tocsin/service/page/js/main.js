@@ -31,7 +31,7 @@ let shown = null;
 
 const events = new Events({
   connected: (resumed) => {
-    // Without a place to go on from, what happened in between is not known.
+    // Without a place to resume from, what happened in between is unknown.
     if (!resumed || loading) return void reload();
     showConnected();
     shown?.connected?.();
@@ -74,7 +74,7 @@ async function reload() {
   byId("role").textContent = `Your role: ${currentRole()}`;
   byId("sign-out").hidden = token() === null;
   byId("audit").hidden = !allowed("admin");
-  // The first view waits for the role, since that decides what it offers.
+  // The first view waits for the role, which decides what it offers.
   if (shown) shown.reload?.();
   else show();
 }
@@ -93,12 +93,12 @@ function show() {
   setViewKeys(shown.keys ?? {});
   events.watch(shown.signals ?? []);
   nameWindow();
-  // After a change of view those who listen begin at its heading; at the start, at the top of the page.
+  // After a change of view, screen readers start at its heading; on load, at the top of the page.
   if (before) main.querySelector("h1")?.focus({ preventScroll: true });
 }
 
 function notFound() {
-  main.append(el("h1", { tabindex: "-1" }, "There is no such page"), el("a", { href: "#/" }, "All signals"));
+  main.append(el("h1", { tabindex: "-1" }, "Page not found"), el("a", { href: "#/" }, "All signals"));
   return { title: "Not found", close: () => {} };
 }
 
@@ -119,7 +119,7 @@ byId("sign-out").addEventListener("click", () => {
 });
 fleet.listen(nameWindow);
 byId("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // what is behind "#" says which view it is
+  event.preventDefault(); // the part after "#" selects the view
   main.focus();
 });
 addEventListener("hashchange", () => shown && show());

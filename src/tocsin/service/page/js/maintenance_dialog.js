@@ -17,8 +17,8 @@ const LENGTHS = /** @type {[string, number][]} */ ([
 ]);
 
 /**
- * Ask for a window and add it. Gives whether one was added.
- * @param {string} pattern what it begins with
+ * Ask for a window and add it. Returns whether one was added.
+ * @param {string} pattern the initial pattern
  */
 export async function askForMaintenance(pattern) {
   const now = Date.now();
@@ -35,7 +35,7 @@ export async function askForMaintenance(pattern) {
   const fitting = el("small", { class: "muted", role: "status" });
   const look = () => {
     const many = [...fleet.signals.keys()].filter((name) => fits(which.value, name)).length;
-    fitting.textContent = `* stands for anything, ? for one character. Fits ${counted(many, "signal")} now.`;
+    fitting.textContent = `* stands for anything, ? for one character. Matches ${counted(many, "signal")} now.`;
   };
   const lengths = LENGTHS.map(([words, length]) =>
     el("button", { type: "button", onclick: () => (end.value = localInput(Date.parse(start.value) + length)) }, words),
@@ -46,7 +46,7 @@ export async function askForMaintenance(pattern) {
   const body = await ask({
     title: "Maintenance window",
     body: [
-      el("p", { class: "muted" }, "Observations in it are kept, but not judged and not learned from."),
+      el("p", { class: "muted" }, "Observations in this window are kept, but neither judged nor learned."),
       el("div", {}, field("Signals", which), fitting),
       field("From", start),
       field("Until", end),

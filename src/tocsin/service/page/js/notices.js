@@ -13,7 +13,7 @@ export function notice(text, kind = "done") {
 }
 
 /**
- * Do something that may fail, and say how it went. Gives whether it worked.
+ * Do something that may fail, and report the outcome. Returns whether it worked.
  * @param {() => Promise<any>} action
  * @param {string} [done]
  */

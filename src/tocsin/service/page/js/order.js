@@ -56,7 +56,7 @@ export function stateOf(signal, incidents) {
 }
 
 /**
- * Signals that are set aside, open incidents and silent signals first, then by how strange the newest observation is.
+ * Signals that are set aside, open incidents and silent signals first, then by the severity of the newest observation.
  * @param {Iterable<Signal>} signals
  * @param {Map<string, Incident>} incidents
  * @returns {Signal[]}
@@ -64,7 +64,7 @@ export function stateOf(signal, incidents) {
 export function ordered(signals, incidents) {
   const keyed = [...signals].map((signal) => {
     const incident = incidents.get(signal.name);
-    // A snoozed or acknowledged incident is known: it need not be above those that nobody has seen.
+    // Snoozed or acknowledged incidents come after those that no one has seen yet.
     const known = incident && (incident.acknowledged || isSnoozed(incident)) ? 0.5 : 0;
     const rank = RANK[stateOf(signal, incidents)] + known;
     return { signal, rank, severity: (incident ? incident.severity : signal.severity) ?? -1 };

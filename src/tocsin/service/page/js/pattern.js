@@ -1,7 +1,7 @@
 /** Patterns for names as the monitor takes them: * and ?, and sets of characters in brackets. */
 
 /**
- * The pattern that fits this name alone.
+ * The pattern that matches only this name.
  * @param {string} name
  */
 export function escapePattern(name) {
@@ -9,7 +9,7 @@ export function escapePattern(name) {
 }
 
 /**
- * Whether a name fits, as Python's fnmatchcase has it.
+ * Whether a name matches, like Python's fnmatchcase.
  *
  * Only the last * that was met is ever gone back to: one before it could take no more than that one does. So a pattern
  * with many of them takes no longer than its length times that of the name.

@@ -45,7 +45,7 @@ export function budget(perSecond) {
 }
 
 /**
- * A length of time for what comes rarely, as "12 days"; nothing if it is not known.
+ * A return period, as "12 days"; empty if it is not known.
  * @param {number} seconds
  */
 export function often(seconds) {
@@ -61,10 +61,10 @@ export function often(seconds) {
  */
 export function auditInWords({ promised, rate, observations, low, high, finding, ratio, since, unit }) {
   if (!observations || rate === null || rate === undefined || low === null || high === null) {
-    return `promised ${odds(promised)}; nothing seen since warm-up yet`;
+    return `promised ${odds(promised)}; no observations since warm-up yet`;
   }
   const base = 1 / promised;
-  const seen = `seen ${few(rate * base)} in ${count(Math.round(base))}`;
+  const seen = `observed ${few(rate * base)} in ${count(Math.round(base))}`;
   const from = since === null || since === undefined ? "warm-up" : `observation ${count(since)}`;
   const times = `${finding}, ${few(ratio ?? NaN)} times the promised ${unit} since ${from}`;
   return `promised ${odds(promised)}, ${seen} (between ${few(low * base)} and ${few(high * base)}): ${times}`;

@@ -21,7 +21,7 @@ export function referenceSpans(signal) {
 }
 
 /**
- * Says what the signal is compared with. Who may, chooses a stretch, by two times or by dragging in a chart.
+ * Shows what the signal is compared with. Users with the role choose a period, by two times or by dragging in a chart.
  * @param {string} name the signal's
  * @param {() => void} changed
  */
@@ -39,9 +39,9 @@ export function referenceBar(name, changed) {
   async function put(event) {
     event.preventDefault();
     const [from, until] = [start, end].map((input) => new Date(input.value).toISOString());
-    // It learns for some seconds where the stretch is long.
+    // Learning a long period takes some seconds.
     use.disabled = true;
-    if (await attempt(() => request("PUT", path, { start: from, end: until }), "Compared with this from now on"))
+    if (await attempt(() => request("PUT", path, { start: from, end: until }), "Reference set"))
       changed();
     use.disabled = false;
   }
@@ -49,7 +49,7 @@ export function referenceBar(name, changed) {
   async function askToRemove() {
     const sure = await confirmed(
       "Remove reference",
-      "The signal is compared with its own past again, and learns from it as it moves on.",
+      "The signal is compared with its own moving past again.",
       "Remove",
     );
     if (sure && (await attempt(() => request("DELETE", path), "Reference removed"))) changed();

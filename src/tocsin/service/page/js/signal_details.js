@@ -1,4 +1,4 @@
-/** What a signal has learned, whether it keeps its promise, and its settings. */
+/** What a signal's detector has learned, whether it keeps its promise, and its settings. */
 
 import { intervalPlot } from "./charts/interval.js";
 import { weightsChart } from "./charts/weights_chart.js";
@@ -38,7 +38,7 @@ function auditPanel({ audit, guarantee, settings }) {
       { class: "muted" },
       `${count(audit.alarms)} ${counted} in ${count(audit.observations)} observations since warm-up. `,
       audit.faults ? `${count(audit.faults)} of them, labelled as faults, do not count. ` : "",
-      `The bounds hold at all times at once (${number(audit.level * 100)}%). True faults count until they are labelled.`,
+      `The bounds hold at all times (${number(audit.level * 100)}%). True faults count until they are labelled.`,
     ),
     guarantee && el("p", { class: "muted" }, guarantee),
   );
@@ -55,7 +55,7 @@ function weightsPanel(chart) {
       el(
         "p",
         { class: "muted" },
-        "How much a past error counts when a new one is judged, by how long ago it was; the mean over the scores of errors.",
+        "How much a past error counts when a new one is judged, by its age; the mean over the scores of errors.",
       ),
   );
 }
@@ -74,12 +74,12 @@ function settingsPanel({ settings, silent_after: silent, memory_bytes: memory })
     "section",
     { class: "panel" },
     el("h2", {}, "Settings"),
-    Object.keys(settings).length === 0 && el("p", {}, "All as they are by default."),
+    Object.keys(settings).length === 0 && el("p", {}, "All defaults."),
     el(
       "dl",
       { class: "facts" },
       ...Object.entries(settings).map(([name, value]) => fact(name.replaceAll("_", " "), text(value))),
-      fact("silent after", silent === null ? "found from its pace" : duration(silent * 1000)),
+      fact("silent after", silent === null ? "automatic" : duration(silent * 1000)),
       fact("memory", bytes(memory)),
     ),
   );

@@ -61,7 +61,7 @@ function update(row, signal, incidents) {
 }
 
 /**
- * Draw the sparklines that changed. All sizes are read first: reading and drawing by turns would lay out the page anew
+ * Draw the sparklines that changed. All sizes are read first: alternating reading and drawing would lay out the page again
  * for every row.
  * @param {[HTMLElement, Signal][]} rows
  */
@@ -78,7 +78,7 @@ function paint(rows) {
 }
 
 /**
- * Only what is new is written: the others need not be laid out again.
+ * Write only changed texts, so that the others are not laid out again.
  * @param {HTMLElement} box
  * @param {string} text
  */
@@ -96,7 +96,7 @@ function write(box, text) {
 function remark(signal, state, incident) {
   if (signal.aside) return signal.aside;
   if (incident) return incident.acknowledged ? `acknowledged; ${story(incident)}` : story(incident);
-  if (state === "silent") return "no observations any more";
+  if (state === "silent") return "no more observations";
   if (state === "learning") return `learning, ${count(signal.observations)} of ${count(signal.warm_up)}`;
   return signal.features.length > 1 ? signal.features.join(", ") : "";
 }

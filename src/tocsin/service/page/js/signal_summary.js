@@ -1,4 +1,4 @@
-/** The newest of a signal in a few facts. */
+/** The current state of a signal in a few facts. */
 
 import { el, fact } from "./dom.js";
 import { fleet, perFeature } from "./fleet.js";
@@ -8,7 +8,7 @@ import { bySignal, stateOf, STATE_WORDS } from "./order.js";
 import { budget, odds, spacing } from "./rates.js";
 import { incidentHash } from "./router.js";
 
-/** What the alarm rate counts, as people call it. */
+/** What the alarm rate counts, in words. */
 const NAMES = { incidents: "incidents", observations: "alarms" };
 
 /** @param {import("./types.js").Signal} signal */
@@ -36,7 +36,7 @@ export function signalSummary(signal) {
         signal.observations < signal.own_past_after &&
         fact(
           "Rarity",
-          `estimated: ${count(signal.observations)} of the ${count(signal.own_past_after)} observations it takes to tell`,
+          `estimated: ${count(signal.observations)} of the ${count(signal.own_past_after)} observations needed`,
         ),
       signal.aside && fact("Set aside", `${signal.aside}; configure it, reset it or remove it`),
       fact("Value", el("span", { class: "live-value" }, values(perFeature(signal.value), signal.unit))),
@@ -44,7 +44,7 @@ export function signalSummary(signal) {
       fact("Seen", el("span", { class: "live-value" }, `${time(signal.last_time)} (${ago(signal.last_time)})`)),
       fact("Observations", count(signal.observations)),
       fact("Alarm rate", odds(signal.alarm_rate)),
-      perSecond > 0 && fact(`False ${NAMES[signal.promise]} to expect`, budget(perSecond)),
+      perSecond > 0 && fact(`Expected false ${NAMES[signal.promise]}`, budget(perSecond)),
       signal.template && fact("Template", signal.template),
     ),
   ];

@@ -18,8 +18,8 @@ export function forgetToken() {
 let asking = null;
 
 /**
- * Ask for a token. However many requests were refused, there is one dialog; it cannot be left without an answer.
- * @param {string | null} refused the token that the API did not take
+ * Ask for a token. However many requests were refused, there is one dialog; it cannot be cancelled.
+ * @param {string | null} refused the token that the API refused
  */
 export function askForToken(refused) {
   if (token() !== refused) return Promise.resolve(); // another request was refused too, and there is an answer already
@@ -40,15 +40,15 @@ async function dialog(refused) {
   const given = await ask({
     title: "Sign in",
     body: [
-      el("p", {}, refused ? "This token is not valid, or no longer." : "This monitor asks for a token."),
+      el("p", {}, refused ? "This token is not valid, or no longer valid." : "This monitor requires a token."),
       field("Token", input),
       el("label", { class: "check" }, remember, "Remember it in this browser"),
       el(
         "p",
         { class: "muted" },
-        "Tokens are made with ",
+        "Create tokens with ",
         el("code", {}, "tocsin token create"),
-        " where the monitor runs.",
+        " on the monitor's machine.",
       ),
     ],
     accept: "Continue",

@@ -66,14 +66,14 @@
  * @property {boolean} open
  * @property {string} opened
  * @property {string | null} closed
- * @property {string | null} ended why it is over; null while it is open, or where nobody knows
+ * @property {string | null} ended why it closed; null while it is open, or if the reason is unknown
  * @property {string | null} acknowledged
  * @property {string | null} acknowledged_by
  * @property {string | null} snoozed_until
  * @property {string | null} label
  * @property {string | null} note
  * @property {boolean} excluded
- * @property {boolean} withheld whether sinks are not told, since a budget is for rarer incidents
+ * @property {boolean} withheld whether it is not reported to sinks, because a budget is for rarer incidents
  *
  * @typedef {object} History columns; value, forecast, low and high have one for each feature
  * @property {string[]} times

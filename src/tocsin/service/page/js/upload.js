@@ -1,9 +1,9 @@
-/** A file to the monitor, told how much of it has gone. */
+/** Send a file to the monitor, with progress. */
 
 import { ApiError, BASE, authorization } from "./api.js";
 
 /**
- * Send a file, and give what the monitor answers. What `fetch` sends says nothing of how far it is: this does.
+ * Send a file, and return the monitor's answer. `fetch` reports no progress of an upload; this does.
  * @param {string} path
  * @param {Record<string, string>} query
  * @param {File} file
@@ -24,7 +24,7 @@ export function upload(path, query, file, sent) {
       try {
         answer = JSON.parse(request.responseText);
       } catch {
-        return reject(new ApiError(request.status, "the monitor's answer cannot be read"));
+        return reject(new ApiError(request.status, "the monitor's reply cannot be read"));
       }
       if (request.status < 400) resolve(answer);
       else

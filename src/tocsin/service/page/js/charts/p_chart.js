@@ -1,5 +1,5 @@
 /**
- * p on a log scale, with the alarm rate as a line where alarms are what is under it. Dots, since neighbours have nothing
+ * p on a log scale, with the alarm rate as a line if alarms are the values below it. Dots, since neighbours have nothing
  * to do with each other.
  */
 

@@ -51,7 +51,7 @@ export function weightsChart(weights) {
           })),
         ],
         axes: [axis({ label: "observations ago", labelSize: 18, labelFont: "11px system-ui, sans-serif" }), leftAxis()],
-        plugins: [levelLine(1 / longest, "all alike", "--muted", "above")],
+        plugins: [levelLine(1 / longest, "equal weights", "--muted", "above")],
       },
       [lags, ...shares],
       element,

@@ -1,4 +1,4 @@
-/** Who did what. */
+/** The audit trail: who did what. */
 
 import { get } from "../api.js";
 import { el, nameOf } from "../dom.js";
@@ -9,12 +9,12 @@ const AT_ONCE = 100;
 
 /** @typedef {{id: number, time: string, who: string, action: string, target: string, details: string}} Deed */
 
-/** @type {[RegExp, string][]} requests, and what they do in words; what is behind the first part is the target */
+/** @type {[RegExp, string][]} requests, and what they do in words; the group is the target */
 const WORDS = [
   [/^POST \/incidents\/(\d+)\/acknowledge$/, "acknowledged incident"],
-  [/^DELETE \/incidents\/(\d+)\/acknowledge$/, "took back the acknowledgement of incident"],
+  [/^DELETE \/incidents\/(\d+)\/acknowledge$/, "withdrew the acknowledgement of incident"],
   [/^POST \/incidents\/(\d+)\/snooze$/, "snoozed incident"],
-  [/^DELETE \/incidents\/(\d+)\/snooze$/, "woke incident"],
+  [/^DELETE \/incidents\/(\d+)\/snooze$/, "ended the snooze of incident"],
   [/^POST \/incidents\/(\d+)\/label$/, "labelled incident"],
   [/^POST \/maintenance()$/, "added a maintenance window"],
   [/^DELETE \/maintenance\/(\d+)$/, "removed maintenance window"],
@@ -25,9 +25,9 @@ const WORDS = [
   [/^PUT \/signals\/(.+)$/, "created or configured"],
   [/^DELETE \/signals\/(.+)$/, "removed"],
   [/^POST \/imports()$/, "imported history"],
-  [/^POST \/tokens()$/, "made a token"],
+  [/^POST \/tokens()$/, "created a token"],
   [/^DELETE \/tokens\/(.+)$/, "revoked token"],
-  [/^token create (.+)$/, "made token"],
+  [/^token create (.+)$/, "created token"],
   [/^token revoke (.+)$/, "revoked token"],
 ];
 
@@ -50,9 +50,9 @@ async function page(before) {
 
 /** @param {Deed[]} deeds */
 function content(deeds) {
-  if (!deeds.length) return [el("p", { class: "empty" }, "Nobody has changed anything yet.")];
+  if (!deeds.length) return [el("p", { class: "empty" }, "No changes yet.")];
   const list = el("ul", { class: "cards" }, ...deeds.map(card));
-  const more = el("button", { type: "button" }, "Show older ones");
+  const more = el("button", { type: "button" }, "Show older entries");
   more.hidden = deeds.length < AT_ONCE;
   let last = deeds[deeds.length - 1].id;
   more.addEventListener("click", async () => {

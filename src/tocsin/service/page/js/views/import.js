@@ -1,4 +1,4 @@
-/** History from files: drop them or choose them, see how far they are, and what was found. */
+/** Import history: drop or choose files, follow their progress, and see what was found. */
 
 import { get } from "../api.js";
 import { field } from "../dialogs.js";
@@ -7,7 +7,7 @@ import { count, counted } from "../format.js";
 import { signalHash } from "../router.js";
 import { upload } from "../upload.js";
 
-/** Milliseconds until it is asked again how far the monitor is. */
+/** Milliseconds between two requests for the progress. */
 const ASK_EVERY = 500;
 
 /** @typedef {{signal: string, observations: number, duplicates: number, refused: number, older: number}} Taken */
@@ -37,9 +37,9 @@ export function importing(main, route) {
     el(
       "p",
       { class: "muted" },
-      "What was observed before is learned and judged. Its incidents are shown as past ones, and nobody is told of them.",
+      "The monitor learns and judges past observations. Their incidents are shown as past ones, without notifications.",
     ),
-    field("Signal", signal, "{name} stands for what the file calls it: its id, or the name of the file."),
+    field("Signal", signal, "{name} stands for the signal's name in the file: its id, or the name of the file."),
     drop,
     results,
   );
@@ -93,7 +93,7 @@ export function importing(main, route) {
   }
 
   /**
-   * Show how far a signal is, until everything is learned.
+   * Show the progress of a signal until everything is learned.
    * @param {Taken} taken
    * @param {HTMLElement} line
    * @param {HTMLProgressElement} bar
@@ -105,7 +105,7 @@ export function importing(main, route) {
       const one = stages.find((other) => other.signal === taken.signal);
       if (one?.stage === "failed") return line.replaceChildren(link(), `: cannot be learned: ${one.message}`);
       if (!one || one.stage === "done")
-        return line.replaceChildren(link(), `: ${stored(taken)}, ${counted(one?.incidents ?? 0, "incident")} of the past`);
+        return line.replaceChildren(link(), `: ${stored(taken)}, ${counted(one?.incidents ?? 0, "past incident")}`);
       if (one.total) bar.value = one.done / one.total;
       line.replaceChildren(link(), `: ${stored(taken)}, learning ${count(one.done)} of ${count(one.total)}…`);
       await new Promise((resolve) => setTimeout(resolve, ASK_EVERY));
@@ -124,9 +124,9 @@ export function importing(main, route) {
 function stored({ observations, duplicates, refused, older }) {
   return [
     counted(observations, "observation"),
-    duplicates && `${count(duplicates)} were there already`,
+    duplicates && `${count(duplicates)} already stored`,
     refused && `${count(refused)} refused`,
-    older && `${count(older)} older than observations are kept`,
+    older && `${count(older)} beyond the retention time`,
   ]
     .filter(Boolean)
     .join(", ");

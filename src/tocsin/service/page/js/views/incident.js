@@ -1,4 +1,4 @@
-/** One incident: the story, what its signal did around it, and which features it was. */
+/** One incident: what happened, its signal around that time, and which features contributed. */
 
 import { get, signalPath } from "../api.js";
 import { ChartGroup } from "../charts/group.js";
@@ -87,7 +87,7 @@ export function incident(main, route) {
 }
 
 /**
- * The stretch of time to show.
+ * The period to show.
  * @param {Incident} incident
  */
 function around(incident) {
@@ -118,11 +118,11 @@ function describe(incident) {
       incident.kind === "alarm" && fact("Seen", whatWasSeen(incident)),
       incident.view && fact("View", incident.view),
       rare && fact("How rare", rare),
-      incident.kind === "alarm" && fact("Strangest at", time(incident.peak)),
+      incident.kind === "alarm" && fact("Most anomalous at", time(incident.peak)),
       incident.kind === "alarm" && fact("Severity", `${number(incident.severity)} (p ${pValue(incident.p)})`),
       acknowledged && fact("Acknowledged", `${time(acknowledged)}${by ? ` by ${by}` : ""}`),
-      incident.closed && fact("Over since", time(incident.closed)),
-      end && fact("Why it is over", end[1]),
+      incident.closed && fact("Closed", time(incident.closed)),
+      end && fact("Why it closed", end[1]),
     ),
     contributions(incident.features ?? {}),
     incident.note && el("p", { class: "note" }, incident.note),
@@ -142,7 +142,7 @@ function bar(name, share, length) {
 }
 
 /**
- * Which features it was.
+ * Which features contributed.
  * @param {Record<string, number>} features
  */
 function contributions(features) {
@@ -152,7 +152,7 @@ function contributions(features) {
   return el(
     "section",
     { class: "panel" },
-    el("h2", {}, "Which feature was it?"),
+    el("h2", {}, "Features involved"),
     el("dl", { class: "bars" }, ...sorted.map(([name, share]) => bar(name, share, share / most))),
     el("p", { class: "muted" }, "The sum of −log10 of each feature's p over the incident."),
   );

@@ -40,15 +40,15 @@ export function incidents(main, route) {
 
   function content() {
     const newest = [...shown.values()].sort((a, b) => b.id - a.id);
-    if (!newest.length) return [el("p", { class: "empty" }, all ? "No incidents so far." : "Nothing is open.")];
-    const older = el("button", { type: "button", onclick: () => load(newest[newest.length - 1].id) }, "Older ones");
+    if (!newest.length) return [el("p", { class: "empty" }, all ? "No incidents so far." : "No open incidents.")];
+    const older = el("button", { type: "button", onclick: () => load(newest[newest.length - 1].id) }, "Show older");
     return [
       el("ul", { class: "cards" }, ...newest.map((incident) => incidentCard(incident, { withSignal: true }))),
       ...(more ? [older] : []),
     ];
   }
 
-  /** Draw anew, and keep the focus on the same link or button. */
+  /** Redraw, and keep the focus on the same link or button. */
   function redraw() {
     const focused = document.activeElement;
     const id = focused?.closest("[data-id]")?.getAttribute("data-id");
@@ -70,7 +70,7 @@ export function incidents(main, route) {
   };
 
   const unlisten = fleet.listen((_kind, _name, incident) => {
-    // One that is over stays in sight until the list is loaded anew: it must not vanish under the pointer.
+    // A closed incident stays visible until the list is reloaded: it must not vanish under the pointer.
     if (!incident || !(incident.open || all || shown.has(incident.id))) return;
     shown.set(incident.id, incident);
     redraw();

@@ -44,13 +44,13 @@ export function maintenance(main) {
 function card(window, reload) {
   const [start, end, now] = [moment(window.start), moment(window.end), Date.now()];
   const when =
-    now < start ? `begins in ${duration(start - now)}` : now < end ? `now, ${duration(end - now)} to go` : "over";
+    now < start ? `starts in ${duration(start - now)}` : now < end ? `now, ${duration(end - now)} left` : "over";
   const fitting = [...fleet.signals.keys()].filter((name) => fits(window.pattern, name)).length;
   const remove = async () => {
     if (
       !(await confirmed(
         "Remove",
-        "Observations from now on are judged again. What came in the window stays as it is.",
+        "Observations from now on are judged again. Earlier observations in the window stay as they are.",
         "Remove",
       ))
     )

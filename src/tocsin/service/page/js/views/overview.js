@@ -1,4 +1,4 @@
-/** All signals: the ones that need somebody first. */
+/** All signals: the ones that need attention first. */
 
 import { el } from "../dom.js";
 import { fleet } from "../fleet.js";
@@ -18,7 +18,7 @@ const SORT_EVERY = 5000;
 /** Nor may a row jump away from under the pointer. */
 const POINTER_RESTS_AFTER = 1500;
 
-/** Where the viewer was, for coming back. */
+/** Where the user was, to come back to. */
 let scrolledTo = 0;
 
 /** @type {import("./view.js").View} */
@@ -159,18 +159,18 @@ function falseAlarms(signals) {
     const seconds = silent ? NaN : spacing(recent.map(([time]) => moment(time)));
     if (seconds > 0) perSecond += rate / seconds;
   }
-  return perSecond > 0 ? `False incidents to expect by the alarm rates, over all signals: ${budget(perSecond)}.` : "";
+  return perSecond > 0 ? `Expected false incidents over all signals: ${budget(perSecond)}.` : "";
 }
 
 /** @param {boolean} filtered */
 function empty(filtered) {
-  if (filtered) return el("p", {}, "No signal fits.");
+  if (filtered) return el("p", {}, "No signal matches.");
   const [address, kind] = [`${location.origin}/api/v1/observations`, "Content-Type: application/json"];
   const example = `curl ${address} -H '${kind}' -d '{"signal": "demo", "value": 1.5}'`;
   return el(
     "div",
     {},
-    el("p", {}, "No signals yet. They appear with their first observation:"),
+    el("p", {}, "No signals yet. A signal appears with its first observation:"),
     el("pre", {}, el("code", {}, example)),
   );
 }

@@ -1,4 +1,4 @@
-/** One signal: what it does, what was expected, how strange that is, and whether the promise is kept. */
+/** One signal: its values, its forecast, how anomalous it is, and whether the promise is kept. */
 
 import { get, request, signalPath } from "../api.js";
 import { ChartGroup } from "../charts/group.js";
@@ -24,7 +24,7 @@ import { fillWhenLoaded } from "./view.js";
 
 const RANGES = [200, 1000, 5000];
 const MOST_INCIDENTS = 50;
-/** Changes after which what is shown is no longer true. */
+/** Changes that make the displayed data stale. */
 const RELOADED = ["reset", "configured", "reference", "imported"];
 /** The range stays as chosen from one signal to the next. */
 let range = RANGES[0];
@@ -62,7 +62,7 @@ export function signal(main, route) {
       { class: "bar" },
       ranges,
       zoomOut,
-      el("span", { class: "muted hint" }, "drag in a chart to zoom and to choose a stretch, double-click to zoom out"),
+      el("span", { class: "muted hint" }, "drag in a chart to zoom and to select a period, double-click to zoom out"),
     ),
     reference.element,
     chartBox,
@@ -84,7 +84,7 @@ export function signal(main, route) {
   async function reset() {
     const sure = await confirmed(
       "Reset",
-      "The signal forgets all it has learned and warms up anew. Observations, incidents and its reference stay.",
+      "The detector forgets all it has learned and warms up again. Observations, incidents and the reference are kept.",
       "Reset",
     );
     if (sure && (await attempt(() => request("POST", signalPath(name, "reset")), "Reset"))) load();
@@ -150,7 +150,7 @@ export function signal(main, route) {
       ];
     });
 
-  /** Verdicts come from when the stream is there: what came between the charts' data and that is asked for. */
+  /** Verdicts arrive once the stream is open: those between the charts' data and that moment are requested. */
   async function catchUp() {
     const newest = columns?.times.at(-1);
     if (!columns || !newest) return;

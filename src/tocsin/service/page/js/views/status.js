@@ -1,4 +1,4 @@
-/** How the monitor itself is doing. */
+/** The state of the monitor itself. */
 
 import { get } from "../api.js";
 import { el, fact } from "../dom.js";
@@ -75,7 +75,7 @@ function health(one) {
         el(
           "div",
           { class: failing ? "failed" : "muted" },
-          `${failing ? "Error" : "It works again after the error"}: ${error}`,
+          `${failing ? "Error" : "Works again after the error"}: ${error}`,
         ),
     ),
   );
