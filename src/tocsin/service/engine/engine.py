@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tocsin.service.audit import carried
 from tocsin.service.config import Settings
 from tocsin.service.engine.engine_state import EngineState
+from tocsin.service.engine.idempotency import noted, recalled
 from tocsin.service.engine.imported_history import HistoryLearner
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
 from tocsin.service.engine.incident_changes import IncidentChanges
@@ -16,7 +17,6 @@ from tocsin.service.engine.ingest import Ingest
 from tocsin.service.engine.maintenance import MaintenanceChanges
 from tocsin.service.engine.pending_imports import Progress
 from tocsin.service.engine.recovery import StoppedError
-from tocsin.service.engine.requests import noted, recalled
 from tocsin.service.engine.signal_changes import SignalChanges
 from tocsin.service.engine.status import SignalStatus
 from tocsin.service.engine.upkeep import SystemClock, Upkeep
@@ -114,7 +114,7 @@ class Engine:
 
     def imports(self) -> list[Progress]:
         """How far imported history is judged, the newest first."""
-        return self._state.histories.all_progress()
+        return self._state.pending_imports.all_progress()
 
     def overview(self) -> list[SignalStatus]:
         """How all signals are doing."""

@@ -51,7 +51,7 @@ class EngineState:
         self.windows: list[MaintenanceRow] = []
         self.budgets = Budgets(settings.budgets)
         #: What was imported and is not judged yet.
-        self.histories = PendingImports()
+        self.pending_imports = PendingImports()
         self.lock = threading.Lock()
         #: The signals whose detectors' states are due to be stored.
         self.due: set[MonitoredSignal] = set()
@@ -84,7 +84,7 @@ class EngineState:
             self.signals = dict(sorted(self.signals.items(), key=lambda item: item[1].row.id))
         with self.store.reading() as reader:
             self.budgets.recover(reader, self.signals.values())
-            self.histories.recover(reader, self.signals.values())
+            self.pending_imports.recover(reader, self.signals.values())
         log.info("%d signals, %d observations scored again", len(self.signals), replayed)
 
     def _settle(self, rebuilt: Rebuilt) -> None:
@@ -244,7 +244,7 @@ class EngineState:
             for one in past:
                 if isinstance(one.signal, MonitoredSignal):
                     one.signal.note_past(one.time)
-        self.histories.note(past)
+        self.pending_imports.note(past)
         self.count()
 
     def tell(self, incidents: Sequence[tuple[MonitoredSignal, IncidentRow]]) -> None:
@@ -258,7 +258,7 @@ class EngineState:
 
     def forget(self, signal: MonitoredSignal | AsideSignal) -> None:
         """A signal is gone, with its place."""
-        self.histories.forget(signal.row.id)
+        self.pending_imports.forget(signal.row.id)
         with self.lock:
             if isinstance(signal, AsideSignal):
                 del self.aside[signal.name]
@@ -282,7 +282,7 @@ class EngineState:
         self.metrics.signals_silent.set(silent)
         self.metrics.signals_aside.set(len(self.aside))
         self.metrics.incidents_open.labels(kind="silence").set(silent)
-        self.metrics.signals_learning.set(len(self.histories))
+        self.metrics.signals_learning.set(len(self.pending_imports))
         self.metrics.incidents_open.labels(kind="alarm").set(
             sum(signal.alarm_incident is not None for signal in signals)
         )

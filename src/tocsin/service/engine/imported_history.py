@@ -134,7 +134,7 @@ class HistoryLearner:
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_EVERY):
-            due = self._state.histories.due()
+            due = self._state.pending_imports.due()
             if due is None:
                 continue
             name, span = due
@@ -166,12 +166,12 @@ class HistoryLearner:
             if found.judged or found.incidents:
                 self._do(partial(self._store, [found]))
             done, incidents, more = done + found.taken, incidents + len(found.incidents), found.more
-            state.histories.tell(Progress(name, "learning", done, max(done, walk.total), incidents))
-            if state.histories.span(walk.row.id) != span:
+            state.pending_imports.tell(Progress(name, "learning", done, max(done, walk.total), incidents))
+            if state.pending_imports.span(walk.row.id) != span:
                 return  # more has come, and it begins anew
         last = self._do(lambda: self._finish(name, walk))
         if last is not None:
-            state.histories.tell(Progress(name, "done", done, done, incidents + last))
+            state.pending_imports.tell(Progress(name, "done", done, done, incidents + last))
             state.hub.publish("signal", {"name": name, "change": "imported"})
             log.info("the history of %r is learned: %d observations, %d incidents", name, done, incidents + last)
 
@@ -197,7 +197,7 @@ class HistoryLearner:
         """
         state, number = self._state, walk.row.id
         signal = state.signals.get(name)
-        if signal is None or not walk.is_of(signal) or state.histories.span(number) != walk.span:
+        if signal is None or not walk.is_of(signal) or state.pending_imports.span(number) != walk.span:
             return None
         with state.store.reading() as reader:
             pieces = [walk.step(reader)]  # what has come live meanwhile
@@ -207,10 +207,10 @@ class HistoryLearner:
 
         def change(writer: StoreWriter) -> None:
             _put(writer, pieces)
-            state.histories.end(writer, number)
+            state.pending_imports.end(writer, number)
 
         self._detectors.replace(signal, walk.new, "relearned", change)
-        state.histories.forget(number)
+        state.pending_imports.forget(number)
         with state.store.reading() as reader, state.lock:
             remember_newest(reader, signal)
         state.count()
@@ -218,7 +218,7 @@ class HistoryLearner:
 
     def _give_up(self, name: str, error: Exception) -> None:
         """It goes on as it is, and is tried again at the next start."""
-        self._state.histories.fail(name, str(error))
+        self._state.pending_imports.fail(name, str(error))
 
 
 def _put(writer: StoreWriter, pieces: Sequence[Found]) -> None:

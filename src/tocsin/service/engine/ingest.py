@@ -111,9 +111,7 @@ class Ingest:
         refused = self._state.appear(firsts.values()) if firsts else {}
         return [
             [
-                receive(
-                    one, signals.get(one.signal) or aside.get(one.signal), refused.get(one.signal), batch, now, latest
-                )
+                receive(one, signals.get(one.signal) or aside.get(one.signal), refused, batch, now, latest)
                 for one in batch.observations
             ]
             for batch in batches
@@ -155,9 +153,13 @@ class Ingest:
         with self._state.store.transaction() as writer:
             aggregated.put(writer)
             writer.add_observations([one.row for one in judged])
-            due = [(signal, some[-1].received.time) for signal, some in judged.fresh.items() if signal.notes.due]
-            writer.add_foretold([(signal.row.id, last, signal.notes.take()) for signal, last in due])
-            self._state.histories.put(writer, judged.past)
+            due = [
+                (signal, some[-1].received.time)
+                for signal, some in judged.fresh.items()
+                if signal.unsaved_forecasts.due
+            ]
+            writer.add_foretold([(signal.row.id, last, signal.unsaved_forecasts.take()) for signal, last in due])
+            self._state.pending_imports.put(writer, judged.past)
             changed = self._end_silences(writer, judged.fresh, now)
             for signal, facts in self._alarms(writer, judged, now):
                 number = self._state.put_alarm(writer, signal, facts, now)

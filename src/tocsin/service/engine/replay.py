@@ -156,7 +156,7 @@ def _learn(
             if signal in rebuilt and not rebuilt[signal].foretold.broken:
                 signal.note_forecasts(rest[signal.place].times, taken[signal.place].foretold)
             else:
-                signal.notes.break_off()  # there are none for what came before
+                signal.unsaved_forecasts.break_off()  # there are none for what came before
             signal.last_time = rows[-1].time
             signal.unsaved += len(rows)
 

@@ -97,7 +97,7 @@ class SignalChanges(Changes):
         signal = state.aside.get(name) or state.signal(name)
         with state.store.transaction() as writer:
             writer.remove_signal(signal.row.id)
-            state.histories.end(writer, signal.row.id)
+            state.pending_imports.end(writer, signal.row.id)
         state.forget(signal)
         state.hub.publish("signal", {"name": name, "change": "removed"})
 

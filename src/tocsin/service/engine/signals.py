@@ -44,7 +44,7 @@ class MonitoredSignal:
     #: Observations since its state was last stored.
     unsaved: int = 0
     #: What was forecast after those.
-    notes: UnsavedForecasts = field(default_factory=UnsavedForecasts)
+    unsaved_forecasts: UnsavedForecasts = field(default_factory=UnsavedForecasts)
     #: Numbers of its open incidents.
     alarm_incident: int | None = None
     silence_incident: int | None = None
@@ -60,6 +60,8 @@ class MonitoredSignal:
 
     def steps_before(self, times: Sequence[int]) -> list[int]:
         """How many observations are missing before each of these."""
+        if self.block.fleet.interval is None:
+            return [0] * len(times)
         missing = self._missing_before(np.array(times, dtype=np.int64).view("datetime64[ns]"))
         return [len(missing.get(number, ())) for number in range(len(times))]
 
@@ -93,12 +95,12 @@ class MonitoredSignal:
     def note_forecasts(self, times: NDArray[np.datetime64], foretold: NDArray[np.float64] | None) -> None:
         """Keep what was forecast after its newest observations, if that is worth keeping."""
         if foretold is not None:
-            self.notes.add(times, foretold)
+            self.unsaved_forecasts.add(times, foretold)
 
     def saved(self) -> None:
         """Its state is stored."""
         self.unsaved = 0
-        self.notes.begin()
+        self.unsaved_forecasts.begin()
 
     def count(self) -> None:
         """Keep in mind how many observations its detector has taken."""

@@ -11,17 +11,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from operator import attrgetter
+from typing import TypeVar, dataclass_transform
 
 from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
 from tocsin.service.store import MaintenanceRow, ObservationRow
 
+T = TypeVar("T")
+
 # The first moment that 64 bits of nanoseconds can say; one before it means no time at all.
 EARLIEST = -(2**63) + 1
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass_transform(eq_default=False, frozen_default=True)
+def stage(cls: type[T]) -> type[T]:
+    """A frozen type of which two with the same content are still two.
+
+    The type checker sees to it that nothing is assigned. At run time that would take longer than all rules together.
+    """
+    return dataclass(eq=False, slots=True)(cls)
+
+
+@stage
 class Received:
     """An observation that can be taken, of a signal that there is."""
 
@@ -34,7 +46,7 @@ class Received:
     whole: bool = False
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@stage
 class Ordered:
     """An observation in the order of time. `status` is what it will be, unless the store has it already."""
 
@@ -42,7 +54,7 @@ class Ordered:
     status: Status
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@stage
 class JudgedObservation:
     """An observation with the verdict of its detector; one without numbers where no detector judges it."""
 
@@ -57,7 +69,8 @@ class JudgedObservation:
 
     def outcome(self, incident: int | None) -> Outcome:
         """What its sender is told once it is stored; `incident` is the one that its alarm belongs to."""
-        return Outcome(self.received.signal.name, self.received.time, self.status, self.verdict, incident)
+        received = self.received
+        return Outcome(received.signal.row.name, received.time, self.status, self.verdict, incident)
 
 
 Fresh = dict[MonitoredSignal, list[Ordered]]
@@ -104,10 +117,13 @@ def in_time(time: int | None, latest: int) -> bool:
 
 
 def receive(
-    observation: Observation, signal: MonitoredSignal | AsideSignal | None, refusal: str | None, batch: Batch,
+    observation: Observation, signal: MonitoredSignal | AsideSignal | None, refused: Mapping[str, str], batch: Batch,
     now: int, latest: int,
 ) -> Received | Outcome:  # fmt: skip
-    """An observation with its signal, or why it is not taken. `refusal` says why there is no signal."""
+    """An observation with its signal, or why it is not taken.
+
+    `refused` says of signals that could not be created why, by name.
+    """
     name, time = observation.signal, observation.time
     if time is None or time < EARLIEST:
         message = f"a time must be at least {EARLIEST} nanoseconds after 1970, got {time}"
@@ -117,7 +133,7 @@ def receive(
         message = f"its time is {ahead:.0f} s ahead of the clock, and {(latest - now) / 1e9:g} s are tolerated"
         return Outcome(name, time, Status.FUTURE, message=message)
     if signal is None:
-        return Outcome(name, time, Status.REFUSED, message=refusal)
+        return Outcome(name, time, Status.REFUSED, message=refused[name])
     try:
         values = values_of(observation, signal.row.features)
     except RefusedError as error:
@@ -154,13 +170,13 @@ def values_of(observation: Observation, features: Sequence[str]) -> tuple[float,
 def put_in_order(received: Iterable[Received], windows: Sequence[MaintenanceRow]) -> Order:
     """Put what was received into the order of time, and see what is new of it."""
     order = Order({}, [], [])
-    standing: dict[tuple[str, int], Received] = {}
+    standing: dict[tuple[int, int], Received] = {}
     by_time = sorted(received, key=attrgetter("time"))
     if by_time:
         windows = [one for one in windows if one.start <= by_time[-1].time and by_time[0].time < one.end]
     for one in by_time:
         signal, time = one.signal, one.time
-        first = standing.setdefault((signal.name, time), one)
+        first = standing.setdefault((signal.row.id, time), one)
         if first is not one:
             order.repeated.append((one, first))
         elif isinstance(signal, AsideSignal):
@@ -205,7 +221,6 @@ def within_gaps(fresh: Fresh, most: int) -> tuple[Fresh, set[Received]]:
     filled = 0
     for signal, some in fresh.items():
         end = len(some)
-        # To look at each would cost much for nothing: few signals have gaps, and those without an interval none.
         for at, steps in enumerate(signal.steps_before([one.received.time for one in some])):
             if steps and filled and filled + steps > most:
                 end = at

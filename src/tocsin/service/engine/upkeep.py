@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tocsin.service.engine.detector_states import save_states
 from tocsin.service.engine.engine_state import EngineState
+from tocsin.service.engine.idempotency import forget_requests
 from tocsin.service.engine.incidents import put_incident, silence_facts
-from tocsin.service.engine.requests import forget_requests
 from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.engine.stages import in_maintenance
 
@@ -110,7 +110,7 @@ class Upkeep:
                 keep_after={
                     number: time
                     for number, time in writer.states_times().items()
-                    if number not in self._state.histories
+                    if number not in self._state.pending_imports
                 },
             )
             forget_requests(writer, now)

@@ -111,6 +111,6 @@ def test_a_removed_signal_takes_its_history_along(tmp_path: Path, monkeypatch: p
     with rig(tmp_path) as made:
         made.engine.submit(Batch((one("a", START, 1.0),), history=True)).result(60)
         made.engine.signals.remove("a").result(60)
-        assert len(made.state.histories) == 0
+        assert len(made.state.pending_imports) == 0
         with made.store.reading() as reader:
             assert reader.cursors("import/") == {}
