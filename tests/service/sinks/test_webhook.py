@@ -82,7 +82,7 @@ def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> No
 def test_why_it_is_over_is_told_with_the_end_and_not_with_the_beginning(
     receiver: Receiver, office: Office, metrics: Metrics
 ) -> None:
-    reasons = get_args(Ended)
+    reasons = [reason for reason in get_args(Ended) if reason != "imported"]  # those are never sent
 
     async def test() -> None:
         for start, ended in enumerate(reasons, 1):

@@ -281,12 +281,12 @@ def test_what_is_first_asked_for_is_history_until_it_is_reached(metrics: Metrics
         with Web(answer) as web:
             given = settings(f"http://{web.place}", {"query": "up", "step": 1}, lookback=1000)
             began = time.time()
-            async with Running(PrometheusSource(given, inbox.submit, inbox.cursor, metrics)):
+            async with Running(PrometheusSource(given, inbox.context(metrics))):
                 await until(lambda: len(inbox.kept) >= module.FIRST_POINTS)
                 inbox.failures = 10**6  # it is broken off in the middle of its history
                 await until(lambda: inbox.failures < 10**6)
             inbox.failures = 0
-            async with Running(PrometheusSource(given, inbox.submit, inbox.cursor, metrics)):
+            async with Running(PrometheusSource(given, inbox.context(metrics))):
                 await until(lambda: any(not batch.history and batch.observations for batch in inbox.batches))
         times = {
             history: [one.time for batch in inbox.batches if batch.history is history for one in batch.observations]
