@@ -19,45 +19,12 @@ ROOMS = [tocsin, tocsin.conformal, tocsin.data, tocsin.detection, tocsin.evaluat
 SOURCE = Path(tocsin.__file__).parent
 
 
-def test_public_names():
-    assert set(tocsin.__all__) == {
-        "Audit",
-        "Autoregression",
-        "ContextForecaster",
-        "Detector",
-        "EmbeddedForecaster",
-        "ExponentialDecay",
-        "ExponentialSmoothing",
-        "Fleet",
-        "Forecast",
-        "Forecaster",
-        "GaussianTail",
-        "Guarantee",
-        "Incident",
-        "LastValue",
-        "MERGES",
-        "Merge",
-        "NONCONFORMITIES",
-        "ResolutionWarning",
-        "Result",
-        "Results",
-        "SCORERS",
-        "Scorer",
-        "SeasonalNaive",
-        "Session",
-        "SlidingWindow",
-        "SplitConformal",
-        "StreamForecaster",
-        "Verdict",
-        "Verdicts",
-        "W1ACAS",
-        "available_forecasters",
-        "find_period",
-        "load_scorer",
-        "make_forecaster",
-        "merge_p_values",
-        "save_scorer",
-    }
+def test_names_that_are_imported_late_are_those_that_type_checkers_see():
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    seen = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen - {"Any", "TYPE_CHECKING"} == set(tocsin.__all__)
+    for name in tocsin.__all__:
+        assert getattr(tocsin, name) is not None
 
 
 @pytest.mark.parametrize("module", ROOMS)
@@ -65,10 +32,6 @@ def test_every_public_name_is_there_and_documented(module):
     for name in module.__all__:
         value = getattr(module, name)
         assert callable(value) <= bool(value.__doc__), name
-
-
-def test_names_for_the_authors_of_plugins():
-    assert set(tocsin.testing.__all__) == {"ContractError", "check_forecaster", "check_scorer", "check_view"}
 
 
 @pytest.mark.parametrize("module", ["tocsin", "tocsin.testing"])
