@@ -276,7 +276,7 @@ def test_a_truncated_gzip_gives_what_could_be_read(tmp_path):
         (["--forecaster", "seasonal-naive", "--forecaster-option", "period=-1"], ["period", "-1"]),
         (["--merge-features", "guess"], ["merge_features", "'guess'", "harmonic"]),
         (["--nonconformity", "odd"], ["nonconformity", "'odd'", "high"]),
-        (["--accept-after", "-1"], ["accept_after", "'-1'", "observations or a length of time"]),
+        (["--accept-after", "-1"], ["accept_after", "'-1'", "observations or a duration"]),
         (["--window", "9"], ["--window", "'9'"]),
         (["--refresh", "100"], ["refresh", "64", "100"]),
         (["--forecaster", "last-value", "--scaled"], ["scaled", "quantiles"]),

@@ -86,7 +86,7 @@ def test_what_goes_wrong_while_reading_is_told_in_options_and_the_others_are_don
     assert result.exit_code == 1
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert "the times are 3 h apart, but the interval is 1 s" in words(result)
-    assert "leave out --interval" in words(result)
+    assert "omit --interval" in words(result)
     assert "600 observations" in result.stdout
 
 
@@ -172,7 +172,7 @@ def test_what_irregular_times_do_is_told(tmp_path):
     path.write_text("time,x\n" + "".join(f"{time},{i * 7919 % 101}\n" for i, time in enumerate(times)))
     said = words(invoke("detect", path, *QUICK))
     assert "every 1 min; 59 of 599 steps are irregular and count as one each (--every regularises them)" in said
-    assert "60 gaps, of 240 in all, count as missing" in said
+    assert "60 gaps, 240 observations in all, count as missing" in said
     assert "are irregular" not in words(invoke("detect", path, "--every", "10min", *QUICK))
 
 
