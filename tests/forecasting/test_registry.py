@@ -180,7 +180,7 @@ def test_another_package_offers_a_forecaster(tmp_path):
     script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{SCRIPT}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    assert lines[:4] == ["offered by other-package", "False", "[[2.5, 2.5]]", "LastValue()"]
+    assert lines[:4] == ["provided by other-package", "False", "[[2.5, 2.5]]", "LastValue()"]
     assert lines[4].startswith("forecaster 'no' must be a subclass of tocsin.Forecaster, got <class")
     assert lines[5].startswith("forecaster 'zero' does not take {'colour': 1}:")
     assert lines[6] == "True"
