@@ -254,12 +254,12 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
 
 def test_an_incident_that_is_over_says_why(opened, monitor):
     words = {
-        "returned": ("as before", "The signal is as it was before."),
+        "returned": ("back to normal", "The signal is back to normal."),
         "accepted": ("accepted as normal", "still differs from before, and this now counts as normal"),
         "silent": ("no more values", "no longer has values"),
         "labelled": ("labelled", "A user labelled it a false alarm"),
         "reset": ("detector reset", "The detector was reset."),
-        "relearned": ("relearned", "The detector relearned."),
+        "relearned": ("retrained", "The detector was retrained."),
     }
     page = opened("#/incidents/2")
     expect(page.locator(".facts")).not_to_contain_text("Why it closed")
@@ -272,7 +272,7 @@ def test_an_incident_that_is_over_says_why(opened, monitor):
     change = {"open": False, "ended": "returned", "closed": data.text(data.now())}
     page.wait_for_selector(".connection.live")
     monitor.push("incident", monitor.change_incident(4, **change))
-    expect(page.locator(".tags")).to_have_text("closed: sends again")
+    expect(page.locator(".tags")).to_have_text("closed: sending again")
     monitor.push("incident", monitor.change_incident(4, ended=None))  # from before that was stored
     expect(page.locator(".tags")).to_have_text("closed")
 

@@ -10,12 +10,12 @@ const OF_MOMENTS = ["error", "horizons", "score"];
 
 /** Why an incident of alarms closed: in a few words, and in a sentence. */
 const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
-  returned: ["as before", "The signal is as it was before."],
+  returned: ["back to normal", "The signal is back to normal."],
   accepted: ["accepted as normal", "The signal still differs from before, and this now counts as normal."],
   silent: ["no more values", "The signal no longer has values."],
   labelled: ["labelled", "A user labelled it a false alarm: the signal's behaviour now counts as normal."],
   reset: ["detector reset", "The detector was reset."],
-  relearned: ["relearned", "The detector relearned."],
+  relearned: ["retrained", "The detector was retrained."],
   imported: ["imported", "It was found in imported history. No notifications were sent."],
 });
 
