@@ -247,7 +247,7 @@ def test_there_are_only_so_many_subscribers(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(hub_module, "MOST_SUBSCRIBERS", 2)
         hub = Hub()
         with hub.subscribe(None):
-            with hub.subscribe(None), pytest.raises(FullHubError, match="2 streams"):
+            with hub.subscribe(None), pytest.raises(FullHubError, match="2 event streams"):
                 hub.subscribe(None)
             with hub.subscribe(None):
                 assert hub.subscribers == 2

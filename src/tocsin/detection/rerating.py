@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.conformal import SlidingWindow
-from tocsin.detection import deciding
 from tocsin.detection.fleet import Fleet
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.storage import damage_told, read_header, settings_of
@@ -43,6 +42,8 @@ def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
 
 def _memory(state: State, before: DetectorSettings, after: DetectorSettings) -> dict[str, NDArray[Any]]:
     """The highest evidence of past blocks, converted to blocks of another length and number."""
+    from tocsin.detection import deciding  # it loads numba, which imports must not
+
     counters, blocks = state[f"{_RANKING}counters"].copy(), state[f"{_RANKING}blocks"]
     there, room = blocks.shape[1], after.sizes.blocks
     together = max(1, round(after.sizes.block / before.sizes.block))

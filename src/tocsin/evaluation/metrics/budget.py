@@ -54,7 +54,7 @@ def within_budget(
     >>> p[[500, 1500]] = 0.01, 0.02  # two false incidents, and of the two events the second is the fainter
     >>> p[1010:1060], p[2050] = 0.001, 0.03
     >>> within_budget(labels, p)  # doctest: +ELLIPSIS
-    Budget(events_found=0.833..., events_found_at_half=0.5, events_found_at_1=1.0, events_found_at_2=1.0,
+    FoundWithinBudget(events_found=0.833..., events_found_at_half=0.5, events_found_at_1=1.0, events_found_at_2=1.0,
            fault_time=0.255, normal_time=0.000714..., false_over_budget=0.714...)
     """
     truth = read_labels(labels)

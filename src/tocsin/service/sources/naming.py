@@ -15,7 +15,7 @@ class NameTemplate:
 
     Examples
     --------
-    >>> Template("load/{instance}").fill({"instance": "a:9100"})
+    >>> NameTemplate("load/{instance}").fill({"instance": "a:9100"})
     'load/a:9100'
     """
 
