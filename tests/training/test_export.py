@@ -123,7 +123,7 @@ def test_the_units_of_training_are_those_of_the_package():
 def test_the_sizes_are_those_that_the_package_expects():
     for shape in (SMALL, Shape()):
         sizes = {name: tuple(tensor.shape) for name, tensor in Network(shape).state_dict().items()}
-        assert runtime.Shape(**shape.as_dict()).arrays() == sizes
+        assert runtime.NetworkShape(**shape.as_dict()).arrays() == sizes
 
 
 def test_the_command_writes_a_file_that_works(tmp_path):
