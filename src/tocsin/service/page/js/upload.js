@@ -20,7 +20,7 @@ export function upload(path, query, file, sent) {
     request.addEventListener("error", () => reject(new ApiError(0, "the monitor cannot be reached")));
     request.addEventListener("load", () => {
       /** @type {any} */
-      let answer = null;
+      let answer;
       try {
         answer = JSON.parse(request.responseText);
       } catch {
