@@ -1,10 +1,13 @@
 """The HTTP application."""
 
+import asyncio
+
 from fastapi import FastAPI
 
 from tocsin import __version__
 from tocsin.service.http import (
     audit,
+    azure,
     clock,
     events,
     imports,
@@ -43,6 +46,7 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     )
     keys = Keys(monitor.store, monitor.settings.server)
     app.state.monitor, app.state.keys = monitor, keys
+    app.state.azure_turns = asyncio.Semaphore(azure.AT_ONCE)
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
     # The address of a signal takes all that others do not: those that begin like it come first.
@@ -50,6 +54,7 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
         observations, imports, reference, clock, signals, incidents, maintenance, tokens, events, audit, system,
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
+    app.include_router(azure.router, prefix=azure.PREFIX)
     app.include_router(system.probes)
     app.include_router(page_router())
     return app

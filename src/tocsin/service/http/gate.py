@@ -7,6 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tocsin.service.audit import Deed, doing
 from tocsin.service.errors import MonitorError
+from tocsin.service.http import azure
 from tocsin.service.http.auth import Caller, Keys, is_relayed, unauthorised
 from tocsin.service.http.content import media_type
 from tocsin.service.http.errors import HttpError, reply_to
@@ -21,11 +22,11 @@ _OPEN_BELOW = "/static/"
 # What a failed authentication costs of a client's requests: guessing is hopeless, but it should not be cheap either.
 _FAILURE_COST = 20.0
 # Only observations and states are large, and files of history, which go to a file as they come.
-_LARGE = ("/observations", "/-/state")
+_LARGE = ("/observations", "/-/state", "/detect")
 _UPLOAD = "/imports"
 _SMALL = 64 * 1024
 _API = "/api/v1"
-_SENDING = f"{_API}/observations"
+_SENDING = (f"{_API}/observations", f"{azure.PREFIX}/")
 _LONGEST_TARGET = 300
 _METHODS = frozenset(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"))
 
@@ -85,7 +86,7 @@ class Gate:
         if _is_open(scope["path"]):
             self._take(address)
             return None
-        authorization = headers.get("authorization")
+        authorization = _authorization(headers, scope["path"])
         caller = await self._keys.caller(authorization, relayed=is_relayed(scope))
         if caller is None:
             self._reject("unauthorised")
@@ -129,9 +130,15 @@ class Gate:
 
 def _deed_of(scope: Scope) -> Deed | None:
     """What a request that changes something is called in the audit trail: as it was made. To send is no such change."""
-    if scope["method"] in SAFE_METHODS or scope["caller"] is None or scope["path"] == _SENDING:
+    if scope["method"] in SAFE_METHODS or scope["caller"] is None or scope["path"].startswith(_SENDING):
         return None
     return Deed(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
+
+
+def _authorization(headers: Headers, path: str) -> str | None:
+    """The header with the token; clients of Azure have another one for it."""
+    key = headers.get(azure.KEY_HEADER) if path.startswith(f"{azure.PREFIX}/") else None
+    return headers.get("authorization") if key is None else f"Bearer {key}"
 
 
 def _is_upload(path: str) -> bool:
