@@ -17,7 +17,7 @@ from tocsin.service.engine import Engine
 from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError
 from tocsin.service.figures import Figures
 from tocsin.service.http import HttpServer, create_app
-from tocsin.service.http.monitor_access import Reading
+from tocsin.service.http.monitor_access import ReadQueue
 from tocsin.service.hub import Hub
 from tocsin.service.logs import start_logging
 from tocsin.service.metrics import Metrics
@@ -46,7 +46,7 @@ class Monitor:
             self.sinks = make_sinks(settings, store, self.engine.write, self.metrics)
         except ValueError as error:
             raise RefusedError(str(error)) from error
-        self.figures, self.reading = Figures(store), Reading()
+        self.figures, self.read_queue = Figures(store), ReadQueue()
         self.app = create_app(self)
         #: Where it listens, once it does.
         self.address = ""

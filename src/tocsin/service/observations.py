@@ -54,7 +54,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class StoredVerdict:
     """The verdict on one observation, as it is stored; with several features the tuples have an entry for each.
 
     NaN stands for what is not there.
@@ -84,7 +84,7 @@ class Outcome:
     signal: str
     time: int
     status: Status
-    judged: Judged | None = None
+    judged: StoredVerdict | None = None
     incident: int | None = None
     message: str | None = None
 

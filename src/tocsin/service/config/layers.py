@@ -38,14 +38,14 @@ class _Reading(Settings, BaseSettings):
 def merged(layers: Sequence[Layer]) -> Settings:
     """The settings of all layers; later ones override earlier ones."""
 
-    class Reading(_Reading):
+    class Layered(_Reading):
         @classmethod
         def settings_customise_sources(
             cls, settings_cls: type[BaseSettings], *_: Any, **__: Any
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             return tuple(InitSettingsSource(settings_cls, dict(layer.tree)) for layer in reversed(layers))
 
-    return Settings(**dict(Reading()))
+    return Settings(**dict(Layered()))
 
 
 def of_variable(name: str, text: str) -> Layer:

@@ -14,7 +14,7 @@ from tocsin.service.engine.detector_replacement import DetectorReplacement
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts, nanoseconds
 from tocsin.service.engine.pending_imports import Progress, Span
-from tocsin.service.engine.replay import TAKEN, learn_reference, remember_newest, stretch_of, what_was_said
+from tocsin.service.engine.replay import TAKEN, learn_reference, remember_newest, stored_input, what_was_said
 from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.errors import NotReadyError, StoreError
 from tocsin.service.observations import Status
@@ -87,7 +87,7 @@ class Walk:
         if not rows:
             return []
         new, span = self.new, self.span
-        verdicts = new.block.run({new.place: stretch_of(new, rows, self._said)})[new.place].judged
+        verdicts = new.block.run({new.place: stored_input(new, rows, self._said)})[new.place].judged
         judged = [
             replace(row, judged=replace(verdict, value=row.judged.value))
             for row, verdict in zip(rows, verdicts, strict=True)

@@ -7,7 +7,7 @@ from itertools import chain
 
 from tocsin.service.as_json import verdict_json
 from tocsin.service.engine.aggregation import Aggregated, aggregate
-from tocsin.service.engine.block import SignalBlock, Stretch
+from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds
 from tocsin.service.engine.signals import NOTHING, MonitoredSignal
@@ -126,12 +126,12 @@ class Ingest:
 
     def _judge(self, fresh: Fresh, late: Iterable[Ordered]) -> JudgedTurn:
         """Let the detectors take what is new, block by block."""
-        work: dict[SignalBlock, dict[int, Stretch]] = {}
+        work: dict[SignalBlock, dict[int, DetectorInput]] = {}
         for signal, some in fresh.items():
             missing = (NOTHING,) * len(signal.row.features)
             values = [one.received.values if one.status is Status.SCORED else missing for one in some]
-            stretch = signal.stretch([one.received.time for one in some], values)
-            work.setdefault(signal.block, {})[signal.place] = stretch
+            given = signal.detector_input([one.received.time for one in some], values)
+            work.setdefault(signal.block, {})[signal.place] = given
         # With one block there is nothing to share among threads.
         run = map if len(work) == 1 else self._state.pool.map
         done = dict(zip(work, run(SignalBlock.run, work.keys(), work.values()), strict=True))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tocsin.service.as_json import time_text
-from tocsin.service.engine.block import SignalBlock, Stretch
+from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.kept_forecasts import Floats, KeptForecasts
 from tocsin.service.engine.signals import NOTHING, RECENT, MonitoredSignal
 from tocsin.service.errors import RefusedError
@@ -131,11 +131,11 @@ def _take_stored(
     return taken
 
 
-def stretch_of(signal: MonitoredSignal, rows: Sequence[ObservationRow], said: Said) -> Stretch:
+def stored_input(signal: MonitoredSignal, rows: Sequence[ObservationRow], said: Said) -> DetectorInput:
     """What a detector takes of stored observations: some of them as missing."""
     missing = (NOTHING,) * len(signal.row.features)
     values = [missing if said.is_missing(row.time) else value_of(row) for row in rows]
-    return signal.stretch([row.time for row in rows], values)
+    return signal.detector_input([row.time for row in rows], values)
 
 
 def _learn(
@@ -146,9 +146,9 @@ def _learn(
     known, rest = {}, {}
     for signal, rows in pieces.items():
         if rows:
-            stretch = stretch_of(signal, rows, said.get(signal, NOTHING_SAID))
-            foretold = rebuilt[signal].foretold.take(stretch.times) if signal in rebuilt else NOTHING_FORETOLD
-            known[signal.place], rest[signal.place] = stretch.split(foretold)
+            given = stored_input(signal, rows, said.get(signal, NOTHING_SAID))
+            foretold = rebuilt[signal].foretold.take(given.times) if signal in rebuilt else NOTHING_FORETOLD
+            known[signal.place], rest[signal.place] = given.split(foretold)
     block.run(known)
     taken = block.run(rest)
     for signal, rows in pieces.items():
@@ -221,7 +221,7 @@ def learn_reference(
             f"a reference of {signal.name!r} must have at least {needed} observations with a value, got {there} "
             f"from start {time_text(reference.start)} to end {time_text(reference.end)}"
         )
-    signal.block.learn_reference(signal.place, signal.stretch(times, values).values)
+    signal.block.learn_reference(signal.place, signal.detector_input(times, values).values)
     signal.last_time = times[-1]
 
 

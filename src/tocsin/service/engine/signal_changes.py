@@ -125,7 +125,7 @@ class SignalChanges(Changes):
         newest = latest(restored.last_time, signal.last_time)
         if restored.block.fleet.interval is not None and newest != restored.last_time:
             missing = (NOTHING,) * len(signal.row.features)
-            restored.block.run({restored.place: restored.stretch([signal.last_time or 0], [missing])})
+            restored.block.run({restored.place: restored.detector_input([signal.last_time or 0], [missing])})
         self._detectors.replace(signal, restored, "reset")
         return self._told(name, "reset")
 

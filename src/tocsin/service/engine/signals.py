@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection.gaps import missing_times
-from tocsin.service.engine.block import SignalBlock, Stretch
+from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.kept_forecasts import UnsavedForecasts
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
-from tocsin.service.observations import Judged
+from tocsin.service.observations import StoredVerdict
 from tocsin.service.store import IncidentRow, ReferenceRow, SignalRow
 
 RECENT = 60
@@ -38,7 +38,7 @@ class MonitoredSignal:
     last_arrival: int | None = None
     #: Whether it sends: nobody waits for one whose newest observation was imported.
     live: bool = True
-    newest: Judged | None = None
+    newest: StoredVerdict | None = None
     #: Observations that its detector has taken, missing ones included.
     observations: int = 0
     #: Observations since its state was last stored.
@@ -65,17 +65,17 @@ class MonitoredSignal:
         missing = self._missing_before(np.array(times, dtype=np.int64).view("datetime64[ns]"))
         return [len(missing.get(number, ())) for number in range(len(times))]
 
-    def stretch(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> Stretch:
+    def detector_input(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> DetectorInput:
         """What the detector is to take: these observations, with the missing ones before each."""
         moments = np.array(times, dtype=np.int64).view("datetime64[ns]")
         missing = self._missing_before(moments)
         if not missing:
-            return Stretch(np.array(values, dtype=np.float64), moments, range(len(times)))
+            return DetectorInput(np.array(values, dtype=np.float64), moments, range(len(times)))
         parts = [part for number, moment in enumerate(moments) for part in (missing.get(number, moments[:0]), [moment])]
         at = (np.cumsum([len(missing.get(number, ())) + 1 for number in range(len(times))]) - 1).tolist()
         all_values = np.full((at[-1] + 1, len(self.row.features)), NOTHING)
         all_values[at] = values
-        return Stretch(all_values, np.concatenate(parts), at)
+        return DetectorInput(all_values, np.concatenate(parts), at)
 
     def _missing_before(self, moments: NDArray[np.datetime64]) -> dict[int, NDArray[np.datetime64]]:
         """The times of the observations that are missing, by the place of the one that they come before."""
@@ -106,7 +106,7 @@ class MonitoredSignal:
         """Keep in mind how many observations its detector has taken."""
         self.observations = self.block.fleet.observations(self.place)
 
-    def note(self, time: int, judged: Judged) -> None:
+    def note(self, time: int, judged: StoredVerdict) -> None:
         """Keep the newest observation in mind."""
         if self.last_time is not None:
             self.paces.append(time - self.last_time)

@@ -15,7 +15,7 @@ from typing import TypeVar, dataclass_transform
 
 from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal
 from tocsin.service.errors import RefusedError
-from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
+from tocsin.service.observations import Batch, Observation, Outcome, Status, StoredVerdict
 from tocsin.service.store import MaintenanceRow, ObservationRow
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class JudgedObservation:
 
     received: Received
     status: Status
-    verdict: Judged
+    verdict: StoredVerdict
 
     @property
     def row(self) -> ObservationRow:
@@ -236,7 +236,7 @@ def unjudged(one: Ordered) -> JudgedObservation:
     """What is stored of an observation without a verdict."""
     values = one.received.values
     nothing = (NOTHING,) * len(values)
-    none = Judged(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
+    none = StoredVerdict(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
     return JudgedObservation(one.received, one.status, none)
 
 

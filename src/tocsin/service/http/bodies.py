@@ -20,7 +20,7 @@ _NAN = float("nan")
 
 
 @dataclass
-class Taken:
+class ParsedBody:
     """The observations of a body, and the refusals of all others by their place in it."""
 
     observations: list[Observation] = field(default_factory=list)
@@ -30,9 +30,11 @@ class Taken:
         return len(self.observations) + len(self.refusals)
 
 
-def read_body(body: bytes, *, lines: bool, most: int, may_send: Callable[[str], bool] = lambda signal: True) -> Taken:
+def read_body(
+    body: bytes, *, lines: bool, most: int, may_send: Callable[[str], bool] = lambda signal: True
+) -> ParsedBody:
     """The observations of a body of JSON, or of one JSON object a line. Malformed bodies are refused altogether."""
-    taken = Taken()
+    taken = ParsedBody()
     for place, item in enumerate(_lines(body, most) if lines else _items(body, most)):
         try:
             observation = observation_of(item)

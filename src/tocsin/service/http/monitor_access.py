@@ -63,7 +63,7 @@ class MonitorAccess(Protocol):
         """What is counted."""
 
     @property
-    def reading(self) -> "Reading":
+    def read_queue(self) -> "ReadQueue":
         """How requests look into the store."""
 
     @property
@@ -109,7 +109,7 @@ async def done(future: "Future[T]") -> T:
         ) from None
 
 
-class Reading:
+class ReadQueue:
     """Looks into the store for who asks, for a few at a time: all others together must not slow down what comes in."""
 
     def __init__(self, at_once: int = 2) -> None:
@@ -135,7 +135,7 @@ class Reading:
 
 async def from_store(monitor: MonitorAccess, read: Callable[[StoreReader], T]) -> T:
     """What the store has, read and made ready without holding up other requests."""
-    return await monitor.reading.read(monitor.store, read)
+    return await monitor.read_queue.read(monitor.store, read)
 
 
 def reply(data: Any, status: int = 200) -> Response:

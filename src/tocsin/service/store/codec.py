@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.service.observations import Judged, Status
+from tocsin.service.observations import Status, StoredVerdict
 from tocsin.service.store.rows import ObservationRow
 
 NAN = float("nan")
@@ -51,7 +51,7 @@ def observation_from_tuple(columns: Sequence[Any]) -> ObservationRow:
     signal, time, status, value, forecast, low, high, p, merged, feature_p, alarm, warm, parts = columns
     p, merged = NAN if p is None else p, NAN if merged is None else merged
     if parts is None:
-        judged = Judged(
+        judged = StoredVerdict(
             (NAN if value is None else value,),
             (NAN if forecast is None else forecast,),
             (NAN if low is None else low,),
@@ -67,7 +67,7 @@ def observation_from_tuple(columns: Sequence[Any]) -> ObservationRow:
             name: tuple(NAN if number is None else float(number) for number in numbers)
             for name, numbers in json.loads(parts).items()
         }
-        judged = Judged(p=p, merged=merged, alarm=bool(alarm), warm=bool(warm), **several)
+        judged = StoredVerdict(p=p, merged=merged, alarm=bool(alarm), warm=bool(warm), **several)
     return ObservationRow(signal, time, _STATUSES[status], judged)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tocsin.service.observations import Judged, Status
+from tocsin.service.observations import Status, StoredVerdict
 
 Kind = Literal["alarm", "silence"]
 Message = Literal["firing", "resolved"]
@@ -38,7 +38,7 @@ class ObservationRow:
     signal: int
     time: int
     status: Status
-    judged: Judged
+    judged: StoredVerdict
 
 
 @dataclass(frozen=True, slots=True)
