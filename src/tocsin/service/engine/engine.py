@@ -16,7 +16,7 @@ from tocsin.service.engine.incident_changes import IncidentChanges
 from tocsin.service.engine.ingest import Ingest
 from tocsin.service.engine.maintenance import MaintenanceChanges
 from tocsin.service.engine.pending_imports import Progress
-from tocsin.service.engine.recovery import StoppedError
+from tocsin.service.engine.recovery import StoppedError, recover
 from tocsin.service.engine.signal_changes import SignalChanges
 from tocsin.service.engine.status import SignalStatus
 from tocsin.service.engine.upkeep import SystemClock, Upkeep
@@ -169,7 +169,7 @@ class Engine:
 
     def _recover(self, wait: float) -> None:
         self._inbox.pause(wait)
-        self._state.recover(self._report)
+        recover(self._state, self._report)
         self._inbox.unlock()
         self._state.hub.publish("status", {"ready": True})
 

@@ -10,6 +10,7 @@ from tocsin.service.engine.aggregation import Aggregated, aggregate
 from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds
+from tocsin.service.engine.new_signals import create_from_first
 from tocsin.service.engine.signals import NOTHING, MonitoredSignal
 from tocsin.service.engine.stages import (
     Fresh,
@@ -108,7 +109,7 @@ class Ingest:
             for one in batch.observations:
                 if one.signal not in signals and one.signal not in aside and in_time(one.time, latest):
                     firsts.setdefault(one.signal, one)
-        refused = self._state.appear(firsts.values()) if firsts else {}
+        refused = create_from_first(self._state, firsts.values()) if firsts else {}
         return [
             [
                 receive(one, signals.get(one.signal) or aside.get(one.signal), refused, batch, now, latest)

@@ -1,16 +1,20 @@
-"""From the store back to detectors: after a start, or a failure of the store."""
+"""Rebuilds the engine's state from the store: after a start, or after the store failed."""
 
 import json
 import logging
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from tocsin.detection.storage import arrays_from_bytes
 from tocsin.service.engine.allocation import Allocation
-from tocsin.service.engine.block import ROWS, SignalBlock
+from tocsin.service.engine.block import ROWS, SignalBlock, load_kernels
+from tocsin.service.engine.detector_states import save_states
+from tocsin.service.engine.engine_state import EngineState
+from tocsin.service.engine.incidents import close_incident
 from tocsin.service.engine.replay import replay
 from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
 from tocsin.service.errors import StoreError
@@ -27,9 +31,10 @@ from tocsin.service.store import (
 
 log = logging.getLogger("tocsin.engine")
 
-
-# How long whoever waits for what is rebuilt has no time for anything else, in seconds.
-BREATH = 0.1
+# Seconds after which a recovery yields, rebuilt signals or not, so that its caller can do other work.
+YIELD_EVERY = 0.1
+# Seconds between two log messages about progress.
+LOG_EVERY = 5.0
 
 
 class StoppedError(Exception):
@@ -88,7 +93,7 @@ class Recovery:
         left = set(futures)
         try:
             while left:
-                done, left = wait(left, timeout=BREATH, return_when=FIRST_COMPLETED)
+                done, left = wait(left, timeout=YIELD_EVERY, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield from future.result()
                 if not done:
@@ -182,3 +187,63 @@ class Recovery:
     def _check(self) -> None:
         if self._stopping.is_set():
             raise StoppedError
+
+
+def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
+    """Clear the state and rebuild it from the store. `progress` gets the number of signals rebuilt, and of all."""
+    state.clear()
+    with state.store.reading() as reader:
+        known = Known.read(reader)
+    state.windows = known.windows
+    state.rebuilding = {row.name for row in known.signals}
+    total, replayed, logged = len(known.signals), 0, time.monotonic()
+    with closing(Recovery(state.store, state.places, known).run(state.pool)) as recovery:
+        for rebuilt in recovery:
+            _add(state, rebuilt)
+            replayed += rebuilt.replayed
+            done = len(state.signals) + len(state.aside)
+            progress(done, total)
+            if time.monotonic() - logged > LOG_EVERY:
+                log.info("%d of %d signals rebuilt", done, total)
+                logged = time.monotonic()
+    state.rebuilding.clear()
+    if not replayed:
+        load_kernels(state.places.settings(("value",), state.settings.detector))
+    with state.lock:
+        state.signals = dict(sorted(state.signals.items(), key=lambda item: item[1].row.id))
+    with state.store.reading() as reader:
+        state.budgets.recover(reader, state.signals.values())
+        state.pending_imports.recover(reader, state.signals.values())
+    log.info("%d signals, %d observations scored again", len(state.signals), replayed)
+
+
+def _add(state: EngineState, rebuilt: Rebuilt) -> None:
+    """Add rebuilt signals to the state, where others can see them."""
+    if rebuilt.renewed:
+        _store_renewed(state, list(rebuilt.renewed))
+    now = time.time_ns()
+    for signal in rebuilt.signals:
+        signal.last_arrival = now  # nobody knows how long it was silent before
+        signal.count()
+    with state.lock:
+        if rebuilt.block is not None:
+            state.places.enter(rebuilt.block)
+        state.signals.update((signal.name, signal) for signal in rebuilt.signals)
+        state.aside.update((aside.name, aside) for aside in rebuilt.aside)
+        state.rebuilding.difference_update(state.signals.keys() | state.aside.keys())
+    state.metrics.replayed_observations.inc(rebuilt.replayed)
+    state.count()
+
+
+def _store_renewed(state: EngineState, renewed: Sequence[MonitoredSignal]) -> None:
+    """Store the detectors that learned anew, and close the incidents that their predecessors had found."""
+    now = time.time_ns()
+    with state.store.transaction() as writer:
+        for signal in renewed:
+            row = None if signal.alarm_incident is None else writer.incident(signal.alarm_incident)
+            if row is not None:
+                close_incident(writer, state.sinks, signal, row, "relearned", now)
+            signal.alarm_incident = None
+            if signal.reference is None:
+                writer.remove_reference(signal.row.id)
+    save_states(state.store, renewed)

@@ -15,7 +15,7 @@ from tocsin.service.engine.detector_replacement import store_settings
 from tocsin.service.engine.detector_states import state_of
 from tocsin.service.engine.incident_changes import FAULT
 from tocsin.service.engine.incidents import nanoseconds
-from tocsin.service.engine.new_signals import check_features, new_row
+from tocsin.service.engine.new_signals import check_features, create, new_row
 from tocsin.service.engine.replay import TAKEN, latest, value_of
 from tocsin.service.engine.signals import NOTHING, AsideSignal
 from tocsin.service.engine.status import SignalDetails, SignalStatus
@@ -40,7 +40,7 @@ class SignalChanges(Changes):
         state = self._state
         if name in state.signals or name in state.aside:
             raise RefusedError(f"there is a signal {name!r} already")
-        refused = state.add([new_row(state.settings, name, features, detector, silent_after, unit)])
+        refused = create(state, [new_row(state.settings, name, features, detector, silent_after, unit)])
         if refused:
             raise RefusedError(refused[name])
         return state.signal(name).status()
