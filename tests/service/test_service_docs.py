@@ -19,7 +19,7 @@ from tocsin.service.config.fields import every_setting
 from tocsin.service.config.writing import as_toml
 from tocsin.service.http import create_app
 from tocsin.service.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, WRITER
-from tocsin.service.http.models import Label
+from tocsin.service.http.requests import Label
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
 

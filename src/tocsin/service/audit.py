@@ -1,4 +1,4 @@
-"""Who did what: a deed is carried from a request to the transaction that does it, and stored with it or not at all."""
+"""The audit trail: an action is passed from a request to its transaction, and stored with it or not at all."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,13 +8,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Of longer details only the beginning is kept.
+#: Longer details are cut off.
 LONGEST_DETAILS = 500
 
 
 @dataclass
 class Deed:
-    """What somebody does: `who` is the name of a token, `details` may still be read. It is stored once."""
+    """An action of a user. `who` is the name of a token; `details` may still grow. It is stored once."""
 
     who: str
     action: str
@@ -27,14 +27,14 @@ _now: ContextVar[Deed | None] = ContextVar("deed", default=None)
 
 
 def deed_now() -> Deed | None:
-    """What is being done here, as long as it is not stored."""
+    """The current action, unless it is already stored."""
     deed = _now.get()
     return None if deed is None or deed.stored else deed
 
 
 @contextmanager
 def doing(deed: Deed | None) -> Iterator[None]:
-    """Have the next transaction in here store this deed."""
+    """Make the next transaction in the block store this action."""
     token = _now.set(deed)
     try:
         yield
@@ -43,7 +43,7 @@ def doing(deed: Deed | None) -> Iterator[None]:
 
 
 def carried(call: Callable[[], T]) -> Callable[[], T]:
-    """The call, to be made on another thread, that still does what is being done here."""
+    """The call with the current action, so that it can run on another thread."""
     deed = deed_now()
     if deed is None:
         return call

@@ -48,12 +48,12 @@ class Monitor:
             raise RefusedError(str(error)) from error
         self.figures, self.read_queue = Figures(store), ReadQueue()
         self.app = create_app(self)
-        #: Where it listens, once it does.
+        #: The address it listens on, once it does.
         self.address = ""
 
     @property
     def resumed(self) -> int:
-        """How many signals it watches."""
+        """The number of signals it monitors."""
         return len(self.engine.overview())
 
     async def run(self, announce: Announce | None = None, stop: asyncio.Event | None = None) -> None:

@@ -105,7 +105,7 @@ class FakeEngine:
         if len(values) != len(status.features):
             message = f"{name!r} has {len(status.features)} features, got {len(values)} values"
             return Outcome(name, moment, Status.REFUSED, message=message)
-        there = writer.observation(status.id, moment)
+        there = writer.observations_at([(status.id, moment)]).get((status.id, moment))
         if there is not None:
             return Outcome(name, moment, Status.DUPLICATE, there.judged)
         verdict = judged(values, alarm=values[0] > 100)

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, EnvSettingsSource
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from tocsin.service.config.settings import Settings
 
@@ -25,23 +25,25 @@ class Layer:
 class _InVariables(Settings, BaseSettings):
     """The settings as `EnvSettingsSource` needs them."""
 
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter=DELIMITER)
     # For a plain dict, pydantic-settings parses the text as JSON if it can, so a number stays a number.
     detector: dict = Field(default_factory=dict)  # type: ignore[type-arg]
 
 
 def merge(layers: Sequence[Layer]) -> Settings:
     """The settings of all layers; later layers override earlier ones."""
-    return Settings.model_validate(reduce(_override, (layer.tree for layer in layers), {}))
+    nothing: Mapping[str, Any] = {}
+    return Settings.model_validate(reduce(_override, (layer.tree for layer in layers), nothing))
 
 
-def _override(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _override(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
     both = {name for name in above if isinstance(above[name], Mapping) and isinstance(below.get(name), Mapping)}
     return {**below, **above, **{name: _override(below[name], above[name]) for name in both}}
 
 
 def layer_of_variable(name: str, text: str) -> Layer:
     """The layer of one environment variable."""
-    source = EnvSettingsSource(_InVariables, case_sensitive=False, env_prefix=PREFIX, env_nested_delimiter=DELIMITER)
+    source = EnvSettingsSource(_InVariables)
     source.env_vars = {name.lower(): text}
     return Layer(name, source())
 

@@ -1,4 +1,4 @@
-"""Signals that are scored together."""
+"""Blocks: signals with the same settings, judged together by one fleet."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -163,6 +163,6 @@ def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[in
 
 
 def load_kernels(settings: DetectorSettings) -> None:
-    """Have everything compiled and loaded that the first observation of a signal with one feature would wait for."""
+    """Load all compiled code, so that the first observation of a signal with one feature does not wait for it."""
     moments = np.arange(2).view("datetime64[ns]")
     SignalBlock(settings, rows=1).run({0: DetectorInput(np.zeros((2, 1)), moments, ())})

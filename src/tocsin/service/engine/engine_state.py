@@ -1,4 +1,4 @@
-"""What the engine owns: all signals in their places, and what else one turn leaves to the next."""
+"""The engine's state between turns: all signals with their detectors, and what else it has to remember."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, Sig
 
 
 class EngineState:
-    """All signals with their detectors, and the store that they can be rebuilt from at any moment.
+    """All signals with their detectors, and the store from which they can be rebuilt at any time.
 
-    One thread changes it. Others may look at signals, which are as they were after the last commit: while `lock` is
-    held, what can be seen of them does not change.
+    Only the engine's thread changes the state. Other threads may read it while they hold `lock`; they see signals as of
+    the last commit.
     """
 
     def __init__(self, settings: Settings, store: Store, hub: Hub, metrics: Metrics) -> None:
@@ -34,11 +34,11 @@ class EngineState:
         self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
         self.lock = threading.Lock()
         self.clear()
-        #: The names of stored signals that are not there yet, while they are being rebuilt.
+        #: The names of stored signals that are still being rebuilt.
         self.rebuilding: set[str] = set()
         self.windows: list[MaintenanceRow] = []
         self.budgets = Budgets(settings.budgets)
-        #: What was imported and is not judged yet.
+        #: Imported observations that are not judged yet.
         self.pending_imports = PendingImports()
 
     def clear(self) -> None:
@@ -47,12 +47,12 @@ class EngineState:
         with self.lock:
             self.signals: dict[str, MonitoredSignal] = {}
             self.aside: dict[str, AsideSignal] = {}
-            #: The signals whose detectors' states are due to be stored.
+            #: The signals whose detector states are due to be stored.
             self.due: set[MonitoredSignal] = set()
             self.places = Allocation(engine.max_signal_bytes, self.settings.most_detector_bytes)
 
     def put_alarm(self, writer: StoreWriter, signal: MonitoredSignal, facts: IncidentFacts, now: int) -> int:
-        """Store an incident of alarms as it now is, and what people are to be told of it; returns its number."""
+        """Store an alarm incident as it is now, and queue messages about it; returns its number."""
 
         def withholds(number: int) -> bool:
             return self.budgets.withholds(signal, number, facts, self.signals.keys())
@@ -60,7 +60,7 @@ class EngineState:
         return put_incident(writer, self.sinks, signal, facts, now, withholds)
 
     def signal(self, name: str) -> MonitoredSignal:
-        """The signal of this name."""
+        """The signal with this name."""
         if name in self.aside:
             raise RefusedError(self.aside[name].told)
         try:
@@ -69,7 +69,7 @@ class EngineState:
             raise UnknownError(f"there is no signal {name!r}") from None
 
     def by_id(self, number: int) -> MonitoredSignal | AsideSignal:
-        """The signal with this number in the store. It looks through all: only what people do asks for it."""
+        """The signal with this id. It searches all signals, which is fast enough for what people do."""
         everything: tuple[MonitoredSignal | AsideSignal, ...] = (*self.signals.values(), *self.aside.values())
         return next(signal for signal in everything if signal.row.id == number)
 
@@ -78,13 +78,13 @@ class EngineState:
         return now + round(self.settings.engine.future_tolerance * 1e9)
 
     def status(self, name: str) -> SignalStatus:
-        """How one signal is doing; from any thread."""
+        """The status of one signal; from any thread."""
         with self.lock:
             return self.aside[name].status() if name in self.aside else self.signal(name).status()
 
     @contextmanager
     def placed(self, row: SignalRow, state: Arrays | None = None) -> Iterator[tuple[SignalBlock, int]]:
-        """A place for a signal, which is given back where what is done meanwhile fails."""
+        """A place for a signal. It is freed again if the block raises."""
         place = self.places.take(row.features, row.settings, state)
         try:
             yield place
@@ -98,7 +98,7 @@ class EngineState:
         incidents: Iterable[tuple[MonitoredSignal, IncidentRow]],
         now: int,
     ) -> None:
-        """Keep in mind what was just stored."""
+        """Remember what was just stored."""
         every = self.settings.engine.snapshot_every
         with self.lock:
             for signal, judged in fresh.items():
@@ -107,20 +107,20 @@ class EngineState:
                 signal.last_arrival, signal.live = now, True
                 signal.count()
                 signal.unsaved += len(judged)
-                # Signals that began together do not all become due at once.
+                # Spread by id, so that signals that started together do not become due together.
                 if signal.unsaved >= every - signal.row.id % (every // 2 + 1):
                     self.due.add(signal)
             for signal, row in incidents:
                 signal.remember(row)
 
     def note_parts(self, signals: Sequence[MonitoredSignal], now: int) -> None:
-        """Keep in mind that these send, though nothing of them may be whole yet."""
+        """Remember that these signals send, even if no aggregate of them is complete yet."""
         with self.lock:
             for signal in signals:
                 signal.last_arrival = now
 
     def note_history(self, past: Sequence[Received]) -> None:
-        """Keep in mind what was just stored of the past: what comes from now on is new only if it is after that."""
+        """Remember the imported observations just stored. Later observations are new only if they are after these."""
         if not past:
             return
         with self.lock:
@@ -131,7 +131,7 @@ class EngineState:
         self.count()
 
     def tell(self, incidents: Sequence[tuple[MonitoredSignal, IncidentRow]]) -> None:
-        """Publish incidents that changed; only after they are stored."""
+        """Publish changed incidents. Call this only after they are stored."""
         for signal, row in incidents:
             self.hub.publish("incident", incident_json(row, signal.name))
             if row.kind == "silence":
@@ -140,7 +140,7 @@ class EngineState:
             self.count()
 
     def forget(self, signal: MonitoredSignal | AsideSignal) -> None:
-        """A signal is gone, with its place."""
+        """Forget a removed signal and free its place."""
         self.pending_imports.forget(signal.row.id)
         with self.lock:
             if isinstance(signal, AsideSignal):
@@ -152,13 +152,13 @@ class EngineState:
         self.count()
 
     def overview(self) -> list[SignalStatus]:
-        """How all signals are doing; from any thread."""
+        """The status of all signals; from any thread."""
         with self.lock:
             watched = [signal.status() for signal in self.signals.values()]
             return [*watched, *(signal.status() for signal in self.aside.values())]
 
     def count(self) -> None:
-        """Let the metrics know how many there are."""
+        """Update the metrics that count signals and incidents."""
         signals = self.signals.values()
         silent = sum(signal.silence_incident is not None for signal in signals)
         self.metrics.signals.set(len(signals))

@@ -72,7 +72,7 @@ def _check_room(state: EngineState, more: int) -> None:
 
 
 def row_of_first(settings: Settings, first: Observation) -> SignalRow:
-    """The signal that appears with its first observation; RefusedError if it cannot, or if that would not fit."""
+    """The signal to create for its first observation; RefusedError if it is invalid or does not fit the template."""
     template = settings.template_for(first.signal)
     features: Sequence[str] | None = first.features
     if template is not None and template.features is not None:
@@ -92,7 +92,7 @@ def new_row(
     silent_after: float | None = None,
     unit: str | None = None,
 ) -> SignalRow:
-    """A signal as it is going to be stored: what is not given comes from its template. RefusedError if it is wrong."""
+    """A signal to store. Its template supplies what is not given; RefusedError if something is invalid."""
     try:
         check_name(name)
     except ValueError as error:
@@ -138,9 +138,9 @@ def check_features(features: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_text(what: str, text: str | None, longest: int = 200) -> str | None:
-    """A text that every store can keep, or RefusedError."""
+    """Text that every database can store, or RefusedError."""
     if text is not None and (len(text) > longest or "\0" in text or not _encodable(text)):
-        raise RefusedError(f"{what} must be a text of at most {longest} characters, without NUL, got {text[:40]!r}")
+        raise RefusedError(f"{what} must be text of at most {longest} characters, without NUL, got {text[:40]!r}")
     return text
 
 

@@ -9,11 +9,11 @@ from pydantic_core import to_json
 from tocsin.service.as_json import outcome_json
 from tocsin.service.http.auth import SENDER, Caller
 from tocsin.service.http.bodies import JSON, NDJSON, ParsedBody, read_body
-from tocsin.service.http.content import check_type
-from tocsin.service.http.documented import WITH_BODY
-from tocsin.service.http.models import ObservationIn
+from tocsin.service.http.content_type import check_type
+from tocsin.service.http.error_replies import WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, done, reply
 from tocsin.service.http.replies import Outcomes
+from tocsin.service.http.requests import ObservationIn
 from tocsin.service.observations import Batch, Outcome
 
 MOST_OBSERVATIONS = 10_000
