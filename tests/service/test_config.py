@@ -172,11 +172,11 @@ def test_a_misspelt_variable_is_an_error(name, meant):
 
 
 def test_a_variable_that_may_be_misspelt_is_told_of():
-    doubts = read(TOCSIN_SERVER_PORT="1", TOCSIN_LOGLEVEL="info").doubts
-    assert doubts[0] == "TOCSIN_SERVER_PORT is not a setting and is ignored: did you mean TOCSIN_SERVER__PORT?"
-    assert "TOCSIN_LOG_LEVEL" in doubts[1]
+    warnings = read(TOCSIN_SERVER_PORT="1", TOCSIN_LOGLEVEL="info").warnings
+    assert warnings[0] == "TOCSIN_SERVER_PORT is not a setting and is ignored: did you mean TOCSIN_SERVER__PORT?"
+    assert "TOCSIN_LOG_LEVEL" in warnings[1]
     # What others put into the environment is none of our business.
-    assert not read(TOCSIN_TOKEN="x", TOCSIN_PORT_8710_TCP="tcp://10.0.0.1", TOCSIN_SERVICE_HOST="10.0.0.1").doubts
+    assert not read(TOCSIN_TOKEN="x", TOCSIN_PORT_8710_TCP="tcp://10.0.0.1", TOCSIN_SERVICE_HOST="10.0.0.1").warnings
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ LONGEST_DETAILS = 500
 
 
 @dataclass
-class Deed:
+class AuditEntry:
     """An action of a user. `who` is the name of a token; `details` may still grow. It is stored once."""
 
     who: str
@@ -23,19 +23,19 @@ class Deed:
     stored: bool = False
 
 
-_now: ContextVar[Deed | None] = ContextVar("deed", default=None)
+_now: ContextVar[AuditEntry | None] = ContextVar("audit_entry", default=None)
 
 
-def deed_now() -> Deed | None:
+def pending_entry() -> AuditEntry | None:
     """The current action, unless it is already stored."""
-    deed = _now.get()
-    return None if deed is None or deed.stored else deed
+    entry = _now.get()
+    return None if entry is None or entry.stored else entry
 
 
 @contextmanager
-def doing(deed: Deed | None) -> Iterator[None]:
+def auditing(entry: AuditEntry | None) -> Iterator[None]:
     """Make the next transaction in the block store this action."""
-    token = _now.set(deed)
+    token = _now.set(entry)
     try:
         yield
     finally:
@@ -44,12 +44,12 @@ def doing(deed: Deed | None) -> Iterator[None]:
 
 def carried(call: Callable[[], T]) -> Callable[[], T]:
     """The call with the current action, so that it can run on another thread."""
-    deed = deed_now()
-    if deed is None:
+    entry = pending_entry()
+    if entry is None:
         return call
 
     def calling() -> T:
-        with doing(deed):
+        with auditing(entry):
             return call()
 
     return calling

@@ -84,13 +84,13 @@ class HistoryFile:
 def opened_history(path: Path, pattern: str, reading: Mapping[str, Any]) -> Iterator[HistoryFile]:
     """Read a file with the options `reading` of `read_signals`; RefusedError says what is wrong with it."""
     # Messages use the file's own name, not that of the temporary copy.
-    told: Callable[[object], str] = lambda message: str(message).replace(str(path), path.name)  # noqa: E731
+    renamed: Callable[[object], str] = lambda message: str(message).replace(str(path), path.name)  # noqa: E731
     try:
         signals = read_signals(path, **reading)
     except (DataError, TypeError, ValueError, OSError, ImportError, MemoryError) as error:
-        raise RefusedError(told(error)) from error
+        raise RefusedError(renamed(error)) from error
     with signals:
         try:
             yield HistoryFile(signals, path.name, pattern)
         except DataError as error:
-            raise RefusedError(told(error)) from error
+            raise RefusedError(renamed(error)) from error

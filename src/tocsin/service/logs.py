@@ -7,7 +7,7 @@ from collections.abc import Callable
 WINDOW = 60.0  # seconds
 
 
-class Sparing(logging.Filter):
+class RepeatLimit(logging.Filter):
     """Limits the lines per minute from each place in the program; the next line says how many were left out."""
 
     def __init__(self, most: int = 20, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,7 +31,7 @@ def start_logging(level: str) -> None:
     """Log to standard error."""
     logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
-        handler.addFilter(Sparing())
+        handler.addFilter(RepeatLimit())
     if level == "info":
         # The monitor logs its own start and stop, so those of the server are not needed.
         logging.getLogger("uvicorn").setLevel("WARNING")

@@ -110,7 +110,7 @@ class Monitor:
 
 
 def run(settings: Settings, announce: Announce | None = None) -> None:
-    """Open the store, and run a monitor on it until the process is told to stop."""
+    """Open the store, and run a monitor on it until the process must stop."""
     start_logging(settings.log_level)
     with ExitStack() as stack:
         store = Store.open(settings.store_url, check=True)

@@ -30,7 +30,7 @@ class Loaded:
 
     settings: Settings
     layers: tuple[Layer, ...]
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def load_settings(file: Path | None = None) -> Settings:

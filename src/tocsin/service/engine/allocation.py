@@ -86,7 +86,7 @@ class Allocation:
             with self._lock:
                 self.bytes -= rows * kept
             if isinstance(error, MemoryError):
-                raise RefusedError(f"this machine lacks the {_told(rows * kept)} of memory for a detector") from error
+                raise RefusedError(f"this machine lacks the {_size(rows * kept)} of memory for a detector") from error
             raise
         self._keys[block] = key
         return block
@@ -126,13 +126,13 @@ class Allocation:
         """Refuse a block that would exceed a memory limit."""
         if kept + working > self._most_of_signal:
             raise RefusedError(
-                f"a detector with these settings needs {_told(kept + working)} of memory, but engine.max_signal_bytes "
-                f"allows {_told(self._most_of_signal)}"
+                f"a detector with these settings needs {_size(kept + working)} of memory, but engine.max_signal_bytes "
+                f"allows {_size(self._most_of_signal)}"
             )
         if self.bytes + rows * kept > self._most:
             raise RefusedError(
-                f"a detector with these settings needs {_told(rows * kept)} more memory, all others use "
-                f"{_told(self.bytes)}, and engine.max_detector_bytes allows {_told(self._most)}"
+                f"a detector with these settings needs {_size(rows * kept)} more memory, all others use "
+                f"{_size(self.bytes)}, and engine.max_detector_bytes allows {_size(self._most)}"
             )
 
     def _find_sizes(self, key: str) -> tuple[int, int]:
@@ -158,5 +158,5 @@ def _key(features: tuple[str, ...], settings: Mapping[str, Any]) -> str:
     return json.dumps([features, settings], sort_keys=True)
 
 
-def _told(size: int) -> str:
+def _size(size: int) -> str:
     return f"{size / 2**20:.1f} MB"

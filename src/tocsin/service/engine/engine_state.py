@@ -62,7 +62,7 @@ class EngineState:
     def signal(self, name: str) -> MonitoredSignal:
         """The signal with this name."""
         if name in self.aside:
-            raise RefusedError(self.aside[name].told)
+            raise RefusedError(self.aside[name].message)
         try:
             return self.signals[name]
         except KeyError:

@@ -14,7 +14,7 @@ from tocsin.service.engine.detector_replacement import DetectorReplacement
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts, nanoseconds
 from tocsin.service.engine.pending_imports import Progress, Span
-from tocsin.service.engine.replay import TAKEN, learn_reference, remember_newest, stored_input, what_was_said
+from tocsin.service.engine.replay import TAKEN, incident_labels, learn_reference, remember_newest, stored_input
 from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.errors import NotReadyError, StoreError
 from tocsin.service.observations import Status
@@ -32,7 +32,7 @@ PAUSE = 1.0
 
 
 @dataclass(frozen=True)
-class Found:
+class ReplayStep:
     """The result of one step: verdicts, and incidents that ended."""
 
     taken: int
@@ -42,7 +42,7 @@ class Found:
     more: bool
 
 
-class Walk:
+class HistoryReplay:
     """Replays the stored observations of a signal with a new detector, which judges the imported ones.
 
     It starts before the first imported observation and ends with the newest one. Verdicts on live observations stay.
@@ -58,25 +58,25 @@ class Walk:
         learn_reference(reader, new)
         # Observations before the reference are compared with it too.
         new.last_time = reader.time_before_newest(self.row.id, MOST_BEFORE, TAKEN, before=span.first)
-        self._said = what_was_said(reader, new, new.last_time)
+        self._labels = incident_labels(reader, new, new.last_time)
         self.total = reader.count_observations(self.row.id, new.last_time, TAKEN)
 
     def is_of(self, signal: MonitoredSignal) -> bool:
         """Whether the signal is unchanged since the start."""
         return signal.row is self.row and signal.reference is self.reference
 
-    def step(self, reader: StoreReader) -> Found:
+    def step(self, reader: StoreReader) -> ReplayStep:
         """Replay the next piece."""
         new = self.new
         # A piece ends where an incident was accepted as normal.
-        end = self._said.next_accepted(new.last_time)
+        end = self._labels.next_accepted(new.last_time)
         rows = reader.observations(self.row.id, after=new.last_time, until=end, statuses=TAKEN, limit=PIECE)
         judged = self._judge(rows)
         if end is not None and len(rows) < PIECE:
             new.block.fleet.accept(new.place)
             new.last_time = end
         closed = [incident for _, incident in new.block.take_closed()]
-        return Found(len(rows), judged, self._past(closed), more=len(rows) == PIECE or end is not None)
+        return ReplayStep(len(rows), judged, self._past(closed), more=len(rows) == PIECE or end is not None)
 
     def last_incident(self) -> list[IncidentFacts]:
         """The incident still open at the end, if it is in the imported history. It ends there."""
@@ -87,7 +87,7 @@ class Walk:
         if not rows:
             return []
         new, span = self.new, self.span
-        verdicts = new.block.run({new.place: stored_input(new, rows, self._said)})[new.place].judged
+        verdicts = new.block.run({new.place: stored_input(new, rows, self._labels)})[new.place].judged
         judged = [
             replace(row, judged=replace(verdict, value=row.judged.value))
             for row, verdict in zip(rows, verdicts, strict=True)
@@ -156,20 +156,20 @@ class HistoryLearner:
             return  # it was just removed
         new = self._detectors.fresh(signal.row, signal.reference)
         with state.store.reading() as reader:
-            walk = Walk(reader, signal, new, span)
-        self._do(lambda: self._begin(walk))
+            replay = HistoryReplay(reader, signal, new, span)
+        self._do(lambda: self._begin(replay))
         done = incidents = 0
         more = True
         while more:
             with state.store.reading() as reader:
-                found = walk.step(reader)
+                found = replay.step(reader)
             if found.judged or found.incidents:
                 self._do(partial(self._store, [found]))
             done, incidents, more = done + found.taken, incidents + len(found.incidents), found.more
-            state.pending_imports.tell(Progress(name, "learning", done, max(done, walk.total), incidents))
-            if state.pending_imports.span(walk.row.id) != span:
+            state.pending_imports.tell(Progress(name, "learning", done, max(done, replay.total), incidents))
+            if state.pending_imports.span(replay.row.id) != span:
                 return  # more history has arrived, so this starts again
-        last = self._do(lambda: self._finish(name, walk))
+        last = self._do(lambda: self._finish(name, replay))
         if last is not None:
             state.pending_imports.tell(Progress(name, "done", done, done, incidents + last))
             state.hub.publish("signal", {"name": name, "change": "imported"})
@@ -181,35 +181,35 @@ class HistoryLearner:
             raise _StoppedError
         return self._ask(call).result()
 
-    def _begin(self, walk: Walk) -> None:
+    def _begin(self, replay: HistoryReplay) -> None:
         """Remove incidents found in this history before: they will be found again."""
         with self._state.store.transaction() as writer:
-            writer.remove_imported_incidents(walk.row.id, walk.span.first, walk.span.last)
+            writer.remove_imported_incidents(replay.row.id, replay.span.first, replay.span.last)
 
-    def _store(self, pieces: Sequence[Found]) -> None:
+    def _store(self, pieces: Sequence[ReplayStep]) -> None:
         with self._state.store.transaction() as writer:
             _put(writer, pieces)
 
-    def _finish(self, name: str, walk: Walk) -> int | None:
+    def _finish(self, name: str, replay: HistoryReplay) -> int | None:
         """Replace the signal's detector with the one that has learned; returns the number of further incidents.
 
         None if the signal has changed, so that this must start again.
         """
-        state, number = self._state, walk.row.id
+        state, number = self._state, replay.row.id
         signal = state.signals.get(name)
-        if signal is None or not walk.is_of(signal) or state.pending_imports.span(number) != walk.span:
+        if signal is None or not replay.is_of(signal) or state.pending_imports.span(number) != replay.span:
             return None
         with state.store.reading() as reader:
-            pieces = [walk.step(reader)]  # observations that arrived meanwhile
+            pieces = [replay.step(reader)]  # observations that arrived meanwhile
             while pieces[-1].more:
-                pieces.append(walk.step(reader))
-        pieces.append(Found(0, (), walk.last_incident(), more=False))
+                pieces.append(replay.step(reader))
+        pieces.append(ReplayStep(0, (), replay.last_incident(), more=False))
 
         def change(writer: StoreWriter) -> None:
             _put(writer, pieces)
             state.pending_imports.end(writer, number)
 
-        self._detectors.replace(signal, walk.new, "relearned", change)
+        self._detectors.replace(signal, replay.new, "relearned", change)
         state.pending_imports.forget(number)
         with state.store.reading() as reader, state.lock:
             remember_newest(reader, signal)
@@ -221,7 +221,7 @@ class HistoryLearner:
         self._state.pending_imports.fail(name, str(error))
 
 
-def _put(writer: StoreWriter, pieces: Sequence[Found]) -> None:
+def _put(writer: StoreWriter, pieces: Sequence[ReplayStep]) -> None:
     for piece in pieces:
         writer.judge_observations(piece.judged)
         for one in piece.incidents:

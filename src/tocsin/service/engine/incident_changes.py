@@ -52,7 +52,7 @@ class IncidentChanges(Changes):
                 return incident_json(self._end_false_alarm(signal, fields), signal.name)
             return self._change(number, fields)
         if isinstance(signal, AsideSignal):
-            raise RefusedError(signal.told)
+            raise RefusedError(signal.message)
         if before.kind != "alarm":
             raise RefusedError(f"exclude is for incidents of alarms only, got the silence {number}")
 
@@ -61,7 +61,7 @@ class IncidentChanges(Changes):
 
         new = self._detectors.fresh(signal.row, signal.reference)
         self._detectors.relearn(signal, new, marks={number: exclude}, change=change)
-        return self._told(number, signal)
+        return self._published(number, signal)
 
     def _end_false_alarm(self, signal: MonitoredSignal, fields: Mapping[str, Any]) -> IncidentRow:
         """End the signal's open alarm incident as labelled, and change `fields` of it.
@@ -99,9 +99,9 @@ class IncidentChanges(Changes):
         signal = self._state.by_id(self._incident(number).signal)
         with self._state.store.transaction() as writer:
             writer.change_incident(number, **fields)
-        return self._told(number, signal)
+        return self._published(number, signal)
 
-    def _told(self, number: int, signal: MonitoredSignal | AsideSignal) -> dict[str, Any]:
+    def _published(self, number: int, signal: MonitoredSignal | AsideSignal) -> dict[str, Any]:
         """Publish an incident as it is now, and return it."""
         shape = incident_json(self._incident(number), signal.name)
         self._state.hub.publish("incident", shape)

@@ -42,7 +42,7 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class Known:
+class StoredSignals:
     """What the store knows about signals, except observations and states."""
 
     signals: Sequence[SignalRow]
@@ -52,7 +52,7 @@ class Known:
     incidents: Mapping[int, Sequence[IncidentRow]]
 
     @classmethod
-    def read(cls, reader: StoreReader) -> "Known":
+    def read(cls, reader: StoreReader) -> "StoredSignals":
         """Read it from the store."""
         incidents: dict[int, list[IncidentRow]] = {}
         for one in reader.open_incidents():
@@ -83,7 +83,7 @@ class Rebuilt:
 class Recovery:
     """Rebuilds all signals of a store, those with the same settings together, on all threads of a pool."""
 
-    def __init__(self, store: Store, places: Allocation, known: Known) -> None:
+    def __init__(self, store: Store, places: Allocation, known: StoredSignals) -> None:
         self._store, self._places, self._known = store, places, known
         self._stopping = threading.Event()
 
@@ -194,7 +194,7 @@ def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
     """Clear the state and rebuild it from the store. `progress` gets the number of signals rebuilt, and of all."""
     state.clear()
     with state.store.reading() as reader:
-        known = Known.read(reader)
+        known = StoredSignals.read(reader)
     state.windows = known.windows
     state.rebuilding = {row.name for row in known.signals}
     total, replayed, logged = len(known.signals), 0, time.monotonic()

@@ -32,7 +32,7 @@ Observed = tuple[Sequence[int], Sequence[tuple[float, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class IncidentLabels:
     """People's labels of a signal's incidents, as far as a detector that learns anew needs them."""
 
     #: From when to when, both included, observations count as missing.
@@ -57,7 +57,7 @@ class Rebuilding:
     newest: deque[ObservationRow] = field(default_factory=lambda: deque(maxlen=RECENT))
 
 
-NOTHING_SAID = Said()
+NO_LABELS = IncidentLabels()
 NOTHING_FORETOLD: Floats = np.empty((0, 0, 0))
 NOT_REBUILT: Mapping[MonitoredSignal, Rebuilding] = {}
 
@@ -84,13 +84,13 @@ def replay(
     Renewed detectors have no state and take the newest observations. `check` is called now and then, and may raise to
     stop.
     """
-    said = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
+    labels = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
     # Renewed detectors cannot use forecasts made after another state.
     stored = reader.foretold([signal.row.id for signal in signals if signal not in renewed])
     shape = len(block.fleet.features), block.fleet.foretold_width
     rebuilt = {signal: Rebuilding(KeptForecasts(*shape, stored.get(signal.row.id))) for signal in signals}
-    replayed = _take_stored(reader, block, signals, said, rebuilt, check)
-    for signal in said:
+    replayed = _take_stored(reader, block, signals, labels, rebuilt, check)
+    for signal in labels:
         block.forget_incidents(signal.place)
         signal.last_time = latest(signal.last_time, renewed[signal])
     for signal in signals:
@@ -100,7 +100,8 @@ def replay(
 
 
 def _take_stored(
-    reader: StoreReader, block: SignalBlock, signals: Sequence[MonitoredSignal], said: Mapping[MonitoredSignal, Said],
+    reader: StoreReader, block: SignalBlock, signals: Sequence[MonitoredSignal],
+    labels: Mapping[MonitoredSignal, IncidentLabels],
     rebuilt: Mapping[MonitoredSignal, Rebuilding] = NOT_REBUILT, check: Check | None = None,
 ) -> int:  # fmt: skip
     """Feed the observations stored after each signal's last time to the detectors of a block, in pieces.
@@ -112,14 +113,14 @@ def _take_stored(
     while left:
         if check is not None:
             check()
-        ends = {signal: said.get(signal, NOTHING_SAID).next_accepted(signal.last_time) for signal in left}
+        ends = {signal: labels.get(signal, NO_LABELS).next_accepted(signal.last_time) for signal in left}
         pieces = {
             signal: reader.observations(
                 signal.row.id, after=signal.last_time, until=ends[signal], statuses=TAKEN, limit=PIECE
             )
             for signal in left
         }
-        _learn(block, pieces, said, rebuilt)
+        _learn(block, pieces, labels, rebuilt)
         for signal in rebuilt:
             rebuilt[signal].newest.extend(pieces.get(signal, ()))
         for signal, end in ends.items():
@@ -131,22 +132,22 @@ def _take_stored(
     return taken
 
 
-def stored_input(signal: MonitoredSignal, rows: Sequence[ObservationRow], said: Said) -> DetectorInput:
+def stored_input(signal: MonitoredSignal, rows: Sequence[ObservationRow], labels: IncidentLabels) -> DetectorInput:
     """The detector input from stored observations, some of which count as missing."""
     missing = (NOTHING,) * len(signal.row.features)
-    values = [missing if said.is_missing(row.time) else value_of(row) for row in rows]
+    values = [missing if labels.is_missing(row.time) else value_of(row) for row in rows]
     return signal.detector_input([row.time for row in rows], values)
 
 
 def _learn(
     block: SignalBlock, pieces: Mapping[MonitoredSignal, Sequence[ObservationRow]],
-    said: Mapping[MonitoredSignal, Said], rebuilt: Mapping[MonitoredSignal, Rebuilding],
+    labels: Mapping[MonitoredSignal, IncidentLabels], rebuilt: Mapping[MonitoredSignal, Rebuilding],
 ) -> None:  # fmt: skip
     """Feed stored observations to detectors. Some count as missing, and stored forecasts are not made again."""
     known, rest = {}, {}
     for signal, rows in pieces.items():
         if rows:
-            given = stored_input(signal, rows, said.get(signal, NOTHING_SAID))
+            given = stored_input(signal, rows, labels.get(signal, NO_LABELS))
             foretold = rebuilt[signal].foretold.take(given.times) if signal in rebuilt else NOTHING_FORETOLD
             known[signal.place], rest[signal.place] = given.split(foretold)
     block.run(known)
@@ -211,9 +212,9 @@ def learn_reference(
     if reference is None:
         return
     times, values = reader.reference_values(signal.row.id) if observed is None else observed
-    said = what_was_said(reader, signal, reference.start, marks)
+    labels = incident_labels(reader, signal, reference.start, marks)
     missing = (NOTHING,) * len(signal.row.features)
-    values = [missing if said.is_missing(time) else value for time, value in zip(times, values, strict=True)]
+    values = [missing if labels.is_missing(time) else value for time, value in zip(times, values, strict=True)]
     there = sum(any(number == number for number in value) for value in values)
     needed = signal.block.fleet.least_reference
     if there < needed:
@@ -225,7 +226,7 @@ def learn_reference(
     signal.last_time = times[-1]
 
 
-def _begin_renewed(reader: StoreReader, signal: MonitoredSignal) -> Said:
+def _begin_renewed(reader: StoreReader, signal: MonitoredSignal) -> IncidentLabels:
     """Like `_begin_anew`, but drop a reference that cannot be learned, because no caller could handle the error."""
     try:
         return _begin_anew(reader, signal)
@@ -240,22 +241,22 @@ def _begin_anew(
     signal: MonitoredSignal,
     marks: Mapping[int, bool] | None = None,
     observed: Observed | None = None,
-) -> Said:
+) -> IncidentLabels:
     """Learn the reference, and set the time from which to replay the newest observations; returns their labels."""
     learn_reference(reader, signal, marks, observed)
     sizes = signal.block.fleet.settings.sizes
     remembered = sizes.view_warm_up + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
     most = max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
     signal.last_time = latest(signal.last_time, reader.time_before_newest(signal.row.id, most, TAKEN))
-    return what_was_said(reader, signal, signal.last_time, marks)
+    return incident_labels(reader, signal, signal.last_time, marks)
 
 
-def what_was_said(
+def incident_labels(
     reader: StoreReader, signal: MonitoredSignal, since: int | None, marks: Mapping[int, bool] | None = None
-) -> Said:
+) -> IncidentLabels:
     """People's labels since a time: excluded incidents, and incidents ended as false alarms."""
     incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
     excluded = {one.id for one in incidents if (marks or {}).get(one.id, one.excluded)}
     missing = [(one.start, one.end) for one in incidents if one.id in excluded]
     accepted = [one.end for one in incidents if one.ended == "labelled" and one.id not in excluded]
-    return Said(missing, sorted(accepted))
+    return IncidentLabels(missing, sorted(accepted))

@@ -79,7 +79,7 @@ class SignalChanges(Changes):
                 signal.row = row
         else:
             self._detectors.relearn(signal, self._detectors.fresh(row, signal.reference))
-        return self._told(name, "configured")
+        return self._published(name, "configured")
 
     @on_engine_thread
     def reset(self, name: str) -> SignalStatus:
@@ -89,7 +89,7 @@ class SignalChanges(Changes):
             self._detectors.mend(aside, aside.row, learn=False)
         else:
             self._detectors.begin_anew(self._state.signal(name))
-        return self._told(name, "reset")
+        return self._published(name, "reset")
 
     @on_engine_thread
     def remove(self, name: str) -> None:
@@ -128,7 +128,7 @@ class SignalChanges(Changes):
             missing = (NOTHING,) * len(signal.row.features)
             restored.block.run({restored.place: restored.detector_input([signal.last_time or 0], [missing])})
         self._detectors.replace(signal, restored, "reset")
-        return self._told(name, "reset")
+        return self._published(name, "reset")
 
     @on_engine_thread
     def details(self, name: str) -> SignalDetails:
@@ -163,7 +163,7 @@ class SignalChanges(Changes):
             signal, self._detectors.fresh(signal.row, reference), observed=(times, values),
             change=lambda writer: writer.put_reference(reference, times, values),
         )  # fmt: skip
-        self._told(name, "reference")
+        self._published(name, "reference")
         return reference
 
     @on_engine_thread
@@ -175,7 +175,7 @@ class SignalChanges(Changes):
         self._detectors.relearn(
             signal, self._detectors.fresh(signal.row), change=lambda writer: writer.remove_reference(signal.row.id)
         )
-        self._told(name, "reference")
+        self._published(name, "reference")
 
     @on_engine_thread
     def set_clock(self, name: str, to: int) -> SignalStatus:
@@ -198,9 +198,9 @@ class SignalChanges(Changes):
             signal.forget_newest(to)
         self._detectors.relearn(signal, self._detectors.fresh(signal.row, signal.reference))
         log.warning("the clock of %r was set to %s, %d later observations are refused", name, time_text(to), taken)
-        return self._told(name, "clock")
+        return self._published(name, "clock")
 
-    def _told(self, name: str, change: str) -> SignalStatus:
+    def _published(self, name: str, change: str) -> SignalStatus:
         """Publish a change of a signal, and return its status."""
         self._state.hub.publish("signal", {"name": name, "change": change})
         return self._state.status(name)

@@ -210,7 +210,7 @@ class AsideSignal:
         return self.row.name
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The error message: why it has no detector, and what to do."""
         return f"signal {self.name!r} is set aside ({self.reason}): configure it, reset it or remove it"
 

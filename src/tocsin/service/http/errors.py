@@ -15,7 +15,7 @@ from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, 
 from tocsin.service.http.origins import HEADERS
 
 _log = logging.getLogger(__name__)
-_MOST_TOLD = 5
+_MOST_SHOWN = 5
 _RETRY_AFTER = "5"
 
 _PLAIN = {
@@ -68,14 +68,14 @@ def _reply_to_http(error: HTTPException) -> Response:
 
 
 def _reply_to_validation(error: RequestValidationError) -> Response:
-    told = [_tell(one) for one in error.errors()]
-    message = "; ".join(text for _, text in told[:_MOST_TOLD])
-    if len(told) > _MOST_TOLD:
-        message += f"; and {len(told) - _MOST_TOLD} more"
-    return refuse(422, message, told[0][0])
+    found = [_explain(one) for one in error.errors()]
+    message = "; ".join(text for _, text in found[:_MOST_SHOWN])
+    if len(found) > _MOST_SHOWN:
+        message += f"; and {len(found) - _MOST_SHOWN} more"
+    return refuse(422, message, found[0][0])
 
 
-def _tell(error: dict[str, Any]) -> tuple[str, str]:
+def _explain(error: dict[str, Any]) -> tuple[str, str]:
     """The field of one error, and its message."""
     place, *inside = error["loc"]
     if error["type"] == "json_invalid":

@@ -5,7 +5,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tocsin.service.audit import Deed, doing
+from tocsin.service.audit import AuditEntry, auditing
 from tocsin.service.errors import MonitorError
 from tocsin.service.http.auth import Caller, Keys, is_relayed, unauthorised
 from tocsin.service.http.content_type import media_type
@@ -61,12 +61,12 @@ class Gate:
             except (HttpError, MonitorError) as error:
                 await reply_to(error)(scope, receive, sending)
             else:
-                deed = _deed_of(scope)
-                told = deed if media_type(Headers(scope=scope)) == "application/json" else None
+                entry = _audit_entry(scope)
+                recorded = entry if media_type(Headers(scope=scope)) == "application/json" else None
                 bodies = None if _is_upload(scope["path"]) else self._bodies
-                body = LimitedBody(receive, self._limit_of(scope["path"]), bodies, told)
+                body = LimitedBody(receive, self._limit_of(scope["path"]), bodies, recorded)
                 try:
-                    with doing(deed):
+                    with auditing(entry):
                         await self._app(scope, body, sending)
                 finally:
                     body.close()
@@ -127,11 +127,11 @@ class Gate:
         self._metrics.rejected.labels(reason).inc()
 
 
-def _deed_of(scope: Scope) -> Deed | None:
+def _audit_entry(scope: Scope) -> AuditEntry | None:
     """The entry of the audit trail for a request that changes something. Sending observations is not recorded."""
     if scope["method"] in SAFE_METHODS or scope["caller"] is None or scope["path"] == _SENDING:
         return None
-    return Deed(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
+    return AuditEntry(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
 
 
 def _is_upload(path: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from tocsin.service.audit import deed_now
+from tocsin.service.audit import pending_entry
 from tocsin.service.errors import OverloadedError, RefusedError
 from tocsin.service.http.auth import READER, WRITER
 from tocsin.service.http.content_type import check_type
@@ -95,9 +95,9 @@ async def _received(request: Request, name: str) -> AsyncIterator[Path]:
 
 async def _note(monitor: MonitorAccess, file: str, history: HistoryFile) -> None:
     """Add the import to the audit trail before anything is stored."""
-    deed = deed_now()
-    if deed is not None:
-        deed.details = f"{file}: {', '.join(history.names)}"[:500]
+    entry = pending_entry()
+    if entry is not None:
+        entry.details = f"{file}: {', '.join(history.names)}"[:500]
     await done(monitor.engine.write(lambda writer: None))
 
 

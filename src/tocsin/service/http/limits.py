@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
-from tocsin.service.audit import LONGEST_DETAILS, Deed
+from tocsin.service.audit import LONGEST_DETAILS, AuditEntry
 from tocsin.service.http.errors import HttpError
 
 MOST_CLIENTS = 10_000
@@ -84,8 +84,8 @@ class LimitedBody:
     Without `bodies`, the body is not held in memory, and the time limit applies to each piece.
     """
 
-    def __init__(self, receive: Receive, limit: int, bodies: Bodies | None, deed: Deed | None = None) -> None:
-        self._receive, self._limit, self._bodies, self._deed = receive, limit, bodies, deed
+    def __init__(self, receive: Receive, limit: int, bodies: Bodies | None, entry: AuditEntry | None = None) -> None:
+        self._receive, self._limit, self._bodies, self._entry = receive, limit, bodies, entry
         self._read = self._held = 0
         self._until: float | None = None
         self._complete = False
@@ -117,9 +117,9 @@ class LimitedBody:
 
     def _note(self, body: bytes) -> None:
         """Add the start of the body to the audit trail, without NUL characters, which databases reject."""
-        if self._deed is not None and len(self._deed.details) < LONGEST_DETAILS:
-            text = self._deed.details + body[:LONGEST_DETAILS].decode(errors="replace").replace("\0", "\ufffd")
-            self._deed.details = text[:LONGEST_DETAILS]
+        if self._entry is not None and len(self._entry.details) < LONGEST_DETAILS:
+            text = self._entry.details + body[:LONGEST_DETAILS].decode(errors="replace").replace("\0", "\ufffd")
+            self._entry.details = text[:LONGEST_DETAILS]
 
     def close(self) -> None:
         """Release the memory of the body."""

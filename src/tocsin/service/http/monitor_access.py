@@ -27,7 +27,7 @@ PATIENCE = 60.0
 READ_PATIENCE = 20.0
 
 
-class Neighbour(Protocol):
+class SourceOrSink(Protocol):
     """A source or a sink, as shown in the status."""
 
     @property
@@ -71,11 +71,11 @@ class MonitorAccess(Protocol):
         """Numbers from the store."""
 
     @property
-    def sources(self) -> Sequence[Neighbour]:
+    def sources(self) -> Sequence[SourceOrSink]:
         """Where observations come from."""
 
     @property
-    def sinks(self) -> Sequence[Neighbour]:
+    def sinks(self) -> Sequence[SourceOrSink]:
         """Where incidents go."""
 
     @property

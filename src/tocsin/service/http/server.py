@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from tocsin.service.config import ServerSettings as ServerSettings
+from tocsin.service.config import ServerSettings
 from tocsin.service.http.connections import HEADER_SECONDS, ClientConnection, ConnectionSlot, ConnectionSlots
 from tocsin.service.metrics import Metrics
 from tocsin.service.open_files import room_for

@@ -12,7 +12,7 @@ from tocsin.service.config import SignalTemplate
 from tocsin.service.errors import NotReadyError
 from tocsin.service.http.auth import READER
 from tocsin.service.http.error_replies import COMMON, errors
-from tocsin.service.http.monitor_access import Monitor, Neighbour, reply
+from tocsin.service.http.monitor_access import Monitor, SourceOrSink, reply
 from tocsin.service.http.replies import Health, StatusOut, Templates
 
 router = APIRouter(tags=["system"])
@@ -83,8 +83,8 @@ async def status(monitor: Monitor, caller: READER) -> Response:
             "waiting": engine.waiting,
             "store_bytes": numbers.store_bytes,
             "outbox": {sink.name: numbers.outbox.get(sink.name, 0) for sink in sinks},
-            "sources": [_neighbour(source) for source in sources],
-            "sinks": [_neighbour(sink) for sink in sinks],
+            "sources": [_source_or_sink(source) for source in sources],
+            "sinks": [_source_or_sink(sink) for sink in sinks],
         }
     )
 
@@ -105,10 +105,10 @@ def _template(template: SignalTemplate) -> dict[str, Any]:
     }
 
 
-def _neighbour(neighbour: Neighbour) -> dict[str, Any]:
-    health = neighbour.health
+def _source_or_sink(one: SourceOrSink) -> dict[str, Any]:
+    health = one.health
     return {
-        "name": neighbour.name,
+        "name": one.name,
         "last_success": time_or_none(health.last_success),
         "last_error": health.last_error,
         "last_error_time": time_or_none(getattr(health, "last_error_time", None)),

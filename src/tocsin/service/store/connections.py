@@ -91,23 +91,23 @@ def store_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise _told(engine, error.orig) from error
+        raise _store_error(engine, error.orig) from error
     except SQLAlchemyError as error:
-        raise _told(engine, error) from error
+        raise _store_error(engine, error) from error
     except engine.dialect.loaded_dbapi.Error as error:  # from below SQLAlchemy
-        raise _told(engine, error) from error
+        raise _store_error(engine, error) from error
 
 
-def _told(engine: Engine, error: BaseException | None) -> StoreError:
+def _store_error(engine: Engine, error: BaseException | None) -> StoreError:
     damaged = getattr(error, "sqlite_errorname", "").startswith(_DAMAGED_SQLITE) or (
         (getattr(error, "sqlstate", None) or "").startswith(_DAMAGED_POSTGRESQL)
     )
     if damaged:
-        return DamagedError(f"the store is damaged: {_said(engine, error)}{_where(engine)}")
+        return DamagedError(f"the store is damaged: {_first_line(engine, error)}{_where(engine)}")
     # The data are at fault only if the connection still works.
     if isinstance(error, (engine.dialect.loaded_dbapi.DataError, engine.dialect.loaded_dbapi.IntegrityError)):
-        return UnfitError(f"the store rejects the data: {_said(engine, error)}")
-    return StoreError(f"the store failed: {_said(engine, error)}{_where(engine)}")
+        return UnfitError(f"the store rejects the data: {_first_line(engine, error)}")
+    return StoreError(f"the store failed: {_first_line(engine, error)}{_where(engine)}")
 
 
 def _where(engine: Engine) -> str:
@@ -115,7 +115,7 @@ def _where(engine: Engine) -> str:
     return f" ({sqlite_file(engine.url)})" if engine.dialect.name == "sqlite" else ""
 
 
-def _said(engine: Engine, error: object) -> str:
+def _first_line(engine: Engine, error: object) -> str:
     """The first line of an error, without the password, which a server or a proxy may repeat."""
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     password = engine.url.password

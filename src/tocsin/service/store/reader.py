@@ -227,7 +227,7 @@ class StoreReader:
             incidents.open,
             incidents.snoozed_until > now,
         )
-        not_told_yet = select(firing.c.id).where(
+        not_sent_yet = select(firing.c.id).where(
             firing.c.sink == outbox.c.sink,
             firing.c.incident == outbox.c.incident,
             firing.c.status == "firing",
@@ -239,7 +239,7 @@ class StoreReader:
             outbox.c.next_attempt <= now,
             or_(
                 and_(outbox.c.status == "firing", not_(snoozed.exists())),
-                and_(outbox.c.status == "resolved", not_(not_told_yet.exists())),
+                and_(outbox.c.status == "resolved", not_(not_sent_yet.exists())),
             ),
         )
         return self._rows(OutboxRow, wanted.order_by(outbox.c.attempts, outbox.c.id).limit(limit))
@@ -253,15 +253,15 @@ class StoreReader:
     def sinks_told(self, incident_id: int) -> list[str]:
         """The sinks that got, or will get, "firing" for an incident."""
         outbox = schema.outbox.c
-        told = outbox.incident == incident_id, outbox.status == "firing"
-        return list(self.connection.execute(select(outbox.sink).where(*told).order_by(outbox.id)).scalars())
+        sent = outbox.incident == incident_id, outbox.status == "firing"
+        return list(self.connection.execute(select(outbox.sink).where(*sent).order_by(outbox.id)).scalars())
 
     def delivered_firing(self, sink: str) -> list[int]:
         """The open incidents that the sink was notified of."""
         outbox, incidents = schema.outbox.c, schema.incidents.c
-        told = and_(outbox.sink == sink, outbox.status == "firing", outbox.delivered.is_not(None))
+        sent = and_(outbox.sink == sink, outbox.status == "firing", outbox.delivered.is_not(None))
         wanted = select(incidents.id).join(schema.outbox, outbox.incident == incidents.id)
-        return list(self.connection.execute(wanted.where(told, incidents.open).order_by(incidents.id)).scalars())
+        return list(self.connection.execute(wanted.where(sent, incidents.open).order_by(incidents.id)).scalars())
 
     def maintenance(self) -> list[MaintenanceRow]:
         """All maintenance windows, by start."""

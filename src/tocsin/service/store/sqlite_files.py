@@ -55,10 +55,10 @@ def check_file(engine: Engine) -> None:
     with for_reading(engine).connect() as connection:
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
     if found != "ok":
-        raise DamagedError(told_damaged(sqlite_file(engine.url), str(found)))
+        raise DamagedError(damage_message(sqlite_file(engine.url), str(found)))
 
 
-def told_damaged(file: Path, found: str) -> str:
+def damage_message(file: Path, found: str) -> str:
     """The error message for a damaged file, with what to do about it."""
     first = next(iter(found.splitlines()), "")
     return (

@@ -9,14 +9,14 @@ from typing import Self
 
 from sqlalchemy import Connection, Engine
 
-from tocsin.service.audit import deed_now
+from tocsin.service.audit import pending_entry
 from tocsin.service.errors import DamagedError
 from tocsin.service.store import schema
 from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
 from tocsin.service.store.migrations import migrate, newest_version, version_of
 from tocsin.service.store.ownership import LockFile, take_in_postgresql
 from tocsin.service.store.reader import StoreReader
-from tocsin.service.store.sqlite_files import check_file, keep_copy, told_damaged
+from tocsin.service.store.sqlite_files import check_file, damage_message, keep_copy
 from tocsin.service.store.watchdog import WATCHDOG
 from tocsin.service.store.writer import StoreWriter
 
@@ -52,7 +52,7 @@ class Store:
         except DamagedError as error:
             engine.dispose()
             if engine.dialect.name == "sqlite":
-                raise DamagedError(told_damaged(sqlite_file(engine.url), str(error))) from error
+                raise DamagedError(damage_message(sqlite_file(engine.url), str(error))) from error
             raise
         except BaseException:
             engine.dispose()
@@ -160,15 +160,15 @@ class Store:
 
 def _note(writer: StoreWriter) -> None:
     """Add the current action to the audit trail, in the transaction of its changes."""
-    deed = deed_now()
-    if deed is not None:
-        writer.add_audit(deed, time.time_ns())
+    entry = pending_entry()
+    if entry is not None:
+        writer.add_audit(entry, time.time_ns())
 
 
 @contextmanager
 def _noting() -> Iterator[None]:
     """Mark the current action as stored once the transaction in the block is committed."""
-    deed = deed_now()
+    entry = pending_entry()
     yield
-    if deed is not None:
-        deed.stored = True
+    if entry is not None:
+        entry.stored = True

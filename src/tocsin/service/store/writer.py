@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from tocsin.service.audit import Deed
+from tocsin.service.audit import AuditEntry
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import encoding, pruning, schema
 from tocsin.service.store.bulk_insert import insert_observations
@@ -244,9 +244,15 @@ class StoreWriter(StoreReader):
         except IntegrityError as error:
             raise RefusedError(f"a token named {name!r} already exists") from error
 
-    def add_audit(self, deed: Deed, now: int) -> None:
+    def add_audit(self, entry: AuditEntry, now: int) -> None:
         """Add an entry to the audit trail. Only the newest `MOST_AUDITED` entries are kept."""
-        values = {"time": now, "who": deed.who, "action": deed.action, "target": deed.target, "details": deed.details}
+        values = {
+            "time": now,
+            "who": entry.who,
+            "action": entry.action,
+            "target": entry.target,
+            "details": entry.details,
+        }
         number = self._insert(schema.audit, values)
         if number % _AUDIT_PIECE == 0:
             self.connection.execute(delete(schema.audit).where(schema.audit.c.id <= number - MOST_AUDITED))
