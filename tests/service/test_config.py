@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from tocsin.cli.monitoring import settings_of
-from tocsin.service.config import ConfigError, Layer, Settings, load_settings, read_settings, variable_of
+from tocsin.service.config import ConfigError, Layer, Settings, read_settings, variable_of
 from tocsin.service.config.fields import every_setting
 from tocsin.service.config.writing import MASK, effective
 
@@ -97,7 +97,7 @@ def test_options_go_above_variables_and_variables_above_the_file(write):
 
 def test_the_environment_of_the_process_is_read(monkeypatch):
     monkeypatch.setenv("TOCSIN_SERVER__PORT", "8123")
-    assert load_settings(None).server.port == 8123
+    assert read_settings().settings.server.port == 8123
     assert Settings().server.port == 8710, "only loading reads the environment"
 
 

@@ -33,17 +33,12 @@ class Loaded:
     warnings: tuple[str, ...]
 
 
-def load_settings(file: Path | None = None) -> Settings:
-    """The settings of a TOML file (or the defaults), overridden by environment variables."""
-    return read_settings(file).settings
-
-
 def read_settings(
     file: Path | None = None,
     options: Sequence[Layer] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """The settings and where each was set; ConfigError lists all errors."""
+    """The settings of a TOML file (or the defaults), then variables, then options; ConfigError lists all errors."""
     variables = {
         name: text
         for name, text in (os.environ if environment is None else environment).items()

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic_core import to_jsonable_python
 
@@ -55,7 +55,7 @@ def _leaves(part: Section, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[
 def _section(part: type[Section], path: str) -> Iterator[str]:
     """The settings of a part, then its sections: TOML requires this order."""
     settings = sorted(settings_of(part), key=lambda one: not one.field.is_required())
-    sections = [one for one in settings if one.part or (not path and one.structured)]
+    sections = [one for one in settings if one.part or (not path and get_origin(one.field.annotation) is dict)]
     for setting in settings:
         if setting not in sections:
             yield from _comment(setting.field.description or "")
