@@ -291,7 +291,7 @@ def test_a_store_that_does_not_know_its_version_is_refused(store_url: str, engin
     migrate(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM schema_version")
-    with pytest.raises(StoreError, match="does not say of which version"):
+    with pytest.raises(StoreError, match="the version of its tables is missing"):
         Store.open(store_url)
 
 
