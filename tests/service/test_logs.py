@@ -1,11 +1,11 @@
 import logging
 
-from tocsin.service.logs import Sparing
+from tocsin.service.logs import RepeatLimit
 
 
 def test_one_place_of_the_program_cannot_flood_the_log() -> None:
     now = [0.0]
-    spared = Sparing(most=3, clock=lambda: now[0])
+    spared = RepeatLimit(most=3, clock=lambda: now[0])
 
     def said(line: int, text: str) -> str | None:
         record = logging.LogRecord("tocsin", logging.WARNING, "here.py", line, "sink %s", (text,), None)

@@ -16,10 +16,10 @@ from fastapi.routing import APIRoute
 import tocsin.service.http
 from tocsin.service.config import Settings, read_settings
 from tocsin.service.config.fields import every_setting
-from tocsin.service.config.writing import default_of
+from tocsin.service.config.writing import as_toml
 from tocsin.service.http import create_app
 from tocsin.service.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, WRITER
-from tocsin.service.http.models import Label
+from tocsin.service.http.requests import Label
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
 
@@ -97,6 +97,11 @@ def test_every_query_parameter_is_documented(described):
                 if parameter["in"] == "query":
                     text = lines[method.upper(), path] + (page("api.md") if path.endswith("/events") else "")
                     assert parameter["name"] in text, (path, parameter["name"])
+
+
+def default_of(setting):
+    field = setting.field
+    return "required" if field.is_required() else as_toml(field.get_default(call_default_factory=True), setting)
 
 
 def test_every_setting_is_documented_with_its_default():

@@ -59,8 +59,8 @@ def read(config: Path | None, **options: tuple[str, Any]) -> "Loaded":
         for problem in error.problems:
             say(problem)
         raise typer.Exit(Exit.USAGE) from error
-    for doubt in loaded.doubts:
-        say(f"warning: {doubt}")
+    for warning in loaded.warnings:
+        say(f"warning: {warning}")
     return loaded
 
 

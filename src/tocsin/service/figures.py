@@ -1,4 +1,4 @@
-"""Numbers of the store that are told often, and must never be waited for."""
+"""Numbers from the store for the status and the metrics, which must never wait for a slow store."""
 
 import asyncio
 from contextlib import suppress
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from tocsin.service.errors import MonitorError
 from tocsin.service.store import Store
 
-# So long somebody who asks waits for fresh numbers; then those of before have to do.
+# Seconds to wait for fresh numbers before returning the previous ones.
 PATIENCE = 0.5
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the store had when it was last looked at."""
+    """Numbers from the store when it was last read."""
 
     open_incidents: int = 0
     store_bytes: int = 0
@@ -21,7 +21,7 @@ class Numbers:
 
 
 class Figures:
-    """Looks at the store when asked to, once for all who ask meanwhile."""
+    """Reads the store on request, once for all concurrent requests."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -29,14 +29,14 @@ class Figures:
         self._looking: asyncio.Task[None] | None = None
 
     async def newest(self) -> Numbers:
-        """The numbers of now, or those of before where the store does not answer at once."""
+        """The current numbers, or the previous ones if the store does not reply at once."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
         await asyncio.wait({self._looking}, timeout=PATIENCE)
         return self._newest
 
     async def _look(self) -> None:
-        with suppress(MonitorError):  # the engine says what is wrong with the store
+        with suppress(MonitorError):  # the engine reports errors of the store
             self._newest = await asyncio.to_thread(self._read)
 
     def _read(self) -> Numbers:

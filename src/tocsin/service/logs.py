@@ -1,4 +1,4 @@
-"""The log, which nobody can flood."""
+"""The log, with a limit on repeated lines."""
 
 import logging
 import time
@@ -7,13 +7,13 @@ from collections.abc import Callable
 WINDOW = 60.0  # seconds
 
 
-class Sparing(logging.Filter):
-    """Lets through so many lines a minute from each place in the program; the next one tells how many were left out."""
+class RepeatLimit(logging.Filter):
+    """Limits the lines per minute from each place in the program; the next line says how many were left out."""
 
     def __init__(self, most: int = 20, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._most, self._clock = most, clock
-        self._seen: dict[tuple[str, int], tuple[float, int, int]] = {}  # since when, how many, how many not
+        self._seen: dict[tuple[str, int], tuple[float, int, int]] = {}  # since when, how many passed, how many did not
 
     def filter(self, record: logging.LogRecord) -> bool:
         now = self._clock()
@@ -31,7 +31,7 @@ def start_logging(level: str) -> None:
     """Log to standard error."""
     logging.basicConfig(level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
-        handler.addFilter(Sparing())
+        handler.addFilter(RepeatLimit())
     if level == "info":
-        # What the server says of its own start and end is no news beside what the monitor says.
+        # The monitor logs its own start and stop, so those of the server are not needed.
         logging.getLogger("uvicorn").setLevel("WARNING")

@@ -17,7 +17,7 @@ from tocsin.service.engine import Engine
 from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError
 from tocsin.service.figures import Figures
 from tocsin.service.http import HttpServer, create_app
-from tocsin.service.http.monitor_access import Reading
+from tocsin.service.http.monitor_access import ReadQueue
 from tocsin.service.hub import Hub
 from tocsin.service.logs import start_logging
 from tocsin.service.metrics import Metrics
@@ -46,14 +46,14 @@ class Monitor:
             self.sinks = make_sinks(settings, store, self.engine.write, self.metrics)
         except ValueError as error:
             raise RefusedError(str(error)) from error
-        self.figures, self.reading = Figures(store), Reading()
+        self.figures, self.read_queue = Figures(store), ReadQueue()
         self.app = create_app(self)
-        #: Where it listens, once it does.
+        #: The address it listens on, once it does.
         self.address = ""
 
     @property
     def resumed(self) -> int:
-        """How many signals it watches."""
+        """The number of signals it monitors."""
         return len(self.engine.overview())
 
     async def run(self, announce: Announce | None = None, stop: asyncio.Event | None = None) -> None:
@@ -110,7 +110,7 @@ class Monitor:
 
 
 def run(settings: Settings, announce: Announce | None = None) -> None:
-    """Open the store, and run a monitor on it until the process is told to stop."""
+    """Open the store, and run a monitor on it until the process must stop."""
     start_logging(settings.log_level)
     with ExitStack() as stack:
         store = Store.open(settings.store_url, check=True)

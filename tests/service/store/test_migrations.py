@@ -88,7 +88,7 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 10, and this program knows those up to 9"):
+    with pytest.raises(StoreError, match="tables of version 10, and this release supports versions up to 9"):
         Store.open(store_url)
     assert version(engine) == 10
 
@@ -291,7 +291,7 @@ def test_a_store_that_does_not_know_its_version_is_refused(store_url: str, engin
     migrate(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM schema_version")
-    with pytest.raises(StoreError, match="does not say of which version"):
+    with pytest.raises(StoreError, match="the version of its tables is missing"):
         Store.open(store_url)
 
 

@@ -3,7 +3,7 @@
 from tocsin.service.config.budgets import BudgetSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings
 from tocsin.service.config.layers import Layer
-from tocsin.service.config.loading import ConfigError, Loaded, load_settings, read_settings, variable_of
+from tocsin.service.config.loading import ConfigError, Loaded, read_settings, variable_of
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.settings import Settings
 from tocsin.service.config.signals import DETECTOR_SETTINGS, SignalTemplate, check_detector
@@ -41,7 +41,6 @@ __all__ = [
     "StorageSettings",
     "WebhookSettings",
     "check_detector",
-    "load_settings",
     "read_settings",
     "variable_of",
 ]

@@ -15,7 +15,7 @@ from tocsin.service.config.sources import Sources
 
 
 class Settings(Section):
-    """All settings. They read nothing by themselves: `load_settings` reads files and environment variables."""
+    """All settings. They read nothing by themselves: `read_settings` reads files and environment variables."""
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The log level: debug, info, warning or error."

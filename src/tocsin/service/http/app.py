@@ -16,14 +16,14 @@ from tocsin.service.http import (
     observations,
     reference,
     signals,
-    system,
+    status,
     tokens,
 )
 from tocsin.service.http.auth import Keys
 from tocsin.service.http.errors import handle_errors
 from tocsin.service.http.gate import Gate
 from tocsin.service.http.monitor_access import MonitorAccess
-from tocsin.service.http.page import page_router
+from tocsin.service.http.static_files import page_router
 
 PREFIX = "/api/v1"
 _ABOUT = """Alarms on signals whose threshold is the false-alarm rate.
@@ -34,13 +34,13 @@ and maintenance; `write` does all that, changes signals and imports history; `ad
 
 
 def create_app(monitor: MonitorAccess) -> FastAPI:
-    """The application that serves this monitor."""
+    """The application for this monitor."""
     app = FastAPI(
         title="Tocsin",
         version=__version__,
         description=_ABOUT,
         openapi_url=f"{PREFIX}/openapi.json",
-        docs_url=None,  # it would load its scripts from elsewhere, which the page's policy forbids
+        docs_url=None,  # it would load scripts from elsewhere, which the security policy forbids
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -49,12 +49,12 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     app.state.azure_turns = asyncio.Semaphore(azure.AT_ONCE)
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
-    # The address of a signal takes all that others do not: those that begin like it come first.
+    # The route of a signal matches any rest of a path, so routes with the same start come first.
     for theme in (
-        observations, imports, reference, clock, signals, incidents, maintenance, tokens, events, audit, system,
+        observations, imports, reference, clock, signals, incidents, maintenance, tokens, events, audit, status,
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)
-    app.include_router(system.probes)
+    app.include_router(status.probes)
     app.include_router(page_router())
     return app

@@ -1,4 +1,4 @@
-"""What happens, as it happens: server-sent events."""
+"""The stream of server-sent events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -8,14 +8,14 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
 from tocsin.service.http.auth import READER, Caller, Keys, is_relayed
-from tocsin.service.http.documented import COMMON
+from tocsin.service.http.error_replies import COMMON
 from tocsin.service.http.errors import HttpError
 from tocsin.service.http.monitor_access import Monitor
 from tocsin.service.hub import FullHubError, Subscription
 from tocsin.service.observations import LONGEST_NAME
 
 HEARTBEAT = 15
-# A client that takes nothing for so long is dropped; it can come back for what it missed.
+# Seconds after which a client that reads nothing is disconnected. It can reconnect and continue.
 SLOWEST = 30.0
 MOST_WATCHED = 100
 router = APIRouter(tags=["events"])
@@ -58,9 +58,9 @@ async def events(
 async def _stream(
     subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller
 ) -> AsyncIterator[bytes]:
-    """The events, as long as the token counts."""
+    """The events, while the token is valid."""
     with subscription:
-        # With the id at which it begins, who is cut off before the first event can go on from here too.
+        # With this id, a client that is disconnected before the first event can continue from here.
         known = "" if subscription.start is None else f"id: {subscription.start}\n"
         yield f"retry: 2000\n{known}\n".encode()
         while await still_counts():
@@ -68,7 +68,7 @@ async def _stream(
                 async with asyncio.timeout(HEARTBEAT):
                     event = await anext(subscription)
             except TimeoutError:
-                continue  # to look at the token again
+                continue  # to check the token again
             except StopAsyncIteration:
                 return
             seen = event.limited_to(caller.may_see) if caller.patterns else event

@@ -8,12 +8,12 @@ from pydantic_core import to_json
 
 from tocsin.service.as_json import outcome_json
 from tocsin.service.http.auth import SENDER, Caller
-from tocsin.service.http.bodies import JSON, NDJSON, Taken, read_body
-from tocsin.service.http.content import check_type
-from tocsin.service.http.documented import WITH_BODY
-from tocsin.service.http.models import ObservationIn
+from tocsin.service.http.bodies import JSON, NDJSON, ParsedBody, read_body
+from tocsin.service.http.content_type import check_type
+from tocsin.service.http.error_replies import WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, done, reply
 from tocsin.service.http.replies import Outcomes
+from tocsin.service.http.requests import ObservationIn
 from tocsin.service.observations import Batch, Outcome
 
 MOST_OBSERVATIONS = 10_000
@@ -77,7 +77,7 @@ def _key(caller: Caller, given: str | None) -> str | None:
     return None if given is None else f"{caller.name}/{given}"
 
 
-def _in_order(taken: Taken, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def _in_order(taken: ParsedBody, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """The outcomes of all observations, in the order in which they were sent."""
     if not taken.refusals:
         return [outcome_json(outcome) for outcome in outcomes]

@@ -13,7 +13,7 @@ Became = Literal["scored", "late", "maintenance", "duplicate", "future", "refuse
 OneOrAll = float | list[Number] | None
 Point = Annotated[
     tuple[str, Number, Number, bool],
-    # As pydantic would write it, the framework makes something of it that is no JSON Schema.
+    # From pydantic's own form, FastAPI would make something that is not JSON Schema.
     WithJsonSchema(
         {
             "type": "array",

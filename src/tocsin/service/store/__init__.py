@@ -1,4 +1,4 @@
-"""Everything durable: signals, observations and verdicts, detectors' states, incidents and what is to be told."""
+"""The store: signals, observations with their verdicts, states of detectors, incidents and outgoing messages."""
 
 from tocsin.service.errors import DamagedError, StoreError, UnfitError
 from tocsin.service.store.reader import StoreReader

@@ -1,4 +1,4 @@
-"""That only one monitor at a time works on a store."""
+"""Locks that let only one monitor at a time use a store."""
 
 import os
 import socket
@@ -16,20 +16,20 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-# The first number of PostgreSQL's lock; the second tells apart stores in several schemas of a database.
+# The first key of PostgreSQL's advisory lock. The second key distinguishes the schemas of a database.
 _OWNED = 0x746F6373
 _PATIENCE = 1.0
 
 
 class LockFile:
-    """A file beside a store in SQLite that is locked by its owner. The system lets go of it whatever happens to us."""
+    """A file next to an SQLite store, locked by the owner. The system releases the lock even if the owner crashes."""
 
     def __init__(self, store: Path) -> None:
         self._store, self._path = store, store.with_name(store.name + ".lock")
         self._file: IO[str] | None = None
 
     def take(self) -> None:
-        """Lock it, or StoreError where another one has."""
+        """Lock the file; StoreError if another monitor holds the lock."""
         try:
             file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
         except OSError as error:
@@ -55,9 +55,9 @@ class LockFile:
 
 
 def take_in_postgresql(connection: Connection) -> None:
-    """Lock the store for as long as the connection lasts, or StoreError where another one has."""
+    """Lock the store while the connection lasts; StoreError if another monitor holds the lock."""
     if _locked_in_time(connection):
-        # If we are cut off, the server lets go of the lock within a minute instead of after hours.
+        # If the network fails, the server releases the lock within a minute instead of after hours.
         for name, value in (("idle", 30), ("interval", 10), ("count", 3)):
             connection.exec_driver_sql(f"SET tcp_keepalives_{name} = {value}")
         connection.commit()
@@ -77,7 +77,7 @@ def take_in_postgresql(connection: Connection) -> None:
 
 
 def _locked_in_time(connection: Connection) -> bool:
-    """The server needs a moment to notice that the owner before has gone."""
+    """Try for a moment, since the server may not have noticed yet that the last owner is gone."""
     until = time.monotonic() + _PATIENCE
     while True:
         numbers = "%s, hashtext(current_schema())"
@@ -88,7 +88,7 @@ def _locked_in_time(connection: Connection) -> bool:
         time.sleep(0.05)
 
 
-# The text stands behind the byte that is locked: Windows does not let others read that one.
+# The text follows the locked byte, because on Windows nobody else can read a locked byte.
 _TEXT = 1
 
 

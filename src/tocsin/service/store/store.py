@@ -1,4 +1,4 @@
-"""Everything that the monitor keeps, in SQLite or PostgreSQL."""
+"""The store, in SQLite or PostgreSQL: opening, locking, transactions."""
 
 import logging
 import threading
@@ -9,14 +9,14 @@ from typing import Self
 
 from sqlalchemy import Connection, Engine
 
-from tocsin.service.audit import deed_now
+from tocsin.service.audit import pending_entry
 from tocsin.service.errors import DamagedError
 from tocsin.service.store import schema
 from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
-from tocsin.service.store.files import check_file, keep_copy, told_damaged
 from tocsin.service.store.migrations import migrate, newest_version, version_of
 from tocsin.service.store.ownership import LockFile, take_in_postgresql
 from tocsin.service.store.reader import StoreReader
+from tocsin.service.store.sqlite_files import check_file, damage_message, keep_copy
 from tocsin.service.store.watchdog import WATCHDOG
 from tocsin.service.store.writer import StoreWriter
 
@@ -24,23 +24,23 @@ log = logging.getLogger("tocsin.store")
 
 
 class Store:
-    """The store: open it with `Store.open`. Threads may share it; one of them writes at a time."""
+    """The store; open it with `Store.open`. Threads may share it, and one at a time writes."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._reading, self._writing = for_reading(engine), for_writing(engine)
         self._lock = threading.Lock()
         self._owned = False
-        # In PostgreSQL the owner writes through the very connection that holds its lock: with the connection the lock
-        # is lost too, and nothing can be written before it is taken anew.
+        # In PostgreSQL, the owner writes through the connection that holds the lock. If it loses the connection, it
+        # loses the lock too, and must take the lock again before it can write.
         self._kept: Connection | None = None
 
     @classmethod
     def open(cls, url: str, *, check: bool = False) -> Self:
-        """Open the store, make it where there is none, and bring its tables to the newest version.
+        """Open the store. Create it if it does not exist, and migrate its tables to the newest version.
 
-        Older tables are not changed under a monitor that works on them, and in SQLite they are copied before. With
-        `check` it is looked through for damage.
+        A store that another monitor uses is not migrated. In SQLite, the store is copied first. With `check`, look for
+        damage.
         """
         engine = connect(url)
         store = cls(engine)
@@ -52,7 +52,7 @@ class Store:
         except DamagedError as error:
             engine.dispose()
             if engine.dialect.name == "sqlite":
-                raise DamagedError(told_damaged(sqlite_file(engine.url), str(error))) from error
+                raise DamagedError(damage_message(sqlite_file(engine.url), str(error))) from error
             raise
         except BaseException:
             engine.dispose()
@@ -63,11 +63,11 @@ class Store:
         with self._reading.connect() as connection:
             version = version_of(connection)
         if not 0 < version < newest_version():
-            migrate(self._engine)  # which makes the tables, or has something to say of those that there are
+            migrate(self._engine)  # creates the tables, or rejects those of a newer version
             return
         with self.own():
             if self._engine.dialect.name == "sqlite":
-                log.warning("the store is copied to %s, and brought up to date", keep_copy(self._engine, version))
+                log.warning("migrating the store; the copy %s has the old version", keep_copy(self._engine, version))
             migrate(self._engine)
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Store:
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """Keep other monitors from the store meanwhile; StoreError where another one has it."""
+        """Keep other monitors from using the store; StoreError if one uses it already."""
         if self._engine.dialect.name == "sqlite":
             lock = LockFile(sqlite_file(self._engine.url))
             lock.take()
@@ -96,9 +96,9 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[StoreWriter]:
-        """Change the store: all of it at the end of the block, or nothing where that is left by an exception.
+        """Change the store: commit at the end of the block, or roll back if it raises.
 
-        Where the database fails, the block is left with StoreError; the next transaction connects anew.
+        If the database fails, the block raises StoreError, and the next transaction connects again.
         """
         with self._lock, store_errors(self._engine):
             if not self._owned or self._engine.dialect.name == "sqlite":
@@ -118,17 +118,17 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[StoreReader]:
-        """Look at the store as it is at the first look, whatever is written meanwhile."""
+        """Read a snapshot of the store, taken at the first query."""
         with store_errors(self._engine), self._reading.begin() as connection:
             yield StoreReader(connection)
 
     def cut(self) -> None:
-        """Let nobody wait any more for a server that does not answer: it is time to end."""
+        """Break all connections to a server that does not reply, because the monitor must stop."""
         if self._engine.dialect.name != "sqlite":
             WATCHDOG.cut_all()
 
     def size_bytes(self) -> int:
-        """How much room it takes on disk."""
+        """The size on disk."""
         if self._engine.dialect.name == "sqlite":
             file = sqlite_file(self._engine.url)
             files = (file.with_name(file.name + suffix) for suffix in ("", "-wal"))
@@ -151,7 +151,7 @@ class Store:
         return self._kept
 
     def _drop(self) -> None:
-        """End the connection that holds the lock: only that lets go of it for sure."""
+        """Close the connection that holds the lock: only that is sure to release it."""
         if self._kept is not None:
             self._kept.invalidate()
             self._kept.close()
@@ -159,16 +159,16 @@ class Store:
 
 
 def _note(writer: StoreWriter) -> None:
-    """Store what is being done, with all that it changes."""
-    deed = deed_now()
-    if deed is not None:
-        writer.add_audit(deed, time.time_ns())
+    """Add the current action to the audit trail, in the transaction of its changes."""
+    entry = pending_entry()
+    if entry is not None:
+        writer.add_audit(entry, time.time_ns())
 
 
 @contextmanager
 def _noting() -> Iterator[None]:
-    """Once the transaction in here is committed, what was being done is stored."""
-    deed = deed_now()
+    """Mark the current action as stored once the transaction in the block is committed."""
+    entry = pending_entry()
     yield
-    if deed is not None:
-        deed.stored = True
+    if entry is not None:
+        entry.stored = True

@@ -1,4 +1,4 @@
-"""The file of a store in SQLite: whether it is whole, and copies of it."""
+"""The file of an SQLite store: checks for damage, and copies."""
 
 import os
 import sqlite3
@@ -11,28 +11,28 @@ from sqlalchemy import Engine
 from tocsin.service.errors import DamagedError, StoreError
 from tocsin.service.store.connections import for_reading, sqlite_file
 
-#: Told how much is done, of how much: rows, or pages where a file is copied.
+#: Called with the amount done and the total: rows, or pages if a file is copied.
 Progress = Callable[[int, int], None]
 
 _PAGES = 1024
 
 
 def copy_pages(source: Path, part: Path, progress: Progress | None = None) -> None:
-    """Copy a store, as it is at one moment, into a file that may be empty."""
+    """Copy a consistent snapshot of a store into a file, which may exist but be empty."""
     with closing(sqlite3.connect(source)) as origin, closing(sqlite3.connect(part)) as target:
-        # Within a transaction of ours the copy is of one moment; without it, it would begin anew with each write.
+        # Our own transaction makes the copy a snapshot. Without it, the copy would restart after every write.
         origin.isolation_level = None
         origin.execute("BEGIN")
         origin.execute("SELECT version FROM schema_version").fetchone()
         done = None if progress is None else lambda _, left, total: progress(total - left, total)
         origin.backup(target, pages=_PAGES, progress=done)
         origin.execute("COMMIT")
-        # It comes as a store with a log; a backup is one file.
+        # The copy would use a write-ahead log, but a backup must be a single file.
         target.execute("PRAGMA journal_mode=DELETE")
 
 
 def keep_copy(engine: Engine, version: int) -> Path:
-    """Copy a store before its tables are changed; `tocsin restore` takes the copy."""
+    """Copy a store before a migration; `tocsin restore` can restore the copy."""
     file = sqlite_file(engine.url)
     copy = file.with_name(f"{file.name}.version-{version}")
     part = copy.with_name(copy.name + ".part")
@@ -42,24 +42,24 @@ def keep_copy(engine: Engine, version: int) -> Path:
         copy_pages(file, part)
         part.replace(copy)
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"the store is not changed, since it cannot be copied to {copy} before: {error}") from error
+        raise StoreError(f"the store was not migrated, because it cannot be copied to {copy}: {error}") from error
     finally:
         part.unlink(missing_ok=True)
     return copy
 
 
 def check_file(engine: Engine) -> None:
-    """Look through the file of a store in SQLite; DamagedError if it is damaged. Servers look after theirs."""
+    """Check the file of an SQLite store; DamagedError if it is damaged. PostgreSQL checks its own files."""
     if engine.dialect.name != "sqlite":
         return
     with for_reading(engine).connect() as connection:
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
     if found != "ok":
-        raise DamagedError(told_damaged(sqlite_file(engine.url), str(found)))
+        raise DamagedError(damage_message(sqlite_file(engine.url), str(found)))
 
 
-def told_damaged(file: Path, found: str) -> str:
-    """What is wrong with a file, and what to do."""
+def damage_message(file: Path, found: str) -> str:
+    """The error message for a damaged file, with what to do about it."""
     first = next(iter(found.splitlines()), "")
     return (
         f"the store {file} is damaged ({first}): move it away and put a backup in its place (tocsin restore), or save "

@@ -1,4 +1,4 @@
-"""Checks of the content type of bodies."""
+"""Checks the content type of request bodies."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ from tocsin.service.http.errors import HttpError
 
 
 def media_type(headers: Headers) -> str:
-    """What a body is said to be, without parameters such as its character set."""
+    """The media type of a body, without parameters such as its character set."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def check_type(headers: Headers, *accepted: str) -> str:
-    """The type of a body, which must be one of these and not compressed."""
+    """The media type of a body, which must be one of these and not compressed."""
     found = media_type(headers)
     if found not in accepted:
         raise HttpError(415, f"the body must be {' or '.join(accepted)}, got {found!r:.100}", "Content-Type")

@@ -1,4 +1,4 @@
-"""How observations and texts are written in the columns of the store, bit for bit."""
+"""How values become columns of the store, and columns values again, bit for bit."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.service.observations import Judged, Status
+from tocsin.service.observations import Status, StoredVerdict
 from tocsin.service.store.rows import ObservationRow
 
 NAN = float("nan")
 _INFINITE = (float("inf"), float("-inf"))
-_STATUSES = tuple(Status)  # by their numbers, which is faster than Status(number)
+_STATUSES = tuple(Status)  # indexing is faster than Status(number)
 _PARTS = ("value", "forecast", "low", "high", "feature_p")
 
 
-def observation_to_tuple(row: ObservationRow) -> tuple[Any, ...]:
+def observation_to_columns(row: ObservationRow) -> tuple[Any, ...]:
     """The columns of an observation, in the order of the table."""
     judged = row.judged
     p = None if judged.p != judged.p else float(judged.p)
@@ -39,19 +39,19 @@ def observation_to_tuple(row: ObservationRow) -> tuple[Any, ...]:
             None,
         )
     parts = json.dumps({name: getattr(judged, name) for name in _PARTS})
-    if "N" in parts or "I" in parts:  # NaN or Infinity, which are no JSON; nothing else has these letters
+    if "N" in parts or "I" in parts:  # NaN or Infinity, which JSON lacks; nothing else contains these letters
         parts = json.dumps({name: [_plain(number) for number in getattr(judged, name)] for name in _PARTS})
     nothing = (None,) * 4
     alarm, warm = bool(judged.alarm), bool(judged.warm)
     return (row.signal, row.time, int(row.status), *nothing, p, merged, None, alarm, warm, parts)
 
 
-def observation_from_tuple(columns: Sequence[Any]) -> ObservationRow:
-    """What `observation_to_tuple` made columns of."""
+def observation_from_columns(columns: Sequence[Any]) -> ObservationRow:
+    """The inverse of `observation_to_columns`."""
     signal, time, status, value, forecast, low, high, p, merged, feature_p, alarm, warm, parts = columns
     p, merged = NAN if p is None else p, NAN if merged is None else merged
     if parts is None:
-        judged = Judged(
+        judged = StoredVerdict(
             (NAN if value is None else value,),
             (NAN if forecast is None else forecast,),
             (NAN if low is None else low,),
@@ -67,29 +67,29 @@ def observation_from_tuple(columns: Sequence[Any]) -> ObservationRow:
             name: tuple(NAN if number is None else float(number) for number in numbers)
             for name, numbers in json.loads(parts).items()
         }
-        judged = Judged(p=p, merged=merged, alarm=bool(alarm), warm=bool(warm), **several)
+        judged = StoredVerdict(p=p, merged=merged, alarm=bool(alarm), warm=bool(warm), **several)
     return ObservationRow(signal, time, _STATUSES[status], judged)
 
 
 def values_to_bytes(times: Sequence[int], values: Sequence[tuple[float, ...]]) -> bytes:
-    """Values by their times, one after the other: a column of times, then a row for each of them."""
+    """All times, then a row of values for each."""
     return np.array(times, dtype="<i8").tobytes() + np.array(values, dtype="<f8").tobytes()
 
 
 def values_from_bytes(stored: bytes, count: int) -> tuple[list[int], list[tuple[float, ...]]]:
-    """What `values_to_bytes` made bytes of, `count` times and values."""
+    """The inverse of `values_to_bytes`, for `count` times."""
     times = np.frombuffer(stored, dtype="<i8", count=count)
     values = np.frombuffer(stored, dtype="<f8", offset=times.nbytes).reshape(count, -1)
     return times.tolist(), [tuple(row) for row in values.tolist()]
 
 
 def values_to_text(values: Iterable[float]) -> str:
-    """Values of features in their order, as JSON."""
+    """The values of the features, in order, as JSON."""
     return json.dumps([_plain(number) for number in values])
 
 
 def values_from_text(text: str) -> tuple[float, ...]:
-    """What `values_to_text` made a text of."""
+    """The inverse of `values_to_text`."""
     return tuple(NAN if number is None else float(number) for number in json.loads(text))
 
 
@@ -99,22 +99,22 @@ def numbers_to_text(numbers: Mapping[str, float]) -> str:
 
 
 def numbers_from_text(text: str) -> dict[str, float]:
-    """What `numbers_to_text` made a text of."""
+    """The inverse of `numbers_to_text`."""
     return {name: NAN if number is None else float(number) for name, number in json.loads(text).items()}
 
 
 def names_to_text(names: Iterable[str]) -> str:
-    """Names in their order, as JSON."""
+    """Names, in order, as JSON."""
     return json.dumps(list(names))
 
 
 def names_from_text(text: str) -> tuple[str, ...]:
-    """What `names_to_text` made a text of."""
+    """The inverse of `names_to_text`."""
     return tuple(json.loads(text))
 
 
 def _plain(number: float) -> float | str | None:
-    """JSON knows no NaN and no infinity."""
+    """A number as JSON can write it: null for NaN, text for infinities."""
     if number != number:
         return None
     return str(float(number)) if number in _INFINITE else float(number)

@@ -1,4 +1,4 @@
-"""Which errors an operation answers with, for the OpenAPI document."""
+"""The error replies of the routes, for the OpenAPI document."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _HEADERS = {401: _WHO, 429: _LATER, 503: _LATER}
 
 
 def errors(*statuses: int) -> Replies:
-    """The replies that tell of errors."""
+    """The error replies with these statuses."""
     return {
         status: {
             "model": ErrorReply,
@@ -35,8 +35,8 @@ def errors(*statuses: int) -> Replies:
     }
 
 
-#: What any operation may answer that needs a token.
+#: The error replies of every route that needs a token.
 COMMON = errors(401, 403, 422, 429, 500, 503)
-#: The same for those with a body.
+#: The same for routes with a request body.
 WITH_BODY = errors(401, 403, 408, 413, 415, 422, 429, 500, 503)
 UNKNOWN = errors(404)

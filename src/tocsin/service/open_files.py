@@ -1,18 +1,18 @@
-"""How many files the process may have open; a connection is one."""
+"""The limit of open files, which also limits connections."""
 
 import logging
 import sys
 
-# Files apart from connections: those of the store, of sources, of libraries.
+# Files other than connections: of the store, of sources, of libraries.
 OWN = 200
-# So many connections are tried in any case.
+# The fewest connections to try in any case.
 LEAST = 20
 
 log = logging.getLogger("tocsin.monitor")
 
 
 def room_for(connections: int) -> int:
-    """Have the system allow us as many files as so many connections need; for how many of them it does."""
+    """Raise the limit of open files for this many connections; returns how many are possible."""
     if sys.platform == "win32":
         return connections
     import resource

@@ -1,4 +1,4 @@
-"""Rows in large numbers: the two ways of the two databases, for which SQLAlchemy's own would take too long."""
+"""Inserts many observations with each database's own fast path; SQLAlchemy's is too slow."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _COPY_TYPES = ("int8", "int8", "int2", *["float8"] * 7, "bool", "bool", "text")
 
 
 def insert_observations(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Add observations, given by their columns. One that is there already is an error: nothing is overwritten."""
+    """Add observations, given as columns. It is an error if one is stored already: nothing is overwritten."""
     if not rows:
         return
     if connection.dialect.name == "sqlite":

@@ -1,4 +1,4 @@
-"""The page and its files."""
+"""The dashboard's page and its files."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from tocsin.service.http.errors import HttpError
 
 FOLDER = Path(__file__).parent.parent / "page"
-# The browser is told never to guess, so that what is not here must not be needed.
+# Browsers must not guess types, so files with other extensions are not served.
 _TYPES = {
     "": "text/plain; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -35,7 +35,7 @@ class _File:
 def page_router(folder: Path = FOLDER) -> APIRouter:
     """The page at `/` and its files under `/static/`.
 
-    They are read once, at the start: whatever an address says, nothing else can be reached.
+    They are read once, at the start, so no request can reach any other file.
     """
     files = dict(_read(folder))
     router = APIRouter(include_in_schema=False)

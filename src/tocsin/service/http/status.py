@@ -1,4 +1,4 @@
-"""How the monitor itself is doing."""
+"""The status of the monitor: probes, metrics, templates."""
 
 import time
 from typing import Any
@@ -11,8 +11,8 @@ from tocsin.service.as_json import time_or_none, time_text
 from tocsin.service.config import SignalTemplate
 from tocsin.service.errors import NotReadyError
 from tocsin.service.http.auth import READER
-from tocsin.service.http.documented import COMMON, errors
-from tocsin.service.http.monitor_access import Monitor, Neighbour, reply
+from tocsin.service.http.error_replies import COMMON, errors
+from tocsin.service.http.monitor_access import Monitor, SourceOrSink, reply
 from tocsin.service.http.replies import Health, StatusOut, Templates
 
 router = APIRouter(tags=["system"])
@@ -47,7 +47,7 @@ for path, probe in (("/healthz", healthz), ("/readyz", readyz)):
 async def metrics(monitor: Monitor, caller: READER) -> Response:
     """The monitor's own metrics."""
     numbers = await monitor.figures.newest()
-    for sink in monitor.sinks:  # those that were removed from the settings have no place here
+    for sink in monitor.sinks:  # without sinks that were removed from the settings
         monitor.metrics.outbox_waiting.labels(sink.name).set(numbers.outbox.get(sink.name, 0))
     monitor.metrics.store_bytes.set(numbers.store_bytes)
     monitor.metrics.event_subscribers.set(monitor.hub.subscribers)
@@ -65,7 +65,7 @@ async def status(monitor: Monitor, caller: READER) -> Response:
     sources, sinks = monitor.sources, monitor.sinks
     if caller.patterns:
         open_incidents = sum(signal.incident is not None for signal in signals)
-        sources, sinks = (), ()  # what they say may name any signal
+        sources, sinks = (), ()  # their errors may name any signal
     return reply(
         {
             "version": __version__,
@@ -83,8 +83,8 @@ async def status(monitor: Monitor, caller: READER) -> Response:
             "waiting": engine.waiting,
             "store_bytes": numbers.store_bytes,
             "outbox": {sink.name: numbers.outbox.get(sink.name, 0) for sink in sinks},
-            "sources": [_neighbour(source) for source in sources],
-            "sinks": [_neighbour(sink) for sink in sinks],
+            "sources": [_source_or_sink(source) for source in sources],
+            "sinks": [_source_or_sink(sink) for sink in sinks],
         }
     )
 
@@ -105,10 +105,10 @@ def _template(template: SignalTemplate) -> dict[str, Any]:
     }
 
 
-def _neighbour(neighbour: Neighbour) -> dict[str, Any]:
-    health = neighbour.health
+def _source_or_sink(one: SourceOrSink) -> dict[str, Any]:
+    health = one.health
     return {
-        "name": neighbour.name,
+        "name": one.name,
         "last_success": time_or_none(health.last_success),
         "last_error": health.last_error,
         "last_error_time": time_or_none(getattr(health, "last_error_time", None)),

@@ -10,7 +10,7 @@ from tocsin.service.observations import LONGEST_NAME, MOST_FEATURES
 from tocsin.service.store import Role
 from tocsin.service.tokens import MOST_PATTERNS, NAME_PATTERN
 
-# No database takes a text with a zero character in it.
+# Databases reject text with NUL characters.
 Text = Annotated[str, Field(max_length=2000, pattern=r"^[^\x00]*$")]
 ShortText = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Number = float | None
@@ -33,7 +33,7 @@ Given = Annotated[
 
 
 def _finite(value: Any) -> Any:
-    """Settings are stored as JSON, which knows no NaN."""
+    """Reject numbers that are not finite: settings are stored as JSON, which cannot write them."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
         _finite(part)
@@ -43,7 +43,7 @@ def _finite(value: Any) -> Any:
 
 
 class Model(BaseModel):
-    """A part of a request: what it does not know it refuses."""
+    """A part of a request. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -118,7 +118,7 @@ class ImportIn(Model):
     most_lost: float = Field(0.05, ge=0, le=1, description="Reject the file if more than this share of rows is lost.")
 
     def reading(self) -> dict[str, Any]:
-        """How the file is read, as `read_signals` takes it."""
+        """The options for `read_signals`."""
         given = self.model_dump(exclude={"file", "signal", "value", "missing"})
         return {**given, "values": self.value or None, "missing": self.missing or None}
 

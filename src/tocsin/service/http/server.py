@@ -1,4 +1,4 @@
-"""The HTTP server: it takes connections itself, so that there are never more than it can serve."""
+"""The HTTP server, which accepts connections itself to limit their number."""
 
 import asyncio
 import logging
@@ -9,20 +9,19 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from tocsin.service.config import ServerSettings as ServerSettings
-from tocsin.service.files import room_for
+from tocsin.service.config import ServerSettings
 from tocsin.service.http.connections import HEADER_SECONDS, ClientConnection, ConnectionSlot, ConnectionSlots
 from tocsin.service.metrics import Metrics
+from tocsin.service.open_files import room_for
 
-# When the system gives us no more connections, we ask it again after so many seconds.
-_BREATH = 0.1
+# Seconds until the next attempt when the system allows no more connections.
+_RETRY = 0.1
 
 log = logging.getLogger("tocsin.http")
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn, with limits on connections, and without its handling of signals: the monitor has more to do at its end
-    than to end the server."""
+    """uvicorn with limits on connections. It does not handle signals, because the monitor must stop other parts too."""
 
     def __init__(self, config: uvicorn.Config, settings: ServerSettings, metrics: Metrics) -> None:
         super().__init__(config)
@@ -55,10 +54,10 @@ class HttpServer(uvicorn.Server):
             try:
                 accepted, address = await loop.sock_accept(listening)
             except OSError as error:
-                # No more files, most likely: one that only waits makes room.
-                log.warning("a connection cannot be taken: %s", error.strerror)
+                # Most likely there are too many open files: close an idle connection.
+                log.warning("cannot accept a connection: %s", error.strerror)
                 self._rejected.labels("connections").inc()
-                await asyncio.sleep(0 if self._places.free() else _BREATH)
+                await asyncio.sleep(0 if self._places.free() else _RETRY)
                 continue
             place = self._places.enter(str(address[0]))
             if place is None:
@@ -69,10 +68,10 @@ class HttpServer(uvicorn.Server):
                 place.drop = welcome.cancel
                 self._welcomes.add(welcome)
                 welcome.add_done_callback(self._welcomes.discard)
-            await asyncio.sleep(0)  # however many there are, others have their turn
+            await asyncio.sleep(0)  # let other tasks run, however many connections there are
 
     async def _welcome(self, accepted: socket.socket, place: ConnectionSlot) -> None:
-        """Begin to talk, after TLS has been agreed on where it is spoken."""
+        """Start the protocol, after the TLS handshake if there is one."""
         protocol = ClientConnection(
             place,
             self._rejected.labels("malformed").inc,

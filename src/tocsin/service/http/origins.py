@@ -1,4 +1,4 @@
-"""What keeps other people's pages out: headers, and checks of Host and Origin."""
+"""Protects against other websites: security headers, and checks of Host and Origin."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -22,11 +22,11 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-class Doorkeeper:
-    """Knows the names under which this server may be asked for.
+class OriginCheck:
+    """Checks that requests use a name of this server.
 
-    A page of somebody else can have its own name resolve to this machine (DNS rebinding) and then read what it likes:
-    only the Host header gives it away. Beyond loopback any bare address passes, since no name was resolved for it.
+    Another website can make its own name resolve to this machine (DNS rebinding) and then read everything; only the
+    Host header reveals it. Beyond loopback, any IP address is allowed, because it was not resolved from a name.
     """
 
     def __init__(self, server: ServerSettings) -> None:
@@ -43,9 +43,9 @@ class Doorkeeper:
         return name is not None and (name in self._hosts or (self._addresses and _is_address(name)))
 
     def origin_allowed(self, origin: str, host: str | None, scheme: str) -> bool:
-        """Whether a request that changes something comes from a page of this server.
+        """Whether a request that changes something comes from this server's own page.
 
-        Where TLS ends at a proxy, the page's scheme is not the one seen here; where TLS ends here, it must be.
+        If TLS ends at a proxy, the page's scheme may differ from the one seen here; if TLS ends here, it must be https.
         """
         origin = origin.lower()
         if self._external is not None and origin == self._external:
@@ -61,7 +61,7 @@ def _name_in(host: str | None) -> str | None:
     """The name in a Host header, without the port."""
     try:
         parts = urlsplit(f"//{host or ''}")
-        parts.port  # noqa: B018 raises for what is no port
+        parts.port  # noqa: B018 raises if the port is invalid
         plain = parts.netloc == host and parts.username is None
         return parts.hostname.rstrip(".") if plain and parts.hostname else None
     except ValueError:
