@@ -22,6 +22,7 @@ from tocsin.service.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, W
 from tocsin.service.http.requests import Label
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
+from tocsin.service.sinks.notices import _ALARM, _SIGNAL, fields_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROLES = (
@@ -130,13 +131,18 @@ def test_every_label_is_documented():
         assert f"`{label}`" in page("api.md")
 
 
-@pytest.mark.parametrize("name", ["monitor.md", "settings.md", "api.md"])
+def test_every_field_of_texts_is_documented():
+    documented = {field for fields, _ in rows("notifications.md", 2) for field in re.findall(r"\w+", fields)}
+    assert set(fields_of(_ALARM, _SIGNAL, "firing", "")) <= documented
+
+
+@pytest.mark.parametrize("name", ["monitor.md", "notifications.md", "settings.md", "api.md"])
 def test_examples_of_settings_are_accepted(name, tmp_path):
     blocks = re.findall(r"```toml\n(.*?)```", page(name), flags=re.DOTALL)
     for block in blocks:
         for file in re.findall(r'file = "([^"]*)"', block):
             there = tmp_path / Path(file).name
-            there.write_text({"database": "postgresql://u:p@h/d", "chat-address": "https://x"}.get(there.name, "x"))
+            there.write_text("postgresql://u:p@h/d" if there.name == "database" else "https://x")
             block = block.replace(file, str(there))
         assert tomllib.loads(block)
         example = tmp_path / "example.toml"
@@ -163,7 +169,7 @@ def test_examples_of_json_are_json():
 
 def test_sections_that_are_linked_are_there():
     """A link to a section is its heading in small letters, with - for spaces and without punctuation."""
-    for name in ("monitor.md", "api.md", "settings.md", "commands.md"):
+    for name in ("monitor.md", "notifications.md", "api.md", "settings.md", "commands.md"):
         for target, section in re.findall(r"\]\((\w+\.md)?#([^)]+)\)", page(name)):
             headings = re.findall(r"^#+ (.*)$", page(target or name), flags=re.MULTILINE)
             known = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,6 +1,7 @@
 """Numbers from the store for the status and the metrics, which must never wait for a slow store."""
 
 import asyncio
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -41,5 +42,5 @@ class Figures:
 
     def _read(self) -> Numbers:
         with self._store.reading() as reader:
-            counted = len(reader.open_incidents()), reader.outbox_waiting()
+            counted = len(reader.open_incidents()), reader.outbox_waiting(time.time_ns())
         return Numbers(counted[0], self._store.size_bytes(), counted[1])

@@ -244,10 +244,15 @@ class StoreReader:
         )
         return self._rows(OutboxRow, wanted.order_by(outbox.c.attempts, outbox.c.id).limit(limit))
 
-    def outbox_waiting(self) -> dict[str, int]:
-        """The number of waiting messages for each sink that has any."""
+    def outbox_waiting(self, now: int | None = None) -> dict[str, int]:
+        """The number of waiting messages for each sink that has any.
+
+        With `now`, those that a sink's rules hold back until later do not count.
+        """
         columns = schema.outbox.c
         waiting = select(columns.sink, func.count()).where(columns.delivered.is_(None)).group_by(columns.sink)
+        if now is not None:
+            waiting = waiting.where(or_(columns.attempts > 0, columns.next_attempt <= now))
         return {sink: count for sink, count in self.connection.execute(waiting)}  # noqa: C416
 
     def sinks_told(self, incident_id: int) -> list[str]:
@@ -259,7 +264,9 @@ class StoreReader:
     def delivered_firing(self, sink: str) -> list[int]:
         """The open incidents that the sink was notified of."""
         outbox, incidents = schema.outbox.c, schema.incidents.c
-        sent = and_(outbox.sink == sink, outbox.status == "firing", outbox.delivered.is_not(None))
+        # What was settled without being sent has no attempts.
+        delivered = outbox.delivered.is_not(None), outbox.attempts > 0
+        sent = and_(outbox.sink == sink, outbox.status == "firing", *delivered)
         wanted = select(incidents.id).join(schema.outbox, outbox.incident == incidents.id)
         return list(self.connection.execute(wanted.where(sent, incidents.open).order_by(incidents.id)).scalars())
 

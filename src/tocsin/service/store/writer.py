@@ -210,7 +210,17 @@ class StoreWriter(StoreReader):
         """Drop the waiting messages about an incident for a sink."""
         columns = schema.outbox.c
         which = columns.sink == sink, columns.incident == incident, columns.delivered.is_(None)
-        self.connection.execute(update(schema.outbox).where(*which).values(delivered=now))
+        self.connection.execute(update(schema.outbox).where(*which).values(delivered=now, attempts=0))
+
+    def skip_messages(self, ids: Collection[int], now: int) -> None:
+        """The sinks do not want these messages."""
+        change = update(schema.outbox).where(schema.outbox.c.id.in_(ids))
+        self.connection.execute(change.values(delivered=now, attempts=0))
+
+    def hold_messages(self, until: Mapping[int, int]) -> None:
+        """Deliver these messages, by their numbers, not before a time."""
+        for number, moment in until.items():
+            self._change(schema.outbox, number, {"next_attempt": moment})
 
     def mark_failed(self, outbox_id: int, error: str, next_attempt: int) -> None:
         """Record that a message could not be delivered. It is tried again at `next_attempt`."""
