@@ -22,6 +22,7 @@ from tocsin.service.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, W
 from tocsin.service.http.requests import Label
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
+from tocsin.service.signal_metrics import STATES, SignalMetrics
 from tocsin.service.sinks.notices import _ALARM, _SIGNAL, fields_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -119,6 +120,10 @@ def test_every_metric_is_documented_with_its_labels():
     for family in Metrics().registry.collect():
         name = family.name + ("_total" if family.type == "counter" else "")
         assert documented[name] == set(by_name[name]._labelnames), name
+    for family in SignalMetrics().collect():
+        assert documented[family.name] == set(family._labelnames), family.name
+    for state in STATES:
+        assert f"`{state}`" in page("monitor.md")
 
 
 def test_every_status_has_its_rule():

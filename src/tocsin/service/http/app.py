@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from tocsin import __version__
 from tocsin.service.http import (
+    annotations,
     audit,
     azure,
     clock,
@@ -15,6 +16,7 @@ from tocsin.service.http import (
     maintenance,
     observations,
     reference,
+    signal_metrics,
     signals,
     status,
     tokens,
@@ -51,10 +53,12 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     handle_errors(app)
     # The route of a signal matches any rest of a path, so routes with the same start come first.
     for theme in (
-        observations, imports, reference, clock, signals, incidents, maintenance, tokens, events, audit, status,
+        observations, imports, reference, clock, signals, incidents, annotations, maintenance, tokens, events, audit,
+        status,
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)
     app.include_router(status.probes)
+    app.include_router(signal_metrics.router)
     app.include_router(page_router())
     return app

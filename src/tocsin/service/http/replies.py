@@ -220,6 +220,25 @@ class Incidents(BaseModel):
     incidents: list[IncidentOut]
 
 
+class AnnotationOut(BaseModel):
+    """An incident as an annotation of a chart."""
+
+    id: int = Field(description="The incident's number.")
+    time: int = Field(description="Its start, in milliseconds since 1970.")
+    timeEnd: int = Field(  # noqa: N815 as Grafana calls it
+        description="Its end so far, in milliseconds since 1970."
+    )
+    title: str = Field(description="The signal's name.")
+    text: str = Field(description="What was seen.")
+    tags: list[str] = Field(description="Its kind, its level, and whether it is open or why it ended.")
+
+
+class Annotations(BaseModel):
+    """Incidents as annotations, the newest first."""
+
+    annotations: list[AnnotationOut]
+
+
 class MaintenanceOut(BaseModel):
     """A maintenance window."""
 
