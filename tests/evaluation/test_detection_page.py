@@ -130,6 +130,14 @@ def test_data_are_plain(report):
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", text)
 
 
+def test_no_name_opens_an_element():
+    """A comment and a script in a name would swallow the end of the element that holds the data."""
+    name = "<!--<script>"
+    data = detection_page.filled_page("$data", [{"name": name}], dated=True)
+    assert "<" not in data
+    assert json.loads(data)["charts"] == [{"name": name}]
+
+
 def test_a_page_of_another_kind_is_refused_before_the_work(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text(csv_text(noisy_values(100)))

@@ -51,6 +51,11 @@ COMMANDS = {
         _MONITOR,
         "Export the monitor's data to files, as a consistent snapshot. The monitor may keep running.",
     ),
+    "report": Entry(
+        "reporting",
+        _MONITOR,
+        "Report on a week of the monitor: incidents, promised and raised alarms, and what took the most attention.",
+    ),
     "config": Entry("config", _MONITOR, "Check the monitor's settings, or print all of them."),
     "token": Entry("token", _MONITOR, "Create, list and revoke the monitor's tokens."),
     "backup": Entry(

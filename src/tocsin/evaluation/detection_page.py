@@ -45,28 +45,43 @@ class Account:
 def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult], account: Account) -> str:
     """The page. `results` are those of all signals, `drawn` those whose verdicts were kept."""
     shown = sorted((one for one in drawn if one.columns is not None), key=worst_severity, reverse=True)[:MOST_SIGNALS]
-    curves = sum(min(len(features_of(one)), MOST_FEATURES) + 1 for one in shown)
-    points = max(200, MOST_POINTS // max(curves, 1))
-    charts = [_signal(result, number, points) for number, result in enumerate(shown)]
+    charts = charts_of(shown)
     first = shown[0].columns if shown else None
-    data = {"dated": first is not None and first["time"].dtype.kind == "M", "charts": charts}
-    plain = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
-    page = files("tocsin") / "evaluation" / "page"
-    chart = files("tocsin") / "service" / "page" / "vendor" / "uplot"
-    library = (chart / "uPlot.esm.js").read_text(encoding="utf-8").replace("export { uPlot as default };", "")
     left = len(results) - len(shown)
-    return Template((page / "report.html").read_text(encoding="utf-8")).substitute(
+    return filled_page(
+        _text(files("tocsin") / "evaluation" / "page" / "report.html"),
+        charts,
+        dated=first is not None and first["time"].dtype.kind == "M",
         title=escape(account.title),
         lead=escape(_lead(results)),
-        styles=_text(chart / "uPlot.min.css") + _text(page / "report.css"),
         incidents=_incidents(results, [result.signal for result in shown], charts),
         left_out=f'<p class="note">The {left:,} signals with milder incidents or none are not drawn.</p>'
         if left
         else "",
         understood="".join(_file(*one) for one in account.understood),
         promised=_paragraphs([*account.promised.splitlines(), *account.notes, PROMISE]),
+    )
+
+
+def charts_of(shown: Sequence[SignalResult]) -> list[dict[str, Any]]:
+    """The charts of signals whose verdicts were kept, together not too large for a page."""
+    curves = sum(min(len(features_of(one)), MOST_FEATURES) + 1 for one in shown)
+    points = max(200, MOST_POINTS // max(curves, 1))
+    return [_signal(result, number, points) for number, result in enumerate(shown)]
+
+
+def filled_page(template: str, charts: Sequence[Mapping[str, Any]], *, dated: bool, **parts: str) -> str:
+    """A page with charts; the template has the fields `parts`, `styles`, `data`, `script` and `version`."""
+    data = {"dated": dated, "charts": charts}
+    page = files("tocsin") / "evaluation" / "page"
+    chart = files("tocsin") / "service" / "page" / "vendor" / "uplot"
+    library = _text(chart / "uPlot.esm.js").replace("export { uPlot as default };", "")
+    return Template(template).substitute(
+        parts,
+        styles=_text(chart / "uPlot.min.css") + _text(page / "report.css"),
         version=__version__,
-        data=plain,
+        # Whatever a name holds must not end the element, nor begin another.
+        data=json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         script=library + _text(page / "report.js"),
     )
 
@@ -100,7 +115,7 @@ def _incidents(results: Sequence[SignalResult], drawn: Sequence[str], charts: Se
     body = []
     for incident, cells in rows:
         number = drawn.index(incident.signal) if incident.signal in drawn else None
-        target = "" if number is None else _target(incident, number, charts[number])
+        target = "" if number is None else target_of(incident.start, incident.end, number, charts[number])
         body.append(f"<tr{target}>{''.join(map(_cell, headings, cells, [number is not None] * len(cells)))}</tr>")
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     more = (
@@ -109,9 +124,9 @@ def _incidents(results: Sequence[SignalResult], drawn: Sequence[str], charts: Se
     return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{more}'
 
 
-def _target(incident: Incident, number: int, chart: Mapping[str, Any]) -> str:
-    """Where a chart shows an incident, with as much around it as it lasts."""
-    start, end = _seconds(np.array([incident.start, incident.end]))
+def target_of(first: Any, last: Any, number: int, chart: Mapping[str, Any]) -> str:
+    """Where a chart shows an incident, with as much around it as it lasts: attributes of a row."""
+    start, end = _seconds(np.array([first, last]))
     room = max(end - start, 30 * chart["step"])
     low, high = max(start - room, chart["start"]), min(end + room, chart["end"])
     return f' data-chart="{number}" data-from="{low}" data-to="{high}"'
