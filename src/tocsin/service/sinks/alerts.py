@@ -1,4 +1,4 @@
-"""An incident as an alert: labels that tell which one it is, and annotations for people."""
+"""An incident as an alert: labels that identify it, and annotations for people."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tocsin.service.store import IncidentRow, Message, SignalRow
 #: should look at now do.
 CRITICAL = 4.0
 NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence"}
-#: What tells alerts apart; settings must not change it.
+#: The labels that identify an alert; settings must not change them.
 IDENTITY = ("alertname", "incident", "signal")
 
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -25,7 +25,7 @@ _OFFSET, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alert; `ends` is None while the incident goes on."""
+    """An alert; `ends` is None while the incident is open."""
 
     labels: dict[str, str]
     annotations: dict[str, str]
@@ -35,7 +35,7 @@ class Alert:
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """Refuse labels that Alertmanager would refuse, or that would make two incidents one."""
+    """Reject labels that Alertmanager would reject, or that would make two incidents look like one."""
     for name in labels:
         if not _LABEL.fullmatch(name) or name in IDENTITY:
             raise ValueError(
@@ -57,9 +57,9 @@ def alert_of(
     incident: IncidentRow, signal: SignalRow, url: str, status: Message, *, level: str | None = None,
     more: Mapping[str, str] = {},
 ) -> Alert:  # fmt: skip
-    """The alert of an incident, with `more` labels; `level` is the severity to say, by default that of now.
+    """The alert of an incident, with `more` labels; `level` is the severity to report, by default the current one.
 
-    That an incident began may be told when it is over already: only a message that says so has why.
+    The start of an incident may be reported when it has already ended: only the message about the end says why.
     """
     labels = {
         "alertname": NAMES[incident.kind],
@@ -122,7 +122,7 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
 
 
 def _rarity(observations: float, signal: SignalRow) -> str:
-    """So many observations, in time if it is known how far apart they are."""
+    """A number of observations, as a length of time if their interval is known."""
     interval = signal.settings.get("interval")
     seconds = None if interval is None else DetectorSettings(interval=interval).interval_seconds
     if not seconds:
@@ -135,7 +135,7 @@ def _rarity(observations: float, signal: SignalRow) -> str:
 
 
 def fingerprint(labels: Mapping[str, str]) -> str:
-    """What Alertmanager calls an alert with these labels: FNV-1a of their names and values."""
+    """Alertmanager's fingerprint of an alert with these labels: FNV-1a of their names and values."""
     digest = _OFFSET
     for name in sorted(labels):
         for byte in b"%b\xff%b\xff" % (name.encode(), labels[name].encode()):
@@ -144,7 +144,7 @@ def fingerprint(labels: Mapping[str, str]) -> str:
 
 
 def plain(alert: Alert, ends: int) -> dict[str, Any]:
-    """As Alertmanager takes it, with the time at which it is over if nothing else comes."""
+    """The alert as Alertmanager takes it, with the time at which it ends if it is not repeated."""
     shape: dict[str, Any] = {
         "labels": alert.labels,
         "annotations": alert.annotations,

@@ -9,15 +9,15 @@ from tocsin.service.sinks.alerts import IDENTITY, Alert, alert_of, fingerprint, 
 from tocsin.service.sinks.posting import HttpSink
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
-# What Alertmanager writes as the end of an alert that goes on.
+# The end of an open alert, as Alertmanager writes it.
 _NOT_YET = "0001-01-01T00:00:00Z"
 
 
 class WebhookSink(HttpSink):
     """Posts each message as Alertmanager would (payload version 4), as a group of one alert.
 
-    A delivery without an answer comes again: receivers know it by `groupKey` or `fingerprint`, which stay the same as
-    long as the incident lasts. Its severity may rise meanwhile.
+    A message without a reply is sent again: receivers recognise it by `groupKey` or `fingerprint`, which stay the same
+    for the whole incident. Its severity may rise in the meantime.
     """
 
     kind = "webhook"
