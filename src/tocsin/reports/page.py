@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tocsin import __version__
 from tocsin.detection import Incident, SignalResult
-from tocsin.evaluation.detection_picture import alarms_of, feature_column, features_of, is_blamed, worst_severity
-from tocsin.evaluation.detection_report import incident_rows, intervals_of
+from tocsin.reports.features import alarms_of, feature_column, features_of, is_blamed, worst_severity
+from tocsin.reports.table import incident_rows, intervals_of
 
 # The most signals on a page, and the most features of one; the file stays below about 20 MB.
 MOST_SIGNALS = 20
@@ -51,7 +51,7 @@ def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult
     first = shown[0].columns if shown else None
     data = {"dated": first is not None and first["time"].dtype.kind == "M", "charts": charts}
     plain = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
-    page = files("tocsin") / "evaluation" / "page"
+    page = files("tocsin") / "reports" / "assets"
     chart = files("tocsin") / "service" / "page" / "vendor" / "uplot"
     library = (chart / "uPlot.esm.js").read_text(encoding="utf-8").replace("export { uPlot as default };", "")
     left = len(results) - len(shown)
