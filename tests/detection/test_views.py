@@ -173,9 +173,9 @@ def test_a_session_does_not_drift_however_long_it_runs(steps, features):
         np.testing.assert_array_equal(*after, err_msg=name)
         assert np.isfinite(after[0]).mean() > 0.95
     one, other = sessions["shape"], others["shape"]
-    np.testing.assert_array_equal(one._distances, other._distances)
-    np.testing.assert_array_equal(one._lost, other._lost)
-    assert one._missing == other._missing
+    np.testing.assert_array_equal(one._memory.distances, other._memory.distances)
+    np.testing.assert_array_equal(one._memory.lost, other._memory.lost)
+    assert one._memory.missing == other._memory.missing
 
 
 def test_a_level_does_not_drift_however_long_it_runs():
