@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, check_page, check_picture, say, whole_number
-from tocsin.cli.detecting import Run
+from tocsin.cli.detecting import DetectRun
 from tocsin.cli.options import check_settings, number_or_text, takes_detector_settings
 from tocsin.cli.reading import (
     Aggregate,
@@ -141,7 +141,7 @@ def detect(
         raise typer.BadParameter("--every sets the interval: omit --interval.", param_hint="--every")
     reading["every"] = number_or_text(every)
     drawing = plot is not None or report is not None
-    run = Run(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
+    run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
     share = _checked_budget(budget, settings)
     try:
         _detect(run, files, share, output, exit_code)
@@ -157,7 +157,7 @@ def detect(
     raise typer.Exit(run.exit_code(exit_code))
 
 
-def _detect(run: Run, files: list[str], share: str | float | None, output: Path | None, exit_code: bool) -> None:
+def _detect(run: DetectRun, files: list[str], share: str | float | None, output: Path | None, exit_code: bool) -> None:
     """Judge all files, and write verdicts as they become available."""
     with ExitStack() as resources:
         try:

@@ -35,7 +35,7 @@ def label_of(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
-class Run:
+class DetectRun:
     """All files of one invocation."""
 
     def __init__(

@@ -29,7 +29,7 @@ from tocsin.data import LineError, LineParser, ParsedObservation, Resampler, rea
 from tocsin.data.encodings import check_encoding
 from tocsin.detection import Watch
 from tocsin.detection.audit import audit_together
-from tocsin.detection.watching import Judged
+from tocsin.detection.watching import WatchedObservation
 
 
 @app.command()
@@ -156,9 +156,9 @@ class _Run:
         answers = self._watched.observe([observation for _, observation in coming], self._parser.features)
         written = []
         for (number, observation), answer in zip(coming, answers, strict=True):
-            if not isinstance(answer, Judged):
+            if not isinstance(answer, WatchedObservation):
                 self._complain(number, answer)
-            elif not self._alarms_only or answer.stretch.columns["alarm"][answer.step]:
+            elif not self._alarms_only or answer.batch.columns["alarm"][answer.step]:
                 written.append(line_of(observation, answer) + "\n")
         return _write("".join(written))
 

@@ -185,7 +185,15 @@ class Detector:
                 f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
             )
         column = None if times is None else as_times(times, table.shape[:1])
-        signal = Signal(ALONE, tuple(self.features), column, table, np.arange(1, len(table) + 1), None, ())
+        signal = Signal(
+            name=ALONE,
+            features=tuple(self.features),
+            times=column,
+            values=table,
+            lines=np.arange(1, len(table) + 1),
+            interval=None,
+            problems=(),
+        )
         before = self.observations
         return result_of(self.fleet, 0, signal, self._run_arrays(table, column), before, Origin())
 
