@@ -13,8 +13,8 @@ from tocsin.data import Origin, Signal, is_frame, parse_time
 from tocsin.detection.audit import Audit
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.explaining import verdict_on
-from tocsin.detection.fleet import Fleet, as_times
-from tocsin.detection.gaps import missing_times
+from tocsin.detection.fleet import Fleet
+from tocsin.detection.gaps import as_times, missing_times
 from tocsin.detection.histories import called, check_features, gap_before, pass_gap, read_frame, result_of
 from tocsin.detection.history_settings import ALONE, HistorySettings
 from tocsin.detection.incidents import Incident
