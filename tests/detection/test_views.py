@@ -46,7 +46,7 @@ def test_a_shape_that_begins_late_does_not_depend_on_when_it_was_saved(cut):
     restored = Detector.from_bytes(detector.to_bytes())
     same_verdicts(restored.run(values[cut:]).verdicts, detector.run(values[cut:]).verdicts)
     session = detector.fleet.pipeline._views[0]
-    assert (session._lost >= 0).all()
+    assert (session._memory.lost >= 0).all()
 
 
 class Loudest(View):
