@@ -56,7 +56,7 @@ class FixedWeightScorer(HistoryScorer):
     def _advance_streams(
         self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
     ) -> None:
-        self._kernels.advance_fixed(scores, learn, p, rank, first, last, self.kernel_streams)
+        self._kernels.advance_fixed(scores, learn, p, rank, first, last, *self.kernel_streams)
 
     def _restore(self, snapshot: State, streams: Streams) -> None:
         super()._restore(snapshot, streams)

@@ -131,7 +131,7 @@ class W1ACAS(HistoryScorer):
     def _advance_streams(
         self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
     ) -> None:
-        self._kernels.advance_learned(scores, learn, p, rank, first, last, self.kernel_streams, *self._scratch[thread])
+        self._kernels.advance_learned(scores, learn, p, rank, first, last, *self._scratch[thread], *self.kernel_streams)
 
     def _parameters(self) -> dict[str, Any]:
         return {

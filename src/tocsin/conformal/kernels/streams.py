@@ -127,26 +127,18 @@ def learn_score(k: int, score: float, p: float, streams: LearnedStreams, gradien
     count[LEARNED] = learned + 1
 
 
-@_inner
-def _reported(
-    past: Array, weights: Array, total: float, score: float, plain: float, streams: Any, k: int, seen: int
-) -> float:
-    """The p-value to report: smoothed if the streams are."""
-    if streams.smooth:
-        return smoothed_p(past, weights, total, score, uniform(streams.seed, k, seen))
-    return plain
-
-
 @_exact
 def advance_learned(
-    scores: Array, learn: Array, p: Array, rank: Array, first: int, last: int, streams: LearnedStreams,
-    gradient: Array, scratch: Array,
+    scores: Array, learn: Array, p: Array, rank: Array, first: int, last: int, gradient: Array, scratch: Array,
+    *fields: Any,
 ) -> None:  # fmt: skip
     """Score and learn `scores[T, K]` with learned weights (W1-ACAS, Algorithm 1), writing p-values to `p[T, K]`.
 
     Only the streams from `first` up to `last` are touched, so that threads can share the others. If `rank` is not
-    empty, finer p-values are written to it. `learn_score` explains `gradient` and `scratch`.
+    empty, finer p-values are written to it. `learn_score` explains `gradient` and `scratch`. `fields` are those of
+    `LearnedStreams`: numba takes longer to unpack a structure than its fields, which shows for single scores.
     """
+    streams = LearnedStreams(*fields)
     totals, window = streams.totals, streams.weights.shape[1]
     for k in range(first, last):
         row = streams.history[k]
@@ -162,7 +154,10 @@ def advance_learned(
             past = row[count[HEAD] : count[HEAD] + lags]
             weight = streams.weights[k, :lags]
             plain = conformal_p(past, weight, totals[k], score)
-            p[t, k] = _reported(past, weight, totals[k], score, plain, streams, k, count[SEEN])
+            if streams.smooth:
+                p[t, k] = smoothed_p(past, weight, totals[k], score, uniform(streams.seed, k, count[SEEN]))
+            else:
+                p[t, k] = plain
             if rank.shape[0] > 0:
                 rank[t, k] = finer_p(plain, past, weight, totals[k], score)
             count[SEEN] += 1
@@ -171,10 +166,9 @@ def advance_learned(
 
 
 @_exact
-def advance_fixed(
-    scores: Array, learn: Array, p: Array, rank: Array, first: int, last: int, streams: FixedStreams
-) -> None:
-    """Score `scores[T, K]` with fixed weights, writing p-values to `p[T, K]`; see `advance_learned`."""
+def advance_fixed(scores: Array, learn: Array, p: Array, rank: Array, first: int, last: int, *fields: Any) -> None:
+    """Score `scores[T, K]` with fixed weights, those of `FixedStreams(*fields)`; see `advance_learned`."""
+    streams = FixedStreams(*fields)
     cumulative, window = streams.cumulative, streams.weights.shape[0]
     for k in range(first, last):
         row = streams.history[k]
@@ -190,7 +184,10 @@ def advance_fixed(
             past = row[count[HEAD] : count[HEAD] + lags]
             weight = streams.weights[:lags]
             plain = conformal_p(past, weight, cumulative[lags], score)
-            p[t, k] = _reported(past, weight, cumulative[lags], score, plain, streams, k, count[SEEN])
+            if streams.smooth:
+                p[t, k] = smoothed_p(past, weight, cumulative[lags], score, uniform(streams.seed, k, count[SEEN]))
+            else:
+                p[t, k] = plain
             if rank.shape[0] > 0:
                 rank[t, k] = finer_p(plain, past, weight, cumulative[lags], score)
             count[SEEN] += 1
