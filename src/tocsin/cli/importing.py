@@ -8,19 +8,7 @@ import typer
 
 from tocsin.cli.application import Exit, app, progress, say
 from tocsin.cli.monitoring import Config, explained, read
-from tocsin.cli.reading import (
-    Aggregate,
-    DayFirst,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Every,
-    Ignore,
-    Missing,
-    Skip,
-    TimeFormat,
-    in_options,
-)
+from tocsin.cli.reading import in_options, takes_reading_options
 from tocsin.service.errors import MonitorError
 
 if TYPE_CHECKING:
@@ -37,6 +25,7 @@ PATIENCE = 3600.0
 
 
 @app.command("import")
+@takes_reading_options(sheets=False)
 def import_history(
     files: Annotated[
         list[Path],
@@ -59,29 +48,11 @@ def import_history(
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Whether to wait until the history is learned.")
     ] = True,
-    time_column: Annotated[str | None, typer.Option("--time", help="The time column. Default: detected.")] = None,
-    value: Annotated[
-        list[str] | None, typer.Option("--value", help="A value column; repeatable. Default: all numeric columns.")
-    ] = None,
-    id: Annotated[  # noqa: A002
-        str | None, typer.Option("--id", help="The column with the signal's name (long layout).")
-    ] = None,
-    separate: Annotated[
-        bool, typer.Option("--separate", help="Treat each value column as a separate signal, not as a feature.")
-    ] = False,
+    *,
+    reading: dict[str, Any],
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by file extension.")
     ] = None,
-    every: Every = None,
-    aggregate: Aggregate = "mean",
-    ignore: Ignore = None,
-    missing: Missing = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    skip: Skip = 0,
-    time_format: TimeFormat = None,
-    day_first: DayFirst = None,
     most_lost: Annotated[
         float | None,
         typer.Option(
@@ -94,12 +65,9 @@ def import_history(
 
     Importing the same data again is harmless.
     """
-    reading = {
-        "signal": signal, "format": file_format, "time": time_column, "value": value or [], "id": id,
-        "separate": separate, "every": every, "aggregate": aggregate, "ignore": ignore or [], "missing": missing or [],
-        "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip, "time_format": time_format,
-        "day_first": day_first, "most_lost": most_lost,
-    }  # fmt: skip
+    asked = {"signal": signal, "format": file_format, "most_lost": most_lost, **reading}
+    if "values" in asked:
+        asked["value"] = asked.pop("values")
     with explained():
         address = url or _address(read(config).settings)
         failed = False
@@ -107,7 +75,7 @@ def import_history(
         with _client(address, token) as client:
             for file in files:
                 try:
-                    names += _send(client, file, {name: one for name, one in reading.items() if one is not None})
+                    names += _send(client, file, {name: one for name, one in asked.items() if one is not None})
                 except MonitorError as error:
                     say(in_options(error))
                     failed = True

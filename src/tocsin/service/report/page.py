@@ -11,7 +11,7 @@ import numpy as np
 
 from tocsin.detection import Audit
 from tocsin.detection.incident_words import ENDED, length_text
-from tocsin.evaluation.detection_page import PROMISE, charts_of, filled_page, target_of
+from tocsin.reports.page import PROMISE, charts_of, filled_page, target_of
 from tocsin.service.config import Settings
 from tocsin.service.report.charts import drawn_signals
 from tocsin.service.report.facts import Period, Report, SignalReport, end_of

@@ -9,20 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection import Incident, SignalResult
-from tocsin.detection.explaining import name_and_unit
 from tocsin.detection.views import available_views, make_view
+from tocsin.reports.features import (
+    alarms_of,
+    blamed_feature,
+    columns_of,
+    feature_column,
+    features_of,
+    is_blamed,
+    worst_severity,
+)
+from tocsin.reports.similar import nearest_lag
+from tocsin.reports.thinning import averaged, thinned
 
 # The most signals in a picture, the most features of one, and the most close-ups of incidents.
 MOST_SIGNALS = 6
 MOST_FEATURES = 4
 MOST_CLOSE_UPS = 3
-# Longer curves are drawn as the range over pieces, so that no spike is lost and the picture stays light.
-MOST_POINTS = 6000
 # A close-up shows this many observations before and after an incident; for a long one, this many around its peak.
 AROUND = 60
 LONGEST_CLOSE_UP = 400
-# How far back to search for the nearest earlier stretch: as far as the shape view.
-LAGS = 2000
 
 VALUE, FORECAST, ALARM, NEAREST, FAULT = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333"
 COLOURS = {"error": "#d62728", "level": "#e67e00", "shape": "#9467bd", "quiet": "#1f9eb5"}
@@ -60,11 +66,6 @@ def detection_figure(results: Sequence[SignalResult], *, faults: Sequence[Fault]
     return figure
 
 
-def worst_severity(result: SignalResult) -> float:
-    """The severity of a signal's worst incident; -1 if it has none."""
-    return max((incident.severity for incident in result.incidents), default=-1.0)
-
-
 def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
     from matplotlib.figure import Figure
 
@@ -90,30 +91,8 @@ def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
     return figure
 
 
-def features_of(result: SignalResult) -> list[str | None]:
-    """The features, those first that the worst incident is about; None for a single one."""
-    columns = _columns(result)
-    names = [name.removeprefix("value ") for name in columns if name.startswith("value ")]
-    if not names:
-        return [None]
-    if result.incidents:
-        return [*max(result.incidents, key=lambda incident: incident.severity).features]
-    return [*names]
-
-
-def _columns(result: SignalResult) -> dict[str, NDArray[Any]]:
-    if result.columns is None:
-        raise ValueError(f"the verdicts on {result.signal!r} were not kept")
-    return result.columns
-
-
-def feature_column(result: SignalResult, name: str, feature: str | None) -> NDArray[Any]:
-    """A column of verdicts, of one feature."""
-    return _columns(result)[name if feature is None else f"{name} {feature}"]
-
-
 def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: slice = slice(None)) -> None:
-    time, alarm = _columns(result)["time"][part], alarms_of(result, feature)[part]
+    time, alarm = columns_of(result)["time"][part], alarms_of(result, feature)[part]
     value, forecast, low, high = (
         feature_column(result, name, feature)[part] for name in ("value", "forecast", "low", "high")
     )
@@ -121,25 +100,16 @@ def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: sli
     # A band wider than the picture shows nothing.
     bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
     if bounded.any():
-        at, (low, high) = _averaged(time, [np.clip(low, bottom, top), np.clip(high, bottom, top)], bounded)
+        at, (low, high) = averaged(time, [np.clip(low, bottom, top), np.clip(high, bottom, top)], bounded)
         axes.fill_between(at, low, high, color=FORECAST, alpha=0.2, linewidth=0, label="expected range")
     if np.isfinite(forecast).any():
-        axes.plot(*_thinned(time, forecast), color=FORECAST, linewidth=0.6, alpha=0.8, label="forecast")
-    axes.plot(*_thinned(time, value), color=VALUE, linewidth=0.8, label="value")
+        axes.plot(*thinned(time, forecast), color=FORECAST, linewidth=0.6, alpha=0.8, label="forecast")
+    axes.plot(*thinned(time, value), color=VALUE, linewidth=0.8, label="value")
     axes.plot(time[alarm], value[alarm], "o", color=ALARM, markersize=2.5, linewidth=0, label="alarm")
     axes.set_ylim(bottom, top)
     if time.size:
         axes.set_xlim(time[0], time[-1] if time.size > 1 else time[0] + 1)
     axes.grid(alpha=0.2)
-
-
-def alarms_of(result: SignalResult, feature: str | None) -> NDArray[np.bool_]:
-    """Which observations alarm; of those in incidents only where this feature is to blame."""
-    alarm: NDArray[np.bool_] = _columns(result)["alarm"].copy()
-    for incident in result.incidents:
-        if not is_blamed(incident, feature):
-            alarm[incident.first : incident.last + 1] = False
-    return alarm
 
 
 def _limits(values: NDArray[Any]) -> tuple[float, float]:
@@ -167,7 +137,7 @@ def _shade(axes: Any, result: SignalResult, feature: str | None) -> None:
 
 def _label(axes: Any, result: SignalResult, incidents: Sequence[Incident]) -> None:
     """Write over each incident what was seen: over the most severe first, and nothing over anything else."""
-    count = max(len(_columns(result)["time"]), 1)
+    count = max(len(columns_of(result)["time"]), 1)
     taken: list[tuple[float, float]] = []
     for incident in sorted(incidents, key=lambda incident: -incident.severity):
         name = _seen(incident)
@@ -216,9 +186,9 @@ def _explain_colours(axes: Any, result: SignalResult, *, named: bool) -> None:
 
 
 def _draw_severity(axes: Any, result: SignalResult) -> None:
-    columns = _columns(result)
+    columns = columns_of(result)
     time, severity, alarm = columns["time"], columns["severity"], columns["alarm"]
-    axes.plot(*_thinned(time, severity), color="#555555", linewidth=0.6)
+    axes.plot(*thinned(time, severity), color="#555555", linewidth=0.6)
     axes.plot(time[alarm], severity[alarm], "o", color=ALARM, markersize=2.5)
     for incident in result.incidents:
         axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.25, linewidth=1, zorder=0.5)
@@ -248,7 +218,7 @@ def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: s
 
     `fault` is what was wrong at that time, where it is known.
     """
-    columns = _columns(result)
+    columns = columns_of(result)
     time = columns["time"]
     peak = int(np.flatnonzero(time == incident.peak)[0])
     first, last = incident.first, incident.last
@@ -281,22 +251,6 @@ def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: s
     axes.set_title(told, loc="left", fontsize=8, color=_colour(incident))
 
 
-def blamed_feature(incident: Incident) -> str:
-    """The feature that the explanation names, or the one that contributed most."""
-    told = incident.explanation or ""
-    named = [name for name in incident.contributions if told.startswith(f"{name_and_unit(name)[0]}: ")]
-    return named[0] if named else incident.features[0]
-
-
-def is_blamed(incident: Incident, feature: str | None) -> bool:
-    """Whether an incident is about this feature."""
-    return (
-        feature is None
-        or len(incident.contributions) < 2
-        or feature in (incident.features[0], blamed_feature(incident))
-    )
-
-
 def _plain_times(axes: Any) -> None:
     """Few dates, so that none runs into the next."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -326,55 +280,3 @@ def _stretch(incident: Incident) -> int:
     told = [stream.length for stream in make_view(incident.view).streams]
     named = [length for length in told if f"last {length} " in (incident.explanation or "")]
     return (named or told)[0]
-
-
-def nearest_lag(values: NDArray[Any], length: int) -> int:
-    """How long before the newest `length` of values[T, F] the stretch lies that resembles them most; 0 for none.
-
-    Features count in units of their own spread, and missing values do not.
-    """
-    lags = min(LAGS, len(values) - length)
-    if lags < length:
-        return 0
-    recent = values[-(length + lags) :]
-    with np.errstate(invalid="ignore"):
-        spread = np.array(
-            [np.std(column[np.isfinite(column)]) if np.isfinite(column).any() else 0 for column in recent.T]
-        )
-    scaled = recent / np.where(spread > 0, spread, 1.0)
-    stretches = np.lib.stride_tricks.sliding_window_view(scaled, length, axis=0)  # (lags + 1, F, length)
-    squares = np.square(stretches[:-length] - stretches[-1])
-    known = np.isfinite(squares)
-    counts = known.sum(axis=(1, 2))
-    if not counts.any():
-        return 0
-    means = np.where(counts > 0, np.where(known, squares, 0.0).sum(axis=(1, 2)) / np.maximum(counts, 1), np.inf)
-    return lags - int(np.argmin(means))
-
-
-def _thinned(time: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """A curve of few points that looks the same: the smallest and the largest value of each piece, in turn."""
-    if time.size <= MOST_POINTS:
-        return time, values
-    size = -(-time.size // (MOST_POINTS // 2))
-    whole = time.size // size * size
-    pieces = values[:whole].reshape(-1, size)
-    gone = np.isnan(pieces).all(axis=1)
-    filled = np.where(gone[:, np.newaxis], 0.0, pieces)
-    ends = np.column_stack([np.nanmin(filled, axis=1), np.nanmax(filled, axis=1)])
-    ends[gone] = np.nan
-    return np.repeat(time[:whole:size], 2), ends.reshape(-1)
-
-
-def _averaged(
-    time: NDArray[Any], curves: Sequence[NDArray[Any]], known: NDArray[np.bool_]
-) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """Curves of few points, the mean of each piece, for what has no spikes to lose; NaN where nothing is known."""
-    size = max(1, -(-time.size // MOST_POINTS))
-    whole = time.size // size * size
-    counts = known[:whole].reshape(-1, size).sum(axis=1)
-    thin = []
-    for curve in curves:
-        sums = np.where(known, curve, 0.0)[:whole].reshape(-1, size).sum(axis=1)
-        thin.append(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
-    return time[:whole:size], thin

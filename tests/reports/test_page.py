@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cli.calling import csv_text, invoke, noisy_values, words
-from tocsin.evaluation import detection_page
+from tocsin.reports.page import _picked, filled_page
 
 QUICK = ("--preset", "light", "--views", "error", "--gap", 2, "--alarm-rate", "1/day")
 
@@ -115,7 +115,7 @@ def test_long_signals_are_thinned_but_not_around_incidents():
     class Found:
         first, last, severity = 40_000, 40_010, 3.0
 
-    at = detection_page._picked(values, [Found()], 2000)
+    at = _picked(values, [Found()], 2000)
     assert len(at) < 3000
     assert {0, 70_001, 99_999} <= set(at.tolist())
     assert set(range(39_850, 40_161)) <= set(at.tolist())
@@ -133,7 +133,7 @@ def test_data_are_plain(report):
 def test_no_name_opens_an_element():
     """A comment and a script in a name would swallow the end of the element that holds the data."""
     name = "<!--<script>"
-    data = detection_page.filled_page("$data", [{"name": name}], dated=True)
+    data = filled_page("$data", [{"name": name}], dated=True)
     assert "<" not in data
     assert json.loads(data)["charts"] == [{"name": name}]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tocsin.conformal.scorer import Floats
 from tocsin.detection.result import Result
-from tocsin.detection.result_words import cells, headline, promise, told_together, worst
+from tocsin.reports.result_text import cells, headline, promise, told_together, worst
 
 WIDTH, HEIGHT, POINTS = 900, 90, 450
 MOST_ROWS, MOST_SIGNALS = 10, 4

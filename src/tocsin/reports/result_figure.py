@@ -7,7 +7,7 @@ from typing import Any
 
 from tocsin.detection import SignalResult
 from tocsin.detection.result import Result
-from tocsin.evaluation.detection_picture import detection_figure
+from tocsin.reports.picture import detection_figure
 
 
 def figure_of(results: Sequence[Result]) -> Any:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tocsin import __version__
 from tocsin.detection import Incident, SignalResult
-from tocsin.evaluation.detection_picture import alarms_of, feature_column, features_of, is_blamed, worst_severity
-from tocsin.evaluation.detection_report import incident_rows, intervals_of
+from tocsin.reports.features import alarms_of, feature_column, features_of, is_blamed, worst_severity
+from tocsin.reports.table import incident_rows, intervals_of
 
 # The most signals on a page, and the most features of one; the file stays below about 20 MB.
 MOST_SIGNALS = 20
@@ -49,7 +49,7 @@ def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult
     first = shown[0].columns if shown else None
     left = len(results) - len(shown)
     return filled_page(
-        _text(files("tocsin") / "evaluation" / "page" / "report.html"),
+        _text(files("tocsin") / "reports" / "assets" / "report.html"),
         charts,
         dated=first is not None and first["time"].dtype.kind == "M",
         title=escape(account.title),
@@ -73,7 +73,7 @@ def charts_of(shown: Sequence[SignalResult]) -> list[dict[str, Any]]:
 def filled_page(template: str, charts: Sequence[Mapping[str, Any]], *, dated: bool, **parts: str) -> str:
     """A page with charts; the template has the fields `parts`, `styles`, `data`, `script` and `version`."""
     data = {"dated": dated, "charts": charts}
-    page = files("tocsin") / "evaluation" / "page"
+    page = files("tocsin") / "reports" / "assets"
     chart = files("tocsin") / "service" / "page" / "vendor" / "uplot"
     library = _text(chart / "uPlot.esm.js").replace("export { uPlot as default };", "")
     return Template(template).substitute(
