@@ -159,6 +159,7 @@ def trial(
             with store.reading() as reader:
                 for one in sent:
                     compare(reader, one, findings)
+                findings.different += torn_events(reader)
         finally:
             store.close()
     return findings
@@ -213,6 +214,15 @@ def compare(reader: StoreReader, sent: Sent, findings: Findings) -> None:
     ]
     found = [(one.start, one.end, one.alarms, one.duration, one.ended) for one in incidents]
     findings.different += found != expected_incidents
+
+
+def torn_events(reader: StoreReader) -> int:
+    """How many incidents are in no event, and how many events are open or over while their incidents are not."""
+    open_members: dict[int | None, bool] = {}
+    for row in reader.incidents(limit=10**6):
+        open_members[row.event] = open_members.get(row.event, False) or row.open
+    events = {row.id: row.open for row in reader.events(limit=10**6)}
+    return len(open_members.items() ^ events.items())
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-ENDLESS = "/api/v1/events"
+ENDLESS = "/api/v1/stream"
 OBSERVATIONS = "/api/v1/observations"
 
 

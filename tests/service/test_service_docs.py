@@ -97,7 +97,7 @@ def test_every_query_parameter_is_documented(described):
         for method, operation in methods.items():
             for parameter in operation.get("parameters", []):
                 if parameter["in"] == "query":
-                    text = lines[method.upper(), path] + (page("api.md") if path.endswith("/events") else "")
+                    text = lines[method.upper(), path] + (page("api.md") if path.endswith("/stream") else "")
                     assert parameter["name"] in text, (path, parameter["name"])
 
 

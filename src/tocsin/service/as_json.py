@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from tocsin.service.event_text import title_of
 from tocsin.service.observations import Outcome, Status
-from tocsin.service.store import IncidentRow, ReferenceRow
+from tocsin.service.store import EventSummary, IncidentRow, Member, ReferenceRow
 
 _STATUS = {status: status.name.lower() for status in Status}
 #: The fields of a verdict if there is none.
@@ -115,4 +116,44 @@ def incident_json(incident: IncidentRow, signal: str) -> dict[str, Any]:
         "note": incident.note,
         "excluded": incident.excluded,
         "withheld": incident.withheld,
+        "event": incident.event,
+    }
+
+
+def event_json(whole: EventSummary) -> dict[str, Any]:
+    """An event with its most telling members."""
+    event = whole.event
+    return {
+        "id": event.id,
+        "kind": event.kind,
+        "title": title_of(whole),
+        "source": event.source,
+        "place": event.place,
+        "count": whole.count,
+        "signals": whole.signals,
+        "open_count": whole.open_count,
+        "first": member_json(whole.first),
+        "strongest": member_json(whole.strongest),
+        "start": time_text(event.first),
+        "last_start": time_text(event.last),
+        "open": event.open,
+        "opened": time_text(event.opened),
+        "closed": time_or_none(event.closed),
+        "acknowledged": time_or_none(event.acknowledged),
+        "acknowledged_by": event.acknowledged_by,
+        "snoozed_until": time_or_none(event.snoozed_until),
+        "label": event.label,
+        "note": event.note,
+    }
+
+
+def member_json(member: Member) -> dict[str, Any]:
+    """An incident of an event, in short."""
+    incident = member.incident
+    return {
+        "incident": incident.id,
+        "signal": member.signal,
+        "start": time_text(incident.start),
+        "severity": number(incident.severity),
+        "open": incident.open,
     }

@@ -46,6 +46,8 @@ class Observation:
     time: int | None
     values: tuple[float, ...]
     features: tuple[str, ...] | None = None
+    #: Who measured it, if one source brings observations of several that may stop one by one.
+    sender: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class Batch:
     history: bool = False
     #: Whether its observations are already aggregated.
     whole: bool = False
+    #: Who sent it, if that can be told more exactly than by its source: a token, a machine.
+    sender: str | None = None
 
 
 def moment_of(time: object) -> int:

@@ -83,7 +83,7 @@ def test_to_revoke_the_last_token_opens_nothing(monitor: FakeMonitor) -> None:
 
 def test_beyond_loopback_nobody_comes_in_without_a_token(make: Make) -> None:
     client = Client(make(host="0.0.0.0"))
-    for path in (f"{URL}/me", f"{URL}/openapi.json", "/metrics", f"{URL}/events", "/nowhere", "/static"):
+    for path in (f"{URL}/me", f"{URL}/openapi.json", "/metrics", f"{URL}/stream", "/nowhere", "/static"):
         response = client.get(path)
         assert response.status_code == 401
         assert response.headers["www-authenticate"].startswith("Bearer")

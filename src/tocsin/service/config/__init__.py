@@ -1,6 +1,7 @@
 """The settings of the monitor: a TOML file, environment variables that override it, and their definitions."""
 
 from tocsin.service.config.budgets import BudgetSettings
+from tocsin.service.config.events import EventSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings
 from tocsin.service.config.layers import Layer
 from tocsin.service.config.loading import ConfigError, Loaded, read_settings, variable_of
@@ -23,6 +24,7 @@ __all__ = [
     "BudgetSettings",
     "ConfigError",
     "EngineSettings",
+    "EventSettings",
     "FileSourceSettings",
     "Layer",
     "Loaded",

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tocsin.service.config.budgets import BudgetSettings
+from tocsin.service.config.events import EventSettings
 from tocsin.service.config.section import Section
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.signals import SignalTemplate, check_detector
@@ -33,6 +34,9 @@ class Settings(Section):
     )
     budgets: tuple[BudgetSettings, ...] = Field(
         default=(), description="How many incidents are reported, for all signals or by name pattern."
+    )
+    events: EventSettings = Field(
+        default=EventSettings(), description="Which incidents belong together, and when a message is sent."
     )
     sources: Sources = Field(default=Sources(), description="Where observations come from, besides HTTP.")
     sinks: Sinks = Field(default=Sinks(), description="Where incidents go.")

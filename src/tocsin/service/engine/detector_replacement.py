@@ -117,7 +117,7 @@ class DetectorReplacement:
             if change is not None:
                 change(writer)
             if number is not None and (going_on := writer.incident(number)) is not None:
-                close_incident(writer, self._state.sinks, signal, going_on, ended, now)
+                close_incident(writer, self._state.events, signal, going_on, ended, now)
                 closed = writer.incident(number)
         return place, closed
 

@@ -24,8 +24,12 @@ def save_states(store: Store, signals: Sequence[MonitoredSignal]) -> None:
     with store.transaction() as writer:
         for signal, state in states.items():
             writer.put_state(signal.row.id, signal.last_time, time.time_ns(), state)
+            # With its state and no sooner: two senders may take turns.
+            if signal.source != signal.stored_source:
+                writer.change_signal(signal.row.id, source=signal.source)
     for signal in signals:
         signal.saved()
+        signal.stored_source = signal.source
 
 
 def packed_states(signals: Sequence[MonitoredSignal]) -> dict[MonitoredSignal, bytes]:

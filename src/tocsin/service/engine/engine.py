@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tocsin.service.audit import carried
 from tocsin.service.config import Settings
 from tocsin.service.engine.engine_state import EngineState
+from tocsin.service.engine.event_changes import EventChanges
 from tocsin.service.engine.idempotency import noted, recalled
 from tocsin.service.engine.imported_history import HistoryLearner
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
@@ -62,6 +63,7 @@ class Engine:
         #: What people change.
         self.signals = SignalChanges(self._state, self._inbox.ask)
         self.incidents = IncidentChanges(self._state, self._inbox.ask)
+        self.events = EventChanges(self._state, self._inbox.ask, self.incidents)
         self.maintenance = MaintenanceChanges(self._state, self._inbox.ask)
 
     @property

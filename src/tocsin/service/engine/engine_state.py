@@ -10,6 +10,7 @@ from tocsin.service.config import Settings
 from tocsin.service.engine.allocation import Allocation, Arrays
 from tocsin.service.engine.block import SignalBlock
 from tocsin.service.engine.budgets import Budgets
+from tocsin.service.engine.events import Events
 from tocsin.service.engine.incidents import put_incident
 from tocsin.service.engine.pending_imports import PendingImports
 from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
@@ -30,7 +31,7 @@ class EngineState:
 
     def __init__(self, settings: Settings, store: Store, hub: Hub, metrics: Metrics) -> None:
         self.settings, self.store, self.hub, self.metrics = settings, store, hub, metrics
-        self.sinks = [sink for _, sink in settings.sinks.each()]
+        self.events = Events(settings.events, [sink for _, sink in settings.sinks.each()])
         self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
         self.lock = threading.Lock()
         self.clear()
@@ -57,7 +58,7 @@ class EngineState:
         def withholds(number: int) -> bool:
             return self.budgets.withholds(signal, number, facts, self.signals.keys())
 
-        return put_incident(writer, self.sinks, signal, facts, now, withholds)
+        return put_incident(writer, self.events, signal, facts, now, withholds)
 
     def signal(self, name: str) -> MonitoredSignal:
         """The signal with this name."""
@@ -136,6 +137,8 @@ class EngineState:
             self.hub.publish("incident", incident_json(row, signal.name))
             if row.kind == "silence":
                 self.hub.publish("signal", {"name": signal.name, "change": "silent" if row.open else "sending"})
+        for number in sorted({row.event for _, row in incidents if row.event is not None}):
+            self.hub.publish("event", {"id": number})
         if incidents:
             self.count()
 

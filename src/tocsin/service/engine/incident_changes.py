@@ -26,7 +26,7 @@ class IncidentChanges(Changes):
     def acknowledge(self, number: int, by: str | None, note: str | None = None) -> dict[str, Any]:
         """Acknowledge an incident; None for `by` takes that back."""
         fields: dict[str, Any] = {"acknowledged": time.time_ns() if by else None, "acknowledged_by": by}
-        return self._change(number, {**fields, **_note(note)})
+        return self._change(number, {**fields, **given_note(note)})
 
     @on_engine_thread
     def snooze(self, number: int, until: int | None) -> dict[str, Any]:
@@ -42,14 +42,12 @@ class IncidentChanges(Changes):
         The label "false alarm" ends an open alarm incident, and its observations are accepted as normal. If they are
         excluded at the same time, the incident ends too, but nothing is learned from it.
         """
-        if label is not None and label not in LABELS:
-            raise RefusedError(f"label must be one of {', '.join(LABELS)}, got {label!r}")
-        fields = {"label": label, **_note(note)}
+        fields = {"label": check_label(label), **given_note(note)}
         before = self._incident(number)
         signal = self._state.by_id(before.signal)
         if exclude is None or exclude == before.excluded:
             if label == FALSE_ALARM and isinstance(signal, MonitoredSignal) and number == signal.alarm_incident:
-                return incident_json(self._end_false_alarm(signal, fields), signal.name)
+                return incident_json(self.end_false_alarm(signal, fields), signal.name)
             return self._change(number, fields)
         if isinstance(signal, AsideSignal):
             raise RefusedError(signal.message)
@@ -63,7 +61,7 @@ class IncidentChanges(Changes):
         self._detectors.relearn(signal, new, marks={number: exclude}, change=change)
         return self._published(number, signal)
 
-    def _end_false_alarm(self, signal: MonitoredSignal, fields: Mapping[str, Any]) -> IncidentRow:
+    def end_false_alarm(self, signal: MonitoredSignal, fields: Mapping[str, Any]) -> IncidentRow:
         """End the signal's open alarm incident as labelled, and change `fields` of it.
 
         The detector accepts its observations as normal. Its state is stored in the same transaction, so a start never
@@ -108,5 +106,13 @@ class IncidentChanges(Changes):
         return shape
 
 
-def _note(note: str | None) -> dict[str, Any]:
+def check_label(label: str | None) -> str | None:
+    """The label, None for no label; RefusedError for an unknown one."""
+    if label is not None and label not in LABELS:
+        raise RefusedError(f"label must be one of {', '.join(LABELS)}, got {label!r}")
+    return label
+
+
+def given_note(note: str | None) -> dict[str, Any]:
+    """The change of a note, if one is given."""
     return {} if note is None else {"note": check_text("note", note, LONGEST_NOTE)}

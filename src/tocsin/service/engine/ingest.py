@@ -88,6 +88,7 @@ class Ingest:
         self._state.note(judged.fresh, stored.incidents, now)
         self._state.note_parts(aggregated.signals, now)
         self._state.note_history(judged.past)
+        self._note_senders(batches, answers)
         outcomes = {**aggregated.outcomes, **duplicates, **stored.outcomes}
         for again, first in order.repeated:
             if again not in waiting:
@@ -108,7 +109,7 @@ class Ingest:
         for batch in batches:
             for one in batch.observations:
                 if one.signal not in signals and one.signal not in aside and in_time(one.time, latest):
-                    firsts.setdefault(one.signal, one)
+                    firsts.setdefault(one.signal, replace(one, sender=_sender(batch, one)))
         refused = create_from_first(self._state, firsts.values()) if firsts else {}
         return [
             [
@@ -117,6 +118,15 @@ class Ingest:
             ]
             for batch in batches
         ]
+
+    def _note_senders(self, batches: Sequence[Batch], answers: Sequence[Sequence[Received | Outcome]]) -> None:
+        """Keep in mind who sends what: a sender that stops is one event, however many signals it has."""
+        for batch, some in zip(batches, answers, strict=True):
+            if batch.history:
+                continue
+            for observation, one in zip(batch.observations, some, strict=True):
+                if isinstance(one, Received) and isinstance(one.signal, MonitoredSignal):
+                    one.signal.source = _sender(batch, observation)
 
     def _without_duplicates(self, old: Sequence[Ordered]) -> tuple[list[Ordered], dict[Received, Outcome]]:
         if not old:
@@ -181,7 +191,7 @@ class Ingest:
         for signal in fresh:
             row = None if signal.silence_incident is None else writer.incident(signal.silence_incident)
             if row is not None:
-                close_incident(writer, self._state.sinks, signal, row, "returned", now)
+                close_incident(writer, self._state.events, signal, row, "returned", now)
                 ended.append((signal, row.id))
         return ended
 
@@ -224,3 +234,8 @@ class Ingest:
                     hub.publish("verdict", verdict_json(stored.outcomes[one.received]))
         if newest:
             hub.publish("verdicts", {"signals": newest})
+
+
+def _sender(batch: Batch, observation: Observation) -> str | None:
+    """Who sent it; nobody sends what was imported."""
+    return None if batch.history else observation.sender or batch.sender or batch.source

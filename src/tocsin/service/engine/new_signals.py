@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from tocsin.service.config import Settings, check_detector
@@ -51,7 +52,7 @@ def create(state: EngineState, rows: Sequence[SignalRow]) -> dict[str, str]:
                 writer.add_signal(
                     name=row.name, features=row.features, settings=row.settings, silent_after=row.silent_after,
                     unit=row.unit, template=row.template, created=row.created, every=row.every,
-                    aggregate=row.aggregate,
+                    aggregate=row.aggregate, source=row.source,
                 )
                 for row in rows
                 if row.name in placed
@@ -81,7 +82,7 @@ def row_of_first(settings: Settings, first: Observation) -> SignalRow:
         features = [f"feature {number}" for number in range(1, len(first.values) + 1)]
     row = new_row(settings, first.signal, features)
     values_of(first, row.features)
-    return row
+    return replace(row, source=first.sender)
 
 
 def new_row(

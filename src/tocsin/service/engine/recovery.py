@@ -195,6 +195,7 @@ def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
     state.clear()
     with state.store.reading() as reader:
         known = StoredSignals.read(reader)
+        state.events.recover(reader, time.time_ns())
     state.windows = known.windows
     state.rebuilding = {row.name for row in known.signals}
     total, replayed, logged = len(known.signals), 0, time.monotonic()
@@ -243,7 +244,7 @@ def _store_renewed(state: EngineState, renewed: Sequence[MonitoredSignal]) -> No
         for signal in renewed:
             row = None if signal.alarm_incident is None else writer.incident(signal.alarm_incident)
             if row is not None:
-                close_incident(writer, state.sinks, signal, row, "relearned", now)
+                close_incident(writer, state.events, signal, row, "relearned", now)
             signal.alarm_incident = None
             if signal.reference is None:
                 writer.remove_reference(signal.row.id)

@@ -97,7 +97,9 @@ class SignalChanges(Changes):
         state = self._state
         signal = state.aside.get(name) or state.signal(name)
         with state.store.transaction() as writer:
+            touched = writer.events_of_signal(signal.row.id)
             writer.remove_signal(signal.row.id)
+            state.events.forget(writer, touched, time.time_ns())
             state.pending_imports.end(writer, signal.row.id)
         state.forget(signal)
         state.hub.publish("signal", {"name": name, "change": "removed"})

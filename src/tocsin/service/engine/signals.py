@@ -52,6 +52,12 @@ class MonitoredSignal:
     #: The parts of its incomplete aggregates, by time; None if they must be read from the store.
     parts: dict[int, tuple[float, ...]] | None = None
     paces: deque[int] = field(default_factory=lambda: deque(maxlen=PACES))
+    #: Who sent its newest observation, and what is stored of that.
+    source: str | None = None
+    stored_source: str | None = None
+
+    def __post_init__(self) -> None:
+        self.source = self.stored_source = self.row.source
 
     @property
     def name(self) -> str:
@@ -208,6 +214,11 @@ class AsideSignal:
     def name(self) -> str:
         """Its name."""
         return self.row.name
+
+    @property
+    def source(self) -> str | None:
+        """Who sent its observations."""
+        return self.row.source
 
     @property
     def message(self) -> str:

@@ -19,6 +19,7 @@ from tocsin.service.http import (
     signal_metrics,
     signals,
     status,
+    stream,
     tokens,
 )
 from tocsin.service.http.auth import Keys
@@ -53,7 +54,8 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     handle_errors(app)
     # The route of a signal matches any rest of a path, so routes with the same start come first.
     for theme in (
-        observations, imports, reference, clock, signals, incidents, annotations, maintenance, tokens, events, audit,
+        observations, imports, reference, clock, signals, incidents, annotations, events, maintenance, tokens, stream,
+        audit,
         status,
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)

@@ -60,9 +60,8 @@ async def take(
     taken = read_body(await request.body(), lines=lines, most=most, may_send=caller.may_see)
     outcomes: list[Outcome] = []
     if taken.observations:
-        outcomes = await done(
-            monitor.engine.submit(Batch(tuple(taken.observations), key=_key(caller, idempotency_key)))
-        )
+        batch = Batch(tuple(taken.observations), key=_key(caller, idempotency_key), sender=sender_of(request, caller))
+        outcomes = await done(monitor.engine.submit(batch))
     if taken.refusals:
         monitor.metrics.observations.labels("refused", "http").inc(len(taken.refusals))
     written = _in_order(taken, outcomes)
@@ -70,6 +69,11 @@ async def take(
         return reply({"outcomes": written})
     body = b"".join(to_json(outcome, inf_nan_mode="null") + b"\n" for outcome in written)
     return Response(body, media_type=NDJSON[0])
+
+
+def sender_of(request: Request, caller: Caller) -> str:
+    """Who sends: the name of the token, or else the address."""
+    return caller.name if caller.token is not None or request.client is None else request.client.host
 
 
 def _key(caller: Caller, given: str | None) -> str | None:

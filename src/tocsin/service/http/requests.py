@@ -169,6 +169,13 @@ class Label(Model):
     note: Text | None = None
 
 
+class EventLabel(Model):
+    """What an event was."""
+
+    label: Literal["fault", "false alarm", "expected"] | None = Field(description="null removes the label.")
+    note: Text | None = None
+
+
 class MaintenanceIn(Model):
     """A time in which signals that match a pattern do not alarm."""
 

@@ -17,7 +17,8 @@ def make_sinks(settings: Settings, store: Readable, write: Write, metrics: Metri
     outboxes = []
     for place, one in settings.sinks.each():
         with settings_at(f"sinks.{place}"):
-            outboxes.append(Outbox(one.load()(one, settings), store, write, metrics, one))
+            sink, every = one.load()(one, settings), settings.events.update_every
+            outboxes.append(Outbox(sink, store, write, metrics, one, update_every=every))
     pictured = [
         outbox.sink for outbox in outboxes if isinstance(outbox.rules, PictureSettings) and outbox.rules.picture
     ]

@@ -7,10 +7,11 @@ from typing import Any
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.alarm_rate import SECONDS
-from tocsin.service.as_json import time_text
+from tocsin.service.as_json import member_json, time_text
 from tocsin.service.config import Settings
+from tocsin.service.event_text import ending_of, incident_text, story_of, title_of
 from tocsin.service.sinks.endings import ending, ending_sentence
-from tocsin.service.store import IncidentRow, Message, SignalRow
+from tocsin.service.store import EventSummary, IncidentRow, LeadRow, Message, SignalRow
 
 #: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
 #: should look at now do.
@@ -44,13 +45,53 @@ def check_labels(labels: Mapping[str, str]) -> None:
 
 
 def level_of(incident: IncidentRow) -> str:
-    """How severe it is, as a label says it."""
-    return "critical" if incident.severity >= CRITICAL else "warning"
+    """How severe it is, or the strongest of its event, as a label says it."""
+    whole = event_of(incident)
+    strongest = incident if whole is None else whole.strongest.incident
+    return "critical" if strongest.severity >= CRITICAL else "warning"
 
 
 def link_to(settings: Settings, incident: IncidentRow) -> str:
-    """Where people see the incident; empty if nobody said how they reach the page."""
-    return f"{settings.server.external_url}/#/incidents/{incident.id}" if settings.server.external_url else ""
+    """Where people see the incident, or its event if that has others; empty if nobody said how they reach the page."""
+    whole = several(incident)
+    return _link(settings, "incidents", incident.id) if whole is None else _link(settings, "events", whole.event.id)
+
+
+def _link(settings: Settings, what: str, number: int) -> str:
+    return f"{settings.server.external_url}/#/{what}/{number}" if settings.server.external_url else ""
+
+
+def event_of(incident: IncidentRow) -> EventSummary | None:
+    """The event that an incident stands for in a message."""
+    return incident.whole if isinstance(incident, LeadRow) else None
+
+
+def several(incident: IncidentRow) -> EventSummary | None:
+    """The same, if it has other incidents."""
+    whole = event_of(incident)
+    return None if whole is None or whole.count == 1 else whole
+
+
+def event_in_message(settings: Settings, incident: IncidentRow) -> dict[str, Any] | None:
+    """The event as messages tell it, with the first few of its members; None if there is none."""
+    whole = event_of(incident)
+    if whole is None:
+        return None
+
+    def linked(shape: dict[str, Any]) -> dict[str, Any]:
+        return {**shape, "link": _link(settings, "incidents", shape["incident"])}
+
+    return {
+        "id": whole.event.id,
+        "title": title_of(whole),
+        "count": whole.count,
+        "signals": whole.signals,
+        "open_count": whole.open_count,
+        "first": linked(member_json(whole.first)),
+        "strongest": linked(member_json(whole.strongest)),
+        "members": [linked(member_json(member)) for member in whole.members],
+        "link": _link(settings, "events", whole.event.id),
+    }
 
 
 def alert_of(
@@ -75,23 +116,24 @@ def alert_of(
 
 def summary_of(incident: IncidentRow, signal: SignalRow, status: Message) -> str:
     """What there is to know at once."""
+    whole = several(incident)
     if status == "resolved" and not incident.open:
-        return f"{signal.name}: {ending(incident)}"
-    if incident.kind == "silence":
-        return f"{signal.name} is silent"
-    if incident.explanation:
-        return f"{signal.name}: {incident.explanation}"
-    return f"{signal.name} is {f'{incident.direction} its forecast' if incident.direction else 'unlike its forecast'}"
+        return f"{signal.name}: {ending(incident)}" if whole is None else ending_of(whole)
+    return incident_text(incident, signal.name) if whole is None else title_of(whole)
 
 
 def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool) -> dict[str, str]:
-    since = time_text(incident.start)
+    since, whole = time_text(incident.start), several(incident)
     story = f"No observation since {since}." if incident.kind == "silence" else _story(incident, signal)
+    if whole is not None:
+        story = story_of(whole)
     notes = {
         "summary": summary_of(incident, signal, "resolved" if over else "firing"),
-        "description": f"{story} {ending_sentence(incident)}" if over else story,
+        "description": f"{story} {ending_sentence(incident)}" if over and whole is None else story,
         "start": since,
     }
+    if (event := event_of(incident)) is not None:
+        notes |= {"event": str(event.event.id), "incidents": str(event.count), "signals": str(event.signals)}
     if over and incident.ended:
         notes["ended"] = incident.ended
     if incident.kind == "alarm":

@@ -5,7 +5,7 @@ import json
 from tocsin.service.as_json import incident_json
 from tocsin.service.config import MqttSinkSettings, Settings
 from tocsin.service.mqtt import BrokerConnection, BrokerError
-from tocsin.service.sinks.alerts import link_to, summary_of
+from tocsin.service.sinks.alerts import event_in_message, link_to, summary_of
 from tocsin.service.sinks.base import DeliveryError, Sink
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
@@ -49,6 +49,7 @@ class MqttSink(Sink):
             "summary": summary_of(incident, signal, status),
             **incident_json(incident, signal.name),
             "link": link_to(self._monitor, incident),
+            "event": event_in_message(self._monitor, incident),
         }
         payload = json.dumps(message, ensure_ascii=False).encode()
         if status == "firing":

@@ -40,7 +40,7 @@ class Outbox:
 
     def __init__(
         self, sink: Sink, store: Readable, write: Write, metrics: Metrics, rules: DeliveryRules | None = None, *,
-        poll: float = POLL,
+        poll: float = POLL, update_every: float = 0.0,
     ) -> None:  # fmt: skip
         self.sink, self.rules = sink, rules or DeliveryRules()
         self.health = SinkHealth()
@@ -48,7 +48,8 @@ class Outbox:
         self._backoff = Backoff()
         self._rest_until = 0.0
         self._repeats = Repeats(sink, store, self._delivered, self._failed)
-        self._unmarked: list[int] = []  # delivered, but not yet marked so
+        self._update_every = round(update_every * 1e9)
+        self._unmarked: dict[int, int] = {}  # delivered, but not yet marked so: which news each had
         self._woken = asyncio.Event()
 
     @property
@@ -160,13 +161,14 @@ class Outbox:
             return not down
         self._delivered()
         self._count("delivered")
-        self._unmarked.append(row.id)
+        self._unmarked[row.id] = row.news
         return True
 
     async def _mark_delivered(self) -> None:
         if self._unmarked:
-            ids, now = list(self._unmarked), time.time_ns()
-            await self._change(lambda writer: writer.mark_delivered(ids, now))
+            news, now = dict(self._unmarked), time.time_ns()
+            every = self._update_every
+            await self._change(lambda writer: writer.mark_delivered(news, now, news=news, update_every=every))
             self._unmarked.clear()
 
     async def _change(self, change: Callable[[StoreWriter], None]) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from typing import Protocol
 
 from tocsin.service.backoff import Backoff
 from tocsin.service.sinks.base import DeliveryError, Sink
-from tocsin.service.store import IncidentRow, SignalRow, StoreReader
+from tocsin.service.store import IncidentRow, LeadRow, SignalRow, StoreReader
 
 PIECE = 50  # incidents
 # After this many known refusals in a row, the rest waits for the next time.
@@ -108,9 +109,24 @@ class Repeats:
 
 
 def incidents_in(reader: StoreReader, numbers: list[int]) -> dict[int, Told]:
-    """Incidents with their signals, of those that are still there."""
+    """Incidents with their signals, of those that are still there; each stands for its event, if it has one."""
     if not numbers:
         return {}
     signals = {signal.id: signal for signal in reader.signals()}
-    incidents = [incident for number in dict.fromkeys(numbers) if (incident := reader.incident(number)) is not None]
-    return {incident.id: (incident, signals[incident.signal]) for incident in incidents if incident.signal in signals}
+    names = {signal.id: signal.name for signal in signals.values()}
+    found: dict[int, Told] = {}
+    for number in dict.fromkeys(numbers):
+        incident = reader.incident(number)
+        if incident is not None and incident.signal in signals:
+            found[number] = (_lead(reader, incident, names), signals[incident.signal])
+    return found
+
+
+def _lead(reader: StoreReader, incident: IncidentRow, names: Mapping[int, str]) -> IncidentRow:
+    event = None if incident.event is None else reader.event(incident.event)
+    if event is None:
+        return incident
+    (whole,) = reader.summaries([event], names)
+    own = {field.name: getattr(incident, field.name) for field in fields(IncidentRow)}
+    lasts = {"open": event.open, "closed": event.closed, "snoozed_until": whole.snoozed_until}
+    return LeadRow(**{**own, **lasts}, whole=whole)

@@ -114,6 +114,34 @@ def _parts(connection: Connection) -> None:
     )
 
 
+def _events(connection: Connection) -> None:
+    """Incidents belong to events. Each one of which people were told is an event by itself, with its own number."""
+    postgresql = connection.dialect.name == "postgresql"
+    number = "BIGSERIAL NOT NULL PRIMARY KEY" if postgresql else "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT"
+    do = connection.exec_driver_sql
+    do(
+        f"CREATE TABLE events (id {number}, kind TEXT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL, "
+        "shared TEXT NOT NULL, open BOOLEAN NOT NULL, opened BIGINT NOT NULL, closed BIGINT, acknowledged BIGINT, "
+        "acknowledged_by TEXT, snoozed_until BIGINT, label TEXT, note TEXT)"
+    )
+    do("CREATE INDEX events_open ON events (open)")
+    do("ALTER TABLE incidents ADD COLUMN event BIGINT")
+    do("CREATE INDEX incidents_of_event ON incidents (event)")
+    do("ALTER TABLE outbox ADD COLUMN event BIGINT")
+    do("ALTER TABLE outbox ADD COLUMN told BIGINT")
+    do("ALTER TABLE outbox ADD COLUMN news INTEGER NOT NULL DEFAULT 0")
+    do("CREATE INDEX outbox_of_event ON outbox (event)")
+    do("ALTER TABLE signals ADD COLUMN source TEXT")
+    do(
+        "INSERT INTO events SELECT id, kind, start, start, '[]', open, opened, closed, acknowledged, acknowledged_by, "
+        "snoozed_until, label, note FROM incidents WHERE NOT withheld AND coalesce(ended, '') <> 'imported'"
+    )
+    do("UPDATE incidents SET event = id WHERE NOT withheld AND coalesce(ended, '') <> 'imported'")
+    do("UPDATE outbox SET told = delivered, event = (SELECT event FROM incidents WHERE incidents.id = incident)")
+    if postgresql:
+        do("SELECT setval(pg_get_serial_sequence('events', 'id'), coalesce(max(id), 0) + 1, false) FROM events")
+
+
 # The first step migrates from version 1 to 2, and so on. A new store is created from `schema.metadata`, so the last
 # step must result in the same tables. Never change a released step.
 STEPS: tuple[Step, ...] = (
@@ -125,6 +153,7 @@ STEPS: tuple[Step, ...] = (
     _withheld,
     _foretold,
     _parts,
+    _events,
 )
 
 # The lock held while tables are created or changed, so that two processes do not do so at the same time.

@@ -85,8 +85,19 @@ def _remove_refused(connection: Connection, before: int) -> None:
 
 
 def _remove_incidents(connection: Connection, before: int, limit: int) -> int:
-    """Remove old incidents, and with them their messages."""
-    columns = schema.incidents.c
+    """Remove old incidents with their messages, and events without incidents. An open event keeps all of its."""
+    columns, events = schema.incidents.c, schema.events.c
     over = func.coalesce(columns.closed, columns.end) < before
-    old = select(columns.id).where(columns.open.is_(False), over).order_by(columns.id).limit(limit)
-    return connection.execute(delete(schema.incidents).where(columns.id.in_(old))).rowcount
+    going_on = select(events.id).where(events.id == columns.event, events.open)
+    old = select(columns.id).where(columns.open.is_(False), over, ~going_on.exists()).order_by(columns.id).limit(limit)
+    removed = connection.execute(delete(schema.incidents).where(columns.id.in_(old))).rowcount
+    if removed:
+        remove_empty_events(connection)
+    return removed
+
+
+def remove_empty_events(connection: Connection) -> None:
+    """Remove the events whose incidents are gone."""
+    events, incidents = schema.events.c, schema.incidents.c
+    left = select(incidents.id).where(incidents.event == events.id)
+    connection.execute(delete(schema.events).where(~left.exists()))

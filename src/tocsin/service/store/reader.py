@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, Select, and_, func, not_, or_, select, t
 
 from tocsin.service.observations import Status
 from tocsin.service.store import encoding, schema
+from tocsin.service.store.events import EventReader, incident_of
 from tocsin.service.store.rows import (
     AuditRow,
     IncidentRow,
@@ -30,7 +31,7 @@ T = TypeVar("T")
 _LOOKED_UP = 500
 
 
-class StoreReader:
+class StoreReader(EventReader):
     """Reads in one transaction. If the database fails, the block of the transaction raises StoreError."""
 
     def __init__(self, connection: Connection) -> None:
@@ -195,12 +196,12 @@ class StoreReader:
         if before_id is not None:
             wanted = wanted.where(columns.id < before_id)
         rows = self.connection.execute(wanted.order_by(columns.id.desc()).limit(limit))
-        return [_incident(row) for row in rows]
+        return [incident_of(row) for row in rows]
 
     def incident(self, incident_id: int) -> IncidentRow | None:
         wanted = select(schema.incidents).where(schema.incidents.c.id == incident_id)
         row = self.connection.execute(wanted).one_or_none()
-        return None if row is None else _incident(row)
+        return None if row is None else incident_of(row)
 
     def count_labelled(self, signal_id: int, label: str) -> int:
         """The number of a signal's alarm incidents with this label."""
@@ -214,31 +215,32 @@ class StoreReader:
         """All open incidents, oldest first."""
         columns = schema.incidents.c
         wanted = select(schema.incidents).where(columns.open == True).order_by(columns.id)  # noqa: E712
-        return [_incident(row) for row in self.connection.execute(wanted)]
+        return [incident_of(row) for row in self.connection.execute(wanted)]
 
     def outbox_due(self, sink: str, now: int, limit: int) -> list[OutboxRow]:
         """The messages to send to a sink now, in order, new ones first.
 
-        "resolved" is sent only after "firing", and "firing" is not sent while the incident is snoozed.
+        "resolved" is sent only after "firing", and "firing" is not sent while all open incidents of the event are
+        snoozed.
         """
         outbox, firing, incidents = schema.outbox, schema.outbox.alias("firing"), schema.incidents.c
-        snoozed = select(incidents.id).where(
-            incidents.id == outbox.c.incident,
-            incidents.open,
-            incidents.snoozed_until > now,
-        )
+        told = or_(incidents.id == outbox.c.incident, incidents.event == outbox.c.event)
+        going_on = select(incidents.id).where(told, incidents.open)
+        awake = going_on.where(func.coalesce(incidents.snoozed_until, 0) <= now)
+        snoozed = and_(going_on.exists(), not_(awake.exists()))
         not_sent_yet = select(firing.c.id).where(
             firing.c.sink == outbox.c.sink,
             firing.c.incident == outbox.c.incident,
             firing.c.status == "firing",
             firing.c.delivered.is_(None),
+            firing.c.told.is_(None),
         )
         wanted = select(outbox).where(
             outbox.c.sink == sink,
             outbox.c.delivered.is_(None),
             outbox.c.next_attempt <= now,
             or_(
-                and_(outbox.c.status == "firing", not_(snoozed.exists())),
+                and_(outbox.c.status == "firing", not_(snoozed)),
                 and_(outbox.c.status == "resolved", not_(not_sent_yet.exists())),
             ),
         )
@@ -255,20 +257,14 @@ class StoreReader:
             waiting = waiting.where(or_(columns.attempts > 0, columns.next_attempt <= now))
         return {sink: count for sink, count in self.connection.execute(waiting)}  # noqa: C416
 
-    def sinks_told(self, incident_id: int) -> list[str]:
-        """The sinks that got, or will get, "firing" for an incident."""
-        outbox = schema.outbox.c
-        sent = outbox.incident == incident_id, outbox.status == "firing"
-        return list(self.connection.execute(select(outbox.sink).where(*sent).order_by(outbox.id)).scalars())
-
     def delivered_firing(self, sink: str) -> list[int]:
-        """The open incidents that the sink was notified of."""
-        outbox, incidents = schema.outbox.c, schema.incidents.c
-        # What was settled without being sent has no attempts.
-        delivered = outbox.delivered.is_not(None), outbox.attempts > 0
-        sent = and_(outbox.sink == sink, outbox.status == "firing", *delivered)
+        """The incidents of which the sink was told and that go on, or their events do."""
+        outbox, incidents, events = schema.outbox.c, schema.incidents.c, schema.events.c
+        told = and_(outbox.sink == sink, outbox.status == "firing", outbox.told.is_not(None))
         wanted = select(incidents.id).join(schema.outbox, outbox.incident == incidents.id)
-        return list(self.connection.execute(wanted.where(sent, incidents.open).order_by(incidents.id)).scalars())
+        wanted = wanted.join(schema.events, events.id == incidents.event, isouter=True)
+        going_on = func.coalesce(events.open, incidents.open)
+        return list(self.connection.execute(wanted.where(told, going_on).order_by(incidents.id)).scalars())
 
     def maintenance(self) -> list[MaintenanceRow]:
         """All maintenance windows, by start."""
@@ -327,12 +323,3 @@ def _token(row: Row[Any]) -> TokenRow:
     fields = dict(row._mapping)
     fields["patterns"] = () if fields["patterns"] is None else encoding.names_from_text(fields["patterns"])
     return TokenRow(**fields)
-
-
-def _incident(row: Row[Any]) -> IncidentRow:
-    fields = dict(row._mapping)
-    for name in ("p", "severity", "return_period", "deviation"):
-        if fields[name] is None:
-            fields[name] = encoding.NAN
-    fields["contributions"] = encoding.numbers_from_text(fields["contributions"])
-    return IncidentRow(**fields)

@@ -11,6 +11,8 @@ Message = Literal["firing", "resolved"]
 #: Why an incident ended. A detector gives the first four reasons; the next two mean that its detector was replaced. The
 #: last means that the incident was found in imported history, and nobody was notified.
 Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned", "imported"]
+#: How what the incidents of an event share is written.
+PLACE, SOURCE = "place:", "source:"
 Role = Literal["read", "ingest", "operate", "write", "admin"]
 
 
@@ -29,6 +31,8 @@ class SignalRow:
     #: Observations are aggregated over this many seconds, and the aggregate is judged; None: each one is judged.
     every: float | None = None
     aggregate: str = "mean"
+    #: Who sends it, as far as that was stored.
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,74 @@ class IncidentRow(IncidentFacts):
     excluded: bool
     #: Whether nobody was notified, because the budget is for rarer incidents.
     withheld: bool
+    #: The event that it belongs to; None if people are not told of it.
+    event: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """Incidents of one kind that belong together: from the first to the last start, and what they all share."""
+
+    id: int
+    kind: Kind
+    first: int
+    last: int
+    shared: tuple[str, ...]
+    open: bool
+    opened: int
+    closed: int | None
+    acknowledged: int | None
+    acknowledged_by: str | None
+    snoozed_until: int | None
+    label: str | None
+    note: str | None
+
+    @property
+    def source(self) -> str | None:
+        """The source that all its silent signals come from."""
+        return self._shared(SOURCE)
+
+    @property
+    def place(self) -> str | None:
+        """The levels that all its signals' names begin with."""
+        return self._shared(PLACE)
+
+    def _shared(self, prefix: str) -> str | None:
+        return next((one.removeprefix(prefix) for one in self.shared if one.startswith(prefix)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An incident of an event, with the name of its signal."""
+
+    incident: IncidentRow
+    signal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSummary:
+    """An event with what there is to say of its incidents at once."""
+
+    event: EventRow
+    #: How many incidents it has, of how many signals, and how many go on.
+    count: int
+    signals: int
+    open_count: int
+    #: The first to move, the strongest, and the first few in the order of their start.
+    first: Member
+    strongest: Member
+    members: tuple[Member, ...]
+    #: How many signals their common source sends, if they have one.
+    source_signals: int
+    #: Until when all of them are snoozed; None if one is not.
+    snoozed_until: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadRow(IncidentRow):
+    """An incident that stands for its event in a message: open as long as the event is."""
+
+    whole: EventSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +198,10 @@ class OutboxRow:
     next_attempt: int
     delivered: int | None
     error: str | None
+    event: int | None = None
+    #: When the sink got it last, and how often there has been something new to tell.
+    told: int | None = None
+    news: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ signals = Table(
     Column("created", BigInteger, nullable=False),
     Column("every", Double),
     Column("aggregate", Text, nullable=False, server_default="mean"),
+    Column("source", CleanText),
     sqlite_autoincrement=True,
 )
 
@@ -139,6 +140,27 @@ reference = Table(
     Column("observed", LargeBinary, nullable=False),
 )
 
+# Incidents that belong together. What they have in common (`shared`) is a list as JSON.
+events = Table(
+    "events",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("kind", CleanText, nullable=False),
+    Column("first", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
+    Column("shared", CleanText, nullable=False),
+    Column("open", Boolean, nullable=False),
+    Column("opened", BigInteger, nullable=False),
+    Column("closed", BigInteger),
+    Column("acknowledged", BigInteger),
+    Column("acknowledged_by", CleanText),
+    Column("snoozed_until", BigInteger),
+    Column("label", CleanText),
+    Column("note", CleanText),
+    Index("events_open", "open"),
+    sqlite_autoincrement=True,
+)
+
 incidents = Table(
     "incidents",
     metadata,
@@ -169,7 +191,10 @@ incidents = Table(
     Column("note", CleanText),
     Column("excluded", Boolean, nullable=False),
     Column("withheld", Boolean, nullable=False),
+    # None for those that nobody is told of: withheld, or imported.
+    Column("event", BigInteger),
     UniqueConstraint("signal", "kind", "start"),
+    Index("incidents_of_event", "event"),
     Index("incidents_open", "open"),
     Index("incidents_of_signal", "signal", "start"),
     sqlite_autoincrement=True,
@@ -189,9 +214,14 @@ outbox = Table(
     Column("next_attempt", BigInteger, nullable=False),
     Column("delivered", BigInteger),
     Column("error", CleanText),
+    Column("event", BigInteger),
+    # When the sink got it last, and how often there was something new to tell since it was first put here.
+    Column("told", BigInteger),
+    Column("news", Integer, nullable=False, server_default="0"),
     UniqueConstraint("sink", "incident", "status"),
     Index("outbox_waiting", "sink", "id", sqlite_where=_WAITING, postgresql_where=_WAITING),
     Index("outbox_of_incident", "incident"),
+    Index("outbox_of_event", "event"),
     sqlite_autoincrement=True,
 )
 

@@ -12,6 +12,7 @@ from tocsin.service.audit import AuditEntry
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import encoding, pruning, schema
 from tocsin.service.store.bulk_insert import insert_observations
+from tocsin.service.store.events import EventWriter
 from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import (
     IncidentFacts,
@@ -33,10 +34,10 @@ _CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - 
 # The most entries of the audit trail, and after how many new ones the oldest are removed.
 MOST_AUDITED = 200_000
 _AUDIT_PIECE = 1000
-_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template"})
+_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source"})
 
 
-class StoreWriter(StoreReader):
+class StoreWriter(StoreReader, EventWriter):
     """Reads and changes the store in one transaction."""
 
     def add_signal(
@@ -51,20 +52,22 @@ class StoreWriter(StoreReader):
         created: int,
         every: float | None = None,
         aggregate: str = "mean",
+        source: str | None = None,
     ) -> SignalRow:
         if self.signal(name) is not None:
             raise RefusedError(f"signal {name!r} already exists")
         values = {
             "name": name, "silent_after": silent_after, "unit": unit, "template": template, "created": created,
-            "every": every, "aggregate": aggregate,
+            "every": every, "aggregate": aggregate, "source": source,
         }  # fmt: skip
         number = self._insert(schema.signals, {**values, **_texts({"features": features, "settings": settings})})
         return SignalRow(
-            number, name, tuple(features), dict(settings), silent_after, unit, template, created, every, aggregate
-        )
+            number, name, tuple(features), dict(settings), silent_after, unit, template, created, every, aggregate,
+            source,
+        )  # fmt: skip
 
     def change_signal(self, signal_id: int, **changes: Any) -> None:
-        """Change fields of a signal: features, settings, silent_after, unit, template."""
+        """Change fields of a signal: features, settings, silent_after, unit, template, source."""
         _check_names(changes, _OF_SIGNALS, "a signal")
         self._change(schema.signals, signal_id, _texts(changes))
 
@@ -72,6 +75,7 @@ class StoreWriter(StoreReader):
         """Remove a signal and everything that belongs to it. If it has many observations, pruning removes the rest."""
         if not self._delete(schema.signals, id=signal_id):  # states, incidents and messages go with it
             raise UnknownError(f"there is no signal with number {signal_id}")
+        pruning.remove_empty_events(self.connection)
         pruning.remove_observations(self.connection, [(signal_id, pruning.ALL)], pruning.PIECE)
 
     def add_observations(self, rows: Iterable[ObservationRow]) -> None:
@@ -200,11 +204,20 @@ class StoreWriter(StoreReader):
             message = {"sink": sink, "incident": incident, "status": status, "created": now}
             self._insert(schema.outbox, {**message, "attempts": 0, "next_attempt": now})
 
-    def mark_delivered(self, ids: Collection[int], now: int) -> None:
-        """Record that the sinks received these messages."""
+    def mark_delivered(
+        self, ids: Collection[int], now: int, *, news: Mapping[int, int] = {}, update_every: int = 0
+    ) -> None:
+        """Record that the sinks received these messages, with `news` as far as there were any.
+
+        A message with newer ones is due again after `update_every`.
+        """
         columns = schema.outbox.c
-        delivered = {"delivered": now, "attempts": columns.attempts + 1, "error": None}
-        self.connection.execute(update(schema.outbox).where(columns.id.in_(ids)).values(delivered))
+        delivered = {"delivered": now, "told": now, "attempts": columns.attempts + 1, "error": None}
+        self.connection.execute(update(schema.outbox).where(columns.id.in_(list(ids))).values(delivered))
+        for number, told in news.items():
+            newer = columns.id == number, columns.news > told
+            again = {"delivered": None, "attempts": 0, "next_attempt": now + update_every}
+            self.connection.execute(update(schema.outbox).where(*newer).values(again))
 
     def settle(self, sink: str, incident: int, now: int) -> None:
         """Drop the waiting messages about an incident for a sink."""

@@ -2,12 +2,12 @@
 
 import { showConnected, showDisconnected } from "./connection.js";
 import { byId, el } from "./dom.js";
-import { Events } from "./events.js";
 import { fleet } from "./fleet.js";
 import { count, zone } from "./format.js";
 import { setViewKeys, startKeys } from "./keys.js";
 import { allowed, currentRole, loadRole } from "./role.js";
 import { parseRoute } from "./router.js";
+import { Stream } from "./stream.js";
 import { startTheme } from "./theme.js";
 import { forgetToken, token } from "./token.js";
 import { audit } from "./views/audit.js";
@@ -29,14 +29,14 @@ const main = byId("main");
 /** @type {import("./views/view.js").Shown | null} */
 let shown = null;
 
-const events = new Events({
+const stream = new Stream({
   connected: (resumed) => {
     // Without a place to resume from, what happened in between is unknown.
     if (!resumed || loading) return void reload();
     showConnected();
     shown?.connected?.();
   },
-  disconnected: (reason) => showDisconnected(reason, () => events.retryNow()),
+  disconnected: (reason) => showDisconnected(reason, () => stream.retryNow()),
   event: (kind, data) => {
     if (kind === "reset") return void reload();
     if (loading) return void waiting.push([kind, data]);
@@ -62,7 +62,7 @@ async function reload() {
     await loadRole();
     await fleet.load();
   } catch (error) {
-    showDisconnected(error instanceof Error ? error.message : String(error), () => events.retryNow());
+    showDisconnected(error instanceof Error ? error.message : String(error), () => stream.retryNow());
     setTimeout(reload, RELOAD_AFTER);
     return;
   }
@@ -91,7 +91,7 @@ function show() {
     else link.removeAttribute("aria-current");
   });
   setViewKeys(shown.keys ?? {});
-  events.watch(shown.signals ?? []);
+  stream.watch(shown.signals ?? []);
   nameWindow();
   // After a change of view, screen readers start at its heading; on load, at the top of the page.
   if (before) main.querySelector("h1")?.focus({ preventScroll: true });
@@ -123,8 +123,8 @@ byId("skip").addEventListener("click", (event) => {
   main.focus();
 });
 addEventListener("hashchange", () => shown && show());
-addEventListener("online", () => events.retryNow());
-document.addEventListener("visibilitychange", () => document.hidden || events.retryNow());
+addEventListener("online", () => stream.retryNow());
+document.addEventListener("visibilitychange", () => document.hidden || stream.retryNow());
 const first = parseRoute(location.hash);
-if (first?.view === "signal" && first.id) events.watch([first.id]);
-events.start();
+if (first?.view === "signal" && first.id) stream.watch([first.id]);
+stream.start();

@@ -1,5 +1,5 @@
 /**
- * The monitor's events, as they happen. Read with fetch, because EventSource cannot send a token.
+ * What happens at the monitor, as it happens. Read with fetch, because EventSource cannot send a token.
  *
  * The connection resumes where it broke off (Last-Event-ID); if that is not possible, the monitor sends
  * "reset" and everything has to be reloaded.
@@ -20,7 +20,7 @@ const LONGEST_SILENCE = 40_000;
  * @property {(reason: string) => void} disconnected called once for every failed attempt
  */
 
-export class Events {
+export class Stream {
   /** @type {string | null} */
   #lastId = null;
   /** @type {string[]} */
@@ -107,7 +107,7 @@ export class Events {
     /** @type {Record<string, string>} */
     const headers = { Accept: "text/event-stream" };
     if (after !== null) headers["Last-Event-ID"] = after;
-    const response = await authorizedFetch(`/events?${query}`, { headers, signal, cache: "no-store" });
+    const response = await authorizedFetch(`/stream?${query}`, { headers, signal, cache: "no-store" });
     if (!response.ok || !response.body) throw new Error(`the monitor answered ${response.status}`);
     return response.body;
   }
