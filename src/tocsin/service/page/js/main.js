@@ -11,6 +11,7 @@ import { Stream } from "./stream.js";
 import { startTheme } from "./theme.js";
 import { forgetToken, token } from "./token.js";
 import { audit } from "./views/audit.js";
+import { event } from "./views/event.js";
 import { importing } from "./views/import.js";
 import { incident } from "./views/incident.js";
 import { incidents } from "./views/incidents.js";
@@ -20,7 +21,7 @@ import { signal } from "./views/signal.js";
 import { status } from "./views/status.js";
 
 /** @type {Record<string, import("./views/view.js").View>} */
-const VIEWS = { overview, signal, incidents, incident, maintenance, status, audit, importing };
+const VIEWS = { overview, signal, incidents, incident, event, maintenance, status, audit, importing };
 
 /** Milliseconds until everything is asked for again, while the monitor is not ready. */
 const RELOAD_AFTER = 3000;

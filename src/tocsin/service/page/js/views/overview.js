@@ -1,6 +1,7 @@
 /** All signals: the ones that need attention first. */
 
 import { el } from "../dom.js";
+import { OpenEvents } from "../event_list.js";
 import { fleet } from "../fleet.js";
 import { count, moment } from "../format.js";
 import { moving } from "../keys.js";
@@ -60,9 +61,11 @@ export function overview(main, route) {
     { class: "row head", "aria-hidden": "true" },
     ...["State", "Signal", "Newest values", "Value", "p", "Seen"].map((word) => el("span", {}, word)),
   );
+  const events = new OpenEvents();
   main.append(
     el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Signals"), search, filters, offer),
     promise,
+    events.element,
     el("section", { class: "table" }, head, list.element),
     nothing,
   );
@@ -137,11 +140,14 @@ export function overview(main, route) {
 
   return {
     title: "Signals",
+    event: (kind) => kind === "event" && events.refresh(),
+    reload: () => events.refresh(),
     keys: { "/": () => search.select(), ...moving((step) => list.moveFocus(step)) },
     close: () => {
       scrolledTo = scrollY;
       clearInterval(clock);
       cancelAnimationFrame(frame);
+      events.close();
       themeChanges.removeEventListener("change", redraw);
       unlisten();
       list.close();
