@@ -12,7 +12,7 @@ from tests.service.engine.helpers import SECOND, Rig, settings_of, until
 from tests.service.http.conftest import Client, Make, error_of
 from tests.service.sinks.office import facts
 from tocsin.service.figures import Figures
-from tocsin.service.http.monitor_access import Reading
+from tocsin.service.http.monitor_access import ReadQueue
 from tocsin.service.observations import Batch, Observation
 from tocsin.service.tokens import Role, hash_token, make_token
 
@@ -28,7 +28,7 @@ class Watched:
         self.rig = Rig(folder, settings_of(templates=[template], events={"window": 60}))
         self.monitor: Any = SimpleNamespace(
             settings=self.rig.settings, store=self.rig.store, engine=self.rig.engine, hub=self.rig.hub,
-            metrics=self.rig.metrics, figures=Figures(self.rig.store), reading=Reading(), sources=[], sinks=[],
+            metrics=self.rig.metrics, figures=Figures(self.rig.store), read_queue=ReadQueue(), sources=[], sinks=[],
             started=time.time_ns(),
         )  # fmt: skip
 
