@@ -4,6 +4,7 @@ from tocsin.service.config.budgets import BudgetSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings
 from tocsin.service.config.layers import Layer
 from tocsin.service.config.loading import ConfigError, Loaded, read_settings, variable_of
+from tocsin.service.config.push import InfluxRule, OtlpRule, PushRule, PushSettings, RemoteWriteRule
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.settings import Settings
 from tocsin.service.config.signals import DETECTOR_SETTINGS, SignalTemplate, check_detector
@@ -24,13 +25,18 @@ __all__ = [
     "ConfigError",
     "EngineSettings",
     "FileSourceSettings",
+    "InfluxRule",
     "Layer",
     "Loaded",
     "MqttBroker",
     "MqttSinkSettings",
     "MqttSourceSettings",
+    "OtlpRule",
     "PrometheusQuery",
     "PrometheusSourceSettings",
+    "PushRule",
+    "PushSettings",
+    "RemoteWriteRule",
     "ServerSettings",
     "Settings",
     "SignalTemplate",

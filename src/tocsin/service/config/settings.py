@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tocsin.service.config.budgets import BudgetSettings
+from tocsin.service.config.push import PushSettings
 from tocsin.service.config.section import Section
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.signals import SignalTemplate, check_detector
@@ -35,6 +36,9 @@ class Settings(Section):
         default=(), description="How many incidents are reported, for all signals or by name pattern."
     )
     sources: Sources = Field(default=Sources(), description="Where observations come from, besides HTTP.")
+    push: PushSettings = Field(
+        default=PushSettings(), description="What others push over HTTP in their own formats: names of signals."
+    )
     sinks: Sinks = Field(default=Sinks(), description="Where incidents go.")
 
     @model_validator(mode="after")
