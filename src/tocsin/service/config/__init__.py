@@ -13,9 +13,12 @@ from tocsin.service.config.sources import (
     FileSourceSettings,
     MqttBroker,
     MqttSourceSettings,
+    OpcUaNode,
+    OpcUaSourceSettings,
     PrometheusQuery,
     PrometheusSourceSettings,
     Sources,
+    SparkplugSourceSettings,
 )
 
 __all__ = [
@@ -31,6 +34,8 @@ __all__ = [
     "MqttBroker",
     "MqttSinkSettings",
     "MqttSourceSettings",
+    "OpcUaNode",
+    "OpcUaSourceSettings",
     "OtlpRule",
     "PrometheusQuery",
     "PrometheusSourceSettings",
@@ -44,6 +49,7 @@ __all__ = [
     "Sinks",
     "SourceSettings",
     "Sources",
+    "SparkplugSourceSettings",
     "StorageSettings",
     "WebhookSettings",
     "check_detector",
