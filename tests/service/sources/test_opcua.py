@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from asyncua import Server, ua
-from asyncua.server.users import User, UserRole
+from asyncua.crypto.permission_rules import User, UserRole
 
 from tests.service.helpers import Running, free_port, program, run, until
 from tests.service.sources.inbox import Inbox
@@ -43,7 +43,7 @@ class Plant:
             policy = ua.SecurityPolicyType.Basic256Sha256_SignAndEncrypt
             await self.server.set_application_uri(certificate.read_text())
             await self.server.load_certificate(str(certificate.with_suffix(".pem")))
-            await self.server.load_private_key(str(certificate.with_suffix(".key")))
+            await self.server.load_private_key(str(certificate.with_suffix(".key.pem")))
         self.server.set_security_policy([policy])
         space = await self.server.register_namespace(URI)
         folder = await self.server.nodes.objects.add_folder(ua.NodeId("Plant", space), ua.QualifiedName("Plant", space))
@@ -246,7 +246,7 @@ def certificate(folder: Path, name: str) -> Path:
     made += ["-addext", f"subjectAltName=URI:urn:{name},DNS:localhost"]
     made += ["-addext", "keyUsage=digitalSignature,nonRepudiation,keyEncipherment,dataEncipherment"]
     made += ["-addext", "extendedKeyUsage=serverAuth,clientAuth"]
-    made += ["-keyout", str(uri.with_suffix(".key")), "-out", str(uri.with_suffix(".pem"))]
+    made += ["-keyout", str(uri.with_suffix(".key.pem")), "-out", str(uri.with_suffix(".pem"))]
     subprocess.run(made, check=True, capture_output=True)
     return uri
 
@@ -259,7 +259,7 @@ def test_encrypted_with_a_user_and_a_password(metrics: Metrics, tmp_path: Path) 
         async with plant(users=Users(), certificate=theirs) as server:
             given = {
                 "username": "tocsin", "policy": "Basic256Sha256", "certificate": ours.with_suffix(".pem"),
-                "key": ours.with_suffix(".key"), "server_certificate": theirs.with_suffix(".pem"),
+                "key": ours.with_suffix(".key.pem"), "server_certificate": theirs.with_suffix(".pem"),
                 "application_uri": "urn:ours",
             }  # fmt: skip
             wrong = OpcUaSource(settings(server.port, password="wrong", **given), inbox.context(metrics))
