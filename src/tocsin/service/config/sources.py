@@ -218,7 +218,9 @@ class OpcUaSourceSettings(SourceSettings):
     )
     key: Path | None = Field(default=None, description="Its private key.", examples=["/etc/tocsin/opcua.pem"])
     server_certificate: Path | None = Field(
-        default=None, description="The server's certificate; by default the one that it shows is trusted."
+        default=None,
+        description="The server's certificate; by default the one that it shows is trusted.",
+        examples=["/etc/tocsin/plc.der"],
     )
     application_uri: str = Field(default="urn:tocsin:monitor", description="Our URI, which our certificate names.")
     timeout: Seconds = Field(default=10.0, description="How long to wait for a reply.")

@@ -98,7 +98,7 @@ async def _submit(monitor: MonitorAccess, source: str, intake: Intake) -> tuple[
     for begin in range(0, len(observations), most):
         batch = Batch(tuple(observations[begin : begin + most]), source=source)
         for outcome in await done(monitor.engine.submit(batch)):
-            if not outcome.status.kept:
+            if outcome.status in (Status.REFUSED, Status.FUTURE):
                 refused += 1
                 ahead = outcome.status is Status.FUTURE
                 why = why or f"{outcome.signal!r}: {'its time is ahead of the clock' if ahead else outcome.message}"
