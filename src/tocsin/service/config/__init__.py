@@ -5,6 +5,7 @@ from tocsin.service.config.events import EventSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings
 from tocsin.service.config.layers import Layer
 from tocsin.service.config.loading import ConfigError, Loaded, read_settings, variable_of
+from tocsin.service.config.push import InfluxRule, OtlpRule, PushRule, PushSettings, RemoteWriteRule
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.settings import Settings
 from tocsin.service.config.signals import DETECTOR_SETTINGS, SignalTemplate, check_detector
@@ -13,9 +14,12 @@ from tocsin.service.config.sources import (
     FileSourceSettings,
     MqttBroker,
     MqttSourceSettings,
+    OpcUaNode,
+    OpcUaSourceSettings,
     PrometheusQuery,
     PrometheusSourceSettings,
     Sources,
+    SparkplugSourceSettings,
 )
 
 __all__ = [
@@ -26,13 +30,20 @@ __all__ = [
     "EngineSettings",
     "EventSettings",
     "FileSourceSettings",
+    "InfluxRule",
     "Layer",
     "Loaded",
     "MqttBroker",
     "MqttSinkSettings",
     "MqttSourceSettings",
+    "OpcUaNode",
+    "OpcUaSourceSettings",
+    "OtlpRule",
     "PrometheusQuery",
     "PrometheusSourceSettings",
+    "PushRule",
+    "PushSettings",
+    "RemoteWriteRule",
     "ServerSettings",
     "Settings",
     "SignalTemplate",
@@ -40,6 +51,7 @@ __all__ = [
     "Sinks",
     "SourceSettings",
     "Sources",
+    "SparkplugSourceSettings",
     "StorageSettings",
     "WebhookSettings",
     "check_detector",

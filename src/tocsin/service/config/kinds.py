@@ -20,13 +20,20 @@ class KindSettings(Section):
 
     #: The implementation, as "module:Class"; imported when configured.
     implementation: ClassVar[str]
+    #: The extra that it needs, if any.
+    extra: ClassVar[str | None] = None
     name: Name
 
     @classmethod
     def load(cls) -> Any:
         """The implementation class."""
         module, _, name = cls.implementation.partition(":")
-        return getattr(import_module(module), name)
+        try:
+            return getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            if cls.extra is None:
+                raise
+            raise ValueError(f"this needs an extra: pip install 'tocsin[{cls.extra}]' ({error})") from error
 
 
 class SourceSettings(KindSettings):

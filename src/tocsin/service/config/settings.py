@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from tocsin.service.config.budgets import BudgetSettings
 from tocsin.service.config.events import EventSettings
+from tocsin.service.config.push import PushSettings
 from tocsin.service.config.section import Section
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.signals import SignalTemplate, check_detector
@@ -39,6 +40,9 @@ class Settings(Section):
         default=EventSettings(), description="Which incidents belong together, and when a message is sent."
     )
     sources: Sources = Field(default=Sources(), description="Where observations come from, besides HTTP.")
+    push: PushSettings = Field(
+        default=PushSettings(), description="What others push over HTTP in their own formats: names of signals."
+    )
     sinks: Sinks = Field(default=Sinks(), description="Where incidents go.")
 
     @model_validator(mode="after")

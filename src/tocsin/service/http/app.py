@@ -13,9 +13,12 @@ from tocsin.service.http import (
     events,
     imports,
     incidents,
+    influx,
     maintenance,
     observations,
+    otlp,
     reference,
+    remote_write,
     signal_metrics,
     signals,
     status,
@@ -27,6 +30,7 @@ from tocsin.service.http.errors import handle_errors
 from tocsin.service.http.gate import Gate
 from tocsin.service.http.monitor_access import MonitorAccess
 from tocsin.service.http.static_files import page_router
+from tocsin.service.push import Receivers
 
 PREFIX = "/api/v1"
 _ABOUT = """Alarms on signals whose threshold is the false-alarm rate.
@@ -50,6 +54,7 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     keys = Keys(monitor.store, monitor.settings.server)
     app.state.monitor, app.state.keys = monitor, keys
     app.state.azure_turns = asyncio.Semaphore(azure.AT_ONCE)
+    app.state.receivers = Receivers(monitor.settings.push, monitor.metrics)
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
     # The route of a signal matches any rest of a path, so routes with the same start come first.
@@ -60,6 +65,8 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)
+    for pushed in (remote_write, otlp, influx):  # at the addresses that their clients know
+        app.include_router(pushed.router)
     app.include_router(status.probes)
     app.include_router(signal_metrics.router)
     app.include_router(page_router())

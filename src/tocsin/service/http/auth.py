@@ -1,6 +1,7 @@
 """Authentication: who the caller is, and what they may do."""
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,9 +104,8 @@ class Keys:
         known, guarded = await self._tokens()
         if self._private and not guarded and not relayed:
             return LOCAL
-        scheme, _, text = (authorization or "").partition(" ")
-        text = text.strip()
-        if scheme.lower() != "bearer" or not looks_like_token(text):
+        text = _token_in(authorization or "")
+        if not looks_like_token(text):
             return None
         row = known.get(hash_token(text))
         if row is None or (row.expires is not None and row.expires <= time.time_ns()):
@@ -139,6 +139,20 @@ class Keys:
     def _read(self) -> "_Known":
         with self._store.reading() as reader:
             return {row.hash: row for row in reader.tokens()}, reader.guarded_since() is not None
+
+
+def _token_in(authorization: str) -> str:
+    """The token in an Authorization header. InfluxDB's clients call it otherwise; old ones send it as a password."""
+    scheme, _, text = authorization.partition(" ")
+    scheme, text = scheme.lower(), text.strip()
+    if scheme in ("bearer", "token"):
+        return text
+    if scheme == "basic":
+        try:
+            return base64.b64decode(text, validate=True).decode().partition(":")[2]
+        except ValueError:
+            return ""
+    return ""
 
 
 def unauthorised(authorization: str | None = None) -> HttpError:

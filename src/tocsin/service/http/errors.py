@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError, UnknownError
+from tocsin.service.http.dialects import in_dialect
 from tocsin.service.http.origins import HEADERS
 
 _log = logging.getLogger(__name__)
@@ -90,15 +91,15 @@ def handle_errors(app: FastAPI) -> None:
     """Make the application reply to all errors in this way."""
 
     async def known(request: Request, error: Exception) -> Response:
-        return reply_to(error)
+        return in_dialect(request.scope, reply_to(error))
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 for the type checker
-        return _reply_to_validation(error)
+        return in_dialect(request.scope, _reply_to_validation(error))
 
     async def unexpected(request: Request, error: Exception) -> Response:
         # This reply does not pass the gate, so it needs its own headers. The server logs the error.
-        return refuse(500, "internal error; see the monitor's log", headers=HEADERS)
+        return in_dialect(request.scope, refuse(500, "internal error; see the monitor's log", headers=HEADERS))
 
     app.add_exception_handler(HTTPException, known)
     app.add_exception_handler(MonitorError, known)

@@ -10,6 +10,7 @@ from tocsin.service.errors import MonitorError
 from tocsin.service.http import azure
 from tocsin.service.http.auth import Caller, Keys, is_relayed, unauthorised
 from tocsin.service.http.content_type import media_type
+from tocsin.service.http.dialects import PUSHED, in_dialect
 from tocsin.service.http.errors import HttpError, reply_to
 from tocsin.service.http.limits import Bodies, Buckets, LimitedBody, too_large, too_many
 from tocsin.service.http.monitor_access import MonitorAccess
@@ -60,12 +61,13 @@ class Gate:
             try:
                 scope["caller"] = await self._admit(scope)
             except (HttpError, MonitorError) as error:
-                await reply_to(error)(scope, receive, sending)
+                await in_dialect(scope, reply_to(error))(scope, receive, sending)
             else:
                 entry = _audit_entry(scope)
                 recorded = entry if media_type(Headers(scope=scope)) == "application/json" else None
                 bodies = None if _is_upload(scope["path"]) else self._bodies
                 body = LimitedBody(receive, self._limit_of(scope["path"]), bodies, recorded)
+                scope["limited_body"] = body
                 try:
                     with auditing(entry):
                         await self._app(scope, body, sending)
@@ -104,7 +106,7 @@ class Gate:
     def _limit_of(self, path: str) -> int:
         if _is_upload(path):
             return self._upload_limit
-        return self._limit if path.endswith(_LARGE) else min(self._limit, _SMALL)
+        return self._limit if path.endswith(_LARGE) or path in PUSHED else min(self._limit, _SMALL)
 
     def _check_origin(self, headers: Headers, scope: Scope) -> None:
         hosts = headers.getlist("host")
@@ -130,7 +132,8 @@ class Gate:
 
 def _audit_entry(scope: Scope) -> AuditEntry | None:
     """The entry of the audit trail for a request that changes something. Sending observations is not recorded."""
-    if scope["method"] in SAFE_METHODS or scope["caller"] is None or scope["path"].startswith(_SENDING):
+    sends = scope["path"] in PUSHED or scope["path"].startswith(_SENDING)
+    if scope["method"] in SAFE_METHODS or scope["caller"] is None or sends:
         return None
     return AuditEntry(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
 

@@ -106,14 +106,22 @@ class LimitedBody:
         self._read += count
         if self._read > self._limit:
             raise too_large(self._limit)
-        if self._bodies is not None:
-            if not self._bodies.take(count):
-                busy = "too many large requests at once: try again"
-                raise HttpError(503, busy, headers={"Retry-After": "1"})
-            self._held += count
+        self._take(count)
         self._note(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         return message
+
+    def hold(self, count: int) -> None:
+        """The body is unpacked now, and has so many bytes instead."""
+        self._take(max(0, count - self._held))
+
+    def _take(self, count: int) -> None:
+        if self._bodies is None:
+            return
+        if not self._bodies.take(count):
+            busy = "too many large requests at once: try again"
+            raise HttpError(503, busy, headers={"Retry-After": "1"})
+        self._held += count
 
     def _note(self, body: bytes) -> None:
         """Add the start of the body to the audit trail, without NUL characters, which databases reject."""

@@ -13,6 +13,7 @@ from tocsin.service.errors import NotReadyError
 from tocsin.service.http.auth import READER
 from tocsin.service.http.error_replies import COMMON, errors
 from tocsin.service.http.monitor_access import Monitor, SourceOrSink, reply
+from tocsin.service.http.push import Pushed
 from tocsin.service.http.replies import Health, StatusOut, Templates
 
 router = APIRouter(tags=["system"])
@@ -55,17 +56,17 @@ async def metrics(monitor: Monitor, caller: READER) -> Response:
 
 
 @router.get("/status", summary="How the monitor is doing", response_model=StatusOut, responses=COMMON)
-async def status(monitor: Monitor, caller: READER) -> Response:
+async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Response:
     """Whether it is ready, its sizes, and the state of its sources and sinks."""
     engine = monitor.engine
     signals = [signal for signal in engine.overview() if caller.may_see(signal.name)]
     now, jumped = time.time_ns(), engine.clock.jumped
     numbers = await monitor.figures.newest()
     open_incidents = numbers.open_incidents
-    sources, sinks = monitor.sources, monitor.sinks
+    sources, sinks = [*monitor.sources, *receivers.used], monitor.sinks
     if caller.patterns:
         open_incidents = sum(signal.incident is not None for signal in signals)
-        sources, sinks = (), ()  # their errors may name any signal
+        sources, sinks = [], ()  # their errors may name any signal
     return reply(
         {
             "version": __version__,
