@@ -1,7 +1,5 @@
 """Two monitors on one database: one leads, the other waits, and takes over when the first one is gone."""
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,19 +24,19 @@ forecaster = "last-value"
 pytestmark = pytest.mark.slow
 # Recent, since what is old is removed from the store.
 START = time.time_ns() // 10**9 - 10**6
-# What a takeover may take, on a machine that is not busy with anything else.
-TAKEOVER = 15.0
+# What a takeover may take on a machine that runs other tests too; `benchmarks/takeover.py` measures it.
+TAKEOVER = 60.0
 
 
 class Pair:
     """Two monitors, of which the first one leads."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, more: str = "") -> None:
         self.url = url
         self.folders = [folder / name for name in ("first", "second")]
         for one in self.folders:
             one.mkdir()
-        self.first, self.second = (MonitorProcess(one, CONFIG.format(url=url)) for one in self.folders)
+        self.first, self.second = (MonitorProcess(one, CONFIG.format(url=url) + more) for one in self.folders)
 
     def start(self) -> None:
         self.first.start()
@@ -130,7 +128,7 @@ def test_it_takes_over_from_one_that_is_killed_and_goes_back_to_standby_when_ask
 def test_one_that_was_paused_writes_nothing_once_another_one_leads(pair: Pair) -> None:
     first, second = pair.first, pair.second
     assert send(first, 0).status_code == 200
-    os.kill(first.pid, signal.SIGSTOP)
+    first.pause()
     try:
         # Nobody answers: this request waits for the paused process.
         with pytest.raises(httpx.ReadTimeout):
@@ -143,11 +141,33 @@ def test_one_that_was_paused_writes_nothing_once_another_one_leads(pair: Pair) -
         before = pair.stored()
         assert len(before) == 2
     finally:
-        os.kill(first.pid, signal.SIGCONT)
+        first.go_on()
     until(lambda: "standby" in says(first))
     assert f"process {second.pid} on " in says(first)
     assert pair.stored() == before
     assert ready(second)
+
+
+def test_sources_run_only_where_one_leads_and_go_on_where_the_other_one_was(tmp_path: Path, postgres: Postgres) -> None:
+    file = tmp_path / "pump.csv"
+
+    def append(first: int, last: int) -> None:
+        with file.open("a") as lines:
+            lines.writelines(f"{START + number},{number % 7}\n" for number in range(first, last))
+
+    file.write_text("time,value\n")
+    append(0, 50)
+    source = f'[[sources.files]]\nname = "files"\npath = "{file}"\ntime = "time"\nvalue = ["value"]\n'
+    pair = Pair(tmp_path, postgres.new_database(), source)
+    with pair.first, pair.second:
+        pair.start()
+        until(lambda: len(pair.stored()) == 50)
+        assert 'tocsin_observations_total{source="files"' not in says(pair.second, "/metrics")
+        pair.first.kill()
+        append(50, 80)
+        until(lambda: len(pair.stored()) == 80)
+        assert 'tocsin_observations_total{source="files",status="scored"} 30.0' in says(pair.second, "/metrics")
+        assert 'status="duplicate"' not in says(pair.second, "/metrics")
 
 
 def test_a_session_that_the_database_ends_is_taken_over_or_taken_again(pair: Pair) -> None:

@@ -42,7 +42,7 @@ class StoreError(MonitorError):
 
 
 class OwnedError(StoreError):
-    """Another monitor works on the store."""
+    """Another monitor uses the store."""
 
 
 class UnfitError(StoreError):

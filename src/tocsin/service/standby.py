@@ -23,7 +23,7 @@ log = logging.getLogger("tocsin.monitor")
 
 
 class Standby:
-    """Answers that it is on standby, until the store is free."""
+    """Replies that it is on standby until no other monitor uses the store."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
@@ -35,23 +35,23 @@ class Standby:
 
     @property
     def engine(self) -> "Standby":
-        """What would score: here it only says why it does not."""
+        """In place of the engine: it is never ready, and says why."""
         return self
 
     ready = stalled = False
 
     @property
     def progress(self) -> str:
-        """Why it takes no observations."""
+        """Why it accepts no observations."""
         return f"standby: {self.leader}"
 
     async def run(self, listening: socket.socket, stop: asyncio.Event) -> None:
-        """Answer until no other monitor leads, or `stop` is set."""
+        """Serve until no other monitor leads, or `stop` is set."""
         server = HttpServer(create_standby_app(self), self.settings.server, self.metrics)
         log.info("standby at %s", address_of(listening, self.settings.server))
         self.metrics.leader.set(0)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
-        # What takes long is done before it is needed.
+        # Compile and load the inner loops now, so that a takeover need not.
         await asyncio.gather(asyncio.to_thread(self._get_ready), self._wait(stop))
         server.should_exit = True
         await serving

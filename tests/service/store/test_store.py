@@ -270,7 +270,7 @@ class TestSignsOfLife:
     def test_an_owner_that_has_nothing_to_write_keeps_the_store(
         self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(leadership, "QUIET", 2 * leadership.BEAT)
+        monkeypatch.setattr(leadership, "QUIET", 3 * leadership.BEAT)
         store, other = pair
         assert other.owner() is None
         with store.own():

@@ -1,4 +1,4 @@
-"""What a monitor on standby answers: how it is, and that another one leads."""
+"""The HTTP application of a monitor on standby: probes and metrics; everything else gets 503."""
 
 from typing import TYPE_CHECKING, cast
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def create_standby_app(standby: "Standby") -> FastAPI:
     """The application of a monitor on standby."""
     app = FastAPI(title="Tocsin", version=__version__, openapi_url=None)
-    # The little that is asked of a monitor here it has.
+    # It has what these routes use of a monitor.
     monitor = cast("MonitorAccess", standby)
     keys = Keys(standby.store, standby.settings.server)
     app.state.monitor, app.state.keys = monitor, keys
@@ -31,5 +31,5 @@ def create_standby_app(standby: "Standby") -> FastAPI:
 
 
 async def elsewhere(monitor: Monitor) -> Response:
-    """All else is for the monitor that leads."""
-    raise NotReadyError(f"this monitor takes no requests now: {monitor.engine.progress}")
+    """Refuse: only the leader replies."""
+    raise NotReadyError(f"this monitor accepts no requests now: {monitor.engine.progress}")

@@ -1,7 +1,7 @@
-"""The lock of a store in PostgreSQL: one session has it, and its owner writes through that session alone.
+"""The lock of a store in PostgreSQL. One session holds it, and the owner writes only through that session.
 
-That makes the lock a fence. Whoever loses the session loses the lock, and cannot write with what it remembers: the next
-owner has it already, or everything is read anew. A session that shows no sign of life is ended by a monitor on standby.
+So an owner that loses its session can no longer write: it must take the lock again, and read everything again first. A
+monitor on standby ends the session of an owner that shows no sign of life, and so fences it off before it takes over.
 """
 
 import os
@@ -15,12 +15,14 @@ from sqlalchemy import Connection, Engine
 
 from tocsin.service.errors import OwnedError
 
-# The first number of the lock; the second tells apart stores in several schemas of a database.
+# The first key of the advisory lock. The second key distinguishes the schemas of a database.
 _OWNED = 0x746F6373
 _PATIENCE = 1.0
-# In seconds. An owner shows that it lives; who shows nothing for so long is taken for dead: between statements, and in
-# one (a COPY may wait for the rest of its rows).
-BEAT, QUIET, QUIET_IN_STATEMENT = 2.0, 8.0, 12.0
+# The session names of owners that show signs of life begin with this.
+_ALIVE = "process "
+# In seconds: how often an owner shows that it is alive, and after how long without a sign it counts as dead, between
+# statements and within one (a COPY waits for the owner's rows).
+BEAT, QUIET, QUIET_IN_STATEMENT = 1.5, 6.0, 9.0
 
 _FIND = """
 SELECT a.pid, a.application_name, coalesce(host(a.client_addr), 'a local client') AS client, a.backend_start AS since,
@@ -35,40 +37,41 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The session that has the lock."""
+    """The session that holds the lock."""
 
     pid: int
     #: Whose it is, in words.
     name: str
-    #: It shows no sign of life.
+    #: Whether it shows no sign of life.
     quiet: bool
 
 
 def find_owner(connection: Connection) -> Owner | None:
-    """The session that has the lock of this store; None if it is free."""
+    """The session that holds the lock of this store; None if it is free."""
     row = connection.exec_driver_sql(_FIND, (QUIET_IN_STATEMENT, QUIET, _OWNED)).first()
     if row is None:
         return None
     who = row.application_name or "another user"
     name = f"{who}, server process {row.pid} for {row.client} since {row.since:%Y-%m-%dT%H:%M:%S%z}"
-    return Owner(row.pid, name, bool(row.quiet))
+    # Owners of earlier versions show no signs of life; their sessions have another name.
+    return Owner(row.pid, name, bool(row.quiet) and who.startswith(_ALIVE))
 
 
 def evict(connection: Connection, owner: Owner) -> bool:
-    """End the session of an owner that shows no sign of life; false where the server refuses that."""
+    """End the session of an owner; false if it has ended already."""
     return bool(connection.exec_driver_sql("SELECT pg_terminate_backend(%s)", (owner.pid,)).scalar_one())
 
 
 class SessionLock:
-    """The lock, and the session that has it. Its methods must not be called by two threads at once."""
+    """The lock, and the session that holds it. Only one thread at a time may call its methods."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        #: The session with the lock.
+        #: The session that holds the lock, if any.
         self.session: Connection | None = None
 
     def take(self) -> None:
-        """Take the lock in a new session; OwnedError where another one has it."""
+        """Take the lock in a new session; OwnedError if another session holds it."""
         connection = self._engine.connect()
         try:
             self._take(connection)
@@ -79,7 +82,7 @@ class SessionLock:
         self.session = connection
 
     def beat(self) -> None:
-        """Show the server that the owner lives."""
+        """Show the server that the owner is alive."""
         if self.session is not None:
             try:
                 with self.session.begin():
@@ -89,7 +92,7 @@ class SessionLock:
                 raise
 
     def let_go(self) -> None:
-        """End the session: only that lets go of the lock for sure."""
+        """Close the session: only that is sure to release the lock."""
         if self.session is not None:
             self.session.invalidate()
             self.session.close()
@@ -103,17 +106,17 @@ class SessionLock:
                 f"({owner.name if owner else 'which has just gone'}): stop that one first, or start this one with "
                 "storage.standby"
             )
-        # The server cuts names that are longer than 63 bytes.
-        name = f"process {os.getpid()} on {socket.gethostname()}"[:63]
+        # The server cuts off names after 63 bytes.
+        name = f"{_ALIVE}{os.getpid()} on {socket.gethostname()}"[:63]
         connection.exec_driver_sql("SELECT set_config('application_name', %s, false)", (name,))
-        # If we are cut off and nobody is on standby, the server lets go of the lock within a minute, not after hours.
+        # If the network fails and nobody is on standby, the server releases the lock within a minute, not after hours.
         for setting, value in (("idle", 30), ("interval", 10), ("count", 3)):
             connection.exec_driver_sql(f"SET tcp_keepalives_{setting} = {value}")
         connection.commit()
 
 
 def _locked_in_time(connection: Connection) -> bool:
-    """The server needs a moment to notice that the owner before has gone."""
+    """Try for a moment, since the server may not have noticed yet that the last owner is gone."""
     until = time.monotonic() + _PATIENCE
     while True:
         numbers = "%s, hashtext(current_schema())"
@@ -125,7 +128,7 @@ def _locked_in_time(connection: Connection) -> bool:
 
 
 class Heartbeat:
-    """Calls something every few seconds, on a thread of its own, while in a `with` block."""
+    """Calls a function every few seconds, in a thread of its own, during a `with` block."""
 
     def __init__(self, beat: Callable[[], None], every: float = BEAT) -> None:
         self._beat, self._every = beat, every

@@ -136,8 +136,8 @@ class Store:
     def transaction(self) -> Iterator[StoreWriter]:
         """Change the store: commit at the end of the block, or roll back if it raises.
 
-        If the database fails, the block raises StoreError, and the next transaction connects again. An owner must regain
-        the store first, because what it would write may be stale.
+        If the database fails, the block raises StoreError, and the next transaction connects again. An owner must first
+        regain the store, because what it would write may be stale.
         """
         with self._lock, store_errors(self._engine):
             if not self._owned or self._engine.dialect.name == "sqlite":
