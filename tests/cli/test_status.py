@@ -98,14 +98,18 @@ class TestDoctor:
             config = (
                 f'[[sources.mqtt]]\nname = "plant"\ntopics = ["a"]\nport = {closed}\n'
                 f'[[sources.files]]\nname = "files"\npath = "{tmp_path}/none"\n'
+                f'[[sinks.mail]]\nname = "mail"\nhost = "127.0.0.1"\nport = {port}\nsender = "a@example.com"\n'
+                'recipients = ["b@example.com"]\n'
                 f'[[sinks.webhook]]\nname = "chat"\nurl = "http://127.0.0.1:{port}/hooks/secret-of-the-chat"\n'
             )
             found, code = examined(tmp_path, config, "--data", str(tmp_path / "data"))
-            accepted, _ = there.accept()
-            with accepted:
-                assert accepted.recv(100) == b""
+            for _ in range(2):
+                accepted, _ = there.accept()
+                with accepted:
+                    assert accepted.recv(100) == b""
         assert code == 1
         assert found["sinks.webhook[0] chat"]["state"] == "ok"
+        assert found["sinks.mail[0] mail"]["state"] == "ok"
         assert found["sources.mqtt[0] plant"]["state"] == "failed"
         assert found["sources.files[0] files"]["state"] == "warning"
         assert "secret-of-the-chat" not in json.dumps(found)

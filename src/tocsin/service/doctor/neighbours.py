@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from tocsin.service.config import Settings
 from tocsin.service.doctor.finding import Finding, failed, ok, warning
 from tocsin.service.errors import MonitorError
+from tocsin.service.sinks.mail import PORTS as MAIL_PORTS
 
 _PATIENCE = 5.0
 _PORTS = {"http": 80, "https": 443, "mqtt": 1883, "mqtts": 8883, "opc.tcp": 4840}
@@ -56,6 +57,9 @@ def endpoint_of(settings: Any) -> Endpoint | None:
     """Where a source or a sink connects to, by its `url`, or its `host` and `port`; None if it has neither."""
     host, port = getattr(settings, "host", None), getattr(settings, "port", None)
     trusted = getattr(settings, "ca_file", None)
+    security = getattr(settings, "security", None)
+    if isinstance(host, str) and security in MAIL_PORTS:
+        return Endpoint(host, port or MAIL_PORTS[security], security == "tls", trusted)
     if isinstance(host, str) and isinstance(port, int):
         return Endpoint(host, port, bool(getattr(settings, "tls", False)) or trusted is not None, trusted)
     url = getattr(settings, "url", None)
