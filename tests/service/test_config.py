@@ -198,7 +198,7 @@ def test_a_variable_that_may_be_misspelt_is_told_of():
         ("[server]\nprot = 1", "server.prot: there is no such setting: did you mean port?"),
         ("[server]\ntls_key = 'x'", "server: tls_certificate and tls_key go together"),
         ("[server]\nexternal_url = 'monitor'", "server.external_url: must begin with http:// or https://"),
-        ("zzz = 1", "zzz: there is no such setting; known settings: log_level, server"),
+        ("zzz = 1", "zzz: there is no such setting; known settings: log_level, log_format, server"),
         ("log_level = 'loud'", "log_level: must be 'debug', 'info', 'warning' or 'error', got 'loud'"),
         ("[storage]\nkeep_observations = 'long'", "storage.keep_observations: expected a duration such as"),
         ("[storage]\nkeep_observations = -1", "storage.keep_observations: must be greater than 0"),

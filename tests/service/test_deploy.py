@@ -18,8 +18,8 @@ from tests.service.test_tls import make_certificate
 from tocsin.data import parse_duration
 from tocsin.service.config import ServerSettings, read_settings
 from tocsin.service.engine.engine import TIME_TO_CUT, TIME_TO_STOP
+from tocsin.service.http.server import PATIENCE
 from tocsin.service.metrics import Metrics
-from tocsin.service.monitor import PATIENCE
 from tocsin.service.signal_metrics import SignalMetrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -141,7 +141,10 @@ def test_every_field_of_texts_is_documented():
     assert set(fields_of(_ALARM, _SIGNAL, "firing", "")) <= documented
 
 
-@pytest.mark.parametrize("name", ["monitor.md", "notifications.md", "settings.md", "api.md", "connecting.md"])
+MONITOR_PAGES = ("monitor.md", "operations.md", "notifications.md", "connecting.md", "settings.md", "api.md")
+
+
+@pytest.mark.parametrize("name", MONITOR_PAGES)
 def test_examples_of_settings_are_accepted(name, tmp_path):
     blocks = re.findall(r"```toml\n(.*?)```", page(name), flags=re.DOTALL)
     for block in blocks:
@@ -168,13 +171,13 @@ def test_examples_of_variables_are_accepted(tmp_path):
 
 
 def test_examples_of_json_are_json():
-    for block in re.findall(r"```json\n(.*?)```", page("monitor.md"), flags=re.DOTALL):
+    for block in re.findall(r"```json\n(.*?)```", page("monitor.md") + page("operations.md"), flags=re.DOTALL):
         assert json.loads(block)
 
 
 def test_sections_that_are_linked_are_there():
     """A link to a section is its heading in small letters, with - for spaces and without punctuation."""
-    for name in ("monitor.md", "notifications.md", "api.md", "settings.md", "commands.md", "connecting.md"):
+    for name in (*MONITOR_PAGES, "commands.md"):
         for target, section in re.findall(r"\]\((\w+\.md)?#([^)]+)\)", page(name)):
             headings = re.findall(r"^#+ (.*)$", page(target or name), flags=re.MULTILINE)
             known = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

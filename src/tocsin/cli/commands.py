@@ -41,6 +41,16 @@ COMMANDS = {
         _MONITOR,
         "Run the monitor: observations in by HTTP, MQTT, Prometheus or files; a dashboard and alerts out.",
     ),
+    "status": ListedCommand(
+        "status",
+        _MONITOR,
+        "Ask a running monitor how it is doing: signals, rates, incidents, sources, sinks, store.",
+    ),
+    "doctor": ListedCommand(
+        "doctor",
+        _MONITOR,
+        "Check the settings and everything around the monitor, and say what to do about each problem.",
+    ),
     "import": ListedCommand(
         "importing",
         _MONITOR,

@@ -9,6 +9,7 @@ MASK = "**********"
 # Shorter texts may be ordinary words, such as "api".
 _SHORTEST = 6
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
+_TOKEN = re.compile(r"\btocsin_[A-Za-z0-9_-]{43}")
 _QUERY = re.compile(r"(https?://[^\s?'\"]*\?)[^\s'\"]+")
 
 
@@ -27,6 +28,11 @@ def hide_in_url(text: str) -> str:
     'http://**********@example.com/path?********** cannot be reached'
     """
     return _QUERY.sub(rf"\1{MASK}", _USER.sub(f"{MASK}@", text))
+
+
+def hide_tokens(text: str) -> str:
+    """The text without the monitor's own tokens."""
+    return _TOKEN.sub(MASK, text)
 
 
 def parts_of_url(url: str) -> tuple[str, ...]:

@@ -22,6 +22,9 @@ class Settings(Section):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The log level: debug, info, warning or error."
     )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="The log's format: text, or json for one object per line."
+    )
     server: ServerSettings = Field(default=ServerSettings(), description="The HTTP server.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where data are stored.")
     engine: EngineSettings = Field(default=EngineSettings(), description="How observations are processed.")

@@ -281,6 +281,7 @@ class Engine:
         if now < self._next_chores:
             return
         self._next_chores = now + CHORES_EVERY
+        self._state.store.check_owned()  # even without writes, notice that another monitor may lead
         self._upkeep.notice_jump()
         self._upkeep.notice_silence()
         if now >= self._next_prune:

@@ -192,6 +192,7 @@ class Recovery:
 
 def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
     """Clear the state and rebuild it from the store. `progress` gets the number of signals rebuilt, and of all."""
+    state.store.regain()  # before reading: nobody else writes from here on
     state.clear()
     with state.store.reading() as reader:
         known = StoredSignals.read(reader)

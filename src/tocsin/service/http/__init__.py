@@ -2,5 +2,6 @@
 
 from tocsin.service.http.app import create_app
 from tocsin.service.http.server import HttpServer
+from tocsin.service.http.standby import create_standby_app
 
-__all__ = ["HttpServer", "create_app"]
+__all__ = ["HttpServer", "create_app", "create_standby_app"]

@@ -2,20 +2,26 @@
 
 import asyncio
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from tocsin.service.config import ServerSettings
+from tocsin.service.errors import MonitorError
+from tocsin.service.http.certificate import CHECK_EVERY, Certificate
 from tocsin.service.http.connections import HEADER_SECONDS, ClientConnection, ConnectionSlot, ConnectionSlots
 from tocsin.service.metrics import Metrics
 from tocsin.service.open_files import room_for
 
 # Seconds until the next attempt when the system allows no more connections.
 _RETRY = 0.1
+# How long pending requests may take when the server stops.
+PATIENCE = 5
 
 log = logging.getLogger("tocsin.http")
 
@@ -23,8 +29,21 @@ log = logging.getLogger("tocsin.http")
 class HttpServer(uvicorn.Server):
     """uvicorn with limits on connections. It does not handle signals, because the monitor must stop other parts too."""
 
-    def __init__(self, config: uvicorn.Config, settings: ServerSettings, metrics: Metrics) -> None:
-        super().__init__(config)
+    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=PATIENCE,
+            )
+        )
+        self.config.load()
+        self._certificate = Certificate.of(settings)
         self._places = ConnectionSlots(room_for(settings.max_connections), settings.max_connections_per_address)
         self._rejected = metrics.rejected
         self._welcomes: set[asyncio.Task[None]] = set()
@@ -38,6 +57,8 @@ class HttpServer(uvicorn.Server):
         await self.lifespan.startup()
         self.servers = []
         self._accepting = [asyncio.create_task(self._accept(one)) for one in sockets or ()]
+        if self._certificate is not None:
+            self._accepting.append(asyncio.create_task(self._renew(self._certificate)))
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -46,6 +67,12 @@ class HttpServer(uvicorn.Server):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await super().shutdown(sockets)
+
+    @staticmethod
+    async def _renew(certificate: Certificate) -> None:
+        while True:
+            await asyncio.sleep(CHECK_EVERY)
+            await asyncio.to_thread(certificate.renew)
 
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -79,11 +106,33 @@ class HttpServer(uvicorn.Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
-        patience = HEADER_SECONDS if self.config.ssl else None
+        tls = self._certificate.context if self._certificate else None
+        patience = HEADER_SECONDS if tls else None
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: protocol, accepted, ssl=self.config.ssl, ssl_handshake_timeout=patience
+                lambda: protocol, accepted, ssl=tls, ssl_handshake_timeout=patience
             )
         except (OSError, ssl.SSLError, asyncio.CancelledError):
             place.leave()
             accepted.close()
+
+
+def listen(server: ServerSettings) -> socket.socket:
+    """A socket at the server's address."""
+    try:
+        found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        # The system's message, without the address that Python repeats.
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise MonitorError(
+            f"cannot listen on {server.host} port {server.port} (server.host, server.port): {why}"
+        ) from error
+
+
+def address_of(listening: socket.socket, server: ServerSettings) -> str:
+    """Where a server with this socket is reached."""
+    host, port = listening.getsockname()[:2]
+    scheme = "https" if server.tls_certificate else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

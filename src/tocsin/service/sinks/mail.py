@@ -17,7 +17,8 @@ from tocsin.service.sinks.notices import Notices
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
 _log = logging.getLogger(__name__)
-_PORTS = {"starttls": 587, "tls": 465, "none": 25}
+#: The usual ports, by `security`.
+PORTS = {"starttls": 587, "tls": 465, "none": 25}
 
 
 class MailSink(Sink):
@@ -68,7 +69,7 @@ class MailSink(Sink):
 
     def _connected(self) -> smtplib.SMTP:
         settings = self._settings
-        port = settings.port or _PORTS[settings.security]
+        port = settings.port or PORTS[settings.security]
         trusted = ssl.create_default_context(cafile=settings.ca_file)
         if settings.security == "tls":
             return smtplib.SMTP_SSL(settings.host, port, timeout=settings.timeout, context=trusted)
