@@ -3,6 +3,7 @@
 import math
 import random
 from datetime import UTC, datetime, timedelta
+from itertools import compress
 from typing import Any
 from urllib.parse import quote
 
@@ -38,6 +39,18 @@ def history(count: int, features: int, seed: int, end: datetime) -> dict[str, An
         "warm": [True] * count,
         "status": status,
     }
+
+
+def between(columns: dict[str, Any], start: str | None, end: str | None) -> dict[str, Any]:
+    """The part of a history from one time to another."""
+    wanted = [(start or "") <= time <= (end or "~") for time in columns["times"]]
+    cut = {
+        name: [list(compress(one, wanted)) for one in column]
+        if column and isinstance(column[0], list)
+        else list(compress(column, wanted))
+        for name, column in columns.items()
+    }
+    return {**cut, "thinned": False}
 
 
 def signal(

@@ -34,6 +34,7 @@ class FakeMonitor:
         self.role, self.token = "admin", None
         self.reachable = True
         self.calls: list[tuple[str, str, Any]] = []
+        self.histories: list[dict[str, str]] = []  # what was asked for of histories
         self.streams: list[queue.Queue[tuple[str, str, Any] | None]] = []
         self.asked: list[tuple[str | None, list[str]]] = []  # Last-Event-ID and signals of each stream
         self.sent: list[tuple[str, str, Any]] = []
@@ -197,10 +198,11 @@ class _Handler(BaseHTTPRequestHandler):
         if part == "details":
             return data.details(len(known["features"]))
         if part == "history":
-            if "from" in query and "to" not in query:  # nothing came in between
-                return {column: [] for column in data.history(60, 1, 0, data.now())}
-            count = 300 if "from" in query else int(query["limit"][0])
-            return data.history(count, len(known["features"]), 7, self.fake.now)
+            self.fake.histories.append({name: one[0] for name, one in query.items()})
+            return data.between(
+                data.history(2000, len(known["features"]), 7, self.fake.now),
+                *(query.get(name, [None])[0] for name in ("from", "to")),
+            )
         if part == "reference":
             told = {**body, "observations": 61, "created": data.text(data.now()), "created_by": "ana"} if body else None
             known["reference"] = told

@@ -34,6 +34,7 @@ async def list_incidents(
     open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None,  # noqa: A002
     kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
     since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
+    until: Annotated[Given | None, Query(description="Only those that did not start after this time.")] = None,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_INCIDENTS, description="The most incidents.")] = 100,
 ) -> Response:
@@ -47,7 +48,7 @@ async def list_incidents(
             if not chosen:
                 raise UnknownError(f"there is no signal {signal!r}")
         found = reader.incidents(
-            signal_ids=chosen, open=open, kind=kind, since=since, before_id=before,
+            signal_ids=chosen, open=open, kind=kind, since=since, until=until, before_id=before,
             limit=limit,
         )  # fmt: skip
         return [incident_json(row, names[row.signal]) for row in found]

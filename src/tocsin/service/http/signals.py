@@ -16,6 +16,7 @@ from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_rea
 from tocsin.service.http.replies import Details, History, SignalOut, SignalsReply
 from tocsin.service.observations import LONGEST_NAME, check_name
 from tocsin.service.store import ObservationRow, StoreReader
+from tocsin.service.store.thinning import LEAST_POINTS, thinned_history
 
 MOST_HISTORY = 10_000
 _BYTES = "application/octet-stream"
@@ -85,6 +86,15 @@ async def history(
     start: Annotated[Given | None, Query(alias="from", description="The first time.")] = None,
     end: Annotated[Given | None, Query(alias="to", description="The last time.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="The most observations.")] = 1000,
+    points: Annotated[
+        int | None,
+        Query(
+            ge=LEAST_POINTS,
+            le=MOST_HISTORY,
+            description="For a chart of the whole range: at most so many observations, chosen so that extremes, "
+            "alarms and missing values stay. Replaces `limit`.",
+        ),
+    ] = None,
 ) -> Response:
     """Observations with their verdicts, by time: the first ones since `from`, or the newest ones without it."""
 
@@ -92,6 +102,9 @@ async def history(
         row = reader.signal(name)
         if row is None:
             raise UnknownError(f"there is no signal {name!r}")
+        if points is not None:
+            chosen = thinned_history(reader, row, start, end, points)
+            return reply(_history_json(chosen.rows, len(row.features), thinned=chosen.thinned))
         # Both ends count, but the store gives what comes after a time.
         after = None if start is None else start - 1
         found = reader.observations(row.id, after=after, until=end, limit=limit, newest=start is None)
@@ -212,7 +225,7 @@ def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
     }
 
 
-def _history_json(rows: list[ObservationRow], count: int) -> dict[str, Any]:
+def _history_json(rows: list[ObservationRow], count: int, *, thinned: bool = False) -> dict[str, Any]:
     judged = [row.judged for row in rows]
     return {
         "times": [time_text(row.time) for row in rows],
@@ -224,6 +237,7 @@ def _history_json(rows: list[ObservationRow], count: int) -> dict[str, Any]:
         "alarm": [one.alarm for one in judged],
         "warm": [one.warm for one in judged],
         "status": [row.status.name.lower() for row in rows],
+        "thinned": thinned,
     }
 
 

@@ -183,10 +183,11 @@ class StoreReader:
         open: bool | None = None,  # noqa: A002
         kind: Kind | None = None,
         since: int | None = None,
+        until: int | None = None,
         before_id: int | None = None,
         limit: int,
     ) -> list[IncidentRow]:
-        """Incidents, the newest first; `since` leaves out those that ended before that time."""
+        """Incidents, the newest first, without those that ended before `since` or started after `until`."""
         columns = schema.incidents.c
         wanted = select(schema.incidents)
         if signal_id is not None:
@@ -199,6 +200,8 @@ class StoreReader:
             wanted = wanted.where(columns.kind == kind)
         if since is not None:
             wanted = wanted.where(or_(columns.open == True, columns.end >= since))  # noqa: E712
+        if until is not None:
+            wanted = wanted.where(columns.start <= until)
         if before_id is not None:
             wanted = wanted.where(columns.id < before_id)
         rows = self.connection.execute(wanted.order_by(columns.id.desc()).limit(limit))

@@ -4,9 +4,9 @@ import { request } from "./api.js";
 import { ask, field } from "./dialogs.js";
 import { el } from "./dom.js";
 import { fleet } from "./fleet.js";
-import { localInput } from "./format.js";
 import { isSnoozed } from "./incidents.js";
 import { attempt } from "./notices.js";
+import { fromInput, toInput } from "./zone.js";
 
 /** @typedef {import("./types.js").Incident} Incident */
 
@@ -51,12 +51,13 @@ export async function snooze(incident) {
   if (isSnoozed(incident)) return send(incident, "DELETE", "snooze", undefined, "No longer snoozed");
   const until = el("input", {
     type: "datetime-local",
-    value: localInput(Date.now() + 2 * HOUR * 1000),
+    step: 1,
+    value: toInput(Date.now() + 2 * HOUR * 1000),
     "aria-label": "Until",
   });
   const choices = [
     ...SNOOZES.map(([words, seconds]) => ({ words, body: () => ({ seconds }) })),
-    { words: "Until", body: () => ({ until: new Date(until.value).toISOString() }) },
+    { words: "Until", body: () => ({ until: new Date(fromInput(until.value)).toISOString() }) },
   ];
   const radios = choices.map((_, at) => el("input", { type: "radio", name: "snooze", value: at, checked: at === 0 }));
   until.addEventListener("focus", () => (radios[radios.length - 1].checked = true));
@@ -75,7 +76,7 @@ export async function snooze(incident) {
     accept: "Snooze",
     answer: () => {
       const chosen = radios.findIndex((radio) => radio.checked);
-      if (chosen === choices.length - 1 && !(Date.parse(until.value) > Date.now()))
+      if (chosen === choices.length - 1 && !(fromInput(until.value) > Date.now()))
         return invalid(until, "Choose a time in the future.");
       return choices[chosen].body();
     },

@@ -1,10 +1,12 @@
 /** The page: puts its parts together, shows the view of the address, hands on events. */
 
+import { agreeOnZone, switchZone } from "./address.js";
 import { showConnected, showDisconnected } from "./connection.js";
 import { byId, el } from "./dom.js";
 import { Events } from "./events.js";
 import { fleet } from "./fleet.js";
-import { count, zone } from "./format.js";
+import { count } from "./format.js";
+import { isUtc, zoneName } from "./zone.js";
 import { setViewKeys, startKeys } from "./keys.js";
 import { allowed, currentRole, loadRole } from "./role.js";
 import { parseRoute } from "./router.js";
@@ -80,6 +82,8 @@ async function reload() {
 }
 
 function show() {
+  agreeOnZone();
+  nameZone();
   const route = parseRoute(location.hash);
   const before = shown;
   shown?.close();
@@ -102,6 +106,11 @@ function notFound() {
   return { title: "Not found", close: () => {} };
 }
 
+function nameZone() {
+  byId("zone").textContent = `Times are in ${zoneName()}`;
+  byId("use-zone").textContent = isUtc() ? "Use this browser's zone" : "Use UTC";
+}
+
 /** The number of open incidents in the title is seen in a tab in the background too. */
 function nameWindow() {
   const open = fleet.open.size;
@@ -112,7 +121,10 @@ function nameWindow() {
 
 startTheme();
 startKeys();
-byId("zone").textContent = zone();
+byId("use-zone").addEventListener("click", () => {
+  switchZone();
+  show();
+});
 byId("sign-out").addEventListener("click", () => {
   forgetToken();
   location.reload();

@@ -4,9 +4,10 @@ import { request } from "./api.js";
 import { ask, field } from "./dialogs.js";
 import { el } from "./dom.js";
 import { fleet } from "./fleet.js";
-import { counted, localInput } from "./format.js";
+import { counted } from "./format.js";
 import { attempt } from "./notices.js";
 import { fits } from "./pattern.js";
+import { fromInput, toInput } from "./zone.js";
 
 const HOUR = 3_600_000;
 const LENGTHS = /** @type {[string, number][]} */ ([
@@ -29,8 +30,8 @@ export async function askForMaintenance(pattern) {
     spellcheck: "false",
     autocomplete: "off",
   });
-  const start = el("input", { name: "start", type: "datetime-local", required: true, value: localInput(now) });
-  const end = el("input", { name: "end", type: "datetime-local", required: true, value: localInput(now + HOUR) });
+  const start = el("input", { name: "start", type: "datetime-local", step: 1, required: true, value: toInput(now) });
+  const end = el("input", { name: "end", type: "datetime-local", step: 1, required: true, value: toInput(now + HOUR) });
   const reason = el("input", { name: "reason", maxlength: 500 });
   const fitting = el("small", { class: "muted", role: "status" });
   const look = () => {
@@ -38,7 +39,7 @@ export async function askForMaintenance(pattern) {
     fitting.textContent = `* stands for anything, ? for one character. Matches ${counted(many, "signal")} now.`;
   };
   const lengths = LENGTHS.map(([words, length]) =>
-    el("button", { type: "button", onclick: () => (end.value = localInput(Date.parse(start.value) + length)) }, words),
+    el("button", { type: "button", onclick: () => (end.value = toInput(fromInput(start.value) + length)) }, words),
   );
   which.addEventListener("input", look);
   end.addEventListener("input", () => end.setCustomValidity(""));
@@ -55,12 +56,12 @@ export async function askForMaintenance(pattern) {
     ],
     accept: "Add",
     answer: () => {
-      if (!(Date.parse(end.value) > Date.parse(start.value))) {
+      if (!(fromInput(end.value) > fromInput(start.value))) {
         end.setCustomValidity("The end must be after the start.");
         end.reportValidity();
         return null;
       }
-      const [from, until] = [start.value, end.value].map((time) => new Date(time).toISOString());
+      const [from, until] = [start.value, end.value].map((time) => new Date(fromInput(time)).toISOString());
       return { pattern: which.value, start: from, end: until, reason: reason.value.trim() };
     },
   });

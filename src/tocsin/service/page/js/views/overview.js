@@ -1,11 +1,12 @@
 /** All signals: the ones that need attention first. */
 
+import { address, note } from "../address.js";
 import { el } from "../dom.js";
 import { fleet } from "../fleet.js";
-import { count, moment } from "../format.js";
+import { count } from "../format.js";
 import { moving } from "../keys.js";
 import { FILTERS, bySignal, matches, ordered, stateOf } from "../order.js";
-import { budget, spacing } from "../rates.js";
+import { budget, paceOf } from "../rates.js";
 import { allowed } from "../role.js";
 import { signalRow } from "../signal_row.js";
 import { themeChanges } from "../theme.js";
@@ -43,17 +44,17 @@ export function overview(main, route) {
   const row = signalRow(() => open);
   let open = bySignal(fleet.open.values());
   const list = new WindowedList(row, "Signals");
-  const buttons = FILTERS.map(([address, words]) => {
+  const buttons = FILTERS.map(([name, words]) => {
     const number = el("b", {});
     const button = el(
       "button",
-      { type: "button", class: `filter ${address}`, onclick: () => choose(address) },
+      { type: "button", class: `filter ${name}`, onclick: () => choose(name) },
       words,
       " ",
       number,
     );
     filters.append(button);
-    return { address, button, number };
+    return { button, number };
   });
   const head = el(
     "div",
@@ -67,19 +68,17 @@ export function overview(main, route) {
     nothing,
   );
 
-  /** @param {string} address */
-  function choose(address) {
-    filter = address;
-    remember();
+  /** @param {string} name */
+  function choose(name) {
+    filter = name;
+    remember(true);
     scrollTo(0, 0);
     draw();
   }
 
-  function remember() {
-    const query = new URLSearchParams();
-    if (filter !== "all") query.set("filter", filter);
-    if (search.value) query.set("search", search.value);
-    history.replaceState(null, "", query.size ? `#/?${query}` : "#/");
+  /** @param {boolean} step whether Back is to undo it */
+  function remember(step) {
+    note(address("#/", { filter: filter === "all" ? null : filter, search: search.value }), step);
   }
 
   function sort() {
@@ -90,15 +89,15 @@ export function overview(main, route) {
 
   function draw() {
     frame = 0;
-    const wanted = FILTERS.find(([address]) => address === filter)?.[2] ?? null;
+    const wanted = FILTERS.find(([name]) => name === filter)?.[2] ?? null;
     const shown = sorted.filter(
       (signal) => (!wanted || stateOf(signal, open) === wanted) && matches(signal, search.value.trim()),
     );
     list.show(shown);
     const states = sorted.map((signal) => stateOf(signal, open));
-    FILTERS.forEach(([address, , state], at) => {
+    FILTERS.forEach(([name, , state], at) => {
       buttons[at].number.textContent = count(state ? states.filter((other) => other === state).length : sorted.length);
-      buttons[at].button.setAttribute("aria-pressed", String(address === filter));
+      buttons[at].button.setAttribute("aria-pressed", String(name === filter));
     });
     head.hidden = shown.length === 0;
     nothing.replaceChildren(...(shown.length ? [] : [fleet.loaded ? empty(sorted.length > 0) : "Loading…"]));
@@ -115,7 +114,7 @@ export function overview(main, route) {
   }
 
   search.addEventListener("input", () => {
-    remember();
+    remember(false);
     scrollTo(0, 0);
     draw();
   });
@@ -155,9 +154,9 @@ export function overview(main, route) {
  */
 function falseAlarms(signals) {
   let perSecond = 0;
-  for (const { alarm_rate: rate, recent, silent } of signals) {
-    const seconds = silent ? NaN : spacing(recent.map(([time]) => moment(time)));
-    if (seconds > 0) perSecond += rate / seconds;
+  for (const signal of signals) {
+    const seconds = signal.silent ? NaN : paceOf(signal);
+    if (seconds > 0) perSecond += signal.alarm_rate / seconds;
   }
   return perSecond > 0 ? `Expected false incidents over all signals: ${budget(perSecond)}.` : "";
 }
