@@ -5,12 +5,14 @@ from fastapi import FastAPI
 from tocsin import __version__
 from tocsin.service.http import (
     audit,
+    bulk,
     clock,
     events,
     imports,
     incidents,
     maintenance,
     observations,
+    overview,
     reference,
     signals,
     system,
@@ -48,6 +50,7 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     # The address of a signal takes all that others do not: those that begin like it come first.
     for theme in (
         observations, imports, reference, clock, signals, incidents, maintenance, tokens, events, audit, system,
+        overview, bulk,
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(system.probes)

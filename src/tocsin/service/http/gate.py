@@ -20,8 +20,8 @@ _OPEN = ("/", "/favicon.ico")
 _OPEN_BELOW = "/static/"
 # What a failed authentication costs of a client's requests: guessing is hopeless, but it should not be cheap either.
 _FAILURE_COST = 20.0
-# Only observations and states are large, and files of history, which go to a file as they come.
-_LARGE = ("/observations", "/-/state")
+# Only observations, states and lists of signals are large, and files of history, which go to a file as they come.
+_LARGE = ("/observations", "/-/state", "/bulk/incidents", "/bulk/signals", "/bulk/maintenance")
 _UPLOAD = "/imports"
 _SMALL = 64 * 1024
 _API = "/api/v1"

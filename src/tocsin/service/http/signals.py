@@ -65,7 +65,7 @@ async def list_signals(
         {
             "signals": [
                 status_json(status, recent)
-                for status in sorted(_overview(monitor), key=lambda status: status.name)
+                for status in sorted(overview_of(monitor), key=lambda status: status.name)
                 if caller.may_see(status.name)
                 and wanted in status.name.casefold()
                 and silent in (None, status.silent)
@@ -188,7 +188,8 @@ async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
     return Response(status_code=204)
 
 
-def _overview(monitor: MonitorAccess) -> list[SignalStatus]:
+def overview_of(monitor: MonitorAccess) -> list[SignalStatus]:
+    """How all signals are doing; NotReadyError while none of them is there yet."""
     signals = monitor.engine.overview()
     if not signals:
         check_ready(monitor)  # while signals are being rebuilt, those are shown that are
@@ -216,13 +217,16 @@ def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
         "own_past_after": status.own_past_after,
         "silent": status.silent,
         "incident": status.incident,
-        "recent": [
-            (time_text(point.time), point.value, point.p, point.alarm)
-            for point in (status.recent[-recent:] if recent else ())
-        ],
+        "recent": recent_json(status, recent),
         "reference": None if status.reference is None else reference_json(status.reference),
         "aside": status.aside,
     }
+
+
+def recent_json(status: SignalStatus, count: int = 60) -> list[tuple[str, float, float, bool]]:
+    """The newest observations, as they are told."""
+    points = status.recent[-count:] if count else ()
+    return [(time_text(point.time), point.value, point.p, point.alarm) for point in points]
 
 
 def _history_json(rows: list[ObservationRow], count: int, *, thinned: bool = False) -> dict[str, Any]:
