@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import compress
 from typing import Any
@@ -68,6 +69,17 @@ def signal(
         "silent": False, "incident": None, "reference": None,
         "recent": list(zip(columns["times"], columns["value"][0], columns["p"], alarms, strict=True)),
     } | more  # fmt: skip
+
+
+def overview(signals: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """All signals as columns."""
+    kept = (
+        "name", "features", "unit", "template", "alarm_rate", "promise", "last_time", "value", "p", "severity", "warm",
+        "observations", "warm_up", "own_past_after", "silent",
+    )  # fmt: skip
+    signals = list(signals)
+    told = {name: [one[name] for one in signals] for name in kept}
+    return {**told, "aside": [one.get("aside") for one in signals], "pace": [STEP.total_seconds() for _ in signals]}
 
 
 def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, Any]:

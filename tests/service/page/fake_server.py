@@ -31,6 +31,7 @@ class FakeMonitor:
         self.deeds: list[dict[str, Any]] = []
         self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
         self.refusal: str | None = None  # what is said of any reference
+        self.failures: dict[str, str] = {}  # why something for many fails, by signal
         self.role, self.token = "admin", None
         self.reachable = True
         self.calls: list[tuple[str, str, Any]] = []
@@ -173,6 +174,12 @@ class _Handler(BaseHTTPRequestHandler):
                 return data.status(len(fake.signals), data.now())
             case ["signals"]:
                 return {"signals": list(fake.signals.values())}
+            case ["overview"]:
+                return data.overview(fake.signals.values())
+            case ["recent"]:
+                return {"recent": {name: fake.signals[name]["recent"] for name in query["signals"]}}
+            case ["bulk", kind]:
+                return self._bulk(kind, body)
             case ["signals", _]:
                 return fake.signals.get(names)
             case ["signals", _, "-", part]:
@@ -208,6 +215,21 @@ class _Handler(BaseHTTPRequestHandler):
             known["reference"] = told
             return told or {}
         return {}
+
+    def _bulk(self, kind: str, body: Any) -> Any:
+        items = [{"signal": name, "incident": None, "error": None} for name in body["signals"]]
+        if kind == "incidents":
+            items = [
+                {"signal": one["signal"], "incident": one["id"], "error": None}
+                for one in self.fake.incidents.values()
+                if one["open"] and one["signal"] in body["signals"]
+            ]
+            for one in items:
+                self.fake.change_incident(one["incident"], acknowledged=data.text(data.now()))
+        for one in items:
+            one["error"] = self.fake.failures.get(one["signal"])
+        failed = sum(one["error"] is not None for one in items)
+        return {"done": len(items) - failed, "failed": failed, "items": items}
 
     def _incidents(self, query: dict[str, list[str]]) -> list[Any]:
         found = sorted(self.fake.incidents.values(), key=lambda one: -one["id"])

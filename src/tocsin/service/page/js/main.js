@@ -11,6 +11,7 @@ import { setViewKeys, startKeys } from "./keys.js";
 import { allowed, currentRole, loadRole } from "./role.js";
 import { parseRoute } from "./router.js";
 import { startTheme } from "./theme.js";
+import { openViews } from "./saved_views.js";
 import { forgetToken, token } from "./token.js";
 import { audit } from "./views/audit.js";
 import { importing } from "./views/import.js";
@@ -121,6 +122,7 @@ function nameWindow() {
 
 startTheme();
 startKeys();
+byId("views").addEventListener("click", () => void openViews());
 byId("use-zone").addEventListener("click", () => {
   switchZone();
   show();

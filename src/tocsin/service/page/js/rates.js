@@ -75,7 +75,7 @@ export function auditInWords({ promised, rate, observations, low, high, finding,
  * @param {import("./types.js").Signal | undefined} signal
  */
 export function paceOf(signal) {
-  return spacing((signal?.recent ?? []).map(([time]) => moment(time)));
+  return signal?.pace ?? spacing((signal?.recent ?? []).map(([time]) => moment(time)));
 }
 
 /**
