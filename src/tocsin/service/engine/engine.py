@@ -19,6 +19,7 @@ from tocsin.service.engine.pending_imports import Progress
 from tocsin.service.engine.recovery import StoppedError
 from tocsin.service.engine.signal_changes import SignalChanges
 from tocsin.service.engine.status import SignalStatus
+from tocsin.service.engine.trials import Trials
 from tocsin.service.engine.upkeep import SystemClock, Upkeep
 from tocsin.service.errors import MonitorError, RefusedError, UnfitError
 from tocsin.service.hub import Hub
@@ -63,6 +64,8 @@ class Engine:
         self.signals = SignalChanges(self._state, self._inbox.ask)
         self.incidents = IncidentChanges(self._state, self._inbox.ask)
         self.maintenance = MaintenanceChanges(self._state, self._inbox.ask)
+        #: What other settings would have found.
+        self.trials = Trials(self._state)
 
     @property
     def ready(self) -> bool:
@@ -92,6 +95,7 @@ class Engine:
 
     def stop(self) -> None:
         """Take what is waiting, store what was learned, and end; without that if the store does not answer in time."""
+        self.trials.stop()
         self._learner.stop(TIME_TO_CUT)
         self._inbox.stop()
         if self._thread.ident is not None:

@@ -17,6 +17,7 @@ from tocsin.service.http import (
     signals,
     system,
     tokens,
+    trials,
 )
 from tocsin.service.http.auth import Keys
 from tocsin.service.http.errors import handle_errors
@@ -49,8 +50,8 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     handle_errors(app)
     # The address of a signal takes all that others do not: those that begin like it come first.
     for theme in (
-        observations, imports, reference, clock, signals, incidents, maintenance, tokens, events, audit, system,
-        overview, bulk,
+        observations, imports, reference, clock, trials, signals, incidents, maintenance, tokens, events, audit,
+        system, overview, bulk,
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(system.probes)

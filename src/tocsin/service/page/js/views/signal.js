@@ -31,6 +31,8 @@ const MOST_INCIDENTS = 50;
 const MOST_SPANS = 500;
 /** Milliseconds after which a range up to now moves on, whatever comes. */
 const MOVE_EVERY = 10_000;
+/** Milliseconds until the audit is loaded anew after an observation: it costs the detector's thread some time. */
+const AUDIT_EVERY = 5000;
 /** Changes that make the displayed data stale. */
 const RELOADED = ["reset", "configured", "reference", "imported"];
 
@@ -46,7 +48,9 @@ export function signal(main, route) {
   let range = rangeOf(route.query) ?? fittingRange(fleet.signals.get(name));
   /** @type {Range[]} What was shown before each zoom. */
   const wider = [];
-  let closeDetails = () => {};
+  /** @type {ReturnType<typeof signalDetails> | null} */
+  let shown = null;
+  let auditDue = 0;
   let closed = false;
 
   const summary = el("div", { class: "summary" });
@@ -162,11 +166,20 @@ export function signal(main, route) {
 
   const loadDetails = () =>
     fillWhenLoaded(details, async () => {
-      const { element, close } = signalDetails(await get(signalPath(name, "details")), details);
-      closeDetails();
-      closeDetails = close;
-      return element;
+      const [status, found] = await Promise.all([get(signalPath(name)), get(signalPath(name, "details"))]);
+      if (closed) return [];
+      shown?.close();
+      shown = signalDetails(status, found, details);
+      return shown.element;
     });
+
+  /** The audit follows what comes, though not each observation. */
+  function auditSoon() {
+    auditDue ||= setTimeout(async () => {
+      await attempt(async () => shown?.update(await get(signalPath(name, "details"))));
+      auditDue = 0;
+    }, AUDIT_EVERY);
+  }
 
   const loadIncidents = () =>
     fillWhenLoaded(incidentBox, async () => {
@@ -191,6 +204,7 @@ export function signal(main, route) {
 
   /** @param {import("../types.js").Verdict} verdict */
   function take(verdict) {
+    auditSoon();
     if (!columns || !("last" in range) || !columns.add(verdict)) return;
     const { from } = limits(range);
     if (from !== null) columns.dropBefore(from / 1000);
@@ -240,8 +254,9 @@ export function signal(main, route) {
       closed = true;
       clearInterval(moving);
       unlisten();
+      clearTimeout(auditDue);
       charts?.close();
-      closeDetails();
+      shown?.close();
     },
   };
 }
