@@ -30,7 +30,9 @@ class FakeMonitor:
         self.windows: list[dict[str, Any]] = []
         self.deeds: list[dict[str, Any]] = []
         self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
-        self.refusal: str | None = None  # what is said of any reference
+        self.refusal: str | None = None  # what is said of any change
+        self.trials: list[dict[str, Any]] = []  # what is said of a trial, one after the other
+        self.details: dict[str, Any] = {}  # what is different in the details of signals
         self.failures: dict[str, str] = {}  # why something for many fails, by signal
         self.role, self.token = "admin", None
         self.reachable = True
@@ -153,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/events":
             self._events(query)
             return
-        if path.endswith("/reference") and self.fake.refusal:
+        if self.command != "GET" and self.fake.refusal:
             self._send(422, {"error": {"message": self.fake.refusal}})
             return
         found = self._look_up(path, query, body)
@@ -180,6 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return {"recent": {name: fake.signals[name]["recent"] for name in query["signals"]}}
             case ["bulk", kind]:
                 return self._bulk(kind, body)
+            case ["signals", _] if body:
+                return fake.signals[names]
             case ["signals", _]:
                 return fake.signals.get(names)
             case ["signals", _, "-", part]:
@@ -203,13 +207,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _part(self, part: str, known: dict[str, Any], query: dict[str, list[str]], body: Any) -> Any:
         if part == "details":
-            return data.details(len(known["features"]))
+            return data.details(len(known["features"])) | self.fake.details
         if part == "history":
             self.fake.histories.append({name: one[0] for name, one in query.items()})
             return data.between(
                 data.history(2000, len(known["features"]), 7, self.fake.now),
                 *(query.get(name, [None])[0] for name in ("from", "to")),
             )
+        if part == "trial":
+            return self.fake.trials.pop(0) if self.fake.trials else {}
         if part == "reference":
             told = {**body, "observations": 61, "created": data.text(data.now()), "created_by": "ana"} if body else None
             known["reference"] = told

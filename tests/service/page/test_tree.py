@@ -70,7 +70,7 @@ def test_the_tree_by_keyboard(opened, plant):
 
 def test_a_level_alone_and_back(opened, plant):
     page = opened("#/?view=tree")
-    page.get_by_role("link", name="Only plant").click()
+    page.get_by_role("link", name="only this: plant").click()
     expect(page.locator(".filter.all b")).to_have_text("100")
     page.wait_for_url(re.compile("level=plant"))
     assert rows(page) == ["line 2/", "line 1/"]

@@ -48,6 +48,7 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     app.state.monitor, app.state.keys = monitor, keys
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
+    app.include_router(page_router())  # first: a page asks for dozens of files
     # The address of a signal takes all that others do not: those that begin like it come first.
     for theme in (
         observations, imports, reference, clock, trials, signals, incidents, maintenance, tokens, events, audit,
@@ -55,5 +56,4 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(system.probes)
-    app.include_router(page_router())
     return app

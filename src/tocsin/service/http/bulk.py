@@ -125,7 +125,7 @@ async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) ->
     names = set(_names(given, monitor, caller))
 
     def read(reader: StoreReader) -> list[tuple[int, str]]:
-        known = {row.id: row.name for row in reader.signals()}
+        known = reader.signal_names()
         return [(row.id, known[row.signal]) for row in reader.open_incidents() if known.get(row.signal) in names]
 
     found = await from_store(monitor, read)

@@ -41,7 +41,7 @@ async def list_incidents(
     """The newest first. To page, pass the number of the last one as `before`."""
 
     def read(reader: StoreReader) -> list[dict[str, Any]]:
-        names = {row.id: row.name for row in reader.signals() if caller.may_see(row.name)}
+        names = {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
         chosen = list(names) if caller.patterns else None
         if signal is not None:
             chosen = [number for number, name in names.items() if name == signal]
@@ -65,7 +65,7 @@ async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response
 def _incident(reader: StoreReader, number: int, caller: Caller) -> dict[str, Any]:
     """An incident of a signal that concerns the caller."""
     row = reader.incident(number)
-    names = {signal.id: signal.name for signal in reader.signals()}
+    names = reader.signal_names()
     if row is None or not caller.may_see(names[row.signal]):
         raise UnknownError(f"there is no incident {number}")
     return incident_json(row, names[row.signal])

@@ -41,6 +41,11 @@ class StoreReader:
         rows = self.connection.execute(select(schema.signals).order_by(schema.signals.c.id))
         return [_signal(row) for row in rows]
 
+    def signal_names(self) -> dict[int, str]:
+        """The names of all signals by their numbers; quicker than all of their rows."""
+        columns = schema.signals.c
+        return {number: name for number, name in self.connection.execute(select(columns.id, columns.name))}  # noqa: C416
+
     def signal(self, name: str) -> SignalRow | None:
         row = self.connection.execute(select(schema.signals).where(schema.signals.c.name == name)).one_or_none()
         return None if row is None else _signal(row)

@@ -27,7 +27,7 @@ export function makeLevelRow(level, check, { toggle, enter }) {
     check,
     button,
     el("span", { class: "counts" }),
-    el("a", { href: enter(level.path), "aria-label": `Only ${level.path}` }, "only this"),
+    el("a", { href: enter(level.path), "aria-label": `only this: ${level.path}` }, "only this"),
   );
 }
 

@@ -21,9 +21,10 @@ import { maintenance } from "./views/maintenance.js";
 import { overview } from "./views/overview.js";
 import { signal } from "./views/signal.js";
 import { status } from "./views/status.js";
+import { wall } from "./views/wall.js";
 
 /** @type {Record<string, import("./views/view.js").View>} */
-const VIEWS = { overview, signal, incidents, incident, maintenance, status, audit, importing };
+const VIEWS = { overview, signal, incidents, incident, maintenance, status, audit, importing, wall };
 
 /** Milliseconds until everything is asked for again, while the monitor is not ready. */
 const RELOAD_AFTER = 3000;
@@ -62,8 +63,7 @@ function take(kind, data) {
 async function reload() {
   loading = true;
   try {
-    await loadRole();
-    await fleet.load();
+    await Promise.all([loadRole(), fleet.load()]);
   } catch (error) {
     showDisconnected(error instanceof Error ? error.message : String(error), () => events.retryNow());
     setTimeout(reload, RELOAD_AFTER);
