@@ -180,7 +180,7 @@ async def signals(given: BulkSignals, monitor: Monitor, caller: WRITER) -> Respo
 async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR) -> Response:
     """For names that no pattern describes; for a pattern, add one window to `/maintenance`."""
     check_end(given.end, "end")
-    chosen = Chosen(signals=given.signals)
+    chosen = Chosen(signals=given.signals, pattern=None)
     engine = monitor.engine.maintenance
 
     def item(name: str) -> _Item:

@@ -40,8 +40,8 @@ def page_router(folder: Path = FOLDER) -> APIRouter:
     They are read once, at the start: whatever an address says, nothing else can be reached.
     """
     files = dict(_read(folder))
-    page = files["index.html"]
-    files["index.html"] = _file(page.content.replace(_MODULES, _preloads(files)), page.kind)
+    index = files["index.html"]
+    files["index.html"] = _file(index.content.replace(_MODULES, _preloads(files)), index.kind)
     router = APIRouter(include_in_schema=False)
 
     def send(request: Request, name: str) -> Response:

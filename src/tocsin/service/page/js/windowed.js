@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 const FOCUSED = "a, button";
 
 /** Rows above and below those in sight. */
-const SPARE = 8;
+const SPARE = 5;
 
 /**
  * @template Item
