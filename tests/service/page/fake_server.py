@@ -174,6 +174,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return {"audit": rest[: int(query["limit"][0])]}
             case ["status"]:
                 return data.status(len(fake.signals), data.now())
+            case ["templates"]:
+                return {"templates": [{"match": "line */motor *", "detector": {"alarm_rate": "1/day"}}]}
             case ["signals"]:
                 return {"signals": list(fake.signals.values())}
             case ["overview"]:

@@ -106,3 +106,12 @@ def test_a_display_on_a_wall_shows_levels_the_worst_first(opened, monitor):
     expect(page.locator(".tile")).to_have_count(2)
     page.goto(f"{monitor.url}/#/")
     expect(page.locator(".top")).to_be_visible()
+
+
+def test_the_signals_of_a_template_are_found(opened, monitor):
+    for number in (6, 7, 8):
+        monitor.signals[f"line {number % 7}/motor {number}/load"]["template"] = "line */motor *"
+    page = opened("#/status")
+    expect(page.get_by_text('{"alarm_rate":"1/day"}')).to_be_visible()
+    page.get_by_role("link", name="3 signals").click()
+    expect(page.locator(".windowed .row")).to_have_count(3)

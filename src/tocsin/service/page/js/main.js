@@ -109,6 +109,7 @@ function notFound() {
 
 function nameZone() {
   byId("zone").textContent = `Times are in ${zoneName()}`;
+  byId("use-zone").hidden = !isUtc() && zoneName() === "UTC";
   byId("use-zone").textContent = isUtc() ? "Use this browser's zone" : "Use UTC";
 }
 

@@ -78,13 +78,13 @@ export function ordered(signals, incidents) {
 
 /**
  * @param {Signal} signal
- * @param {string} search words that must all be in its name, unit or features
+ * @param {string} search words that must all be in its name, unit, template or features
  */
 export function matches(signal, search) {
   if (!search) return true;
   let text = texts.get(signal);
   if (text === undefined) {
-    text = [signal.name, signal.unit ?? "", ...signal.features].join("\n").toLowerCase();
+    text = [signal.name, signal.unit ?? "", signal.template ?? "", ...signal.features].join("\n").toLowerCase();
     texts.set(signal, text);
   }
   return wordsOf(search).every((word) => text.includes(word));

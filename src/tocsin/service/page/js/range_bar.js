@@ -34,7 +34,7 @@ export function rangeBar(choose, zoomOut) {
       el("div", { class: "filters", role: "group", "aria-label": "Time range" }, ...buttons),
       el("form", { class: "bar stretch", onsubmit: submit }, from, "to", to, el("button", { type: "submit" }, "Show")),
       el("button", { type: "button", onclick: zoomOut }, "Zoom out"),
-      el("span", { class: "muted hint" }, "drag in a chart to zoom and to select a period, double-click to zoom out"),
+      el("span", { class: "muted hint" }, "drag to zoom in, double-click to zoom out"),
     ),
     /** @param {Range} range */
     show(range) {

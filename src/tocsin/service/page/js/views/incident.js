@@ -1,5 +1,6 @@
 /** One incident: what happened, its signal around that time, and which features contributed. */
 
+import { address } from "../address.js";
 import { get, signalPath } from "../api.js";
 import { ChartGroup } from "../charts/group.js";
 import { Columns } from "../columns.js";
@@ -106,7 +107,7 @@ function describe(incident) {
     el(
       "p",
       { class: "lead" },
-      el("a", { href: signalHash(incident.signal) }, nameOf(incident.signal)),
+      el("a", { href: address(signalHash(incident.signal), around(incident)) }, nameOf(incident.signal)),
       ": ",
       el("bdi", {}, story(incident)),
     ),
