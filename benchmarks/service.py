@@ -11,7 +11,11 @@ monitor answers 429 or no longer keeps up. Then the monitor is killed, and start
 until it takes observations, and `ready_cpu_s` the CPU time of all its cores until then. At the end what is stored is
 counted.
 
+Last comes the flood: another monitor, whose only sender stops with 800 signals. `flood_messages` is how many messages
+about that a receiver gets.
+
     python benchmarks/service.py --minutes 0 --hold 0  # only how long a start after a kill takes
+    python benchmarks/service.py flood                 # only the flood
 """
 
 import argparse
@@ -31,6 +35,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks.flood import flood
 from tests.service.process import MonitorProcess
 from tocsin.service.store import Store
 
@@ -151,6 +156,8 @@ def count_stored(url, load):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="?", choices=("all", "load", "flood"), default="all", help="what to measure")
+    parser.add_argument("--flood", type=int, default=800, help="how many signals stop at once")
     parser.add_argument("--signals", type=int, default=1000, help=f"how many, a multiple of {TOGETHER}")
     parser.add_argument("--fill", type=int, default=600, help="observations of each signal at first")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the steady load lasts; 0 for none")
@@ -158,8 +165,27 @@ def main():
         "--hold", type=float, default=15.0, help="how many seconds each higher rate lasts; 0 to try none"
     )
     given = parser.parse_args()
-    console = Console(stderr=True)
     table = Table("what", "figure", box=SIMPLE_HEAD)
+    figures = []
+    if given.part != "flood":
+        figures.append(under_load(given, table))
+    if given.part != "load":
+        figures.append(under_flood(given, table))
+    Console().print(table)
+    print(*figures)
+
+
+def under_flood(given, table):
+    with tempfile.TemporaryDirectory(prefix="tocsin-flood-") as folder:
+        began, over, delay = flood(Path(folder), given.flood)
+    table.add_row(f"{given.flood} signals stop at once: messages that it began", f"{began}")
+    table.add_row("  messages that it is over", f"{over}")
+    table.add_row("  from the last observation to the first message", f"{delay:.1f} s")
+    return f"flood_messages={began}"
+
+
+def under_load(given, table):
+    console = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="tocsin-service-") as folder:
         with MonitorProcess(Path(folder), CONFIG) as monitor, Progress(console=console) as progress:
             started = time.perf_counter()
@@ -184,8 +210,7 @@ def main():
             monitor.stop()
         lost, doubled = count_stored(f"sqlite:///{folder}/data/tocsin.db", load)
     table.add_row("acknowledged", f"{load.acknowledged.sum():,}")
-    Console().print(table)
-    print(
+    return (
         f"p99_ms={steady['p99']:.1f} held_per_s={held:.0f} rss_mb={steady['rss']:.0f} ready_s={ready:.1f} "
         f"ready_cpu_s={ready_cpu:.1f} lost={lost} doubled={doubled}"
     )

@@ -1,6 +1,5 @@
-"""Whether the monitor in this container is alive, over HTTP or HTTPS as its settings say. Exit code 0 if so, else 1.
-
-Only with the standard library: it runs every few seconds, and must take next to nothing on a busy machine.
+"""Checks whether the monitor in this container is alive, over HTTP or HTTPS as its settings say. Exits with 0 or 1.
+It uses only the standard library: it runs every few seconds and must be cheap on a busy machine.
 """
 
 import os
@@ -14,7 +13,7 @@ ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "localhost": "127.0.0.1"}  # noqa: S
 
 
 def server_settings() -> dict[str, str]:
-    """The settings of the server, as far as they are needed here: of the file, and of variables above it."""
+    """The server settings needed here: from the file, overridden by environment variables."""
     file = os.environ.get("TOCSIN_CONFIG")
     found = tomllib.loads(Path(file).read_text(encoding="utf-8")).get("server", {}) if file else {}
     given = {name: os.environ.get(f"TOCSIN_SERVER__{name.upper()}") for name in ("host", "port", "tls_certificate")}
@@ -22,7 +21,7 @@ def server_settings() -> dict[str, str]:
 
 
 def address() -> str:
-    """Where the monitor is asked."""
+    """The address of the monitor's liveness probe."""
     server = server_settings()
     host = ANY.get(server.get("host", "127.0.0.1"), server.get("host", "127.0.0.1"))
     scheme = "https" if server.get("tls_certificate") else "http"
@@ -30,15 +29,15 @@ def address() -> str:
 
 
 def main() -> int:
-    """Ask it."""
-    # The certificate is made for another name than that of this machine to itself.
+    """Call the probe."""
+    # The certificate has the public name, not the loopback address used here.
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     try:
         with urllib.request.urlopen(address(), timeout=4, context=trusting) as answer:  # noqa: S310 http or https
             return 0 if answer.status == 200 else 1
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"the monitor does not answer: {error}\n")
+        sys.stderr.write(f"the monitor does not respond: {error}\n")
         return 1
 
 

@@ -10,7 +10,7 @@ from river import anomaly, checks
 
 import tocsin.river
 from tocsin import Detector
-from tocsin.river import AnomalyDetector
+from tocsin.river import RiverDetector
 
 QUICK = {"forecaster": "last-value", "views": "error", "window": 250}
 
@@ -29,7 +29,7 @@ class MadeUp:
 def river_checks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(river.datasets, "CreditCard", MadeUp)
-        return list(checks.yield_checks(AnomalyDetector(**QUICK)))
+        return list(checks.yield_checks(RiverDetector(**QUICK)))
 
 
 CHECKS = river_checks()
@@ -44,14 +44,14 @@ def test_the_checks_are_those_of_river():
 @pytest.mark.parametrize("number", range(len(CHECKS)), ids=lambda number: CHECKS[number].__name__)
 def test_river_finds_nothing_wrong(number):
     fresh = river_checks()[number]  # a stream can be gone through once
-    model = AnomalyDetector(**QUICK)
+    model = RiverDetector(**QUICK)
     assert fresh.__name__ not in model._unit_test_skips()
     fresh(model.clone())
 
 
 def test_scores_are_those_of_a_detector():
     rng = random.Random(1)
-    model, detector = AnomalyDetector(**QUICK), Detector(2, **QUICK)
+    model, detector = RiverDetector(**QUICK), Detector(2, **QUICK)
     for step in range(700):
         x = {"b": rng.gauss(0, 1), "a": rng.gauss(5, 1) + 20 * (step == 650)}
         found = model.score_one(x)
@@ -63,7 +63,7 @@ def test_scores_are_those_of_a_detector():
 def test_what_is_scored_and_not_learned_leaves_no_trace():
     rng = random.Random(2)
     values = [rng.gauss(0, 1) for _ in range(400)]
-    plain, disturbed = AnomalyDetector(**QUICK), AnomalyDetector(**QUICK)
+    plain, disturbed = RiverDetector(**QUICK), RiverDetector(**QUICK)
     for value in values:
         plain.learn_one({"v": value})
         disturbed.score_one({"v": 50.0})
@@ -73,7 +73,7 @@ def test_what_is_scored_and_not_learned_leaves_no_trace():
 
 
 def test_features_are_those_of_the_first_that_is_learned():
-    model = AnomalyDetector(**QUICK)
+    model = RiverDetector(**QUICK)
     assert model.score_one({"a": 1.0}) == 0.0
     assert model.verdict_one({"a": 1.0}) is None
     model.learn_one({"a": 1.0, "b": 2.0})
@@ -82,7 +82,7 @@ def test_features_are_those_of_the_first_that_is_learned():
 
 
 def test_it_goes_into_filters():
-    model = anomaly.ThresholdFilter(AnomalyDetector(**QUICK), threshold=2)
+    model = anomaly.ThresholdFilter(RiverDetector(**QUICK), threshold=2)
     for _ in range(600):
         model.learn_one({"v": random.Random(_).gauss(0, 1)})
     assert model.classify(model.score_one({"v": 30.0}))

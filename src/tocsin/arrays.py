@@ -57,6 +57,24 @@ def unpack_arrays(data: bytes) -> dict[str, NDArray[Any]]:
     return arrays
 
 
+def nbytes_of(*holders: Any) -> int:
+    """Bytes of all arrays among these values, and in tuples and lists of them; each array counts once.
+
+    >>> one = np.zeros(3)
+    >>> nbytes_of(one, (one, np.zeros(2)), "text")
+    40
+    """
+    found: dict[int, int] = {}
+    waiting = list(holders)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, np.ndarray):
+            found[id(value)] = value.nbytes
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value)
+    return sum(found.values())
+
+
 def write_arrays(arrays: Mapping[str, NDArray[Any]], file: File) -> None:
     """Write the arrays to a file (a path, or open for writing bytes).
 

@@ -25,15 +25,16 @@ def compiled(
     """Compile with numba, and cache the machine code on disk if there is a folder for it.
 
     Numba recompiles when the function's own file changes. With `with_folder`, it also recompiles when any file in the
-    same folder changes, because loops spread over several files contain each other. `with_files` adds other files of
-    the package.
+    same folder changes, because loops spread over several files contain each other. `with_files` adds other files or
+    folders of the package.
     """
 
     def decorate(function: Function) -> Function:
         settings = {"nogil": True, **_SETTINGS, **options}
-        files = tuple(Path(__file__).parent / name for name in with_files)
+        paths = [Path(__file__).parent / name for name in with_files]
         if with_folder:
-            files += tuple(sorted(Path(function.__code__.co_filename).parent.glob("*.py")))
+            paths.append(Path(function.__code__.co_filename).parent)
+        files = tuple(file for path in paths for file in (sorted(path.glob("*.py")) if path.is_dir() else [path]))
         if files:
             # The cache on disk is keyed by the function's name.
             function.__qualname__ += f"_{_fingerprint(files)}"

@@ -18,7 +18,7 @@ except ImportError as error:
 _KEPT = [name for name in declared(DetectorSettings) if name != "features"]
 
 
-class AnomalyDetector(base.AnomalyDetector):
+class RiverDetector(base.AnomalyDetector):
     """Judges observations, given as dicts of numbers, in order.
 
     It takes the settings of `tocsin.Detector` as keyword arguments. The first observation learned defines the
@@ -32,7 +32,7 @@ class AnomalyDetector(base.AnomalyDetector):
     --------
     >>> import random
     >>> rng = random.Random(0)
-    >>> model = AnomalyDetector(alarm_rate=0.01)
+    >>> model = RiverDetector(alarm_rate=0.01)
     >>> for _ in range(1000):
     ...     model.learn_one({"temperature": rng.gauss(20, 1)})
     >>> model.score_one({"temperature": 20.5}) < 1 < model.score_one({"temperature": 30.0})

@@ -21,7 +21,7 @@ _NOT_TAKEN = ("features", "promise")
 _KEPT = [name for name in declared(DetectorSettings) if name not in _NOT_TAKEN]
 
 
-class AnomalyDetector(OutlierMixin, BaseEstimator):
+class SklearnDetector(OutlierMixin, BaseEstimator):
     """Judges rows in time order: 1 for normal rows, -1 where p is below the alarm rate.
 
     It takes the settings of `tocsin.Detector` as keyword arguments, except `features`, which are the columns, and
@@ -41,7 +41,7 @@ class AnomalyDetector(OutlierMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> values = np.random.default_rng(0).normal(size=(1500, 1))
-    >>> model = AnomalyDetector(alarm_rate=0.005).fit(values[:1400])
+    >>> model = SklearnDetector(alarm_rate=0.005).fit(values[:1400])
     >>> values[1450] = 9.0
     >>> model.predict(values[1400:])[50]
     np.int64(-1)

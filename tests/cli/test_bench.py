@@ -9,7 +9,7 @@ from tests.evaluation.bench.making import LENGTH, make_folder, name_of, noise, w
 from tocsin.evaluation.bench import ablation
 from tocsin.evaluation.bench.baselines import BASELINES
 from tocsin.evaluation.bench.methods import METHODS
-from tocsin.evaluation.bench.results import FILE_NAME, Results
+from tocsin.evaluation.bench.results import FILE_NAME, BenchmarkResults
 from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.forecasting import available_forecasters
 
@@ -32,7 +32,7 @@ def run(folder, out, *more):
 
 
 def runs_in(out):
-    with Results.existing(out) as results:
+    with BenchmarkResults.existing(out) as results:
         return results.runs()
 
 
@@ -179,7 +179,7 @@ def test_scores_alone_go_with_any_horizons(folder, out, scores):
     assert run(folder, out, *scores).exit_code == 0
     assert run(folder, out, *ONE_METHOD, "--dataset", "TINY").exit_code == 0  # 2 horizons, not those of no forecast
     assert run(folder, out, *(text.replace("mine=", "yours=") for text in scores)).exit_code == 0
-    with Results.existing(out) as results:
+    with BenchmarkResults.existing(out) as results:
         assert results.about()["horizons"] == "2"
         assert {run.method for run in results.runs()} == {"csv-mine", "csv-yours", "conformal"}
 
@@ -257,7 +257,7 @@ def test_reports_of_nothing(tmp_path, out):
     assert result.exit_code == 2
     assert "holds no results" in words(result)
     assert not (tmp_path / FILE_NAME).exists()
-    Results(out).__exit__()
+    BenchmarkResults(out).__exit__()
     result = invoke("bench", "report", out)
     assert result.exit_code == 2
     assert "holds no runs yet" in words(result)

@@ -164,8 +164,8 @@ def test_tokens_are_made_listed_and_revoked(data):
         (["create", "a b", "--role", "read"], 2, "'a b' must be 1 to 64 letters"),
         (["create", "a", "--role", "read", "--expires", "soon"], 2, "'soon' is neither a duration"),
         (["create", "a", "--role", "read", "--expires", "2001-01-01"], 2, "is in the past"),
-        (["create", "there", "--role", "read"], 1, "there is a token called 'there' already"),
-        (["revoke", "a"], 1, "there is no token called 'a'"),
+        (["create", "there", "--role", "read"], 1, "a token named 'there' already exists"),
+        (["revoke", "a"], 1, "there is no token named 'a'"),
     ],
 )
 def test_tokens_that_cannot_be(data, arguments, code, said):

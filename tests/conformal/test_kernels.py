@@ -123,7 +123,7 @@ def test_gradient_is_the_derivative_of_the_objective_in_the_weights(size, availa
     scaled = slopes / (1 + np.array([total(t) for t in range(available + 1 - size, available + 1)]))
     row = np.concatenate([np.full(3, np.inf), scores[::-1], np.full(3, np.inf)])  # what lies outside would show
     gradient = np.full(lags, np.nan)
-    kernels._gradient(gradient, row, 3, available, p, scaled)
+    kernels.batch_gradient(gradient, row, 3, available, p, scaled)
     for k in range(lags):
         step = np.zeros(lags)
         step[k] = 1e-6
@@ -200,7 +200,7 @@ def test_projection_ends_where_numbers_are_coarse():
 
 def test_power_is_the_power():
     for exponent in (0, 1, 2, 7, 100, 12345):
-        assert kernels._power(0.999, exponent) == pytest.approx(0.999**exponent, rel=1e-12)
+        assert kernels.weights._power(0.999, exponent) == pytest.approx(0.999**exponent, rel=1e-12)
 
 
 def test_uniform_draws_are_uniform_and_never_0_or_1():

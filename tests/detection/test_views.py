@@ -46,7 +46,7 @@ def test_a_shape_that_begins_late_does_not_depend_on_when_it_was_saved(cut):
     restored = Detector.from_bytes(detector.to_bytes())
     same_verdicts(restored.run(values[cut:]).verdicts, detector.run(values[cut:]).verdicts)
     session = detector.fleet.pipeline._views[0]
-    assert (session._lost >= 0).all()
+    assert (session._memory.lost >= 0).all()
 
 
 class Loudest(View):
@@ -173,9 +173,9 @@ def test_a_session_does_not_drift_however_long_it_runs(steps, features):
         np.testing.assert_array_equal(*after, err_msg=name)
         assert np.isfinite(after[0]).mean() > 0.95
     one, other = sessions["shape"], others["shape"]
-    np.testing.assert_array_equal(one._distances, other._distances)
-    np.testing.assert_array_equal(one._lost, other._lost)
-    assert one._missing == other._missing
+    np.testing.assert_array_equal(one._memory.distances, other._memory.distances)
+    np.testing.assert_array_equal(one._memory.lost, other._memory.lost)
+    assert one._memory.missing == other._memory.missing
 
 
 def test_a_level_does_not_drift_however_long_it_runs():

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from tocsin.forecasting import Autoregression, Forecaster, LastValue, available_forecasters, make_forecaster, registry
-from tocsin.forecasting.registry import BUILT_IN, Entry
+from tocsin.forecasting.registry import BUILT_IN, RegisteredForecaster
 
 PLAIN = [entry for entry in BUILT_IN if entry.extra is None]
 
@@ -46,7 +46,7 @@ def test_who_needs_an_extra_says_which(entry, monkeypatch):
 
 
 def test_a_module_that_cannot_be_found_is_named(monkeypatch):
-    needy = Entry("needy", "nowhere:Needy", "", "some", ("json", "no_such_module", "nor_this"))
+    needy = RegisteredForecaster("needy", "nowhere:Needy", "", "some", ("json", "no_such_module", "nor_this"))
     monkeypatch.setattr(registry, "BUILT_IN", (*BUILT_IN, needy))
     assert available_forecasters()["needy"].missing == ("no_such_module", "nor_this")
     with pytest.raises(ImportError) as caught:
@@ -64,7 +64,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(name):
 
 
 def test_a_required_argument_is_asked_for(monkeypatch):
-    entry = Entry("picky", "tocsin.forecasting:LastValue", "", required=("model", "place"))
+    entry = RegisteredForecaster("picky", "tocsin.forecasting:LastValue", "", required=("model", "place"))
     monkeypatch.setattr(registry, "BUILT_IN", (entry,))
     with pytest.raises(ValueError, match=r"^forecaster 'picky' needs the argument 'model', 'place', got \{\}$"):
         make_forecaster("picky")

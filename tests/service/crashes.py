@@ -1,6 +1,7 @@
 """Kill a monitor again and again while observations come in, and see whether anything was lost, doubled or changed.
 
-`python -m tests.service.crashes --kills 50`, and with `--postgresql` the database is killed and restarted as well.
+`python -m tests.service.crashes --kills 50`, and with `--postgresql` the database is killed and restarted as well. With
+`--standby` two monitors share a database: the one that leads is killed or paused, and the other one takes over.
 """
 
 import argparse
@@ -8,6 +9,8 @@ import random
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,14 +60,16 @@ class Findings:
     lost: int = 0
     doubled: int = 0
     different: int = 0
+    #: How many seconds it took each time until another monitor took observations.
+    takeovers: list[float] = field(default_factory=list)
 
 
 class Sender(threading.Thread):
-    """Sends observations of some signals, each batch again and again until it is acknowledged."""
+    """Sends observations of some signals, each batch again and again until it is acknowledged, by whichever monitor."""
 
-    def __init__(self, address: str, signals: list[Sent], seed: int) -> None:
+    def __init__(self, addresses: Sequence[str], signals: list[Sent], seed: int) -> None:
         super().__init__(daemon=True)
-        self._address, self._signals = address, signals
+        self._addresses, self._signals = list(addresses), signals
         self._random = np.random.default_rng(seed)
         self.stopping = threading.Event()
         self.failed: Exception | None = None
@@ -72,7 +77,8 @@ class Sender(threading.Thread):
 
     def run(self) -> None:
         try:
-            with httpx.Client(timeout=70) as client:
+            # Where another monitor may answer, it is asked soon.
+            with httpx.Client(timeout=70 if len(self._addresses) == 1 else 3) as client:
                 while not self.stopping.is_set():
                     self._send(client, self._next())
         except Exception as error:  # told by the thread that waits
@@ -96,14 +102,12 @@ class Sender(threading.Thread):
         by_name = {signal.name: signal for signal in self._signals}
         while True:
             try:
-                reply = client.post(f"{self._address}/api/v1/observations", json=batch)
+                reply = client.post(f"{self._addresses[0]}/api/v1/observations", json=batch)
             except httpx.HTTPError:
-                self.repeated += 1
-                time.sleep(0.05)
+                self._try_the_next(0.05)
                 continue
             if reply.status_code in (429, 503):
-                self.repeated += 1
-                time.sleep(0.1)
+                self._try_the_next(0.1)
                 continue
             reply.raise_for_status()
             for sent, outcome in zip(batch, reply.json()["outcomes"], strict=True):
@@ -112,53 +116,117 @@ class Sender(threading.Thread):
                 by_name[str(sent["signal"])].acknowledged[int(str(sent["time"]))] = outcome["p"]
             return
 
+    def _try_the_next(self, pause: float) -> None:
+        self.repeated += 1
+        self._addresses.append(self._addresses.pop(0))
+        time.sleep(pause)
+
+
+class Monitors:
+    """One monitor, or two of which one leads, and what is done to them."""
+
+    def __init__(self, stack: ExitStack, folder: Path, config: str, count: int) -> None:
+        self.all = []
+        for number in range(count):
+            (folder / str(number)).mkdir()
+            self.all.append(stack.enter_context(MonitorProcess(folder / str(number), config)))
+
+    def start(self) -> None:
+        for monitor in self.all:
+            monitor.start(wait=monitor is self.all[0])
+
+    def kill(self) -> None:
+        """Kill the one that leads, and start it again."""
+        leader = self._leader()
+        leader.kill()
+        leader.start(wait=False)
+
+    def pause(self) -> None:
+        """Stop the one that leads from doing anything until another one leads, and then let it go on."""
+        leader = self._leader()
+        leader.pause()
+        try:
+            self.wait_until_ready([one for one in self.all if one is not leader])
+        finally:
+            leader.go_on()
+
+    def stop(self) -> None:
+        for monitor in self.all:
+            monitor.stop()
+
+    def wait_until_ready(self, some: Sequence[MonitorProcess] | None = None, seconds: float = 300.0) -> MonitorProcess:
+        """Which one leads, as soon as one does."""
+        until = time.monotonic() + seconds
+        while True:
+            for monitor in self.all if some is None else some:
+                if monitor.is_ready():
+                    return monitor
+            if time.monotonic() > until:
+                raise RuntimeError(f"no monitor is ready after {seconds:g} s")
+            time.sleep(0.05)
+
+    def _leader(self) -> MonitorProcess:
+        """The one that leads; one that is still busy with its start where there is no other."""
+        return self.all[0] if len(self.all) == 1 else self.wait_until_ready()
+
 
 def trial(
-    kills: int, signals: int, seed: int, database: Postgres | None, report: bool = False, least: int = 0
-) -> Findings:
+    kills: int, signals: int, seed: int, database: Postgres | None, report: bool = False, least: int = 0,
+    standby: bool = False,
+) -> Findings:  # fmt: skip
     """Kill a monitor so many times; with a database, that is killed or restarted every other time instead.
 
-    It goes on until at least so many observations of each signal are acknowledged, however busy the machine is.
+    With `standby`, it is the one of two that leads, and every other time it is paused until the other one leads. This
+    goes on until at least so many observations of each signal are acknowledged, however busy the machine is.
     """
     chance = random.Random(seed)
     sent = [Sent(f"machine/{number}") for number in range(signals)]
-    with tempfile.TemporaryDirectory(prefix="tocsin-crashes-") as folder:
-        url = database.new_database() if database else f"sqlite:///{folder}/data/tocsin.db"
-        config = CONFIG + (f'[storage]\nurl = "{url}"\n' if database else "")
-        with MonitorProcess(Path(folder), config) as monitor:
-            monitor.start()
-            senders = [Sender(monitor.address, sent[part::3], seed + part) for part in range(3)]
-            for sender in senders:
-                sender.start()
-            for number in range(kills):
-                if chance.random() < 0.8:  # else it is killed while it is still busy with what was stored
-                    wait_for_more(sent)
-                time.sleep(chance.uniform(0.0, 1.0))
-                if database is not None and number % 2:
-                    database.kill() if chance.random() < 0.5 else database.stop()
-                    database.start()
-                else:
-                    monitor.kill()
-                    monitor.start(wait=False)
-                if report:
-                    print(f"{number + 1} of {kills} kills, {sum(len(one.acknowledged) for one in sent)} acknowledged")
-            monitor.wait_until_ready()
-            wait_for_more(sent)
-            while min(len(one.acknowledged) for one in sent) < least:
+    findings = Findings(kills=kills)
+    with tempfile.TemporaryDirectory(prefix="tocsin-crashes-") as folder, ExitStack() as stack:
+        url = database.new_database() if database else f"sqlite:///{folder}/0/data/tocsin.db"
+        config = CONFIG + (f'[storage]\nurl = "{url}"\nstandby = {str(standby).lower()}\n' if database else "")
+        monitors = Monitors(stack, Path(folder), config, 2 if standby else 1)
+        monitors.start()
+        addresses = [one.address for one in monitors.all]
+        senders = [Sender(addresses, sent[part::3], seed + part) for part in range(3)]
+        for sender in senders:
+            sender.start()
+        for number in range(kills):
+            if standby or chance.random() < 0.8:  # else it is killed while it is still busy with what was stored
                 wait_for_more(sent)
-            for sender in senders:
-                sender.stopping.set()
-            for sender in senders:
-                sender.join(300)
-                if sender.failed is not None or sender.is_alive():
-                    raise RuntimeError("a sender failed") from sender.failed
-            monitor.stop()
-        findings = Findings(kills=kills, repeated=sum(sender.repeated for sender in senders))
+            time.sleep(chance.uniform(0.0, 1.0))
+            began = time.monotonic()
+            if standby and number % 2:
+                monitors.pause()
+            elif database is not None and not standby and number % 2:
+                database.kill() if chance.random() < 0.5 else database.stop()
+                database.start()
+            else:
+                monitors.kill()
+            if standby:
+                monitors.wait_until_ready()
+                wait_for_more(sent)
+                findings.takeovers.append(time.monotonic() - began)
+            if report:
+                print(f"{number + 1} of {kills} kills, {sum(len(one.acknowledged) for one in sent)} acknowledged")
+        monitors.wait_until_ready()
+        wait_for_more(sent)
+        while min(len(one.acknowledged) for one in sent) < least:
+            wait_for_more(sent)
+        for sender in senders:
+            sender.stopping.set()
+        for sender in senders:
+            sender.join(300)
+            if sender.failed is not None or sender.is_alive():
+                raise RuntimeError("a sender failed") from sender.failed
+        monitors.stop()
+        findings.repeated = sum(sender.repeated for sender in senders)
         store = Store.open(url)
         try:
             with store.reading() as reader:
                 for one in sent:
                     compare(reader, one, findings)
+                findings.different += torn_events(reader)
         finally:
             store.close()
     return findings
@@ -215,26 +283,38 @@ def compare(reader: StoreReader, sent: Sent, findings: Findings) -> None:
     findings.different += found != expected_incidents
 
 
+def torn_events(reader: StoreReader) -> int:
+    """How many incidents are in no event, and how many events are open or over while their incidents are not."""
+    open_members: dict[int | None, bool] = {}
+    for row in reader.incidents(limit=10**6):
+        open_members[row.event] = open_members.get(row.event, False) or row.open
+    events = {row.id: row.open for row in reader.events(limit=10**6)}
+    return len(open_members.items() ^ events.items())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50, help="how many times something is killed")
     parser.add_argument("--signals", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--postgresql", action="store_true", help="kill the database, too")
+    parser.add_argument("--standby", action="store_true", help="kill or pause the one of two monitors that leads")
     given = parser.parse_args()
     database = None
-    if given.postgresql:
+    if given.postgresql or given.standby:
         programs = find_programs()
         if programs is None:
             parser.error("PostgreSQL is not installed")
         database = Postgres(programs, durable=True)
         database.start()
     try:
-        found = trial(given.kills, given.signals, given.seed, database, report=True)
+        found = trial(given.kills, given.signals, given.seed, database, report=True, standby=given.standby)
     finally:
         if database is not None:
             database.remove()
     print(f"\nstored {found.observations}, sent again {found.repeated} batches, {found.incidents} incidents")
+    if found.takeovers:
+        print(f"takeover_s={max(found.takeovers):.1f} at most, {np.median(found.takeovers):.1f} in the middle")
     print(f"kills={found.kills} lost={found.lost} doubled={found.doubled} different={found.different}")
 
 

@@ -115,13 +115,16 @@ class _Ready(Server):
 
 
 class Prometheus(_Ready):
-    """Scrapes one target every second."""
+    """Scrapes one target every second, and writes what it finds to an address, if it is given one."""
 
-    def __init__(self, folder: Path, target: str) -> None:
+    def __init__(self, folder: Path, target: str, writes_to: str | None = None, token: str | None = None) -> None:
         super().__init__(folder, "prometheus")
+        sending = "" if token is None else f", authorization: {{credentials: {token}}}"
+        queue = "queue_config: {batch_send_deadline: 200ms, min_backoff: 100ms, max_backoff: 500ms}"
+        writing = "" if writes_to is None else f"remote_write: [{{url: '{writes_to}', {queue}{sending}}}]\n"
         (folder / "prometheus.yml").write_text(
             "global: {scrape_interval: 1s}\n"
-            f"scrape_configs: [{{job_name: test, static_configs: [{{targets: ['{target}']}}]}}]\n"
+            f"scrape_configs: [{{job_name: test, static_configs: [{{targets: ['{target}']}}]}}]\n" + writing
         )
 
     def arguments(self) -> list[str]:

@@ -71,17 +71,29 @@ class MonitorProcess:
         while time.monotonic() < until:
             if self._process is None or self._process.poll() is not None:
                 raise RuntimeError(f"the monitor ended: {self.log.read_text()[-2000:]}")
-            try:
-                if httpx.get(f"{self.address}/readyz", timeout=5, verify=self._verify).status_code == 200:
-                    return
-            except httpx.HTTPError:
-                pass
+            if self.is_ready():
+                return
             time.sleep(0.05)
         raise RuntimeError(f"the monitor is not ready after {seconds:g} s: {self.log.read_text()[-2000:]}")
+
+    def is_ready(self) -> bool:
+        """Whether it takes observations now."""
+        try:
+            return httpx.get(f"{self.address}/readyz", timeout=5, verify=self._verify).status_code == 200
+        except httpx.HTTPError:
+            return False
 
     def kill(self) -> None:
         """As when the power goes: no signal can be caught."""
         self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """It does nothing any more, but its connections stay open."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """After a pause."""
+        os.kill(self.pid, signal.SIGCONT)
 
     def stop(self) -> None:
         """In order."""

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from tocsin.cli.monitoring import settings_of
-from tocsin.service.config import ConfigError, Layer, Settings, load_settings, read_settings, variable_of
+from tocsin.service.config import ConfigError, Layer, Settings, read_settings, variable_of
 from tocsin.service.config.fields import every_setting
 from tocsin.service.config.writing import MASK, effective
 
@@ -97,7 +97,7 @@ def test_options_go_above_variables_and_variables_above_the_file(write):
 
 def test_the_environment_of_the_process_is_read(monkeypatch):
     monkeypatch.setenv("TOCSIN_SERVER__PORT", "8123")
-    assert load_settings(None).server.port == 8123
+    assert read_settings().settings.server.port == 8123
     assert Settings().server.port == 8710, "only loading reads the environment"
 
 
@@ -172,21 +172,24 @@ def test_a_misspelt_variable_is_an_error(name, meant):
 
 
 def test_a_variable_that_may_be_misspelt_is_told_of():
-    doubts = read(TOCSIN_SERVER_PORT="1", TOCSIN_LOGLEVEL="info").doubts
-    assert doubts[0] == "TOCSIN_SERVER_PORT is no setting and is not read: did you mean TOCSIN_SERVER__PORT?"
-    assert "TOCSIN_LOG_LEVEL" in doubts[1]
+    warnings = read(TOCSIN_SERVER_PORT="1", TOCSIN_LOGLEVEL="info").warnings
+    assert warnings[0] == "TOCSIN_SERVER_PORT is not a setting and is ignored: did you mean TOCSIN_SERVER__PORT?"
+    assert "TOCSIN_LOG_LEVEL" in warnings[1]
     # What others put into the environment is none of our business.
-    assert not read(TOCSIN_TOKEN="x", TOCSIN_PORT_8710_TCP="tcp://10.0.0.1", TOCSIN_SERVICE_HOST="10.0.0.1").doubts
+    assert not read(TOCSIN_TOKEN="x", TOCSIN_PORT_8710_TCP="tcp://10.0.0.1", TOCSIN_SERVICE_HOST="10.0.0.1").warnings
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("[server]\nport = 99999", "server.port: must be less than or equal to 65535, got 99999"),
-        ("[server]\nport = 'x'", "server.port: must be a whole number, got 'x'"),
+        ("[server]\nport = 'x'", "server.port: must be a valid integer, unable to parse string as an integer, got 'x'"),
         ("[server]\nallowed_hosts = 'a'", "server.allowed_hosts: must be a list, got 'a'"),
         ("[server]\nallowed_hosts = ['http://a']", "server.allowed_hosts: must be names or addresses without scheme"),
-        ("[engine]\nauto_create = 'maybe'", "engine.auto_create: must be true or false, got 'maybe'"),
+        (
+            "[engine]\nauto_create = 'maybe'",
+            "engine.auto_create: must be a valid boolean, unable to interpret input, got 'maybe'",
+        ),
         ("[sources.mqtt]\nname = 'x'", "sources.mqtt: must be a list of tables: in TOML, [[sources.mqtt]]"),
         ("[[sources.mqtt]]\nname = 'a b'\ntopics = ['x']", "sources.mqtt[0].name: must be 1 to 64 letters, digits"),
         ("[[sources.mqtt]]\nname = 'a'\ntopics = []", "sources.mqtt[0].topics: must have at least 1 item"),
@@ -195,7 +198,7 @@ def test_a_variable_that_may_be_misspelt_is_told_of():
         ("[server]\nprot = 1", "server.prot: there is no such setting: did you mean port?"),
         ("[server]\ntls_key = 'x'", "server: tls_certificate and tls_key go together"),
         ("[server]\nexternal_url = 'monitor'", "server.external_url: must begin with http:// or https://"),
-        ("zzz = 1", "zzz: there is no such setting; known settings: log_level, server"),
+        ("zzz = 1", "zzz: there is no such setting; known settings: log_level, log_format, server"),
         ("log_level = 'loud'", "log_level: must be 'debug', 'info', 'warning' or 'error', got 'loud'"),
         ("[storage]\nkeep_observations = 'long'", "storage.keep_observations: expected a duration such as"),
         ("[storage]\nkeep_observations = -1", "storage.keep_observations: must be greater than 0"),
@@ -205,7 +208,7 @@ def test_a_variable_that_may_be_misspelt_is_told_of():
         ("[detector]\nforecaster_options = {model = 'x'}", "detector: forecaster 'embedded' does not take"),
         ("[detector]\nforecaster = 'chronos'\nforecaster_options = {model = 'x'}", "forecaster 'chronos' needs"),
         ("[[templates]]\nmatch = 'x'\ndetector = {gap = 'y'}", "templates[0].detector: gap must be an integer"),
-        ("[[sources.mqtt]]\nname = 'm'", "sources.mqtt[0].topics: is missing"),
+        ("[[sources.mqtt]]\nname = 'm'", "sources.mqtt[0].topics: Field required"),
         ("[[sources.mqtt]]\nname = 'm m'\ntopics = ['t']", "sources.mqtt[0].name: "),
         (
             "[[sources.mqtt]]\nname = 'm'\ntopics = ['t']\nsignal = '{who}'",

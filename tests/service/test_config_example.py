@@ -34,4 +34,4 @@ def test_the_example_with_everything_taken_is_accepted_and_leaves_nothing_out(tm
             tree = tree[0] if step.endswith("[]") else tree
     assert settings.storage.keep_observations == Settings().storage.keep_observations
     assert settings.sinks.alertmanager[0].refresh == 60
-    assert len({sink.name for kind in type(settings.sinks).model_fields for sink in getattr(settings.sinks, kind)}) == 3
+    assert len({sink.name for kind in type(settings.sinks).model_fields for sink in getattr(settings.sinks, kind)}) == 9

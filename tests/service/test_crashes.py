@@ -21,6 +21,20 @@ def test_killed_monitors_lose_double_and_change_nothing() -> None:
     check(trial(kills=4, signals=SIGNALS, seed=11, database=None, least=LEAST))
 
 
+def test_a_monitor_on_standby_takes_over_and_loses_doubles_and_changes_nothing() -> None:
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    database = Postgres(programs, durable=True)
+    try:
+        database.start()
+        found = trial(kills=4, signals=SIGNALS, seed=13, database=database, least=LEAST, standby=True)
+    finally:
+        database.remove()
+    check(found)
+    assert len(found.takeovers) == 4
+
+
 def test_killed_databases_lose_double_and_change_nothing() -> None:
     programs = find_programs()
     if programs is None:

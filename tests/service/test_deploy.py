@@ -18,15 +18,18 @@ from tests.service.test_tls import make_certificate
 from tocsin.data import parse_duration
 from tocsin.service.config import ServerSettings, read_settings
 from tocsin.service.engine.engine import TIME_TO_CUT, TIME_TO_STOP
+from tocsin.service.http.server import PATIENCE
 from tocsin.service.metrics import Metrics
-from tocsin.service.monitor import PATIENCE
+from tocsin.service.signal_metrics import SignalMetrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "tocsin.rules.yml"
+SIGNAL_RULES = DEPLOY / "prometheus" / "tocsin.signals.rules.yml"
 SCRAPE = DEPLOY / "prometheus" / "scrape.yml"
 DASHBOARD = DEPLOY / "grafana" / "tocsin.json"
 UNIT = DEPLOY / "systemd" / "tocsin.service"
 NAME = re.compile(r"\btocsin_[a-z_]+")
+RECORDED = re.compile(r"\w+:tocsin_\w+:\w+")
 
 
 SUFFIXES = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
@@ -34,19 +37,27 @@ SUFFIXES = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
 
 def exposed():
     """Every name under which Prometheus gets a sample."""
-    families = Metrics().registry.collect()
+    families = [*Metrics().registry.collect(), *SignalMetrics().collect()]
     return {family.name + suffix for family in families for suffix in SUFFIXES.get(family.type, [""])}
 
 
 def labels_of():
     """The labels of each metric, by all names it goes by."""
-    return {name: metric._labelnames for name, metric in Metrics().registry._names_to_collectors.items()}
+    own = {name: metric._labelnames for name, metric in Metrics().registry._names_to_collectors.items()}
+    return own | {family.name: family._labelnames for family in SignalMetrics().collect()}
+
+
+def recorded():
+    """The recording rules, by name."""
+    (group,) = yaml.safe_load(SIGNAL_RULES.read_text())["groups"]
+    return {rule["record"]: rule["expr"] for rule in group["rules"]}
 
 
 def expressions():
     for group in yaml.safe_load(RULES.read_text())["groups"]:
         for rule in group["rules"]:
             yield rule["alert"], rule["expr"]
+    yield from recorded().items()
     board = json.loads(DASHBOARD.read_text())
     for panel in board["panels"]:
         for target in panel.get("targets", []):
@@ -61,9 +72,12 @@ EXPRESSIONS = list(expressions())
 
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
 def test_only_metrics_that_there_are(where, expression):
-    used = NAME.findall(re.sub(r'"[^"]*"', '""', expression))
+    expression = re.sub(r'"[^"]*"', '""', expression)
+    rules = RECORDED.findall(expression)
+    assert set(rules) <= set(recorded())
+    used = NAME.findall(RECORDED.sub("", expression))
     assert set(used) <= exposed()
-    assert used or "up{" in expression
+    assert used or rules or "up{" in expression
 
 
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
@@ -73,14 +87,17 @@ def test_only_labels_that_there_are(where, expression):
     for name, inside in re.findall(r"\b(tocsin_[a-z_]+)\{([^}]*)\}", expression):
         assert set(re.findall(r"(\w+)\s*=", inside)) <= {*known[name], *scraped}, name
     for by in re.findall(r"by \(([^)]*)\)", expression):
-        used = {*NAME.findall(expression)}
+        used = {*NAME.findall(expression)} - {"tocsin_signal_outside"}  # that one is a rule's
         assert {label.strip() for label in by.split(",")} <= {*scraped, *(one for name in used for one in known[name])}
 
 
 def test_every_metric_is_on_the_dashboard():
     board = DASHBOARD.read_text()
-    for family in Metrics().registry.collect():
-        assert family.name in board, family.name
+    for family in [*Metrics().registry.collect(), *SignalMetrics().collect()]:
+        assert family.name in board or family.name == "tocsin_signal_last_time_seconds", family.name
+    for rule in recorded():
+        if rule != "signal:tocsin_signal_outside:bool":  # from which the count is made
+            assert rule in board
 
 
 def test_the_dashboard_can_be_imported_anywhere():
@@ -114,6 +131,7 @@ def promtool(*arguments, cwd=None):
 @needs_promtool
 def test_prometheus_accepts_rules_and_configuration():
     promtool("check", "rules", RULES)
+    promtool("check", "rules", SIGNAL_RULES)
     promtool("check", "config", SCRAPE)
 
 
@@ -154,6 +172,47 @@ def test_rules_fire_when_they_should_and_only_then(tmp_path, sick):
     fired = set(re.findall(r"alertname: (\w+),", done.stdout + done.stderr))
     assert fired == (set(SERIES) if sick else set()), done.stdout + done.stderr
     assert (done.returncode == 0) is not sick
+
+
+@needs_promtool
+def test_recording_rules_record_what_they_say(tmp_path):
+    """One signal is above its band, one inside, and one has no lower bound."""
+    labels = (f'{{job="j", instance="i", feature="value", signal="{name}"}}' for name in "abc")
+    series = []
+    for where, (value, low, high) in zip(labels, [("5", "1", "3"), ("2", "1", "3"), ("2", "-Inf", "3")], strict=True):
+        for name, text in (("value", value), ("low", low), ("high", high), ("forecast", "2")):
+            series.append({"series": f"tocsin_signal_{name}{where}", "values": f"{text} {text}"})
+    for state, count in (("watched", "1"), ("silent", "0")):
+        where = f'{{job="j", instance="i", signal="a", state="{state}"}}'
+        series.append({"series": f"tocsin_signal_state{where}", "values": f"{count} {count}"})
+    series.append({"series": 'tocsin_signal_incident_open{signal="a"}', "values": "0 1"})
+    series.append({"series": 'tocsin_signal_last_time_seconds{signal="a"}', "values": "0 10"})
+
+    def case(expression, *samples):
+        return {"expr": expression, "eval_time": "1m", "exp_samples": [
+            {"labels": labels, "value": value} for labels, value in samples
+        ]}  # fmt: skip
+
+    cases = [
+        case(
+            "instance:tocsin_signal_outside:count", ('instance:tocsin_signal_outside:count{job="j", instance="i"}', 1)
+        ),
+        case(
+            'instance:tocsin_signal_state:count{state="watched"}',
+            ('instance:tocsin_signal_state:count{job="j", instance="i", state="watched"}', 1),
+        ),
+        case(
+            'signal:tocsin_signal_deviation:abs{signal="a"}',
+            ('signal:tocsin_signal_deviation:abs{job="j", instance="i", feature="value", signal="a"}', 3),
+        ),
+        case("signal:tocsin_signal_incident_open:avg1d", ('signal:tocsin_signal_incident_open:avg1d{signal="a"}', 0.5)),
+        case("signal:tocsin_signal_age:seconds", ('signal:tocsin_signal_age:seconds{signal="a"}', 50)),
+    ]
+    test = {"rule_files": [str(SIGNAL_RULES)], "evaluation_interval": "1m"}
+    test["tests"] = [{"interval": "1m", "input_series": series, "promql_expr_test": cases}]
+    file = tmp_path / "test.yml"
+    file.write_text(yaml.safe_dump(test))
+    promtool("test", "rules", file)
 
 
 def test_the_example_configuration_is_accepted():

@@ -16,12 +16,14 @@ from fastapi.routing import APIRoute
 import tocsin.service.http
 from tocsin.service.config import Settings, read_settings
 from tocsin.service.config.fields import every_setting
-from tocsin.service.config.writing import default_of
+from tocsin.service.config.writing import as_toml
 from tocsin.service.http import create_app
 from tocsin.service.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, WRITER
-from tocsin.service.http.models import Label
+from tocsin.service.http.requests import Label
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
+from tocsin.service.signal_metrics import STATES, SignalMetrics
+from tocsin.service.sinks.notices import _ALARM, _SIGNAL, fields_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROLES = (
@@ -95,8 +97,13 @@ def test_every_query_parameter_is_documented(described):
         for method, operation in methods.items():
             for parameter in operation.get("parameters", []):
                 if parameter["in"] == "query":
-                    text = lines[method.upper(), path] + (page("api.md") if path.endswith("/events") else "")
+                    text = lines[method.upper(), path] + (page("api.md") if path.endswith("/stream") else "")
                     assert parameter["name"] in text, (path, parameter["name"])
+
+
+def default_of(setting):
+    field = setting.field
+    return "required" if field.is_required() else as_toml(field.get_default(call_default_factory=True), setting)
 
 
 def test_every_setting_is_documented_with_its_default():
@@ -113,6 +120,10 @@ def test_every_metric_is_documented_with_its_labels():
     for family in Metrics().registry.collect():
         name = family.name + ("_total" if family.type == "counter" else "")
         assert documented[name] == set(by_name[name]._labelnames), name
+    for family in SignalMetrics().collect():
+        assert documented[family.name] == set(family._labelnames), family.name
+    for state in STATES:
+        assert f"`{state}`" in page("monitor.md")
 
 
 def test_every_status_has_its_rule():
@@ -125,13 +136,21 @@ def test_every_label_is_documented():
         assert f"`{label}`" in page("api.md")
 
 
-@pytest.mark.parametrize("name", ["monitor.md", "settings.md", "api.md"])
+def test_every_field_of_texts_is_documented():
+    documented = {field for fields, _ in rows("notifications.md", 2) for field in re.findall(r"\w+", fields)}
+    assert set(fields_of(_ALARM, _SIGNAL, "firing", "")) <= documented
+
+
+MONITOR_PAGES = ("monitor.md", "operations.md", "notifications.md", "connecting.md", "settings.md", "api.md")
+
+
+@pytest.mark.parametrize("name", MONITOR_PAGES)
 def test_examples_of_settings_are_accepted(name, tmp_path):
     blocks = re.findall(r"```toml\n(.*?)```", page(name), flags=re.DOTALL)
     for block in blocks:
         for file in re.findall(r'file = "([^"]*)"', block):
             there = tmp_path / Path(file).name
-            there.write_text({"database": "postgresql://u:p@h/d", "chat-address": "https://x"}.get(there.name, "x"))
+            there.write_text("postgresql://u:p@h/d" if there.name == "database" else "https://x")
             block = block.replace(file, str(there))
         assert tomllib.loads(block)
         example = tmp_path / "example.toml"
@@ -152,13 +171,13 @@ def test_examples_of_variables_are_accepted(tmp_path):
 
 
 def test_examples_of_json_are_json():
-    for block in re.findall(r"```json\n(.*?)```", page("monitor.md"), flags=re.DOTALL):
+    for block in re.findall(r"```json\n(.*?)```", page("monitor.md") + page("operations.md"), flags=re.DOTALL):
         assert json.loads(block)
 
 
 def test_sections_that_are_linked_are_there():
     """A link to a section is its heading in small letters, with - for spaces and without punctuation."""
-    for name in ("monitor.md", "api.md", "settings.md", "commands.md"):
+    for name in (*MONITOR_PAGES, "commands.md"):
         for target, section in re.findall(r"\]\((\w+\.md)?#([^)]+)\)", page(name)):
             headings = re.findall(r"^#+ (.*)$", page(target or name), flags=re.MULTILINE)
             known = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

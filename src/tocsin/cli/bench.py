@@ -30,7 +30,7 @@ from tocsin.evaluation.bench.methods import METHODS
 from tocsin.evaluation.bench.report import summary_tables, write_report
 from tocsin.evaluation.bench.report.formats import csv_text
 from tocsin.evaluation.bench.report.summaries import grouped
-from tocsin.evaluation.bench.results import Results, Run
+from tocsin.evaluation.bench.results import BenchmarkResults, MethodRun
 from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.evaluation.bench.runner import RunPlan, run_benchmark
 from tocsin.evaluation.bench.sources import refuse_other_files
@@ -138,7 +138,7 @@ def report(
     if plot:
         require_matplotlib("--plot")
     folder = to or results / "report"
-    with _found(lambda: Results.existing(results), "OUT") as found:
+    with _found(lambda: BenchmarkResults.existing(results), "OUT") as found:
         if not found.runs():
             raise typer.BadParameter(f"{results} holds no runs yet.", param_hint="OUT")
         written = _found(lambda: write_report(found, folder, figures=plot), "--to")
@@ -184,10 +184,10 @@ def ablate(
 
 def _benchmark(
     folder: Path, out: Path, plan: RunPlan, datasets: Sequence[str], limit: int | None, jobs: int | None
-) -> list[Run]:
+) -> list[MethodRun]:
     """Run a plan, and return all its runs, including earlier ones."""
     paths = _found(lambda: find_files(folder, datasets, limit), "DIR, --dataset")
-    with _found(lambda: Results(out), "--out") as results:
+    with _found(lambda: BenchmarkResults(out), "--out") as results:
         _found(lambda: refuse_other_files(paths, results), "--out")
         _describe(results, plan)
         with progress() as bar:
@@ -203,7 +203,7 @@ def _benchmark(
         return [run for run in results.runs() if run.key in wanted]
 
 
-def _describe(results: Results, plan: RunPlan) -> None:
+def _describe(results: BenchmarkResults, plan: RunPlan) -> None:
     """Record what the results were computed with, and refuse to mix them with results of another kind."""
     # Only methods on forecasts depend on horizons: baselines and scores fit any.
     horizons = {"horizons": str(plan.horizons)} if plan.methods else {}
@@ -225,7 +225,7 @@ def _describe(results: Results, plan: RunPlan) -> None:
     )
 
 
-def _finish(runs: Sequence[Run]) -> None:
+def _finish(runs: Sequence[MethodRun]) -> None:
     """Report failed runs. The command itself fails only if every run failed."""
     for status in ("skipped", "failed"):
         problems = [run for run in runs if run.status == status]

@@ -8,7 +8,7 @@ from typer import Typer
 from typer.core import TyperCommand, TyperGroup
 
 
-class Entry(NamedTuple):
+class ListedCommand(NamedTuple):
     """A command's module, its heading in the list, and what it does."""
 
     module: str
@@ -18,58 +18,75 @@ class Entry(NamedTuple):
 
 _FILES, _MONITOR, _METHODS = "Files and streams", "The monitor", "Methods"
 COMMANDS = {
-    "demo": Entry(
+    "demo": ListedCommand(
         "demo", _FILES, "Generate four weeks of a machine's sensor data with six faults, then detect the faults."
     ),
-    "detect": Entry(
+    "detect": ListedCommand(
         "detect",
         _FILES,
         "Find incidents in files: a table on screen, all verdicts to a file, a picture, a page.",
     ),
-    "watch": Entry(
+    "watch": ListedCommand(
         "watch",
         _FILES,
         "Read observations from standard input, one per line, and write one JSON verdict per line.",
     ),
-    "spark-detect": Entry(
+    "spark-detect": ListedCommand(
         "spark",
         _FILES,
         "Find incidents in many signals on Apache Spark: Parquet or a table in, Parquet out; restartable.",
     ),
-    "serve": Entry(
+    "serve": ListedCommand(
         "serve",
         _MONITOR,
         "Run the monitor: observations in by HTTP, MQTT, Prometheus or files; a dashboard and alerts out.",
     ),
-    "import": Entry(
+    "status": ListedCommand(
+        "status",
+        _MONITOR,
+        "Ask a running monitor how it is doing: signals, rates, incidents, sources, sinks, store.",
+    ),
+    "doctor": ListedCommand(
+        "doctor",
+        _MONITOR,
+        "Check the settings and everything around the monitor, and say what to do about each problem.",
+    ),
+    "import": ListedCommand(
         "importing",
         _MONITOR,
         "Import history into a running monitor: it is learned and judged, but sends no alerts.",
     ),
-    "export": Entry(
+    "export": ListedCommand(
         "exporting",
         _MONITOR,
         "Export the monitor's data to files, as a consistent snapshot. The monitor may keep running.",
     ),
-    "config": Entry("config", _MONITOR, "Check the monitor's settings, or print all of them."),
-    "token": Entry("token", _MONITOR, "Create, list and revoke the monitor's tokens."),
-    "backup": Entry(
+    "report": ListedCommand(
+        "reporting",
+        _MONITOR,
+        "Report on a week of the monitor: incidents, promised and raised alarms, and what took the most attention.",
+    ),
+    "config": ListedCommand("config", _MONITOR, "Check the monitor's settings, or print all of them."),
+    "token": ListedCommand("token", _MONITOR, "Create, list and revoke the monitor's tokens."),
+    "backup": ListedCommand(
         "backup",
         _MONITOR,
         "Back up all of the monitor's data to one file, as a consistent snapshot. The monitor may keep running.",
     ),
-    "restore": Entry(
+    "restore": ListedCommand(
         "backup",
         _MONITOR,
         "Restore a backup into an empty store in any supported database. The monitor must not be running.",
     ),
-    "forecasters": Entry("forecasters", _METHODS, "List the forecasters, what each does and what it needs."),
-    "simulate": Entry(
+    "forecasters": ListedCommand("forecasters", _METHODS, "List the forecasters, what each does and what it needs."),
+    "simulate": ListedCommand(
         "simulate",
         _METHODS,
         "Score simulated errors whose true p-values are known, and show how well calibrated each method is.",
     ),
-    "bench": Entry("bench", _METHODS, "Run detectors on a folder of labelled files (TSB-AD) and report the results."),
+    "bench": ListedCommand(
+        "bench", _METHODS, "Run detectors on a folder of labelled files (TSB-AD) and report the results."
+    ),
 }
 
 

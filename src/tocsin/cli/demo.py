@@ -11,8 +11,12 @@ from tocsin.cli.application import Exit, app, console, progress, require_matplot
 from tocsin.data import open_writer, read_signals
 from tocsin.detection import SignalResult, detect_signals
 from tocsin.detection.explaining import name_and_unit
-from tocsin.evaluation import detection_report
+from tocsin.detection.incident_words import incident_columns, time_text
 from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
+from tocsin.reports.features import blamed_feature
+from tocsin.reports.picture import draw_detection
+from tocsin.reports.summary import audit_summary
+from tocsin.reports.table import incident_table, intervals_of
 
 RATE = "1/day"
 # An incident that starts this soon after a fault ends is counted as the end of that fault.
@@ -49,17 +53,17 @@ def demo(
     with open_writer(out / "verdicts.csv") as writer:
         writer.write(result.columns)
     with open_writer(out / "incidents.csv") as writer:
-        writer.write(detection_report.incident_columns(result.incidents))
+        writer.write(incident_columns(result.incidents))
     known = [(machine.times[one.first], machine.times[one.last], one.feature, one.name) for one in machine.faults]
-    detection_report.draw_detection([result], out / "machine.png", faults=known)
+    draw_detection([result], out / "machine.png", faults=known)
     screen = console()
     names = ", ".join(map(_plain, FEATURES))
     screen.print(f"{len(machine.times)} observations of {names}, every 5 minutes: {recorded}")
     screen.print(f"alarm rate: {RATE}, or one false incident per {1 / (result.alarm_rate or 1):.0f} observations\n")
     screen.print(_fault_table(machine, result))
-    intervals = detection_report.intervals_of([result])
-    screen.print(detection_report.incident_table(result.incidents, top=20, many=False, intervals=intervals))
-    screen.print(detection_report.summary([result]))
+    intervals = intervals_of([result])
+    screen.print(incident_table(result.incidents, top=20, many=False, intervals=intervals))
+    screen.print(audit_summary([result]))
     screen.print(f"\nthe same by hand: tocsin detect {recorded} --alarm-rate {RATE} --plot {out / 'machine.png'}")
     for name, file in (("verdicts", "verdicts.csv"), ("incidents", "incidents.csv"), ("picture", "machine.png")):
         screen.print(f"{name}: {out / file}")
@@ -79,8 +83,8 @@ def _fault_table(machine: Machine, result: SignalResult) -> Table:
         after = "at once" if first == 0 else f"after {first} observations" if first is not None else "none"
         if first is not None and first > fault.last - fault.first:
             after = "when it ended"
-        start, end = (detection_report.time_text(machine.times[at]) for at in (fault.first, fault.last))
-        blamed, view = (_plain(detection_report.blamed_feature(found[0])), found[0].view or "") if found else ("", "")
+        start, end = (time_text(machine.times[at]) for at in (fault.first, fault.last))
+        blamed, view = (_plain(blamed_feature(found[0])), found[0].view or "") if found else ("", "")
         table.add_row(fault.name, _plain(fault.feature), start, end, after, blamed, view)
     return table
 

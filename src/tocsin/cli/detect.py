@@ -11,21 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, check_page, check_picture, say, whole_number
-from tocsin.cli.detecting import Run
+from tocsin.cli.detecting import DetectRun
 from tocsin.cli.options import check_settings, number_or_text, takes_detector_settings
-from tocsin.cli.reading import (
-    Aggregate,
-    DayFirst,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Every,
-    Ignore,
-    Missing,
-    Sheet,
-    Skip,
-    TimeFormat,
-)
+from tocsin.cli.reading import takes_reading_options
 from tocsin.data import LONGEST_GAP, check_writable, open_writer
 from tocsin.detection.budget import check_budget
 from tocsin.detection.history_budget import HistoryBudget
@@ -37,6 +25,7 @@ MOST_LOST = 0.05
 
 @app.command()
 @takes_detector_settings
+@takes_reading_options()
 def detect(
     files: Annotated[
         list[str],
@@ -64,30 +53,11 @@ def detect(
             "--reference", metavar="ROWS|START/END", help="A known-good stretch to compare with, instead of the past."
         ),
     ] = None,
-    time: Annotated[str | None, typer.Option("--time", help="The time column. Default: detected.")] = None,
-    value: Annotated[
-        list[str] | None, typer.Option("--value", help="A value column; repeatable. Default: all numeric columns.")
-    ] = None,
-    id: Annotated[  # noqa: A002
-        str | None, typer.Option("--id", help="The column with the signal's name (long layout).")
-    ] = None,
-    separate: Annotated[
-        bool, typer.Option("--separate", help="Treat each value column as a separate signal, not as a feature.")
-    ] = False,
+    *,
+    reading: dict[str, Any],
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv, tsv, jsonl, parquet or excel. Default: by file extension.")
     ] = None,
-    every: Every = None,
-    aggregate: Aggregate = "mean",
-    ignore: Ignore = None,
-    missing: Missing = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    skip: Skip = 0,
-    sheet: Sheet = None,
-    time_format: TimeFormat = None,
-    day_first: DayFirst = None,
     most_lost: Annotated[
         float,
         typer.Option(
@@ -123,25 +93,23 @@ def detect(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with code 4 if there are incidents (for scripts).")
     ] = False,
-    *,
     settings: dict[str, Any],
 ) -> None:
     """Find incidents in files: a table on screen, all verdicts to a file, a picture, a page."""
     check_settings(settings, interval_known=False)
     files = list(_named(files))
     _check_targets(files, {"--output": output, "--incidents": incidents, "--plot": plot, "--report": report})
-    reading = {
-        "format": file_format, "time": time, "values": value or None, "id": id, "separate": separate,
-        "interval": settings["interval"], "every": every, "aggregate": aggregate, "ignore": ignore or (),
-        "missing": missing or None, "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip,
-        "sheet": sheet,
-        "time_format": time_format, "day_first": day_first, "longest_gap": longest_gap, "most_lost": most_lost,
-    }  # fmt: skip
-    if every is not None and settings["interval"] is not None:
+    if "every" in reading and settings["interval"] is not None:
         raise typer.BadParameter("--every sets the interval: omit --interval.", param_hint="--every")
-    reading["every"] = number_or_text(every)
+    reading |= {
+        "format": file_format,
+        "every": number_or_text(reading.get("every")),
+        "interval": settings["interval"],
+        "longest_gap": longest_gap,
+        "most_lost": most_lost,
+    }
     drawing = plot is not None or report is not None
-    run = Run(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
+    run = DetectRun(settings, reading, jobs or os.cpu_count() or 1, drawing=drawing, reference=reference)
     share = _checked_budget(budget, settings)
     try:
         _detect(run, files, share, output, exit_code)
@@ -157,7 +125,7 @@ def detect(
     raise typer.Exit(run.exit_code(exit_code))
 
 
-def _detect(run: Run, files: list[str], share: str | float | None, output: Path | None, exit_code: bool) -> None:
+def _detect(run: DetectRun, files: list[str], share: str | float | None, output: Path | None, exit_code: bool) -> None:
     """Judge all files, and write verdicts as they become available."""
     with ExitStack() as resources:
         try:

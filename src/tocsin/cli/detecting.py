@@ -14,8 +14,12 @@ from tocsin.cli.reading import in_options
 from tocsin.data import DataError, Problem, Signal, Signals, Writer, merge_problems, open_writer, read_signals
 from tocsin.detection import SignalResult, detect_signals
 from tocsin.detection.batch import select_incidents
-from tocsin.evaluation import detection_report
-from tocsin.evaluation.detection_page import Account, detection_page
+from tocsin.detection.incident_words import incident_columns
+from tocsin.reports.features import worst_severity
+from tocsin.reports.page import Account, detection_page
+from tocsin.reports.picture import draw_detection
+from tocsin.reports.summary import audit_summary, budget_summary
+from tocsin.reports.table import incident_table, intervals_of
 
 if TYPE_CHECKING:
     from tocsin.detection.history_budget import HistoryBudget
@@ -31,7 +35,7 @@ def label_of(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
-class Run:
+class DetectRun:
     """All files of one invocation."""
 
     def __init__(
@@ -124,7 +128,7 @@ class Run:
         if self.drawing:
             self.drawn.append(result)
             if len(self.drawn) > MOST_KEPT:
-                self.drawn.sort(key=detection_report.worst_severity, reverse=True)
+                self.drawn.sort(key=worst_severity, reverse=True)
                 self.drawn.pop()
         self.results.append(replace(result, columns=None, weights=None))
 
@@ -142,26 +146,21 @@ class Run:
         found = [incident for result in self.results for incident in result.incidents]
         if (path := targets["incidents"]) is not None:
             with open_writer(path) as writer:
-                writer.write(detection_report.incident_columns(found))
+                writer.write(incident_columns(found))
         if (path := targets["picture"]) is not None:
-            detection_report.draw_detection(self.drawn, path)
+            draw_detection(self.drawn, path)
         short = [result for result in self.results if result.warning]
         for result in short[:3]:
             say(f"note: {result.warning}")
         if len(short) > 3:
             say(f"note: {len(short) - 3} more signals are too short as well")
         if found:
-            intervals = detection_report.intervals_of(self.results)
-            screen.print(
-                detection_report.incident_table(found, top=top, many=len(self.results) > 1, intervals=intervals)
-            )
+            intervals = intervals_of(self.results)
+            screen.print(incident_table(found, top=top, many=len(self.results) > 1, intervals=intervals))
         else:
             screen.print("no incidents")
-        summary = (
-            detection_report.summary(self.results)
-            if self.shared is None
-            else detection_report.budget_summary(self.results, self.shared, proposed)
-        )
+        shared = self.shared
+        summary = audit_summary(self.results) if shared is None else budget_summary(self.results, shared, proposed)
         screen.print(summary)
         if (path := targets["report"]) is not None:
             self.account.title = ", ".join(label for label, *_ in self.account.understood[:3])

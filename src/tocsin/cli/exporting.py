@@ -41,7 +41,7 @@ def export_tables(
     """Export the monitor's data to files, as a consistent snapshot. The monitor may keep running."""
     targets = {"--observations": observations, "--verdicts": verdicts, "--incidents": incidents}
     _check(targets)
-    first, last = _moment(start, "--from"), _moment(end, "--to")
+    first, last = moment_given(start, "--from"), moment_given(end, "--to")
     with explained():
         settings = settings_of(config, data)
         from tocsin.service.exporting import Export
@@ -76,7 +76,8 @@ def _check(targets: dict[str, Path | None]) -> None:
                 raise typer.BadParameter(f"{error}.", param_hint=option) from error
 
 
-def _moment(text: str | None, option: str) -> int | None:
+def moment_given(text: str | None, option: str) -> int | None:
+    """The time that an option gives."""
     if text is None:
         return None
     try:

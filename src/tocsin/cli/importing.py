@@ -7,28 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, progress, say
+from tocsin.cli.asking import Url, address_of, answer, client_of
 from tocsin.cli.monitoring import Config, explained, read
-from tocsin.cli.reading import (
-    Aggregate,
-    DayFirst,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Every,
-    Ignore,
-    Missing,
-    Skip,
-    TimeFormat,
-    in_options,
-)
+from tocsin.cli.reading import in_options, takes_reading_options
 from tocsin.service.errors import MonitorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx
-
-    from tocsin.service.config import Settings
 
 # How often to ask for progress, in seconds.
 ASK_EVERY = 0.5
@@ -37,6 +22,7 @@ PATIENCE = 3600.0
 
 
 @app.command("import")
+@takes_reading_options(sheets=False)
 def import_history(
     files: Annotated[
         list[Path],
@@ -50,38 +36,18 @@ def import_history(
             help="The signal. {name} stands for its id in the file, or the file's name.",
         ),
     ] = "{name}",
-    url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="The monitor's address. Default: from --config.")
-    ] = None,
+    url: Url = None,
     token: Annotated[
         str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role write.")
     ] = None,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Whether to wait until the history is learned.")
     ] = True,
-    time_column: Annotated[str | None, typer.Option("--time", help="The time column. Default: detected.")] = None,
-    value: Annotated[
-        list[str] | None, typer.Option("--value", help="A value column; repeatable. Default: all numeric columns.")
-    ] = None,
-    id: Annotated[  # noqa: A002
-        str | None, typer.Option("--id", help="The column with the signal's name (long layout).")
-    ] = None,
-    separate: Annotated[
-        bool, typer.Option("--separate", help="Treat each value column as a separate signal, not as a feature.")
-    ] = False,
+    *,
+    reading: dict[str, Any],
     file_format: Annotated[
         str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by file extension.")
     ] = None,
-    every: Every = None,
-    aggregate: Aggregate = "mean",
-    ignore: Ignore = None,
-    missing: Missing = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    skip: Skip = 0,
-    time_format: TimeFormat = None,
-    day_first: DayFirst = None,
     most_lost: Annotated[
         float | None,
         typer.Option(
@@ -94,20 +60,17 @@ def import_history(
 
     Importing the same data again is harmless.
     """
-    reading = {
-        "signal": signal, "format": file_format, "time": time_column, "value": value or [], "id": id,
-        "separate": separate, "every": every, "aggregate": aggregate, "ignore": ignore or [], "missing": missing or [],
-        "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "skip": skip, "time_format": time_format,
-        "day_first": day_first, "most_lost": most_lost,
-    }  # fmt: skip
+    asked = {"signal": signal, "format": file_format, "most_lost": most_lost, **reading}
+    if "values" in asked:
+        asked["value"] = asked.pop("values")
     with explained():
-        address = url or _address(read(config).settings)
+        address = url or address_of(read(config).settings)
         failed = False
         names: list[str] = []
-        with _client(address, token) as client:
+        with client_of(address, token, PATIENCE) as client:
             for file in files:
                 try:
-                    names += _send(client, file, {name: one for name, one in reading.items() if one is not None})
+                    names += _send(client, file, {name: one for name, one in asked.items() if one is not None})
                 except MonitorError as error:
                     say(in_options(error))
                     failed = True
@@ -116,29 +79,10 @@ def import_history(
     raise typer.Exit(Exit.FAILED if failed else Exit.DONE)
 
 
-def _address(settings: "Settings") -> str:
-    """The address of the monitor with these settings, from this machine."""
-    server = settings.server
-    if server.external_url is not None:
-        return server.external_url
-    host = "127.0.0.1" if server.host in ("0.0.0.0", "::") else server.host  # noqa: S104
-    return f"{'https' if server.tls_certificate else 'http'}://{f'[{host}]' if ':' in host else host}:{server.port}"
-
-
-def _client(address: str, token: str | None) -> "httpx.Client":
-    import httpx
-
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    try:
-        return httpx.Client(base_url=f"{address.rstrip('/')}/api/v1", headers=headers, timeout=PATIENCE)
-    except (httpx.InvalidURL, ValueError) as error:
-        raise typer.BadParameter(f"{address!r} is not a valid address: {error}.", param_hint="--url") from error
-
-
 def _send(client: "httpx.Client", file: Path, reading: dict[str, Any]) -> list[str]:
     """Import one file; returns the names of its signals."""
     with file.open("rb") as content:
-        taken = _answer(
+        taken = answer(
             lambda: client.post(
                 "/imports",
                 params={"file": file.name, **reading},
@@ -166,29 +110,12 @@ def _counted(one: dict[str, Any]) -> str:
     return text
 
 
-def _answer(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> Any:
-    """The monitor's answer; MonitorError if it refuses or does not answer."""
-    import httpx
-
-    try:
-        response = ask()
-    except httpx.HTTPError as error:
-        raise MonitorError(f"no monitor answers at {client.base_url} (--url): {error}") from error
-    try:
-        answer = response.json()
-    except ValueError:
-        raise MonitorError(f"something other than a monitor answers at {client.base_url} (--url)") from None
-    if response.is_error:
-        raise MonitorError(answer.get("error", {}).get("message", f"the monitor answered {response.status_code}"))
-    return answer
-
-
 def _wait(client: "httpx.Client", names: list[str]) -> bool:
     """Wait until everything is learned, and print the incidents found; false if something could not be learned."""
     with progress() as bar:
         task = bar.add_task("learning", total=None)
         while True:
-            imports = _answer(lambda: client.get("/imports"), client)["imports"]
+            imports = answer(lambda: client.get("/imports"), client)["imports"]
             found = {one["signal"]: one for one in imports if one["signal"] in names}
             bar.update(
                 task,

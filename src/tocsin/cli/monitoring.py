@@ -13,7 +13,7 @@ from tocsin.service.errors import MonitorError
 
 # The monitor's libraries are an extra and slow to import: only its commands import them, when they run.
 if TYPE_CHECKING:
-    from tocsin.service.config import Loaded, Settings
+    from tocsin.service.config import Layer, Loaded, Settings
     from tocsin.service.store import Store
 
 Config = Annotated[
@@ -46,22 +46,29 @@ _ABOVE: dict[str, dict[str, Any]] = {"storage.folder": {"url": None}}
 
 def read(config: Path | None, **options: tuple[str, Any]) -> "Loaded":
     """The settings, overridden by options: the name of an option, and its path and value."""
-    from tocsin.service.config import ConfigError, Layer, read_settings
+    from tocsin.service.config import ConfigError, read_settings
+
+    try:
+        loaded = read_settings(config, layers_of(**options))
+    except ConfigError as error:
+        for problem in error.problems:
+            say(problem)
+        raise typer.Exit(Exit.USAGE) from error
+    for warning in loaded.warnings:
+        say(f"warning: {warning}")
+    return loaded
+
+
+def layers_of(**options: tuple[str, Any]) -> "list[Layer]":
+    """What options override: the name of each, and its path and value."""
+    from tocsin.service.config import Layer
 
     layers = []
     for option, (path, value) in options.items():
         if value is not None:
             section, name = path.split(".")
             layers.append(Layer(f"--{option}", {section: {name: value, **_ABOVE.get(path, {})}}))
-    try:
-        loaded = read_settings(config, layers)
-    except ConfigError as error:
-        for problem in error.problems:
-            say(problem)
-        raise typer.Exit(Exit.USAGE) from error
-    for doubt in loaded.doubts:
-        say(f"warning: {doubt}")
-    return loaded
+    return layers
 
 
 def settings_of(config: Path | None, data: Path | None) -> "Settings":

@@ -1,13 +1,13 @@
 """Detector settings as command-line options."""
 
-import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from tocsin.cli.application import whole_number
+from tocsin.cli.parameters import Command, in_place_of, keyword
 from tocsin.detection import DetectorSettings
 from tocsin.detection.declaration import Setting, declared
 
@@ -35,7 +35,7 @@ def _parameter(one: Setting) -> inspect.Parameter:
     if one.type is bool and one.default:
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
     option = typer.Option(flag, help=_help(one), rich_help_panel=_PANEL, **more)
-    return _keyword(one.name, default, Annotated[kind, option])
+    return keyword(one.name, default, Annotated[kind, option])
 
 
 def _form(one: Setting) -> tuple[Any, Any, dict[str, Any]]:
@@ -56,11 +56,7 @@ def _form(one: Setting) -> tuple[Any, Any, dict[str, Any]]:
     return str | None if optional else str, default, {"metavar": "NAME"} if one.rule.choices else {}
 
 
-def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-_SCORES = _keyword(
+_SCORES = keyword(
     "scores",
     False,
     Annotated[
@@ -83,9 +79,9 @@ def _read(one: Setting, given: Any) -> Any:
     return number_or_text(given) if one.name == "interval" else given
 
 
-def _settings(given: Mapping[str, Any], *, scores: bool) -> dict[str, Any]:
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: _read(one, given[name]) for name, one in _SETTINGS.items()}
-    if not scores:
+    if not given["scores"]:
         return settings
     if settings["forecaster"] != _SETTINGS["forecaster"].default or settings["forecaster_options"]:
         raise typer.BadParameter("scores need no forecaster: give only one of the two.", param_hint="--scores")
@@ -126,21 +122,9 @@ def _value(text: str) -> Any:
     return text
 
 
-def takes_detector_settings(command: Callable[..., None]) -> Callable[..., None]:
+def takes_detector_settings(command: Command) -> Command:
     """Replace a command's parameter `settings` with the detector's options."""
-    own = inspect.signature(command, eval_str=True).parameters
-
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> None:
-        scores = given.pop("scores")
-        chosen = {name: given.pop(name) for name in _SETTINGS}
-        command(**given, settings=_settings(chosen, scores=scores))
-
-    kept = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, one in own.items() if name != "settings"]
-    parameters = [*kept, *(_parameter(one) for one in _SETTINGS.values()), _SCORES]
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapped
+    return in_place_of("settings", [*map(_parameter, _SETTINGS.values()), _SCORES], _settings)(command)
 
 
 def check_settings(settings: Mapping[str, Any], *, interval_known: bool) -> None:

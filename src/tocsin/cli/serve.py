@@ -31,10 +31,20 @@ def serve(
         ),
     ] = None,
     data: Data = None,
+    standby: Annotated[
+        bool | None,
+        typer.Option("--standby", help="Wait on standby while another monitor uses the database (PostgreSQL)."),
+    ] = None,
 ) -> None:
     """Run the monitor: observations in by HTTP, MQTT, Prometheus or files; a dashboard and alerts out."""
     with explained():
-        loaded = read(config, host=("server.host", host), port=("server.port", port), data=("storage.folder", data))
+        loaded = read(
+            config,
+            host=("server.host", host),
+            port=("server.port", port),
+            data=("storage.folder", data),
+            standby=("storage.standby", standby),
+        )
         _refuse_strangers(loaded.settings, config, data)
         from tocsin.service.monitor import run
 
@@ -59,9 +69,8 @@ def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | No
     """Refuse to listen to other machines until there is a valid token."""
     if settings.server.loopback:
         return
-    with opened(settings, make=True) as store, store.reading() as reader:
-        known = _that_count(reader)
-    if not known:
+    # One on standby must not touch tables that another monitor works on. It lets nobody in without a token either.
+    if not settings.storage.standby and not _has_token(settings):
         say(
             f"server.host: {settings.server.host} can be reached from other machines, and there is no valid token. "
             f"{_how(again(config, data))}"
@@ -72,6 +81,11 @@ def _refuse_strangers(settings: "Settings", config: Path | None, data: Path | No
             "warning: other machines can reach this over plain HTTP, and tokens can be intercepted: set "
             "server.tls_certificate and server.tls_key, or put a TLS proxy in front"
         )
+
+
+def _has_token(settings: "Settings") -> bool:
+    with opened(settings, make=True) as store, store.reading() as reader:
+        return bool(_that_count(reader))
 
 
 def _that_count(reader: "StoreReader") -> "list[TokenRow]":

@@ -64,7 +64,17 @@ def spark_detect(
         from tocsin.spark.extra import require_spark
 
         require_spark()
-        job = BackFill(source, target, id, time, tuple(value) if value else None, settings, table, layout, parts)
+        job = BackFill(
+            source=source,
+            target=target,
+            id=id,
+            time=time,
+            values=tuple(value) if value else None,
+            settings=settings,
+            is_table=table,
+            layout=layout,
+            parts=parts,
+        )
         totals = job.run(_session(master, given), say)
     except (DataError, ImportError) as error:
         say(error)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.data import ParsedObservation
-from tocsin.detection.watching import Judged
+from tocsin.detection.watching import WatchedObservation
 
 _TOLD = ("value", "p", "alarm", "severity", "return_period", "forecast", "low", "high", "warm", "direction")
 #: The fields of an open incident besides its start.
@@ -18,20 +18,20 @@ _FIRST = datetime(1970, 1, 1)
 _encode = json.JSONEncoder().encode
 
 
-def line_of(observation: ParsedObservation, judged: Judged) -> str:
+def line_of(observation: ParsedObservation, judged: WatchedObservation) -> str:
     """The line for one observation."""
     record: dict[str, Any] = {}
     if observation.id is not None:
         record["id"] = observation.id
     if judged.time is not None:
         record["time"] = _time(judged.time, observation.zone)
-    columns, step = judged.stretch.columns, judged.step
+    columns, step = judged.batch.columns, judged.step
     for name in _TOLD:
         record[name] = columns[name][step]
     if record["alarm"]:
-        why = judged.stretch.explanation(step)
+        why = judged.batch.explanation(step)
         record["view"], record["explanation"] = (why.view, why.text) if why else (None, None)
-        incident = judged.stretch.incidents[step]
+        incident = judged.batch.incidents[step]
         if incident is not None:
             told = {name: _plain(getattr(incident, name)) for name in _OF_INCIDENTS}
             record["incident"] = {"start": _time(incident.start, observation.zone), **told}

@@ -10,30 +10,19 @@ import typer
 
 from tocsin.cli.application import Exit, app, say, whole_number
 from tocsin.cli.options import check_settings, number_or_text, takes_detector_settings
-from tocsin.cli.reading import (
-    Aggregate,
-    DayFirst,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Every,
-    Ignore,
-    Missing,
-    Skip,
-    TimeFormat,
-    in_options,
-)
+from tocsin.cli.reading import in_options, takes_reading_options
 from tocsin.cli.verdict_lines import line_of
 from tocsin.cli.waiting import stopping_gently, waiting_lines
 from tocsin.data import LineError, LineParser, ParsedObservation, Resampler, read_signals
 from tocsin.data.encodings import check_encoding
 from tocsin.detection import Watch
 from tocsin.detection.audit import audit_together
-from tocsin.detection.watching import Judged
+from tocsin.detection.watching import WatchedObservation
 
 
 @app.command()
 @takes_detector_settings
+@takes_reading_options(columns=False, sheets=False)
 def watch(
     state: Annotated[
         Path | None,
@@ -56,41 +45,29 @@ def watch(
     time: Annotated[str | None, typer.Option("--time", help="The time field.")] = None,
     value: Annotated[list[str] | None, typer.Option("--value", help="A value field; repeatable.")] = None,
     id: Annotated[str | None, typer.Option("--id", help="The field with the signal's name.")] = None,  # noqa: A002
-    every: Every = None,
-    aggregate: Aggregate = "mean",
-    ignore: Ignore = None,
-    missing: Missing = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    skip: Skip = 0,
-    time_format: TimeFormat = None,
-    day_first: DayFirst = None,
     *,
+    reading: dict[str, Any],
     settings: dict[str, Any],
 ) -> None:
     """Read observations from standard input, one per line, and write one JSON verdict per line.
 
     A line that cannot be read is reported on standard error and skipped.
     """
+    every, aggregate, encoding = (reading.pop(name, None) for name in ("every", "aggregate", "encoding"))
     if every is not None:
         if settings["interval"] is not None:
             raise typer.BadParameter("--every sets the interval: omit --interval.", param_hint="--every")
-        settings["interval"] = number_or_text(every)
+        settings["interval"] = every = number_or_text(every)
     check_settings(settings, interval_known=True)
     # The known-good file is read with the same options as the lines.
-    written: dict[str, Any] = {
-        "time": time, "values": value or None, "ignore": ignore or (), "delimiter": delimiter, "decimal": decimal,
-        "missing": missing or None, "skip": skip, "time_format": time_format, "day_first": day_first,
-    }  # fmt: skip
+    reading |= {"time": time, "values": value or None}
     try:
-        parser = LineParser(file_format, id=id, **written)
-        together = None if every is None else Resampler(settings["interval"], aggregate)
+        parser = LineParser(file_format, id=id, **reading)
+        together = None if every is None else Resampler(every, aggregate)
         check_encoding(encoding)
         good = None
         if reference is not None:
-            good = _good(reference, {**written, "encoding": encoding, "every": settings["interval"] if every else None,
-                                     "aggregate": aggregate})  # fmt: skip
+            good = _good(reference, {**reading, "encoding": encoding, "every": every, "aggregate": aggregate})
         watched = _resumed(state, settings, good)
         if state is not None:
             watched.save(state)  # fail now, not after a thousand lines, if it cannot be written
@@ -156,9 +133,9 @@ class _Run:
         answers = self._watched.observe([observation for _, observation in coming], self._parser.features)
         written = []
         for (number, observation), answer in zip(coming, answers, strict=True):
-            if not isinstance(answer, Judged):
+            if not isinstance(answer, WatchedObservation):
                 self._complain(number, answer)
-            elif not self._alarms_only or answer.stretch.columns["alarm"][answer.step]:
+            elif not self._alarms_only or answer.batch.columns["alarm"][answer.step]:
                 written.append(line_of(observation, answer) + "\n")
         return _write("".join(written))
 

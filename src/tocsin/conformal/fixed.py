@@ -31,6 +31,14 @@ class FixedWeightScorer(HistoryScorer):
         self._weights = (np.round(lag_weights / grid) * grid).astype(self.dtype)
         self._cumulative = np.concatenate([[0.0], np.cumsum(self._weights, dtype=np.float64)])
         self._capacity = np.iinfo(np.int64).max if capacity is None else capacity
+        self.kernel_streams = self._kernels.FixedStreams(
+            history=self._history,
+            counters=self._counters,
+            weights=self._weights,
+            cumulative=self._cumulative,
+            capacity=self._capacity,
+            **self._smoothed(),
+        )
 
     @property
     def weights(self) -> NDArray[Any]:
@@ -48,10 +56,7 @@ class FixedWeightScorer(HistoryScorer):
     def _advance_streams(
         self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
     ) -> None:
-        self._kernels.advance_fixed(
-            scores, learn, p, rank, first, last, self._history, self._counters, *self._smoothing_arguments,
-            self._weights, self._cumulative, self._capacity,
-        )  # fmt: skip
+        self._kernels.advance_fixed(scores, learn, p, rank, first, last, *self.kernel_streams)
 
     def _restore(self, snapshot: State, streams: Streams) -> None:
         super()._restore(snapshot, streams)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.conformal.scorer import NO_RANKS, Floats, Mask, Scorer, State, Streams, require_state
 
-# Over more lags than this, sums of weights would no longer be exact (see kernels.py).
+# Over more lags than this, sums of weights would no longer be exact (see kernels/weights.py).
 MOST_LAGS = 2**16
 
 
@@ -45,7 +45,10 @@ class HistoryScorer(Scorer):
         self._history = np.zeros((self.streams, width), dtype=self.dtype)
         self._counters = np.zeros((self.streams, self._kernels.COUNTERS), dtype=np.int64)
         self._counters[:, self._kernels.HEAD] = width
-        self._smoothing_arguments = (self.smoothing is not None, np.uint64(self.smoothing or 0))
+
+    def _smoothed(self) -> dict[str, Any]:
+        """The fields of the kernels' streams that say how p-values are smoothed."""
+        return {"smooth": self.smoothing is not None, "seed": np.uint64(self.smoothing or 0)}
 
     @property
     def learned(self) -> NDArray[np.int64]:
@@ -61,13 +64,6 @@ class HistoryScorer(Scorer):
             past, weights, total = self._calibration(stream)
             bounds[index] = self._kernels.quantile(past, weights, total, levels[index], score, bits, mask)
         return bounds
-
-    def peek_ranked(self, scores: ArrayLike) -> tuple[Floats, Floats]:
-        """`run_ranked` for scores that are neither learned nor counted: nothing changes."""
-        counters = self._counters.copy()
-        judged = self.run_ranked(scores, learn=False)
-        self._counters[...] = counters
-        return judged
 
     def _calibration(self, stream: int) -> tuple[NDArray[Any], NDArray[Any], float]:
         """One stream's past scores, their weights and the weights' sum."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
+from tocsin.arrays import nbytes_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -150,7 +151,7 @@ class Scorer(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays of all streams together; constant over the life of the scorer."""
-        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+        return nbytes_of(*vars(self).values())
 
     @abstractmethod
     def _advance(self, scores: Floats, learn: Mask, p: Floats, rank: Floats = NO_RANKS) -> None:

@@ -95,14 +95,22 @@ class W1ACAS(HistoryScorer):
         self._totals = np.zeros(self.streams)
         self._moments = np.zeros((self.streams, 2, window if self.optimizer == "adam" else 0), dtype=self.dtype)
         self._batches = np.zeros((self.streams, 2, self.batch))
-        self._gradients = np.zeros((self.threads, window), dtype=self.dtype)
-        self._scratch = np.zeros((self.threads, 2 * self.batch))
+        self._scratch = [self.new_scratch() for _ in range(self.threads)]
         # Collected once: looking them up for every observation would take a tenth of the scoring time.
-        self._kernel_arguments = (
-            self._history, self._counters, *self._smoothing_arguments,
-            self._weights, self._totals, self._moments, self._batches,
-            self.critical_size, self.stride, self.learning_rate, self.optimizer == "adam", self.prior == "extend",
-        )  # fmt: skip
+        self.kernel_streams = self._kernels.LearnedStreams(
+            history=self._history,
+            counters=self._counters,
+            weights=self._weights,
+            totals=self._totals,
+            moments=self._moments,
+            batches=self._batches,
+            critical=self.critical_size,
+            stride=self.stride,
+            learning_rate=self.learning_rate,
+            adam=self.optimizer == "adam",
+            extend=self.prior == "extend",
+            **self._smoothed(),
+        )
 
     @property
     def weights(self) -> NDArray[Any]:
@@ -116,12 +124,14 @@ class W1ACAS(HistoryScorer):
     def _weights_of(self, stream: int, lags: int) -> tuple[NDArray[Any], float]:
         return self._weights[stream, :lags], float(self._totals[stream])
 
+    def new_scratch(self) -> tuple[NDArray[Any], Floats]:
+        """Memory for intermediate results of one thread; see `learn_score` of the kernels."""
+        return np.zeros(self.window, dtype=self.dtype), np.zeros(2 * self.batch)
+
     def _advance_streams(
         self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
     ) -> None:
-        self._kernels.advance_learned(
-            scores, learn, p, rank, first, last, self._gradients[thread], self._scratch[thread], *self._kernel_arguments
-        )
+        self._kernels.advance_learned(scores, learn, p, rank, first, last, *self._scratch[thread], *self.kernel_streams)
 
     def _parameters(self) -> dict[str, Any]:
         return {

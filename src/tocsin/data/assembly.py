@@ -56,12 +56,12 @@ class Assembly:
         self._found: list[tuple[float, ...]] | None = None
         self._sentinels = Sentinels(len(columns.values), numbers, find=find and wishes.guess)
         self.understood = Understood(
-            columns,
-            rule,
-            reader.notes,
-            numerals,
-            columns.left_out,
-            None if wishes.every is None else wishes.aggregate,
+            columns=columns,
+            rule=rule,
+            notes=reader.notes,
+            numerals=numerals,
+            left_out=columns.left_out,
+            aggregate=None if wishes.every is None else wishes.aggregate,
             separate=wishes.separate,
         )
 
@@ -122,7 +122,15 @@ class Assembly:
         if self._rule is None:
             interval = None if interval is None else as_interval(interval, dated=not isinstance(interval, (int, float)))
             self.understood.intervals.add(interval)
-            return Signal(name, features, None, values, lines, interval, tuple(log))
+            return Signal(
+                name=name,
+                features=features,
+                times=None,
+                values=values,
+                lines=lines,
+                interval=interval,
+                problems=tuple(log),
+            )
         times = self._rule.finish(np.ascontiguousarray(rows["time"]))
         count = len(rows)
         del rows  # frees its memory
@@ -144,7 +152,15 @@ class Assembly:
             check_losses(count - sum(problem.count for problem in late), late, self._wishes.most_lost)
         except DataError as error:
             raise DataError(f"signal {name!r}: {error}") from error
-        signal = Signal(name, features, timeline.times, timeline.values, timeline.lines, timeline.interval, tuple(log))
+        signal = Signal(
+            name=name,
+            features=features,
+            times=timeline.times,
+            values=timeline.values,
+            lines=timeline.lines,
+            interval=timeline.interval,
+            problems=tuple(log),
+        )
         if first_time:
             self._note_steps(signal)
         return signal

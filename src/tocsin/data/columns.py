@@ -88,7 +88,13 @@ def choose_columns(
             log.add("column left out", 1, [f"column {name}: {reasons[name]}; to use it, add it to `values`"])
         elif name not in numeric and not _is_nothing(name, sample[name], names):
             log.add("column left out", 1, [f"column {name}: {_described(sample[name])}"])
-    return Columns(time, tuple(name for name in numeric if name not in reasons), id, clock, tuple(reasons))
+    return Columns(
+        time=time,
+        values=tuple(name for name in numeric if name not in reasons),
+        id=id,
+        clock=clock,
+        left_out=tuple(reasons),
+    )
 
 
 def find_time(sample: Mapping[str, Cells], taken: set[str | None]) -> str | None:

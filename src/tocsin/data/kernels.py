@@ -43,7 +43,7 @@ def read_rows(
     text). An odd cell should be a number but is not a plain one: its row, column and bytes are recorded.
     """
     width = len(kinds)
-    row, strange, at, end = 0, 0, 0, len(data)
+    row, unread, at, end = 0, 0, 0, len(data)
     while at < end:
         if data[at] == _HASH or row == len(numbers):
             return -1, 0
@@ -67,8 +67,8 @@ def read_rows(
                 plain, value = _number(data, first, last, decimal)
                 numbers[row, place] = value
                 if not plain:
-                    odd[strange, 0], odd[strange, 1], odd[strange, 2], odd[strange, 3] = row, place, first, last
-                    strange += 1
+                    odd[unread, 0], odd[unread, 1], odd[unread, 2], odd[unread, 3] = row, place, first, last
+                    unread += 1
             elif kind == MOMENT:
                 plain, stamp = _moment(data, first, last)
                 if not plain:
@@ -87,7 +87,7 @@ def read_rows(
                 return -1, 0
         at += 1
         row += 1
-    return row, strange
+    return row, unread
 
 
 @inner()

@@ -134,7 +134,9 @@ class LineParser:
         """How the lines are read; None before the first observation."""
         if self._columns is None:
             return None
-        return Understood(self._columns, self._rule, (), self._numerals, self._columns.left_out)
+        return Understood(
+            columns=self._columns, rule=self._rule, notes=(), numerals=self._numerals, left_out=self._columns.left_out
+        )
 
     def parse(self, text: str) -> ParsedObservation | None:
         """The observation on the next line; None for a blank line, a comment or the header."""

@@ -38,7 +38,14 @@ class Origin:
         else:
             index, dtype = None, None if time is None else frame.schema[time]
         own = frame.to_native().index if frame.implementation.is_pandas_like() else None
-        return cls(frame[:0].to_native(), time, dtype, own, index is not None, regrouped)
+        return cls(
+            kind=frame[:0].to_native(),
+            time=time,
+            dtype=dtype,
+            index=own,
+            indexed=index is not None,
+            regrouped=regrouped,
+        )
 
     @property
     def zone(self) -> str | None:

@@ -95,7 +95,7 @@ def assemble(reader: BlockReader, wishes: Wishes, name: str, log: ProblemLog) ->
             )
     elif wishes.every is not None:
         raise DataError(f"{reader.label}: `every` needs times, but no column holds any; set `time` to the time column")
-    assembly = Assembly(reader, columns, rule, wishes, numerals, log)
+    assembly = Assembly(reader=reader, columns=columns, rule=rule, wishes=wishes, numerals=numerals, log=log)
     try:
         for block in reader.blocks(columns.used, _expected(columns, rule, numerals)):
             assembly.add(block)

@@ -98,7 +98,7 @@ def _prepared(stream: IO[Any], label: str, given_format: str | None) -> OpenSour
         start = _peek(buffered, label)
     if not start:
         raise DataError(f"{label} is empty")
-    return OpenSource(label, name, format_ or _guessed(start), buffered, compressed)
+    return OpenSource(label=label, name=name, format=format_ or _guessed(start), stream=buffered, compressed=compressed)
 
 
 def _peek(stream: Any, label: str) -> bytes:

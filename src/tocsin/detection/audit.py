@@ -150,9 +150,15 @@ class AuditTrail:
         faults = int(self.faults[signal]) if known_faults is None else min(known_faults, alarms)
         bets, money, note = self._bets, self.money[signal], self.notes[signal]
         since, expected = int(note[bets.SINCE]), self.promised * float(note[bets.SINCE_OBSERVATIONS])
+        low, high = _band(alarms - faults, observations, dispersion, self.promised, level)
         return Audit(
-            self.promised, observations, alarms, dispersion, level,
-            *_band(alarms - faults, observations, dispersion, self.promised, level),
+            promised=self.promised,
+            observations=observations,
+            alarms=alarms,
+            dispersion=dispersion,
+            level=level,
+            low=low,
+            high=high,
             faults=faults,
             unit=self.unit,
             first=None if note[bets.FIRST] == bets.NONE else int(note[bets.FIRST]),
@@ -160,7 +166,7 @@ class AuditTrail:
             bursts=1.0 if known_faults else float(money[bets.RESERVE] + money[bets.STAKES :].sum()),
             bursts_since=None if since == bets.NONE else since,
             bursts_ratio=float(note[bets.SINCE_ALARMS]) / expected if expected else 0.0,
-        )  # fmt: skip
+        )
 
     def copy_from(self, signal: int, other: "AuditTrail", theirs: int) -> None:
         """Replace a signal's counts with those of the signal `theirs` of another trail."""
@@ -203,14 +209,20 @@ def audit_together(audits: Sequence[Audit]) -> Audit:
         expected = [alarms / observations * audit.observations for audit in watched]
         differences = sum((audit.alarms - own) ** 2 / own for audit, own in zip(watched, expected, strict=True))
         dispersion = max(dispersion, differences / (len(watched) - 1))
+    low, high = _band(alarms - faults, observations, dispersion, promised, level)
     return Audit(
-        promised, observations, alarms, dispersion, level,
-        *_band(alarms - faults, observations, dispersion, promised, level),
+        promised=promised,
+        observations=observations,
+        alarms=alarms,
+        dispersion=dispersion,
+        level=level,
+        low=low,
+        high=high,
         faults=faults,
         unit=audits[0].unit,
         bursts=sum(audit.bursts for audit in watched) / len(watched),
         bursts_ratio=(alarms - faults) / (promised * observations),
-    )  # fmt: skip
+    )
 
 
 def _band(alarms: int, observations: int, dispersion: float, promised: float, level: float) -> tuple[float, float]:

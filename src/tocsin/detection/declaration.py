@@ -61,7 +61,19 @@ def setting(
     configured : whether users choose it in commands and configuration. Others come from the data or the machine.
     saved : whether a state stores it.
     """
-    rule = Rule(help, least, most, above, below, tuple(choices), accepts, unset, check, configured, saved)
+    rule = Rule(
+        help=help,
+        least=least,
+        most=most,
+        above=above,
+        below=below,
+        choices=tuple(choices),
+        accepts=accepts,
+        unset=unset,
+        check=check,
+        configured=configured,
+        saved=saved,
+    )
     return field(default=default, metadata={_KEY: rule})
 
 
@@ -124,7 +136,7 @@ def _found(kind: type) -> dict[str, Setting]:
         origin = Mapping if getattr(plain, "__origin__", None) is Mapping else plain
         if rule.check is None and origin not in _CHECKS:
             raise TypeError(f"{one.name} must have a check of its own, got one of type {one.type}")
-        found[one.name] = Setting(one.name, origin, optional, one.default, rule)
+        found[one.name] = Setting(name=one.name, type=origin, optional=optional, default=one.default, rule=rule)
     return found
 
 

@@ -13,8 +13,8 @@ from tocsin.data import Origin, Signal, is_frame, parse_time
 from tocsin.detection.audit import Audit
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.explaining import verdict_on
-from tocsin.detection.fleet import Fleet, as_times
-from tocsin.detection.gaps import missing_times
+from tocsin.detection.fleet import Fleet
+from tocsin.detection.gaps import as_times, missing_times
 from tocsin.detection.histories import called, check_features, gap_before, pass_gap, read_frame, result_of
 from tocsin.detection.history_settings import ALONE, HistorySettings
 from tocsin.detection.incidents import Incident
@@ -185,7 +185,15 @@ class Detector:
                 f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
             )
         column = None if times is None else as_times(times, table.shape[:1])
-        signal = Signal(ALONE, tuple(self.features), column, table, np.arange(1, len(table) + 1), None, ())
+        signal = Signal(
+            name=ALONE,
+            features=tuple(self.features),
+            times=column,
+            values=table,
+            lines=np.arange(1, len(table) + 1),
+            interval=None,
+            problems=(),
+        )
         before = self.observations
         return result_of(self.fleet, 0, signal, self._run_arrays(table, column), before, Origin())
 

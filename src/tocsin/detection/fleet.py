@@ -10,12 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
-from tocsin.data import is_frame, parse_time
-from tocsin.detection.alarm_rate import LEAST_BLOCKS, most_beyond
+from tocsin.data import is_frame
+from tocsin.detection.alarm_rate import LEAST_BLOCKS
 from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
 from tocsin.detection.beginning import Beginning
 from tocsin.detection.budget import make_selection
 from tocsin.detection.declaration import lists_settings
+from tocsin.detection.gaps import as_times
+from tocsin.detection.guarantee import guarantee_of
+from tocsin.detection.guards import cancel_small_deviations
 from tocsin.detection.histories import run_frame
 from tocsin.detection.history_settings import ALONE, FleetSettings
 from tocsin.detection.incidents import Incident, IncidentLog
@@ -130,24 +133,7 @@ class Fleet(Beginning):
     @property
     def guarantee(self) -> str:
         """What is guaranteed, and under which assumption."""
-        p = "exchangeable: P(p < alpha) <= alpha if evidence is exchangeable in time; conservative during warm-up"
-        if self._shared_rate is not None:
-            return f"pooled: about {self.budget} incidents of all signals together, by how rare earlier ones were; {p}"
-        if self.budget is not None:
-            return (
-                f"estimated: a share of about {self.budget:g} of all incidents is false, by the signals' own rates; {p}"
-            )
-        if self.settings.promise == "observations":
-            return p
-        beyond = most_beyond(
-            self.settings.sizes, self.alarm_rate, self.settings.extrapolation if self.settings.early else 1
-        )
-        early = (
-            f"; estimated: how rare an incident is in the first {self.own_past_after} observations of a signal"
-            if self.settings.early
-            else ""
-        )
-        return f"long-run, for any sequence: incidents <= alarm_rate * observations + {beyond}; {p}{early}"
+        return guarantee_of(self.settings, self.alarm_rate, self.budget, self.own_past_after)
 
     def update(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
         """Judge one observation of each signal, `(S,)` or `(S, F)`; NaN if missing.
@@ -226,7 +212,7 @@ class Fleet(Beginning):
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         verdicts = self.pipeline.run(table, chosen, foretold, noting)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
-        self._guard(verdicts)
+        cancel_small_deviations(verdicts, self.settings)
         if self._sharing is not None:
             verdicts = self._sharing.select(verdicts, chosen)
             exceeds = exceeds if self._shared_rate is None else verdicts.opened
@@ -262,26 +248,6 @@ class Fleet(Beginning):
         if np.any((chosen < 0) | (chosen >= len(self.names))) or np.unique(chosen).size != chosen.size:
             raise ValueError(f"rows must be distinct indices from 0 to {len(self.names) - 1}, got {rows!r}")
         return chosen
-
-    def _guard(self, verdicts: Verdicts) -> None:
-        """Cancel alarms whose most anomalous feature is too close to its forecast.
-
-        If only joint views contributed, that is the feature furthest from its forecast.
-        """
-        least, share = self.settings.min_deviation, self.settings.min_relative_deviation
-        if not (least or share):
-            return
-        for step, column in np.argwhere(verdicts.alarm):
-            p, forecasts = verdicts.feature_p[step, column], verdicts.forecast[step, column]
-            deviations = np.abs(verdicts.value[step, column] - forecasts)
-            if np.isnan(p).all():
-                p = -deviations
-            if np.isnan(p).all():
-                continue
-            most_anomalous = np.nanargmin(p)
-            forecast, deviation = forecasts[most_anomalous], deviations[most_anomalous]
-            if deviation < max(least, share * abs(forecast)):
-                verdicts.alarm[step, column] = False
 
     def incidents(self, signal: int | None = None) -> list[Incident]:
         """The newest incidents, of one signal or of all; open ones come last."""
@@ -495,17 +461,3 @@ class Fleet(Beginning):
         `forecaster` is needed only if it is not registered by name (see `available_forecasters`).
         """
         return cls.from_state(read_arrays(file, "a fleet"), forecaster=forecaster, threads=threads)
-
-
-def as_times(times: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Times as datetime64 or numbers, from any kind of dates."""
-    array = np.asarray(times)
-    if array.shape != shape:
-        raise ValueError(f"times must have shape {shape}, got {array.shape}")
-    if array.dtype.kind in "iufM":
-        return array
-    try:
-        moments = [parse_time(time) for time in array.flat]
-    except ValueError as error:
-        raise ValueError(f"times must be dates or numbers: {error}") from None
-    return np.array(moments).reshape(shape)

@@ -1,11 +1,11 @@
-"""Missing observations."""
+"""Times of observations, and of missing ones."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data import LONGEST_GAP, missing_steps
+from tocsin.data import LONGEST_GAP, missing_steps, parse_time
 
 
 def missing_times(last_time: Any, time: Any, interval: float | None) -> NDArray[Any]:
@@ -31,3 +31,17 @@ def missing_times(last_time: Any, time: Any, interval: float | None) -> NDArray[
         step = np.timedelta64(round(interval * 1e9), "ns")
     missing = missing_steps(last_time, time, step, LONGEST_GAP)
     return np.asarray(last_time + np.arange(1, missing + 1) * step)
+
+
+def as_times(times: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Times as datetime64 or numbers, from any kind of dates."""
+    array = np.asarray(times)
+    if array.shape != shape:
+        raise ValueError(f"times must have shape {shape}, got {array.shape}")
+    if array.dtype.kind in "iufM":
+        return array
+    try:
+        moments = [parse_time(time) for time in array.flat]
+    except ValueError as error:
+        raise ValueError(f"times must be dates or numbers: {error}") from None
+    return np.array(moments).reshape(shape)

@@ -141,9 +141,23 @@ class IncidentLog:
         incident = self._open.get(signal)
         if incident is None:
             incident = self._open[signal] = Incident(
-                self.names[signal], time, time, time, number, number, 0, 1.0, -1.0, 0.0, None, None, None,
-                float("nan"), dict.fromkeys(self.features, 0.0), estimated=bool(verdicts.estimated[step, column]),
-            )  # fmt: skip
+                signal=self.names[signal],
+                start=time,
+                end=time,
+                peak=time,
+                first=number,
+                last=number,
+                alarms=0,
+                p=1.0,
+                severity=-1.0,
+                return_period=0.0,
+                view=None,
+                explanation=None,
+                direction=None,
+                deviation=float("nan"),
+                contributions=dict.fromkeys(self.features, 0.0),
+                estimated=bool(verdicts.estimated[step, column]),
+            )
         incident.alarms += 1
         feature_p = verdicts.feature_p[step, column]
         for name, feature in zip(self.features, feature_p, strict=True):
@@ -195,9 +209,9 @@ class IncidentLog:
         self._labelled |= {signal} if theirs in other._labelled else set()
         if theirs in other._open:
             self._open[signal] = copied(other._open[theirs])
-        adopted = [copied(incident) for incident in other._closed if incident.signal == other.names[theirs]]
+        copies = [copied(incident) for incident in other._closed if incident.signal == other.names[theirs]]
         # If there are too many in all, the oldest are dropped.
-        self._closed = deque([*adopted, *others], maxlen=MOST_KEPT)
+        self._closed = deque([*copies, *others], maxlen=MOST_KEPT)
 
     def state(self) -> dict[str, Any]:
         """Everything, in JSON types except for times."""

@@ -15,6 +15,8 @@ from tocsin.conformal.kernels import (
     LEARNED,
     SEEN,
     TAIL_TRUST,
+    FixedStreams,
+    LearnedStreams,
     conformal_p,
     excess,
     learn_score,
@@ -47,7 +49,7 @@ Array = NDArray[Any]
 _inner = inner()
 _exact = compiled(
     with_files=(
-        "conformal/kernels.py", "detection/alarm_rate.py", "detection/deciding.py", "detection/holding.py",
+        "conformal/kernels", "detection/alarm_rate.py", "detection/deciding.py", "detection/holding.py",
         "detection/spread.py", "detection/verdict.py", "detection/views/view.py",
     )
 )  # fmt: skip
@@ -83,49 +85,53 @@ class ViewWeights(NamedTuple):
     shortest: Array
 
 
-class Learned(NamedTuple):
-    """The streams whose weights over the past are learned; see `W1ACAS`."""
+class StretchStreams(NamedTuple):
+    """Streams of equal weights for scores of longer stretches; see `SlidingWindow`.
 
-    history: Array
-    counters: Array
-    weights: Array
-    totals: Array
-    moments: Array
-    batches: Array
-    critical: int
-    stride: int
-    learning_rate: float
-    adam: bool
-    extend: bool
-
-
-class Window(NamedTuple):
-    """Streams of equal weights; see `SlidingWindow`."""
+    A score waits until none of its observations is among those of the newest one.
+    """
 
     history: Array
     counters: Array
     weights: Array
     cumulative: Array
+    waiting: Array  # (streams, longest)
+    waited: Array  # how many scores each stream has had
 
 
-class Pending(NamedTuple):
-    """Scores that wait until none of their observations is among those of the newest score."""
+class RankingLayout(NamedTuple):
+    """What an observation's scores are, and how they are merged and judged."""
 
-    scores: Array  # (streams, longest)
-    counts: Array
+    columns: ScoreColumns
+    weights: ViewWeights
+    rules: Rules
+    features: int
+
+
+class RankedStreams(NamedTuple):
+    """All streams in which scores are ranked."""
+
+    learned: LearnedStreams  # scores of single observations
+    window: StretchStreams  # scores of longer stretches
+    together: StretchStreams  # all views merged
+    final: FixedStreams  # evidence
+
+
+class Gaps(NamedTuple):
+    """How long a forecaster needs at first and after a gap, in observations, and where each signal and feature is."""
+
+    warm_up: int
+    recovers: int  # after a gap of more than `longest`
+    longest: int
+    forecast: int  # it is asked for forecasts while no more than this many in a row are missing
+    missing: Array  # how many are missing in a row
+    recovering: Array  # how many are left to recover
 
 
 # Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
 P, SURPRISE, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4, 5  # then p of each feature, then the surprise of each view
-ALARM, WARM, OPENED, ESTIMATED, STATE, CAUSE, MARKS = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    8,
-)  # the cause: view, stream and feature that say most
+ALARM, WARM, OPENED, ESTIMATED, STATE = 0, 1, 2, 3, 4
+CAUSE, MARKS = 5, 8  # the cause: the view, stream and feature with the highest surprise
 
 
 @_exact
@@ -149,29 +155,23 @@ def align(carried: Array, rows: Array, issued: Array, predicted: Array) -> None:
 
 
 @_exact
-def mark_ready(
-    values: Array, rows: Array, seen: Array, warm_up: int, recovers: int, longest: int, forecast: int, gaps: Array,
-    rests: Array, ready: Array, asked: Array,
-) -> None:  # fmt: skip
-    """Where the forecaster can be judged, `[T, N, F]`: after its warm-up, and `recovers` observations after a gap.
-
-    It is asked for forecasts where no more than `forecast` observations in a row are missing. `gaps[S, F]` counts what
-    is missing in a row, `rests[S, F]` what is left to rest after more than `longest`.
-    """
+def mark_ready(values: Array, rows: Array, seen: Array, gaps: Gaps, ready: Array, asked: Array) -> None:
+    """Where the forecaster can be judged, `[T, N, F]`, and where it is asked for forecasts."""
+    missing, recovering = gaps.missing, gaps.recovering
     for n in range(rows.shape[0]):
         signal = rows[n]
         for t in range(values.shape[0]):
             for f in range(values.shape[2]):
-                resting = rests[signal, f] > 0
+                resting = recovering[signal, f] > 0
                 if np.isnan(values[t, n, f]):
-                    gaps[signal, f] += 1
-                    if gaps[signal, f] > longest:
-                        rests[signal, f] = recovers
+                    missing[signal, f] += 1
+                    if missing[signal, f] > gaps.longest:
+                        recovering[signal, f] = gaps.recovers
                 else:
-                    gaps[signal, f] = 0
-                    rests[signal, f] -= 1 if resting else 0
-                ready[t, n, f] = seen[signal] + t >= warm_up and not resting
-                asked[t, n, f] = gaps[signal, f] <= forecast
+                    missing[signal, f] = 0
+                    recovering[signal, f] -= 1 if resting else 0
+                ready[t, n, f] = seen[signal] + t >= gaps.warm_up and not resting
+                asked[t, n, f] = missing[signal, f] <= gaps.forecast
 
 
 @_inner
@@ -204,7 +204,7 @@ def _median(values: Array, count: int) -> float:
 
 @_inner
 def _merged(values: Array, weights: Array, count: int, merge: int) -> float:
-    """One surprise from those of the streams of a view; NaN where there are none."""
+    """One surprise from those of the streams of a view; NaN if there are none."""
     if count == 0:
         return np.nan
     if count == 1:
@@ -222,7 +222,7 @@ def _size(score: float, folded: bool) -> float:
 
 
 @_inner
-def _compare_learned(k: int, score: float, learned: Learned) -> tuple[float, float, int]:
+def _compare_learned(k: int, score: float, learned: LearnedStreams) -> tuple[float, float, int]:
     """p-value and surprise of a score in its stream, and how many past scores that rests on."""
     row, count = learned.history[k], learned.counters[k]
     lags = min(count[LEARNED], learned.weights.shape[1])
@@ -232,7 +232,7 @@ def _compare_learned(k: int, score: float, learned: Learned) -> tuple[float, flo
 
 
 @_inner
-def _compare(k: int, score: float, length: int, window: Window) -> tuple[float, float, int]:
+def _compare(k: int, score: float, length: int, window: StretchStreams) -> tuple[float, float, int]:
     row, count = window.history[k], window.counters[k]
     lags = min(count[LEARNED], window.weights.shape[0])
     past, weight = row[count[HEAD] : count[HEAD] + lags], window.weights[:lags]
@@ -242,29 +242,30 @@ def _compare(k: int, score: float, length: int, window: Window) -> tuple[float, 
 
 
 @_inner
-def _remember(k: int, score: float, window: Window) -> None:
+def _remember(k: int, score: float, window: FixedStreams | StretchStreams) -> None:
     push(window.history[k], window.counters[k], window.weights.shape[0], score)
     window.counters[k, LEARNED] += 1
     window.counters[k, SEEN] += 1
 
 
 @_inner
-def _wait(k: int, score: float, length: int, window: Window, pending: Pending) -> None:
+def _wait(k: int, score: float, length: int, window: StretchStreams) -> None:
     """Let a score wait, and its stream remember the one that has waited long enough."""
-    slot = pending.counts[k] % length
-    if pending.counts[k] >= length:
-        _remember(k, pending.scores[k, slot], window)
-    pending.scores[k, slot] = score
-    pending.counts[k] += 1
+    slot = window.waited[k] % length
+    if window.waited[k] >= length:
+        _remember(k, window.waiting[k, slot], window)
+    window.waiting[k, slot] = score
+    window.waited[k] += 1
 
 
 @_exact
 def judge(
-    scores: Array, rows: Array, first: int, last: int, columns: ScoreColumns, weights: ViewWeights, rules: Rules,
-    learned: Learned, gradient: Array, scratch: Array, window: Window, pending: Pending, together: Window,
-    waiting: Pending, final: Window, memory: SignalMemory, recall: Recall, features: int, numbers: Array, marks: Array,
+    scores: Array, rows: Array, first: int, last: int, layout: RankingLayout, streams: RankedStreams,
+    memory: SignalMemory, recall: Recall, gradient: Array, scratch: Array, numbers: Array, marks: Array,
 ) -> None:  # fmt: skip
     """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
+    columns, weights, rules, features = layout.columns, layout.weights, layout.rules, layout.features
+    learned, window, together, final = streams.learned, streams.window, streams.together, streams.final
     steps, width = scores.shape[0], scores.shape[2]
     views = weights.merge.shape[0]
     learned_width = learned.history.shape[0] // memory.counters.shape[0]
@@ -381,8 +382,8 @@ def judge(
             if counters[FROZEN] == 1:
                 continue
             if counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after:
-                pending.counts[signal * window_width : (signal + 1) * window_width] = 0
-                waiting.counts[signal] = 0
+                window.waited[signal * window_width : (signal + 1) * window_width] = 0
+                together.waited[signal] = 0
                 continue
             rests = rests or counters[RESTS] > 0
             for c in range(width):
@@ -392,15 +393,11 @@ def judge(
                 if columns.length[c] == 1:
                     k = signal * learned_width + columns.place[c]
                     learned.counters[k, SEEN] += 1
-                    learn_score(
-                        k, score, p[c], gradient, scratch, learned.history, learned.counters, learned.weights,
-                        learned.totals, learned.moments, learned.batches, learned.critical, learned.stride,
-                        learned.learning_rate, learned.adam, learned.extend,
-                    )  # fmt: skip
+                    learn_score(k, score, p[c], learned, gradient, scratch)
                 else:
-                    _wait(signal * window_width + columns.place[c], score, columns.length[c], window, pending)
+                    _wait(signal * window_width + columns.place[c], score, columns.length[c], window)
             if warmed_up and rules.together_alone > 0.0 and not rests:
-                _wait(signal, merged, rules.longest, together, waiting)
+                _wait(signal, merged, rules.longest, together)
 
 
 @_exact
@@ -430,7 +427,7 @@ def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
 def _blame(
     by_view: Array, surprises: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array
 ) -> int:  # fmt: skip
-    """Which view, stream and feature say most, and their score; -1 where there is none.
+    """Which view, stream and feature have the highest surprise, and their score; -1 if there is none.
 
     Returns how many observations that stream looks at.
     """

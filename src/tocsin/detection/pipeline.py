@@ -55,8 +55,14 @@ class Pipeline:
             self._forecasts = Issued(series, steps, settings)
             self._spreads = Issued(series, steps, settings) if settings.scaled else None
         self.seen = np.zeros(signals, dtype=np.int64)
-        self._gaps = np.zeros((signals, self.features), dtype=np.int64)
-        self._rests = np.zeros((signals, self.features), dtype=np.int64)
+        self._gaps = self._kernels.Gaps(
+            warm_up=self.warm_up,
+            recovers=self._recovers,
+            longest=self._horizons,
+            forecast=FORECAST_GAP,
+            missing=np.zeros((signals, self.features), dtype=np.int64),
+            recovering=np.zeros((signals, self.features), dtype=np.int64),
+        )
         self._bounds = np.full((signals, self.features), np.inf)
         #: The rows of all signals. Passing this very array skips the work of selecting rows.
         self.everything = np.arange(signals)
@@ -145,12 +151,11 @@ class Pipeline:
         ready = np.ones(values.shape, dtype=np.bool_)
         if self.forecaster is None:
             nothing = np.full((*values.shape, 1), np.nan)
-            return Seen(values, nothing, NO_SPREAD, nothing, NO_SPREAD, ready)
+            return Seen(
+                values=values, predicted=nothing, spread=NO_SPREAD, issued=nothing, issued_spread=NO_SPREAD, ready=ready
+            )
         asked = np.ones(values.shape, dtype=np.bool_)
-        self._kernels.mark_ready(
-            values, rows, self.seen, self.warm_up, self._recovers, self._horizons, FORECAST_GAP, self._gaps,
-            self._rests, ready, asked,
-        )  # fmt: skip
+        self._kernels.mark_ready(values, rows, self.seen, self._gaps, ready, asked)
         age = np.zeros((steps, count * features), dtype=np.int64)
         if self.settings.refresh > 1:
             ages = (self.seen[rows] + np.arange(steps)[:, np.newaxis]) % self.settings.refresh
@@ -267,7 +272,8 @@ class Pipeline:
             part.restore(tree[name])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {"seen": self.seen, "gaps": self._gaps, "rests": self._rests, "bounds": self._bounds}
+        gaps = {"gaps": self._gaps.missing, "rests": self._gaps.recovering}
+        return {"seen": self.seen, **gaps, "bounds": self._bounds}
 
     def _parts(self) -> dict[str, Any]:
         if self.forecaster is None:

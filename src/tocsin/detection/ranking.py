@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.arrays import nbytes_of
 from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.history import thread_pool
 from tocsin.conformal.scorer import Floats
@@ -63,19 +64,17 @@ class Ranking:
         self.features = len(settings.feature_names)
         self._kernels, self._deciding = kernels, deciding = _load_kernels()
         sizes = settings.sizes
-        self._columns = self._layout()
+        self._columns = self._score_columns()
         self.width = self._columns.of_view.size
         learned, alike = count_streams(self.views, self.features)
         self.scorer, self.window, self.together, self.final = make_scorers(
             settings, signals * learned, signals * alike, signals
         )
         longest = int(self._columns.length.max())
-        self._pending = kernels.Pending(*_empty_pending(self.window.streams, longest))
-        self._waiting = kernels.Pending(*_empty_pending(signals, longest))
         self._memory = deciding.SignalMemory(
-            np.zeros((signals, deciding.COUNTERS), dtype=np.int64),
-            np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0, np.inf], (signals, 1)),
-            np.zeros((signals, sizes.blocks)),
+            counters=np.zeros((signals, deciding.COUNTERS), dtype=np.int64),
+            levels=np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0, np.inf], (signals, 1)),
+            blocks=np.zeros((signals, sizes.blocks)),
         )
         nothing = np.empty(0, dtype=np.int64)
         kept = Past(np.empty((0, self.features, 0)), nothing, nothing, 0)
@@ -84,11 +83,11 @@ class Ranking:
             kept = past
         self._recall = kernels.Recall(*kept, units=np.ones((signals, self.features)))
         self._weights = kernels.ViewWeights(
-            np.array([view.merge for view in self.views], dtype=np.int64),
-            np.array([view.together for view in self.views], dtype=np.float64),
+            merge=np.array([view.merge for view in self.views], dtype=np.int64),
+            together=np.array([view.together for view in self.views], dtype=np.float64),
             # A single view is all the evidence, whatever its weight beside others.
-            np.array([view.alone for view in self.views] if len(self.views) > 1 else [1.0], dtype=np.float64),
-            np.array([min(stream.length for stream in view.streams) for view in self.views], dtype=np.int64),
+            alone=np.array([view.alone for view in self.views] if len(self.views) > 1 else [1.0], dtype=np.float64),
+            shortest=np.array([min(stream.length for stream in view.streams) for view in self.views], dtype=np.int64),
         )
         self._rules = deciding.Rules(
             view_warm_up=sizes.view_warm_up,
@@ -105,21 +104,24 @@ class Ranking:
             longest=longest,
         )
         # Collected once: looking them up again for every observation would take as long as scoring it.
-        scorer = self.scorer
-        self._learned = kernels.Learned(
-            scorer._history, scorer._counters, scorer._weights, scorer._totals, scorer._moments, scorer._batches,
-            scorer.critical_size, scorer.stride, scorer.learning_rate, False, True,
-        )  # fmt: skip
-        window, together, final = (
-            kernels.Window(one._history, one._counters, one._weights, one._cumulative)
-            for one in (self.window, self.together, self.final)
+        window, together = (
+            kernels.StretchStreams(
+                history=scorer._history,
+                counters=scorer._counters,
+                weights=scorer._weights,
+                cumulative=scorer._cumulative,
+                waiting=np.zeros((scorer.streams, longest), dtype=np.float32),
+                waited=np.zeros(scorer.streams, dtype=np.int64),
+            )
+            for scorer in (self.window, self.together)
         )
-        self._windows = (window, self._pending, together, self._waiting, final)
-        self._scratch = [
-            (np.zeros(scorer.window, np.float32), np.zeros(2 * scorer.batch)) for _ in range(settings.threads)
-        ]
+        self._streams = kernels.RankedStreams(
+            learned=self.scorer.kernel_streams, window=window, together=together, final=self.final.kernel_streams
+        )
+        self._layout = kernels.RankingLayout(self._columns, self._weights, self._rules, self.features)
+        self._scratch = [self.scorer.new_scratch() for _ in range(settings.threads)]
 
-    def _layout(self) -> Any:
+    def _score_columns(self) -> Any:
         """Where each score of an observation belongs: features of the views in turn, then what they share."""
         cells = []
         both = self.settings.nonconformity == "absolute"
@@ -132,9 +134,14 @@ class Ranking:
         single = lengths == 1
         place = np.where(single, np.cumsum(single), np.cumsum(~single)) - 1
         return self._kernels.ScoreColumns(
-            np.array(views, dtype=np.int64), np.array(features, dtype=np.int64), np.array(streams, dtype=np.int64),
-            np.array(weights, dtype=np.float64), lengths, np.array(folded), place,
-        )  # fmt: skip
+            of_view=np.array(views, dtype=np.int64),
+            feature=np.array(features, dtype=np.int64),
+            stream=np.array(streams, dtype=np.int64),
+            weight=np.array(weights, dtype=np.float64),
+            length=lengths,
+            folded=np.array(folded),
+            place=place,
+        )
 
     def run(self, scores: Floats, rows: Rows) -> RankedObservations:
         """Judge the scores `[T, N, width]` of the signals `rows` and learn from them."""
@@ -147,9 +154,8 @@ class Ranking:
 
         def work(thread: int) -> None:
             kernels.judge(
-                scores, rows, edges[thread], edges[thread + 1], self._columns, self._weights, self._rules,
-                self._learned, *self._scratch[thread], *self._windows, self._memory, self._recall, features, numbers,
-                marks,
+                scores, rows, edges[thread], edges[thread + 1], self._layout, self._streams, self._memory, self._recall,
+                *self._scratch[thread], numbers, marks,
             )  # fmt: skip
 
         others = [thread_pool(threads - 1).submit(work, thread) for thread in range(1, threads)]
@@ -252,8 +258,8 @@ class Ranking:
     def nbytes(self) -> int:
         """Bytes held for all signals together."""
         scorers = (self.scorer, self.window, self.together, self.final)
-        arrays = (*self._pending, *self._waiting, *self._memory, self._recall.units)
-        return int(sum(scorer.nbytes for scorer in scorers) + sum(array.nbytes for array in arrays))
+        waiting = [(one.waiting, one.waited) for one in (self._streams.window, self._streams.together)]
+        return sum(scorer.nbytes for scorer in scorers) + nbytes_of(waiting, self._memory, self._recall.units)
 
     def open(self, signal: int) -> bool:
         """Whether an incident of the signal is open."""
@@ -304,10 +310,10 @@ class Ranking:
     def _arrays(self, rows: Rows) -> list[tuple[str, NDArray[Any], Rows]]:
         streams = {name: chosen for name, _, chosen in self._scorers(rows)}["window"]
         return [
-            ("pending", self._pending.scores, streams),
-            ("pending count", self._pending.counts, streams),
-            ("waiting", self._waiting.scores, rows),
-            ("waiting count", self._waiting.counts, rows),
+            ("pending", self._streams.window.waiting, streams),
+            ("pending count", self._streams.window.waited, streams),
+            ("waiting", self._streams.together.waiting, rows),
+            ("waiting count", self._streams.together.waited, rows),
             ("counters", self._memory.counters, rows),
             ("levels", self._memory.levels, rows),
             ("blocks", self._memory.blocks, rows),
@@ -339,10 +345,6 @@ def make_scorers(
     )
     window, together = (SlidingWindow(streams, window=sizes.window) for streams in (alike, signals))
     return scorer, window, together, SlidingWindow(signals, window=sizes.final)
-
-
-def _empty_pending(streams: int, longest: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    return np.zeros((streams, longest), dtype=np.float32), np.zeros(streams, dtype=np.int64)
 
 
 def _load_kernels() -> tuple[ModuleType, ModuleType]:

@@ -131,12 +131,12 @@ class Result:
         return drawn([self])
 
     def __repr__(self) -> str:
-        from tocsin.detection.result_words import told
+        from tocsin.reports.result_text import told
 
         return told(self)
 
     def _repr_html_(self) -> str:
-        from tocsin.detection.result_page import page
+        from tocsin.reports.result_html import page
 
         return page([self])
 
@@ -155,7 +155,7 @@ class Result:
 def drawn(results: Sequence[Result]) -> Any:
     """The results as a matplotlib figure."""
     # The package with the pictures is a layer above: import it only on demand.
-    from tocsin.evaluation.result_picture import figure_of
+    from tocsin.reports.result_figure import figure_of
 
     return figure_of(results)
 

@@ -54,11 +54,11 @@ class Results(Mapping[str, Result]):
         return drawn(list(self.values()))
 
     def __repr__(self) -> str:
-        from tocsin.detection.result_words import told_together
+        from tocsin.reports.result_text import told_together
 
         return told_together(list(self.values()))
 
     def _repr_html_(self) -> str:
-        from tocsin.detection.result_page import page
+        from tocsin.reports.result_html import page
 
         return page(list(self.values()))

@@ -22,7 +22,7 @@ from tocsin.detection.verdict import Verdicts, directions
 FORMAT = 2
 
 
-class Stretch:
+class WatchedBatch:
     """Verdicts on a batch of observations of one signal, and its open incident at each alarm."""
 
     def __init__(self, detector: Detector, verdicts: Verdicts, incidents: Sequence[Incident | None]) -> None:
@@ -47,15 +47,15 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class WatchedObservation:
     """One observation of a batch."""
 
-    stretch: Stretch
+    batch: WatchedBatch
     step: int
     time: Any
 
 
-Answer = Judged | TypeError | ValueError
+Answer = WatchedObservation | TypeError | ValueError
 _UNJUDGED: Answer = ValueError("not judged")
 _BY_FEATURE = ("value", "forecast", "low", "high")
 _ALONE = ("p", "alarm", "severity", "return_period", "warm")
@@ -111,9 +111,9 @@ class _Coming:
         finally:
             fleet.log.at_alarms = None
         self._detector._last_time = self._last
-        stretch = Stretch(self._detector, verdicts, heard)
+        batch = WatchedBatch(self._detector, verdicts, heard)
         return [
-            Judged(stretch, answer, self._times[answer]) if isinstance(answer, int) else answer
+            WatchedObservation(batch, answer, self._times[answer]) if isinstance(answer, int) else answer
             for answer in self._answers
         ]
 
@@ -141,7 +141,7 @@ class Watch:
             some = self._observe_one(name, [observations[place] for place in own], features)
             for place, answer in zip(own, some, strict=True):
                 answers[place] = answer
-        self.observations += sum(isinstance(answer, Judged) for answer in answers)
+        self.observations += sum(isinstance(answer, WatchedObservation) for answer in answers)
         return answers
 
     def _observe_one(
@@ -160,7 +160,7 @@ class Watch:
         for observation in observations:
             coming.add([observation.values[place] for place in order], observation.time)
         answers = coming.judge()
-        if any(isinstance(answer, Judged) for answer in answers):
+        if any(isinstance(answer, WatchedObservation) for answer in answers):
             self.detectors[name] = detector
         return answers
 

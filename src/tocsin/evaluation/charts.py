@@ -20,7 +20,7 @@ def ewma(values: Floats, weight: float) -> Floats:
 
 
 def cusum(values: Floats, slack: float) -> Floats:
-    """The larger of the two sums of what values are above and below 0 by more than the slack, begun anew below 0."""
+    """The larger of the two cumulative sums of values beyond the slack, above and below 0; each restarts at 0."""
     sums = np.empty_like(values)
     high = low = np.zeros(values.shape[1])
     for t, value in enumerate(values):
@@ -32,8 +32,8 @@ def cusum(values: Floats, slack: float) -> Floats:
 def rolling_z(values: Floats, window: int, floor: float = 0.0) -> Floats:
     """The distance of a value from the mean of this many values before it, in their standard deviations.
 
-    `floor` is the least standard deviation that is taken, for signals that may stand still; a missing value (NaN) makes
-    those after it unknown for a window.
+    `floor` is the smallest standard deviation used, for signals that may not move. After a missing value (NaN) the
+    output is NaN for a window.
     """
     size = checks.integer("window", window, least=2)
     return _rolling_z(np.ascontiguousarray(values, dtype=np.float64), size, floor)
@@ -41,12 +41,12 @@ def rolling_z(values: Floats, window: int, floor: float = 0.0) -> Floats:
 
 @compiled()
 def _rolling_z(values: Floats, window: int, floor: float) -> Floats:
-    """Two passes over each window: sums that are carried along would lose small spreads at high levels."""
+    """Two passes over each window: running sums would lose small spreads at high levels."""
     steps, signals = values.shape
     found = np.full((steps, signals), np.nan)
     for t in range(window, steps):
         for k in range(signals):
-            mean, square = values[t - 1, k], 0.0  # sums are of what differs from it: nothing, where all are equal
+            mean, square = values[t - 1, k], 0.0  # sums are of differences from it: exactly 0 if all are equal
             for lag in range(2, window + 1):
                 mean += (values[t - lag, k] - values[t - 1, k]) / window
             for lag in range(1, window + 1):
@@ -56,7 +56,7 @@ def _rolling_z(values: Floats, window: int, floor: float) -> Floats:
 
 
 def movement(values: Floats, window: int) -> Floats:
-    """The mean of |value - the one before| over so many observations."""
+    """The mean of |value - the one before| over this many observations."""
     size = checks.integer("window", window, least=1)
     found = np.full(values.shape, np.nan)
     steps = np.abs(np.diff(values, axis=0))

@@ -35,7 +35,7 @@ def _independent(rng: np.random.Generator, signals: int, length: int) -> Floats:
 
 
 def _correlated(draws: Floats, coefficient: float) -> Floats:
-    """Each value a part of the one before plus a draw; the first is a draw alone, made as wide as all others."""
+    """Each value is a part of the one before plus a draw; the first is a draw with the stationary spread."""
     draws[0] /= np.sqrt(1 - coefficient**2)
     return carried_on(draws, coefficient)
 
@@ -121,7 +121,7 @@ def _regimes(rng: np.random.Generator, signals: int, length: int) -> Floats:
 
 
 def _switched(rng: np.random.Generator, signals: int, length: int, every: float) -> NDArray[np.int64]:
-    """How often each signal was switched so far: at any time, once in `every` observations."""
+    """How often each signal has switched so far: at random times, once in `every` observations on average."""
     return np.cumsum(rng.random((length, signals)) < 1 / every, axis=0)
 
 

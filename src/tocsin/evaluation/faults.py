@@ -64,7 +64,7 @@ def _white(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 def _autoregressive(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
     draws = rng.standard_normal(shape)
-    draws[0] /= np.sqrt(1 - _CORRELATION**2)  # so that it begins with the law that it keeps
+    draws[0] /= np.sqrt(1 - _CORRELATION**2)  # so that it starts with its stationary law
     return carried_on(draws, _CORRELATION)
 
 
@@ -73,11 +73,11 @@ BASES = {
     for base in (
         Base("white noise", "independent draws of one normal law", None, _white),
         Base(
-            "AR .9",
-            "each value 0.9 of the one before, plus normal noise",
-            None,
-            _autoregressive,
-            float(1 / np.sqrt(1 - _CORRELATION**2)),
+            name="AR .9",
+            about="each value 0.9 of the one before, plus normal noise",
+            period=None,
+            _noise=_autoregressive,
+            sd=float(1 / np.sqrt(1 - _CORRELATION**2)),
         ),
         Base("season 48", "a wave of period 48 and amplitude 3, plus normal noise", 48, _white),
         Base("season 288", "a wave of period 288 and amplitude 3, plus normal noise", 288, _white),
@@ -155,13 +155,13 @@ def _peak_cut_off(signals: FaultySignals, place: slice, sign: Floats) -> Floats:
 
 
 def shift(size: float, length: int) -> FaultKind:
-    """All values higher or lower by so many standard deviations for a while; one observation is a spike."""
+    """All values higher or lower by this many standard deviations for a while; one observation is a spike."""
     name = f"spike {size:g} sd" if length == 1 else f"shift {size:g} sd"
     return FaultKind(name, f"{size:g} sd higher or lower", length, _shifted(size))
 
 
 def noise_times(factor: float, length: int) -> FaultKind:
-    """The noise so many times as large for a while."""
+    """The noise this many times as large for a while."""
     return FaultKind(f"noise x {factor:g}", f"the noise {factor:g} times as large", length, _noise_times(factor))
 
 

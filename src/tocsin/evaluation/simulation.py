@@ -74,7 +74,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class MethodOutcome:
-    """What one method did on one scenario, over all realisations, once `CALIBRATION` scores were there.
+    """The result of one method on one scenario, over all realisations, after the first `CALIBRATION` scores.
 
     `gap`, `error` and the rates have one entry a realisation; `curve` is P(p <= a) at each a of `CURVE`.
     """
@@ -91,7 +91,7 @@ class MethodOutcome:
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """What was simulated for a scenario, and what each method made of it."""
+    """The simulation of a scenario, and the result of each method."""
 
     scenario: Scenario
     simulated: Simulated

@@ -131,7 +131,7 @@ def _draw_signal(axes: Any, result: ScenarioResult) -> None:
 
 
 def _look(outcome: MethodOutcome) -> dict[str, Any]:
-    """W1-ACAS bold, the others dashed on top of it, so that curves that coincide all remain to be seen."""
+    """W1-ACAS bold, the others dashed on top of it, so that coinciding curves stay visible."""
     place = list(METHODS).index(outcome.method.name)
     ours = outcome.method.name.startswith("w1-acas")
     return {

@@ -66,42 +66,41 @@ class _AutoregressionSession(PeriodicSession):
         horizon = checks.integer("horizon", horizon, least=1, most=MOST_STEPS)
         super().__init__(series, horizon, forecaster.period, forecaster.search, reach=forecaster.lags + horizon + 1)
         self._kernels = load_kernels()
-        self._settings = (forecaster.lags, 1.0 - 1.0 / forecaster.memory, forecaster.ridge)
         wide = forecaster.lags - 1 + (0 if forecaster.period == 0 else horizon + 1)
-        self._missing = np.zeros(self._past.shape, dtype=np.bool_)
-        self._counters = np.zeros((self.series, self._kernels.COUNTERS), dtype=np.int64)
-        self._counters[:, self._kernels.PERIOD] = forecaster.period or 0
-        self._gram = np.zeros((self.series, wide, wide))
-        self._cross = np.zeros((self.series, wide, horizon))
-        self._totals = np.zeros((self.series, 2))
-        self._weights = np.zeros((self.series, wide, horizon))
-        self._issued = np.zeros((self.series, horizon))
+        self._model = self._kernels.Regression(
+            lags=forecaster.lags,
+            forget=1.0 - 1.0 / forecaster.memory,
+            ridge=forecaster.ridge,
+            past=self._past,
+            missing=np.zeros(self._past.shape, dtype=np.bool_),
+            counters=np.zeros((self.series, self._kernels.COUNTERS), dtype=np.int64),
+            gram=np.zeros((self.series, wide, wide)),
+            cross=np.zeros((self.series, wide, horizon)),
+            totals=np.zeros((self.series, 2)),
+            weights=np.zeros((self.series, wide, horizon)),
+            issued=np.zeros((self.series, horizon)),
+        )
+        self._model.counters[:, self._kernels.PERIOD] = forecaster.period or 0
         self._scratch = np.zeros((wide + 2, max(wide, horizon)))
 
     @property
     def _seen(self) -> NDArray[np.int64]:
-        return self._counters[:, self._kernels.SEEN]
+        return np.asarray(self._model.counters[:, self._kernels.SEEN])
 
     def _known(self, series: int, length: int) -> Floats:
-        return np.where(self._missing[series, :length], np.nan, self._past[series, :length])
+        return np.where(self._model.missing[series, :length], np.nan, self._past[series, :length])
 
     def _advance(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_], median: Floats) -> None:
-        self._kernels.autoregression(
-            values, rows, wanted, self._past, self._missing, self._counters, *self._settings, self._gram, self._cross,
-            self._totals, self._weights, self._issued, self._scratch, median,
-        )  # fmt: skip
+        self._kernels.autoregression(values, rows, wanted, self._model, self._scratch, median)
 
     def _set_period(self, series: int, period: int | None) -> None:
-        if self._counters[series, self._kernels.PERIOD] == (period or 0):
+        if self._model.counters[series, self._kernels.PERIOD] == (period or 0):
             return
-        self._counters[series, self._kernels.PERIOD] = period or 0
-        self._kernels.relearn(
-            series, self._past, self._missing, self._counters, *self._settings, self._gram, self._cross, self._totals,
-            self._weights, self._scratch,
-        )  # fmt: skip
+        self._model.counters[series, self._kernels.PERIOD] = period or 0
+        self._kernels.relearn(series, self._model, self._scratch)
 
     def _snapshot(self, rows: Rows) -> State:
-        return {name: getattr(self, f"_{name}")[rows] for name in _ARRAYS}
+        return {name: getattr(self._model, name)[rows] for name in _ARRAYS}
 
     def _restore(self, state: State, rows: Rows) -> None:
         counters = state["counters"]
@@ -110,7 +109,7 @@ class _AutoregressionSession(PeriodicSession):
         for name in ("gram", "cross", "totals", "weights", "issued"):
             check_saved(name, np.isfinite(state[name]).all(), "finite numbers")
         for name in _ARRAYS:
-            getattr(self, f"_{name}")[rows] = state[name]
+            getattr(self._model, name)[rows] = state[name]
         super()._restore(state, rows)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
+from tocsin.arrays import nbytes_of
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -95,7 +96,7 @@ class Session(ABC):
     @property
     def nbytes(self) -> int:
         """The largest number of bytes ever held for all series together."""
-        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+        return nbytes_of(*vars(self).values())
 
     def state(self, rows: Rows | None = None) -> State:
         """Copies of all arrays that later forecasts of these series (all of them if None) depend on.

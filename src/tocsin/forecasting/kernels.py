@@ -4,7 +4,7 @@ All sums here run in one fixed order, so that the same observations give the sam
 A series' newest values stand in a ring: the value at time u in `past[u % capacity]`.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,22 @@ GAP = 1  # of those, how many came since the last that was not missing
 ROWS = 2  # rows learned
 PERIOD = 3  # 0 while none is known
 COUNTERS = 4
+
+
+class Regression(NamedTuple):
+    """An autoregression: its settings (see `Autoregression`), and what it keeps of each series."""
+
+    lags: int
+    forget: float
+    ridge: float
+    past: Array  # rings of values
+    missing: Array  # of those, which were filled in
+    counters: Array
+    gram: Array  # products of the inputs
+    cross: Array  # products of inputs and targets
+    totals: Array  # the weight of all rows, and their typical size
+    weights: Array
+    issued: Array  # the newest forecast
 
 
 @_exact
@@ -127,11 +143,11 @@ def _fill_row(ring: Array, now: int, lags: int, period: int, horizon: int, x: Ar
 
 
 @_exact
-def _learn_row(
-    ring: Array, missing: Array, count: Array, now: int, lags: int, forget: float,
-    gram: Array, cross: Array, totals: Array, x: Array, y: Array,
-) -> None:  # fmt: skip
+def _learn_row(series: int, now: int, model: Regression, x: Array, y: Array) -> None:
     """Learn from the row known at time `now`, all of whose targets have been seen since."""
+    ring, missing, count = model.past[series], model.missing[series], model.counters[series]
+    gram, cross, totals = model.gram[series], model.cross[series], model.totals[series]
+    lags, forget = model.lags, model.forget
     capacity = ring.shape[0]
     horizon = y.shape[0]
     absent = 0
@@ -193,15 +209,17 @@ def _solve(gram: Array, cross: Array, size: int, ridge: float, factor: Array, we
 
 
 @_exact
-def _refit(count: Array, lags: int, ridge: float, gram: Array, cross: Array, totals: Array, factor: Array,
-           weights: Array) -> None:  # fmt: skip
+def _refit(series: int, model: Regression, factor: Array) -> None:
+    """Solve for the weights again; `factor` is scratch."""
+    gram, weights, lags = model.gram[series], model.weights[series], model.lags
+    count = model.counters[series]
     size = lags - 1 + (weights.shape[1] + 1 if count[PERIOD] > lags else 0)
     trace = 0.0
     for i in range(size):
         trace += gram[i, i]
     if trace > 1.0 / LEARNABLE**2:
-        variance = trace / (size * totals[0])
-        _solve(gram, cross, size, ridge * variance + 1e-9 * trace, factor, weights)
+        variance = trace / (size * model.totals[series, 0])
+        _solve(gram, model.cross[series], size, model.ridge * variance + 1e-9 * trace, factor, weights)
 
 
 @_exact
@@ -210,35 +228,32 @@ def _is_time_to_solve(learned: int) -> bool:
 
 
 @_exact
-def relearn(series: int, past: Array, missing: Array, counters: Array, lags: int, forget: float, ridge: float,
-            gram: Array, cross: Array, totals: Array, weights: Array, scratch: Array) -> None:  # fmt: skip
+def relearn(series: int, model: Regression, scratch: Array) -> None:
     """Start learning anew from the values that the ring holds, after the period has changed."""
-    count = counters[series]
-    horizon = weights.shape[2]
-    wide = gram.shape[1]
-    gram[series], cross[series], totals[series], weights[series] = 0.0, 0.0, 0.0, 0.0
+    count = model.counters[series]
+    horizon = model.weights.shape[2]
+    wide = model.gram.shape[1]
+    model.gram[series], model.cross[series] = 0.0, 0.0
+    model.totals[series], model.weights[series] = 0.0, 0.0
     count[ROWS] = 0
-    first = max(0, count[SEEN] - past.shape[1]) + max(lags, count[PERIOD])
+    first = max(0, count[SEEN] - model.past.shape[1]) + max(model.lags, count[PERIOD])
     for now in range(first, count[SEEN] - horizon):
-        _learn_row(past[series], missing[series], count, now, lags, forget, gram[series], cross[series],
-                   totals[series], scratch[wide], scratch[wide + 1, :horizon])  # fmt: skip
-    _refit(count, lags, ridge, gram[series], cross[series], totals[series], scratch[:wide], weights[series])
+        _learn_row(series, now, model, scratch[wide], scratch[wide + 1, :horizon])
+    _refit(series, model, scratch[:wide])
 
 
 @_exact
-def autoregression(
-    values: Array, rows: Array, wanted: Array, past: Array, missing: Array, counters: Array, lags: int, forget: float,
-    ridge: float, gram: Array, cross: Array, totals: Array, weights: Array, issued: Array, scratch: Array,
-    median: Array,
-) -> None:  # fmt: skip
+def autoregression(values: Array, rows: Array, wanted: Array, model: Regression, scratch: Array, median: Array) -> None:
     """Forecast all steps of the horizon by ridge regressions on the newest values, learned row by row."""
+    past, missing, weights, issued = model.past, model.missing, model.weights, model.issued
+    lags = model.lags
     capacity = past.shape[1]
     horizon = weights.shape[2]
-    wide = gram.shape[1]
+    wide = model.gram.shape[1]
     factor, x, y = scratch[:wide], scratch[wide], scratch[wide + 1, :horizon]
     for n in range(rows.shape[0]):
         series = rows[n]
-        count = counters[series]
+        count = model.counters[series]
         ring = past[series]
         for t in range(values.shape[0]):
             value = values[t, n]
@@ -261,10 +276,9 @@ def autoregression(
             row = now - horizon
             if row >= max(lags, count[PERIOD]):
                 before = count[ROWS]
-                _learn_row(ring, missing[series], count, row, lags, forget, gram[series], cross[series],
-                           totals[series], x, y)  # fmt: skip
+                _learn_row(series, row, model, x, y)
                 if count[ROWS] > before and _is_time_to_solve(count[ROWS]):
-                    _refit(count, lags, ridge, gram[series], cross[series], totals[series], factor, weights[series])
+                    _refit(series, model, factor)
             if not (wanted[t, n] or count[GAP] == 0):
                 median[t, n, :] = np.nan
                 continue

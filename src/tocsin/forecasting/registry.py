@@ -13,7 +13,7 @@ ENTRY_POINTS = "tocsin.forecasters"
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegisteredForecaster:
     """One registered forecaster: its class, what it does and what it needs."""
 
     name: str
@@ -42,27 +42,64 @@ class Entry:
 _HERE = "tocsin.forecasting"
 _MODEL = ("model",)
 BUILT_IN = (
-    Entry("embedded", f"{_HERE}.embedded:EmbeddedForecaster", "a small pretrained network, shipped in the package"),
-    Entry("autoregression", f"{_HERE}.autoregression:Autoregression",
-          "ridge regressions on the newest values and the last period, learned online"),
-    Entry("last-value", f"{_HERE}.last_value:LastValue", "the last value stays"),
-    Entry("seasonal-naive", f"{_HERE}.seasonal_naive:SeasonalNaive", "the last period repeats"),
-    Entry("exponential-smoothing", f"{_HERE}.exponential_smoothing:ExponentialSmoothing", "a smoothed level continues"),
-    Entry("stats", f"{_HERE}.statistical:StatsForecaster",
-          "AutoETS, AutoTheta, AutoARIMA and others of statsforecast, refitted for every forecast",
-          "stats", ("statsforecast",)),
-    Entry("chronos", f"{_HERE}.chronos:ChronosForecaster", "Chronos-Bolt, Chronos-2 and Chronos, pretrained",
-          "chronos", ("torch", "chronos"), _MODEL),
-    Entry("ttm", f"{_HERE}.ttm:TTMForecaster", "Tiny Time Mixers, pretrained",
-          "ttm", ("torch", "tsfm_public"), _MODEL),
-    Entry("flowstate", f"{_HERE}.flowstate:FlowStateForecaster", "FlowState, pretrained",
-          "ttm", ("torch", "tsfm_public"), _MODEL),
-    Entry("tirex", f"{_HERE}.tirex:TiRexForecaster", "TiRex, pretrained (NXAI community licence)",
-          "tirex", ("torch", "tirex"), _MODEL),
-)  # fmt: skip
+    RegisteredForecaster(
+        "embedded", f"{_HERE}.embedded:EmbeddedForecaster", about="a small pretrained network, shipped in the package"
+    ),
+    RegisteredForecaster(
+        "autoregression",
+        f"{_HERE}.autoregression:Autoregression",
+        about="ridge regressions on the newest values and the last period, learned online",
+    ),
+    RegisteredForecaster("last-value", f"{_HERE}.last_value:LastValue", about="the last value stays"),
+    RegisteredForecaster("seasonal-naive", f"{_HERE}.seasonal_naive:SeasonalNaive", about="the last period repeats"),
+    RegisteredForecaster(
+        "exponential-smoothing",
+        f"{_HERE}.exponential_smoothing:ExponentialSmoothing",
+        about="a smoothed level continues",
+    ),
+    RegisteredForecaster(
+        "stats",
+        f"{_HERE}.statistical:StatsForecaster",
+        about="AutoETS, AutoTheta, AutoARIMA and others of statsforecast, refitted for every forecast",
+        extra="stats",
+        modules=("statsforecast",),
+    ),
+    RegisteredForecaster(
+        "chronos",
+        f"{_HERE}.chronos:ChronosForecaster",
+        about="Chronos-Bolt, Chronos-2 and Chronos, pretrained",
+        extra="chronos",
+        modules=("torch", "chronos"),
+        required=_MODEL,
+    ),
+    RegisteredForecaster(
+        "ttm",
+        f"{_HERE}.ttm:TTMForecaster",
+        about="Tiny Time Mixers, pretrained",
+        extra="ttm",
+        modules=("torch", "tsfm_public"),
+        required=_MODEL,
+    ),
+    RegisteredForecaster(
+        "flowstate",
+        f"{_HERE}.flowstate:FlowStateForecaster",
+        about="FlowState, pretrained",
+        extra="ttm",
+        modules=("torch", "tsfm_public"),
+        required=_MODEL,
+    ),
+    RegisteredForecaster(
+        "tirex",
+        f"{_HERE}.tirex:TiRexForecaster",
+        about="TiRex, pretrained (NXAI community licence)",
+        extra="tirex",
+        modules=("torch", "tirex"),
+        required=_MODEL,
+    ),
+)
 
 
-def available_forecasters() -> dict[str, Entry]:
+def available_forecasters() -> dict[str, RegisteredForecaster]:
     """All forecasters by name: the built-in ones, and those that other packages register by entry point.
 
     A package registers one with `[project.entry-points."tocsin.forecasters"]` and a line `name = "module:Class"`.
@@ -72,11 +109,11 @@ def available_forecasters() -> dict[str, Entry]:
     for point in entry_points(group=ENTRY_POINTS):
         about = f"provided by {point.dist.name if point.dist else point.value}"
         target = point.value.partition("[")[0].strip()  # extras follow in brackets
-        entries.setdefault(point.name, Entry(point.name, target, about))
+        entries.setdefault(point.name, RegisteredForecaster(point.name, target, about))
     return entries
 
 
-def find_forecaster(name: str) -> Entry | None:
+def find_forecaster(name: str) -> RegisteredForecaster | None:
     """The forecaster with that name, if any. Other packages are searched only if none is built in."""
     for entry in BUILT_IN:
         if entry.name == name:

@@ -1,14 +1,15 @@
-"""What the monitor knows, as JSON says it: in replies, in events, in messages."""
+"""The JSON form of outcomes, verdicts and incidents in replies, events and messages."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from tocsin.service.event_text import title_of
 from tocsin.service.observations import Outcome, Status
-from tocsin.service.store import IncidentRow, ReferenceRow
+from tocsin.service.store import EventSummary, IncidentRow, Member, ReferenceRow
 
 _STATUS = {status: status.name.lower() for status in Status}
-#: What there is of a verdict where there is none.
+#: The fields of a verdict if there is none.
 NO_VERDICT: dict[str, Any] = dict.fromkeys(("p", "severity", "alarm", "forecast", "low", "high", "warm"))
 
 
@@ -28,24 +29,24 @@ def time_text(nanoseconds: int) -> str:
     return f"{_minute_text(minute)}:{second:02d}.{digits}Z"
 
 
-# What happens now happens mostly in the same few minutes.
+# Most times are in the same few minutes.
 @lru_cache(maxsize=4096)
 def _minute_text(minute: int) -> str:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)).strftime("%Y-%m-%dT%H:%M")
 
 
 def time_or_none(nanoseconds: int | None) -> str | None:
-    """The same for what may not be there."""
+    """A time as text, or None."""
     return None if nanoseconds is None else time_text(nanoseconds)
 
 
 def number(value: float) -> float | None:
-    """A number, or None for what JSON cannot say: NaN stands for what is not there, infinities for no bound."""
+    """A number, or None if JSON cannot write it: NaN for a missing number, infinity for no bound."""
     return value if value - value == 0.0 else None
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
-    """What became of an observation. There may be thousands: to make what is not finite null is left to the writer."""
+    """The outcome of an observation. For speed, numbers stay as they are: the JSON writer turns NaN into null."""
     judged = outcome.judged
     shape: dict[str, Any] = {
         "signal": outcome.signal,
@@ -69,13 +70,13 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def verdict_json(outcome: Outcome) -> dict[str, Any]:
-    """The same with the values, for who has not sent them."""
+    """The outcome with the values, for readers who did not send them."""
     values = () if outcome.judged is None else outcome.judged.value
     return {**outcome_json(outcome), "value": values[0] if len(values) == 1 else values}
 
 
 def reference_json(reference: ReferenceRow) -> dict[str, Any]:
-    """The stretch that a signal is compared with."""
+    """The reference of a signal."""
     return {
         "start": time_text(reference.start),
         "end": time_text(reference.end),
@@ -86,7 +87,7 @@ def reference_json(reference: ReferenceRow) -> dict[str, Any]:
 
 
 def incident_json(incident: IncidentRow, signal: str) -> dict[str, Any]:
-    """An incident of the signal of this name."""
+    """An incident of the signal with this name."""
     return {
         "id": incident.id,
         "signal": signal,
@@ -115,4 +116,44 @@ def incident_json(incident: IncidentRow, signal: str) -> dict[str, Any]:
         "note": incident.note,
         "excluded": incident.excluded,
         "withheld": incident.withheld,
+        "event": incident.event,
+    }
+
+
+def event_json(whole: EventSummary) -> dict[str, Any]:
+    """An event with its most telling members."""
+    event = whole.event
+    return {
+        "id": event.id,
+        "kind": event.kind,
+        "title": title_of(whole),
+        "source": event.source,
+        "place": event.place,
+        "count": whole.count,
+        "signals": whole.signals,
+        "open_count": whole.open_count,
+        "first": member_json(whole.first),
+        "strongest": member_json(whole.strongest),
+        "start": time_text(event.first),
+        "last_start": time_text(event.last),
+        "open": event.open,
+        "opened": time_text(event.opened),
+        "closed": time_or_none(event.closed),
+        "acknowledged": time_or_none(event.acknowledged),
+        "acknowledged_by": event.acknowledged_by,
+        "snoozed_until": time_or_none(event.snoozed_until),
+        "label": event.label,
+        "note": event.note,
+    }
+
+
+def member_json(member: Member) -> dict[str, Any]:
+    """An incident of an event, in short."""
+    incident = member.incident
+    return {
+        "incident": incident.id,
+        "signal": member.signal,
+        "start": time_text(incident.start),
+        "severity": number(incident.severity),
+        "open": incident.open,
     }

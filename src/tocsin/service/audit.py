@@ -1,4 +1,4 @@
-"""Who did what: a deed is carried from a request to the transaction that does it, and stored with it or not at all."""
+"""The audit trail: an action is passed from a request to its transaction, and stored with it or not at all."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,13 +8,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Of longer details only the beginning is kept.
+#: Longer details are cut off.
 LONGEST_DETAILS = 500
 
 
 @dataclass
-class Deed:
-    """What somebody does: `who` is the name of a token, `details` may still be read. It is stored once."""
+class AuditEntry:
+    """An action of a user. `who` is the name of a token; `details` may still grow. It is stored once."""
 
     who: str
     action: str
@@ -23,19 +23,19 @@ class Deed:
     stored: bool = False
 
 
-_now: ContextVar[Deed | None] = ContextVar("deed", default=None)
+_now: ContextVar[AuditEntry | None] = ContextVar("audit_entry", default=None)
 
 
-def deed_now() -> Deed | None:
-    """What is being done here, as long as it is not stored."""
-    deed = _now.get()
-    return None if deed is None or deed.stored else deed
+def pending_entry() -> AuditEntry | None:
+    """The current action, unless it is already stored."""
+    entry = _now.get()
+    return None if entry is None or entry.stored else entry
 
 
 @contextmanager
-def doing(deed: Deed | None) -> Iterator[None]:
-    """Have the next transaction in here store this deed."""
-    token = _now.set(deed)
+def auditing(entry: AuditEntry | None) -> Iterator[None]:
+    """Make the next transaction in the block store this action."""
+    token = _now.set(entry)
     try:
         yield
     finally:
@@ -43,13 +43,13 @@ def doing(deed: Deed | None) -> Iterator[None]:
 
 
 def carried(call: Callable[[], T]) -> Callable[[], T]:
-    """The call, to be made on another thread, that still does what is being done here."""
-    deed = deed_now()
-    if deed is None:
+    """The call with the current action, so that it can run on another thread."""
+    entry = pending_entry()
+    if entry is None:
         return call
 
     def calling() -> T:
-        with doing(deed):
+        with auditing(entry):
             return call()
 
     return calling

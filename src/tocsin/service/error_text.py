@@ -1,8 +1,8 @@
-"""How errors are told in logs and in what is said about sources and sinks."""
+"""The text of an error, for logs and for the status of sources and sinks."""
 
 from tocsin.service.errors import MonitorError
 
 
 def error_text(error: Exception) -> str:
-    """Ours are sentences; of other exceptions the kind says as much as the text."""
+    """The message of the monitor's own errors; for others, the type too, since it says as much as the message."""
     return str(error) if isinstance(error, MonitorError) else f"{type(error).__name__}: {error}"

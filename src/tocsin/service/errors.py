@@ -41,6 +41,10 @@ class StoreError(MonitorError):
     """The store cannot be opened, or failed; assume that the write did not succeed."""
 
 
+class OwnedError(StoreError):
+    """Another monitor uses the store."""
+
+
 class UnfitError(StoreError):
     """The store rejects the data permanently: a retry will not help."""
 

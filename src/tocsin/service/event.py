@@ -1,4 +1,4 @@
-"""One event, as it is kept and sent."""
+"""One event, as kept and sent."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ class Event:
         self._written: bytes | None = None
 
     def limited_to(self, may_see: Callable[[str], bool]) -> "Event | None":
-        """The event for who may see only some signals; None if it is about others."""
+        """The event for a caller who may see only some signals; None if it is about others."""
         if self.kind == "verdicts":
             seen = {name: latest for name, latest in self.data["signals"].items() if may_see(name)}
             return Event(self.number, self.id, self.kind, {"signals": seen}) if seen else None
@@ -24,8 +24,8 @@ class Event:
         return self if name is None or may_see(name) else None
 
     def written(self) -> bytes:
-        """As a server-sent event; written once, for all subscribers."""
+        """The event as a server-sent event, serialised once for all subscribers."""
         if self._written is None:
-            data = to_json(self.data, inf_nan_mode="null")  # one line: JSON escapes line ends
+            data = to_json(self.data, inf_nan_mode="null")  # one line, because JSON escapes line breaks
             self._written = b"id: %s\nevent: %s\ndata: %s\n\n" % (self.id.encode(), self.kind.encode(), data)
         return self._written

@@ -1,4 +1,4 @@
-"""What is stored of signals, as columns of a table: observations, verdicts and incidents."""
+"""Exports stored observations, verdicts and incidents as columns of tables."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tocsin.service.store import IncidentRow, ObservationRow, SignalRow, StoreReader
 
-# So many rows are read at once.
+# Rows read at once.
 PIECE = 10_000
 _PARTS = ("value", "forecast", "low", "high")
 
@@ -16,10 +16,10 @@ Columns = dict[str, NDArray[Any]]
 
 
 class Export:
-    """The tables of some signals, of what was observed from one time up to another, both included (None: all).
+    """The tables of some signals, from one time to another, both included (None: no limit).
 
-    Features are columns: those of all signals that are exported. One that a signal does not have is missing there. The
-    only feature of a signal is the column "value".
+    The features of all exported signals are columns. A feature that a signal lacks is missing in its rows. If a signal
+    has a single feature, its column is "value".
     """
 
     def __init__(self, reader: StoreReader, signals: Sequence[SignalRow], start: int | None, end: int | None) -> None:
@@ -27,12 +27,12 @@ class Export:
         self._features = list(dict.fromkeys(name for signal in signals for name in _features(signal)))
 
     def observations(self) -> Iterator[Columns]:
-        """What was observed, signal by signal and by time."""
+        """The observations, signal by signal and by time."""
         for signal, rows in self._pieces():
             yield {**self._keys(signal, rows), **self._parts(signal, rows, "value", prefix="")}
 
     def verdicts(self) -> Iterator[Columns]:
-        """The same, with what was said of it. What is not judged has no p."""
+        """The observations with their verdicts. Those without a verdict have no p."""
         for signal, rows in self._pieces():
             judged = [row.judged for row in rows]
             columns = self._keys(signal, rows)
@@ -46,7 +46,7 @@ class Export:
             }
 
     def incidents(self) -> Iterator[Columns]:
-        """The incidents, the newest first."""
+        """The incidents, newest first."""
         names = {signal.id: signal.name for signal in self._signals}
         before = None
         while rows := self._reader.incidents(

@@ -1,19 +1,20 @@
-"""Numbers of the store that are told often, and must never be waited for."""
+"""Numbers from the store for the status and the metrics, which must never wait for a slow store."""
 
 import asyncio
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tocsin.service.errors import MonitorError
 from tocsin.service.store import Store
 
-# So long somebody who asks waits for fresh numbers; then those of before have to do.
+# Seconds to wait for fresh numbers before returning the previous ones.
 PATIENCE = 0.5
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the store had when it was last looked at."""
+    """Numbers from the store when it was last read."""
 
     open_incidents: int = 0
     store_bytes: int = 0
@@ -21,7 +22,7 @@ class Numbers:
 
 
 class Figures:
-    """Looks at the store when asked to, once for all who ask meanwhile."""
+    """Reads the store on request, once for all concurrent requests."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -29,17 +30,17 @@ class Figures:
         self._looking: asyncio.Task[None] | None = None
 
     async def newest(self) -> Numbers:
-        """The numbers of now, or those of before where the store does not answer at once."""
+        """The current numbers, or the previous ones if the store does not reply at once."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
         await asyncio.wait({self._looking}, timeout=PATIENCE)
         return self._newest
 
     async def _look(self) -> None:
-        with suppress(MonitorError):  # the engine says what is wrong with the store
+        with suppress(MonitorError):  # the engine reports errors of the store
             self._newest = await asyncio.to_thread(self._read)
 
     def _read(self) -> Numbers:
         with self._store.reading() as reader:
-            counted = len(reader.open_incidents()), reader.outbox_waiting()
+            counted = len(reader.open_incidents()), reader.outbox_waiting(time.time_ns())
         return Numbers(counted[0], self._store.size_bytes(), counted[1])

@@ -1,4 +1,4 @@
-"""Events for who watches: from any thread, to any number of subscribers, within bounded memory."""
+"""Publishes events from any thread to any number of subscribers, in bounded memory."""
 
 import asyncio
 import secrets
@@ -13,26 +13,26 @@ from tocsin.service.event import Event
 
 KEPT = 10_000
 MOST_SUBSCRIBERS = 1000
-# How long verdicts on a signal are still kept after the last subscriber has gone, so that it can come back for them.
+# Seconds for which a signal's verdicts are kept after its last subscriber left, in case it reconnects.
 LINGER = 60.0
-# So many events are handed to a subscriber at once: while it is slow, no more than these are held for it.
+# The most events handed to a subscriber at once. A slow subscriber holds no more than these.
 _AT_ONCE = 256
 
 
 class FullHubError(Exception):
-    """There are as many subscribers as are served."""
+    """The limit of subscribers is reached."""
 
 
 @dataclass(eq=False)
 class _Loop:
-    """An event loop with subscribers: it is woken once, however much is published before it gets to run."""
+    """An event loop with subscribers. It is woken once, however many events are published before it runs."""
 
     loop: asyncio.AbstractEventLoop
     subscriptions: set["Subscription"] = field(default_factory=set)
     woken: bool = False
 
     def call(self, function: Callable[[], None]) -> bool:
-        """Have the loop call something soon; false for a loop that is closed, which has nobody left to tell."""
+        """Make the loop call a function soon; false if the loop is closed and has no subscribers anymore."""
         try:
             self.loop.call_soon_threadsafe(function)
         except RuntimeError:
@@ -47,19 +47,19 @@ class _Loop:
 
 @dataclass
 class _Watch:
-    """A signal whose every verdict somebody asks for, or did until lately."""
+    """A signal whose every verdict a subscriber wants, or wanted until recently."""
 
     subscribers: int = 0
     left: float = 0.0
 
 
 class Hub:
-    """Takes events from any thread and hands them to subscribers.
+    """Accepts events from any thread and hands them to subscribers.
 
-    The newest events are kept in a ring that all subscribers read at their own pace, so publishing costs the same for
-    none and for a thousand of them. "verdicts" (the latest of each signal) are gathered to one event every `pace`
-    seconds and only the latest is kept: who missed some gets one event with all signals that changed since.
-    A "verdict" (data: {"signal": name, ...}) is kept only for signals that somebody asked for.
+    A ring holds the newest events. Subscribers read it at their own pace, so publishing costs the same for none and for
+    a thousand of them. "verdicts" (the latest of each signal) are collected into one event every `pace` seconds, and
+    only the latest such event is kept: a subscriber that missed some gets one event with all signals that changed.
+    A "verdict" (data: {"signal": name, ...}) is kept only for signals that a subscriber asked for.
     """
 
     def __init__(self, size: int = KEPT, pace: float = 1.0) -> None:
@@ -71,17 +71,17 @@ class Hub:
         self._lost = 0  # the newest event that is no longer in the ring
         self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
         self._watches: dict[str, _Watch] = {}
-        self._lapsed: dict[str, int] = {}  # signals that were watched, and the newest event when that was over
+        self._lapsed: dict[str, int] = {}  # signals no longer watched, and the newest event when that ended
         self._gathered: dict[str, Any] = {}
         self._latest: dict[str, tuple[int, Any]] = {}
         self._verdicts: Event | None = None
-        self._verdicts_before = 0  # the number of the event of verdicts before the newest
+        self._verdicts_before = 0  # the number of the second newest "verdicts" event
         self._last_verdicts = float("-inf")
         self._timer_due = float("-inf")
         self._closed = False
 
     def publish(self, kind: str, data: dict[str, Any]) -> str:
-        """Tell of something; the id of the newest event. `data` must not be changed afterwards."""
+        """Publish an event; returns the id of the newest event. Do not change `data` afterwards."""
         with self._lock:
             if kind == "verdicts":
                 self._gathered.update(data["signals"])
@@ -97,15 +97,15 @@ class Hub:
             return self._identity(self._number)
 
     def watched(self, signal: str) -> bool:
-        """Whether somebody asked for every verdict on a signal: others need not be published."""
+        """Whether a subscriber wants every verdict on a signal. Verdicts on others need not be published."""
         with self._lock:
             return self._watched(signal)
 
     def subscribe(self, after: str | None, signals: Iterable[str] = ()) -> "Subscription":
-        """All events after one (none: from now on), those on single verdicts only for `signals`.
+        """Subscribe to all events after one (None: from now on), with single verdicts only for `signals`.
 
-        To be called in the event loop that reads it. Where events after that one are no longer known, the first one is
-        "reset".
+        Call this in the event loop that reads the events. If events after that one are no longer kept, the first event
+        is "reset".
         """
         with self._lock:
             if self._closed or sum(len(loop.subscriptions) for loop in self._loops.values()) >= MOST_SUBSCRIBERS:
@@ -124,7 +124,7 @@ class Hub:
             return subscription
 
     def leave(self, subscription: "Subscription") -> None:
-        """Called by a subscription that is closed."""
+        """Remove a subscription; it calls this when it is closed."""
         with self._lock:
             for loop in tuple(self._loops.values()):
                 if subscription in loop.subscriptions:
@@ -132,7 +132,7 @@ class Hub:
 
     @property
     def subscribers(self) -> int:
-        """How many streams are open."""
+        """The number of open subscriptions."""
         with self._lock:
             return sum(len(loop.subscriptions) for loop in self._loops.values())
 
@@ -143,7 +143,7 @@ class Hub:
             self._wake()
 
     def after(self, position: int | None, signals: frozenset[str]) -> tuple[list[Event], int] | None:
-        """The next events after a position (None: nothing known), and the position then; None if it is over."""
+        """The events after a position (None: unknown), and the new position; None if the subscription must end."""
         with self._lock:
             if self._closed:
                 return None
@@ -177,7 +177,7 @@ class Hub:
         if wait <= 0:
             self._flush()
         elif self._loops and self._timer_due < now:
-            # Nobody might publish again: a loop that has subscribers sees to it that these are told in time.
+            # If nothing else is published, a timer in a subscriber's loop sends these verdicts in time.
             self._timer_due = now + wait
             loop = next(iter(self._loops.values()))
             if not loop.call(lambda: self._set_timer(wait)):
@@ -235,17 +235,17 @@ class Hub:
         return True
 
     def _let_lapse(self) -> None:
-        """Give up keeping the verdicts that nobody came back for; who comes later is told that some are missing."""
+        """Stop keeping verdicts that no subscriber came back for. A later subscriber gets "reset"."""
         now = time.monotonic()
         for name, watch in tuple(self._watches.items()):
             if watch.subscribers == 0 and now - watch.left > LINGER:
                 del self._watches[name]
                 self._lapsed[name] = self._number
-        # Who saw nothing since then has missed other events as well.
+        # Older entries are not needed: such a subscriber has missed other events as well.
         self._lapsed = {name: number for name, number in self._lapsed.items() if number >= self._lost}
 
     def _position(self, after: str, signals: frozenset[str]) -> int | None:
-        """Where a subscriber goes on, or None if some that it should get are no longer known."""
+        """The position from which a subscriber continues; None if some of its events are no longer kept."""
         run, _, digits = after.partition("-")
         if run != self.run or not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
             return None
@@ -255,11 +255,14 @@ class Hub:
 
 
 class Subscription:
-    """An asynchronous iterator over events. It ends when the hub closes, or when its reader is too slow to keep up: a
-    new one after the last id that was read goes on from there, or says "reset"."""
+    """An asynchronous iterator over events.
+
+    It ends when the hub closes, or when its reader is too slow. A new subscription after the last id that was read
+    continues there, or starts with "reset".
+    """
 
     def __init__(self, hub: Hub, signals: frozenset[str], position: int | None, start: str | None) -> None:
-        #: The id after which it begins, where that is known.
+        #: The id after which it starts, if known.
         self.start = start
         self.signals = signals
         self._hub = hub
@@ -268,7 +271,7 @@ class Subscription:
         self._news = asyncio.Event()
 
     def wake(self) -> None:
-        """Called in its loop when there is something to read."""
+        """Continue reading; called in its loop when there are new events."""
         self._news.set()
 
     def __aiter__(self) -> "Subscription":
@@ -288,7 +291,7 @@ class Subscription:
         return self._ready.popleft()
 
     def close(self) -> None:
-        """Leave; what was asked for may be taken up again for a while."""
+        """Unsubscribe. For a while, a new subscription can continue from here."""
         self._hub.leave(self)
 
     def __enter__(self) -> "Subscription":

@@ -1,4 +1,4 @@
-"""Files of history: from what `tocsin detect` reads to observations of signals."""
+"""History files: turns a file that `tocsin detect` can read into observations."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ from tocsin.data.resampling import resample
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import MOST_FEATURES, Observation, check_name
 
-#: What stands in a name for what the file calls a signal.
+#: In the name of a signal, this stands for its id in the file.
 PLACEHOLDER = "{name}"
-# So many observations are handed over together: they take a fraction of a second to store.
+# Observations per batch: storing them takes a fraction of a second.
 PIECE = 5000
 
 
 class HistoryFile:
-    """A file that was read: its signals under the names that they get, and what was understood of it."""
+    """A history file: its signals with their names in the monitor, and how it was read."""
 
     def __init__(self, signals: Signals, label: str, pattern: str) -> None:
         self._signals, self._label = signals, label
@@ -34,7 +34,7 @@ class HistoryFile:
         self.names = [self._checked(signal) for signal in signals]
 
     def _checked(self, signal: Signal) -> str:
-        """The name of a signal, if it is one whose history can be taken."""
+        """The name of a signal; RefusedError if its history cannot be imported."""
         name = self._pattern.replace(PLACEHOLDER, signal.name)
         if signal.times is None or signal.times.dtype.kind != "M":
             found = "none" if signal.times is None else "numbers"
@@ -53,22 +53,22 @@ class HistoryFile:
 
     @property
     def understood(self) -> str:
-        """How the file was taken, in one line."""
+        """How the file was read, in one line."""
         return str(self._signals.understood)
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with it, besides."""
+        """The problems found in the file."""
         found = [*self._signals.problems, *(problem for signal in self._signals for problem in signal.problems)]
         return [str(problem) for problem in merge_problems(found)]
 
     def pieces(self, together: Callable[[str], tuple[float, str] | None]) -> Iterator[list[Observation]]:
-        """All that was observed, signal by signal and by time, in pieces of one signal each.
+        """All observations, signal by signal and by time, in pieces of one signal each.
 
-        `together` says of a signal's name every how many seconds, and by what, it is put together.
+        `together` gives, by a signal's name, the interval in seconds and the method by which it aggregates.
         """
         for name, signal in zip(self.names, self._signals, strict=True):
-            there = np.flatnonzero(signal.lines)  # what was put in for gaps nobody observed
+            there = np.flatnonzero(signal.lines)  # without rows that were inserted for gaps
             moments, rows = np.asarray(signal.times)[there].astype("datetime64[ns]"), signal.values[there]
             if (by := together(name)) is not None:
                 every = np.timedelta64(round(by[0] * 1e9), "ns")
@@ -82,15 +82,15 @@ class HistoryFile:
 
 @contextmanager
 def opened_history(path: Path, pattern: str, reading: Mapping[str, Any]) -> Iterator[HistoryFile]:
-    """Read a file; RefusedError says what is wrong with it. `reading` is how, as `read_signals` takes it."""
-    # Messages name the file as its owner does, and not where it lies meanwhile.
-    told: Callable[[object], str] = lambda message: str(message).replace(str(path), path.name)  # noqa: E731
+    """Read a file with the options `reading` of `read_signals`; RefusedError says what is wrong with it."""
+    # Messages use the file's own name, not that of the temporary copy.
+    renamed: Callable[[object], str] = lambda message: str(message).replace(str(path), path.name)  # noqa: E731
     try:
         signals = read_signals(path, **reading)
     except (DataError, TypeError, ValueError, OSError, ImportError, MemoryError) as error:
-        raise RefusedError(told(error)) from error
+        raise RefusedError(renamed(error)) from error
     with signals:
         try:
             yield HistoryFile(signals, path.name, pattern)
         except DataError as error:
-            raise RefusedError(told(error)) from error
+            raise RefusedError(renamed(error)) from error

@@ -1,19 +1,19 @@
-"""What the monitor counts about itself, for Prometheus."""
+"""The monitor's own metrics, for Prometheus."""
 
 import time
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-# From a tick with nothing to do to one that waited for a slow disk.
+# From an idle tick to one that waits for a slow disk.
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
-    """The metrics of one monitor, in a registry of its own. No label ever holds the name of a signal.
+    """The metrics of one monitor, in their own registry. Labels never contain the name of a signal.
 
-    Each is kept up by who knows best: the engine (observations, alarms, incidents, signals, ticks, waiting, refusals
-    for overload, snapshots, replays), the sources and the outbox (their own), and the HTTP server (all other refusals,
-    requests, and what is asked for at each scrape: the store's size and its outbox).
+    The engine updates those of observations, alarms, incidents, signals, ticks, its queue, snapshots and replays.
+    Sources and the outbox update their own. The HTTP server updates those of requests and rejections, and at each
+    scrape the size of the store and of the outbox.
     """
 
     def __init__(self) -> None:
@@ -70,11 +70,12 @@ class Metrics:
             "tocsin_http_requests_total", "Requests answered.", ["method", "status"], registry=registry
         )
         self.event_subscribers = Gauge("tocsin_event_subscribers", "Open streams of events.", registry=registry)
+        self.leader = Gauge("tocsin_leader", "1 if the monitor leads, 0 on standby.", registry=registry)
         self.up_since_seconds = Gauge(
             "tocsin_up_since_seconds", "When the monitor was started (Unix time).", registry=registry
         )
         self.up_since_seconds.set(time.time())
 
     def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)

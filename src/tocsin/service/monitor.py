@@ -2,35 +2,33 @@
 
 import asyncio
 import logging
-import os
 import signal
 import socket
-import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
-import uvicorn
-
-from tocsin.service.config import ServerSettings, Settings
+from tocsin.service.config import Settings
 from tocsin.service.engine import Engine
-from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError
+from tocsin.service.errors import NotReadyError, OverloadedError, RefusedError, StoreError
 from tocsin.service.figures import Figures
 from tocsin.service.http import HttpServer, create_app
-from tocsin.service.http.monitor_access import Reading
+from tocsin.service.http.monitor_access import ReadQueue
+from tocsin.service.http.server import address_of, listen
 from tocsin.service.hub import Hub
 from tocsin.service.logs import start_logging
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Outcome
 from tocsin.service.sinks import make_sinks
 from tocsin.service.sources import make_sources
+from tocsin.service.standby import Standby
 from tocsin.service.store import Store
 
 log = logging.getLogger("tocsin.monitor")
 
 Announce = Callable[["Monitor"], None]
-# How long pending requests may take when the monitor stops.
-PATIENCE = 5
+# How often one that leads looks whether it still does, in seconds.
+LOOK_EVERY = 0.25
 
 
 class Monitor:
@@ -46,53 +44,62 @@ class Monitor:
             self.sinks = make_sinks(settings, store, self.engine.write, self.metrics)
         except ValueError as error:
             raise RefusedError(str(error)) from error
-        self.figures, self.reading = Figures(store), Reading()
+        self.figures, self.read_queue = Figures(store), ReadQueue()
         self.app = create_app(self)
-        #: Where it listens, once it does.
+        #: The address it listens on, once it does.
         self.address = ""
 
     @property
     def resumed(self) -> int:
-        """How many signals it watches."""
+        """The number of signals it monitors."""
         return len(self.engine.overview())
 
-    async def run(self, announce: Announce | None = None, stop: asyncio.Event | None = None) -> None:
-        """Serve until a signal to the process or `stop` ends it; then shut down in order."""
-        stop = stop or asyncio.Event()
-        listening = _listen(self.settings.server)
-        scheme = "https" if self.settings.server.tls_certificate else "http"
-        self.address = f"{scheme}://{_written(listening)}"
-        server = HttpServer(_http_config(self), self.settings.server, self.metrics)
+    async def run(self, listening: socket.socket, stop: asyncio.Event, announce: Announce | None = None) -> None:
+        """Serve until `stop` is set, or the store is lost while others are on standby; then shut down in order."""
+        self.address = address_of(listening, self.settings.server)
+        server = HttpServer(self.app, self.settings.server, self.metrics)
         log.info("starting at %s; the first start after an installation may compile for up to a minute", self.address)
+        self.metrics.leader.set(1)
         self.engine.start()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
+        ending = [serving, asyncio.create_task(stop.wait()), asyncio.create_task(self._until_lost())]
         working: list[asyncio.Task[None]] = []
         try:
-            with _signals(stop):
-                await self._until_ready(stop)
-                if announce and not stop.is_set():
+            ready = asyncio.create_task(self._until_ready())
+            await asyncio.wait([ready, *ending], return_when=asyncio.FIRST_COMPLETED)
+            if ready.done():
+                if announce:
                     announce(self)
                 working = [
                     *(asyncio.create_task(source.run()) for source in self.sources),
                     *(asyncio.create_task(sink.run()) for sink in self.sinks),
                 ]
-                ended = asyncio.create_task(stop.wait())
-                await asyncio.wait([ended, serving], return_when=asyncio.FIRST_COMPLETED)
-                ended.cancel()
+                await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
+            working.append(ready)
         finally:
             log.info("stopping: finishing work in progress and storing detector states")
-            for task in working:
+            for task in (*working, *ending[1:]):
                 task.cancel()
-            await asyncio.gather(*working, return_exceptions=True)
+            await asyncio.gather(*working, *ending[1:], return_exceptions=True)
             self.hub.close()
+            if self.store.lost:
+                # Nothing that waits can be stored here: senders are told at once, and go to the one that leads.
+                await asyncio.to_thread(self.engine.stop)
             server.should_exit = True
             await serving
             await asyncio.to_thread(self.engine.stop)
             log.info("stopped")
 
-    async def _until_ready(self, stop: asyncio.Event) -> None:
-        while not self.engine.ready and not stop.is_set():
+    async def _until_ready(self) -> None:
+        while not self.engine.ready:
             await asyncio.sleep(0.05)
+
+    async def _until_lost(self) -> None:
+        """Wait until another monitor may lead. Without any on standby, the engine waits for the store by itself."""
+        while not (self.settings.storage.standby and self.store.lost):
+            await asyncio.sleep(LOOK_EVERY)
+        log.warning("the lock of the store is lost: back to standby")
+        self.store.cut()
 
     async def _submit(self, batch: Batch) -> list[Outcome]:
         """Submit a batch and wait until it is accepted: this is the back-pressure on sources."""
@@ -110,56 +117,39 @@ class Monitor:
 
 
 def run(settings: Settings, announce: Announce | None = None) -> None:
-    """Open the store, and run a monitor on it until the process is told to stop."""
-    start_logging(settings.log_level)
-    with ExitStack() as stack:
-        store = Store.open(settings.store_url, check=True)
-        stack.callback(store.close)
-        stack.enter_context(store.own())
-        asyncio.run(Monitor(settings, store).run(announce))
+    """Open the store, and run a monitor on it until the process must stop."""
+    start_logging(settings)
+    if settings.storage.standby:
+        with closing(Store.reach(settings.store_url)) as store:
+            asyncio.run(_lead_in_turn(settings, store, announce))
+        return
+    with closing(Store.open(settings.store_url, check=True)) as store, store.own():
+        asyncio.run(_lead(settings, store, announce))
 
 
-def _http_config(monitor: Monitor) -> uvicorn.Config:
-    server = monitor.settings.server
-    config = uvicorn.Config(
-        monitor.app,
-        http="h11",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=PATIENCE,
-        ssl_certfile=server.tls_certificate,
-        ssl_keyfile=server.tls_key,
-    )
-    try:
-        config.load()
-    except (OSError, ssl.SSLError) as error:
-        raise MonitorError(
-            f"server.tls_certificate {server.tls_certificate} and server.tls_key {server.tls_key} cannot be used: "
-            f"they must be a certificate and its key in PEM ({error})"
-        ) from error
-    return config
+async def _lead(settings: Settings, store: Store, announce: Announce | None) -> None:
+    stop = asyncio.Event()
+    with _signals(stop):
+        await Monitor(settings, store).run(listen(settings.server), stop, announce)
 
 
-def _listen(server: ServerSettings) -> socket.socket:
-    """A socket at the server's address."""
-    try:
-        found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, *_, address = found[0]
-        return socket.create_server(address[:2], family=family, backlog=2048)
-    except OSError as error:
-        # The system's message, without the address that Python repeats.
-        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
-        raise MonitorError(
-            f"cannot listen on {server.host} port {server.port} (server.host, server.port): {why}"
-        ) from error
-
-
-def _written(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+async def _lead_in_turn(settings: Settings, store: Store, announce: Announce | None) -> None:
+    """Wait until no other monitor leads, lead until the store is lost, and so on."""
+    stop = asyncio.Event()
+    with _signals(stop), closing(listen(settings.server)) as listening:
+        while not stop.is_set():
+            # A server closes the socket that it is given.
+            await Standby(settings, store).run(listening.dup(), stop)
+            if stop.is_set():
+                break
+            with ExitStack() as stack:
+                try:
+                    stack.enter_context(store.own())
+                except StoreError as error:  # another monitor was faster, or the database has gone meanwhile
+                    log.info("cannot lead yet: %s", error)
+                    continue
+                await asyncio.to_thread(store.bring_up_to_date)
+                await Monitor(settings, store).run(listening.dup(), stop, announce)
 
 
 @contextmanager

@@ -33,39 +33,33 @@ class Status(IntEnum):
     #: It is aggregated with others: it is stored, and the aggregate gets the verdict.
     PART = 8
 
-    @property
-    def kept(self) -> bool:
-        """Whether it is in the store now, once."""
-        return self <= Status.DUPLICATE or self >= Status.ASIDE
-
 
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One observation of one signal, as a source submits it.
 
-    `time` is in nanoseconds since 1970 (UTC), None for now. `values` has a number for each feature, NaN for what is
-    missing. `features` are the features' names, None where there is one, or where they go by their order.
+    `time` is in nanoseconds since 1970 (UTC), None for now. `values` has a number for each feature, NaN if missing.
+    `features` are the names of the features; None if there is one, or if the values are in their order.
     """
 
     signal: str
     time: int | None
     values: tuple[float, ...]
     features: tuple[str, ...] | None = None
+    #: Who measured it, if one source brings observations of several that may stop one by one.
+    sender: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """The verdict on one observation, as it is stored; with several features the tuples have an entry for each.
-
-    NaN stands for what is not there.
-    """
+class StoredVerdict:
+    """The verdict on one observation, as stored. The tuples have an entry for each feature; NaN is a missing number."""
 
     value: tuple[float, ...]
     forecast: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
     p: float
-    #: The mean rank in all views together: no p-value.
+    #: The mean rank over all views; not a p-value.
     merged: float
     feature_p: tuple[float, ...]
     alarm: bool
@@ -73,7 +67,7 @@ class Judged:
 
     @property
     def severity(self) -> float:
-        """-log10(merged), which orders observations; NaN where there is none."""
+        """-log10(merged), by which observations are ordered; NaN if there is no verdict."""
         return -log10(self.merged) if self.merged > 0 else nan
 
 
@@ -84,7 +78,7 @@ class Outcome:
     signal: str
     time: int
     status: Status
-    judged: Judged | None = None
+    judged: StoredVerdict | None = None
     incident: int | None = None
     message: str | None = None
 
@@ -112,6 +106,8 @@ class Batch:
     history: bool = False
     #: Whether its observations are already aggregated.
     whole: bool = False
+    #: Who sent it, if that can be told more exactly than by its source: a token, a machine.
+    sender: str | None = None
 
 
 def moment_of(time: object) -> int:

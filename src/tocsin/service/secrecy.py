@@ -1,4 +1,4 @@
-"""Keeping secrets out of what is shown and logged."""
+"""Removes secrets from texts that are shown or logged."""
 
 import re
 from base64 import b64encode
@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 MASK = "**********"
-# Shorter texts are words that may stand anywhere, such as "api".
+# Shorter texts may be ordinary words, such as "api".
 _SHORTEST = 6
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
+_TOKEN = re.compile(r"\btocsin_[A-Za-z0-9_-]{43}")
 _QUERY = re.compile(r"(https?://[^\s?'\"]*\?)[^\s'\"]+")
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """The text without any of the secrets."""
+    """The text with the secrets masked."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, MASK)
@@ -21,7 +22,7 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 
 
 def hide_in_url(text: str) -> str:
-    """The text without users, passwords and queries in the addresses that it holds.
+    """The text with users, passwords and queries of the addresses in it masked.
 
     >>> hide_in_url("http://me:word@example.com/path?key=1 cannot be reached")
     'http://**********@example.com/path?********** cannot be reached'
@@ -29,8 +30,13 @@ def hide_in_url(text: str) -> str:
     return _QUERY.sub(rf"\1{MASK}", _USER.sub(f"{MASK}@", text))
 
 
+def hide_tokens(text: str) -> str:
+    """The text without the monitor's own tokens."""
+    return _TOKEN.sub(MASK, text)
+
+
 def parts_of_url(url: str) -> tuple[str, ...]:
-    """What of an address may be secret: all but where it leads. A long part of the path may be a password too."""
+    """The parts of an address that may be secret: all except scheme and host. Parts of the path may be passwords."""
     parts = urlsplit(url)
     found = [parts.username, parts.password, parts.query, parts.path, *parts.path.split("/")]
     if parts.username is not None:  # as it is sent

@@ -1,10 +1,10 @@
-"""Times for what comes without one."""
+"""Times for messages that have none."""
 
 import time
 
 
 class Stamps:
-    """The time now, never the same twice: what comes without a time is told apart by that of its arrival."""
+    """The current time, never the same twice, so that messages without a time stay distinct."""
 
     def __init__(self) -> None:
         self._last = 0

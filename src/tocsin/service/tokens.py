@@ -1,4 +1,4 @@
-"""Tokens: who may do what."""
+"""Tokens and roles: who may do what."""
 
 import hashlib
 import re
@@ -8,9 +8,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 PREFIX = "tocsin_"
-#: What a token may be called; a pattern for a whole text.
+#: The pattern of a token's name.
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}$"
-#: How many patterns of names a token may be limited to.
+#: The most name patterns of a token.
 MOST_PATTERNS = 20
 _FORM = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}", re.ASCII)
 
@@ -31,7 +31,7 @@ class Role(StrEnum):
 
     @property
     def includes(self) -> frozenset["Role"]:
-        """The roles whose work it may do, its own among them."""
+        """The roles it includes, among them itself."""
         return _INCLUDED[self]
 
 
@@ -46,28 +46,28 @@ ROLES = tuple(role.value for role in Role)
 
 
 def role_of(text: str) -> Role:
-    """The role of that name."""
+    """The role with this name."""
     if text not in ROLES:
         raise ValueError(f"a role must be one of {', '.join(ROLES)}, got {text!r}")
     return Role(text)
 
 
 def check_patterns(role: str, patterns: Sequence[str]) -> None:
-    """Refuse limits that would limit nothing."""
+    """Reject patterns that would not limit the token."""
     if patterns and role == Role.ADMIN:
-        raise ValueError("a token with the role admin cannot be limited to patterns, since it can create others")
+        raise ValueError("a token with the role admin cannot be limited to patterns, because it can create others")
     if len(patterns) > MOST_PATTERNS or not all(patterns):
         raise ValueError(f"a token may be limited to at most {MOST_PATTERNS} patterns, none of them empty")
 
 
 def fits_any(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a signal's name fits one of the patterns."""
+    """Whether a signal's name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def is_within(pattern: str, patterns: Sequence[str]) -> bool:
-    """Whether all names that fit a pattern fit one of these, as far as one can tell by looking at it."""
-    # A ? of theirs stands for one character, and hence not for a *. What a set in brackets holds is not looked at.
+    """Whether all names that match a pattern match one of these, as far as the patterns' text shows it."""
+    # In the wider pattern, ? stands for one character, but not for a *. Sets in brackets are not compared.
     return pattern in patterns or ("[" not in pattern and any(_covers(one, pattern) for one in patterns))
 
 
@@ -79,19 +79,19 @@ def _covers(wide: str, pattern: str) -> bool:
 
 
 def make_token() -> str:
-    """A new token. It is shown once; only its hash is kept."""
+    """A new token. It is shown once; only its hash is stored."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_token(token: str) -> str:
-    """What is stored of a token.
+    """The hash of a token, which is stored.
 
-    A token holds 256 random bits, so one round of SHA-256 cannot be turned back, and looking a hash up tells nothing
-    by its timing that would help to find another token.
+    A token has 256 random bits, so one round of SHA-256 cannot be reversed, and the timing of a lookup does not help to
+    guess a token.
     """
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def looks_like_token(text: str) -> bool:
-    """Whether a text has the form of a token; others need not be looked up."""
+    """Whether a text has the form of a token. Others need no lookup."""
     return _FORM.fullmatch(text) is not None

@@ -115,7 +115,13 @@ class _Gathered:
             unit="row",
         )
         return Signal(
-            name, self._plan.features, timeline.times, timeline.values, timeline.lines, timeline.interval, tuple(log)
+            name=name,
+            features=self._plan.features,
+            times=timeline.times,
+            values=timeline.values,
+            lines=timeline.lines,
+            interval=timeline.interval,
+            problems=tuple(log),
         )
 
     def close(self) -> None:

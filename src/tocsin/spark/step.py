@@ -94,7 +94,15 @@ class Step:
         times, values = arrived.times[fresh], arrived.values[fresh]
         interval = self._fleet.interval
         if interval is None:
-            return Signal(name, self._plan.features, times, values, np.arange(1, len(times) + 1), None, ())
+            return Signal(
+                name=name,
+                features=self._plan.features,
+                times=times,
+                values=values,
+                lines=np.arange(1, len(times) + 1),
+                interval=None,
+                problems=(),
+            )
         known = 0 if last_time is None else 1
         if known:  # repeated, to see what is missing after it
             times = np.concatenate([np.array([last_time], dtype=times.dtype), times])

@@ -12,14 +12,14 @@ from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
 from tocsin.evaluation.bench.methods import PAPER_SETTINGS
 from tocsin.evaluation.bench.report.formats import csv_text
 from tocsin.evaluation.bench.report.measures import MAIN
-from tocsin.evaluation.bench.results import Results, Run
+from tocsin.evaluation.bench.results import BenchmarkResults, MethodRun
 from tocsin.evaluation.bench.runner import run_benchmark
 
 METRICS = [measure.key for measure in MAIN]
 
 
 def run_of(file, dataset, method, value, **more):
-    return Run(file, dataset, "last-value", method, metrics=dict.fromkeys(METRICS, value), **more)
+    return MethodRun(file, dataset, "last-value", method, metrics=dict.fromkeys(METRICS, value), **more)
 
 
 def test_each_change_is_of_one_setting():
@@ -65,7 +65,7 @@ def test_means_by_data_set_and_over_all():
 def test_from_files_to_a_picture(tmp_path, features):
     path = write_file(tmp_path, name_of(), noise(features=features))
     plan = ablation_plan([ForecasterChoice("last-value")], ["horizons"])
-    with Results(tmp_path / "out") as results:
+    with BenchmarkResults(tmp_path / "out") as results:
         run_benchmark([path], plan, results)
         runs = results.runs()
     assert all(run.status == "ok" for run in runs)

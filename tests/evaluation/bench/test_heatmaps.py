@@ -4,7 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tocsin.evaluation.bench.report.figures import draw_figures
-from tocsin.evaluation.bench.results import Results, Run
+from tocsin.evaluation.bench.results import BenchmarkResults, MethodRun
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def drawn(monkeypatch):
 
 def run(dataset, f1, error, features=1):
     metrics = {"point_adjusted_f1": f1, "point_adjusted_calibration_error": error}
-    return Run(f"{dataset}-{features}", dataset, "embedded-52", "w1-acas", features=features, metrics=metrics)
+    return MethodRun(f"{dataset}-{features}", dataset, "embedded-52", "w1-acas", features=features, metrics=metrics)
 
 
 def scales_of(figure):
@@ -25,7 +25,7 @@ def scales_of(figure):
 
 
 def test_every_metric_that_is_known_has_a_scale_of_its_own(tmp_path, drawn):
-    with Results(tmp_path / "results") as results:
+    with BenchmarkResults(tmp_path / "results") as results:
         results.add([run("NEK", 0.9, 0.01), run("NAB", 0.4, 0.03), run("TAO", 0.7, 0.02, features=3)])
         draw_figures(results, tmp_path)
     scales = scales_of(drawn["heatmaps-univariate.png"])

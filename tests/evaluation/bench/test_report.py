@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tocsin.evaluation.bench.report import summary_tables, write_report
 from tocsin.evaluation.bench.report.sheet import MISSING
-from tocsin.evaluation.bench.results import ForecastErrors, Results, Run
+from tocsin.evaluation.bench.results import BenchmarkResults, ForecastErrors, MethodRun
 from tocsin.evaluation.metrics import THRESHOLDS
 
 NAN = math.nan
@@ -25,11 +25,11 @@ def run(file, dataset, method, value, *, forecaster="embedded-52", **others):
     metrics |= {"false_positive_rate": 0.02, "operation_events": 3.0, "operation_incidents_per_week": NAN}
     rates = [float(rate) for rate in np.minimum(THRESHOLDS * (1 + value), 1)]
     about = {"observations": 1000, "seconds": 0.5, "metrics": metrics, "false_positive_rates": rates}
-    return Run(file, dataset, forecaster, method, **(about | others))
+    return MethodRun(file, dataset, forecaster, method, **(about | others))
 
 
 def failed(file, dataset, method, problem, *, forecaster="", status="failed", **others):
-    return Run(file, dataset, forecaster, method, status=status, problem=problem, **others)
+    return MethodRun(file, dataset, forecaster, method, status=status, problem=problem, **others)
 
 
 RUNS = [
@@ -60,7 +60,7 @@ FORECASTS = [
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    with Results(tmp_path_factory.mktemp("results")) as results:
+    with BenchmarkResults(tmp_path_factory.mktemp("results")) as results:
         results.add(RUNS, FORECASTS)
         results.describe({"machine": "an <i>old</i> one & slow"})
         for file, method, features in (("nek-1", "w1-acas", 1), ("tao-1", "w1-acas-fisher", 3)):
@@ -138,7 +138,7 @@ def test_summary_table(report):
 
 
 def test_the_paper_is_averaged_over_the_same_data_sets(tmp_path):
-    with Results(tmp_path / "results") as results:
+    with BenchmarkResults(tmp_path / "results") as results:
         results.add([run("nek-1", "NEK", "w1-acas", 0.6), run("nab-1", "NAB", "w1-acas", 0.8)])
         write_report(results, tmp_path / "report", figures=False)
     # TiRex, its most accurate forecaster: 0.995 on NEK, 0.985 on NAB.
@@ -298,7 +298,7 @@ def test_figures(results, tmp_path):
 
 
 def test_nothing_to_report(tmp_path):
-    with Results(tmp_path / "results") as results:
+    with BenchmarkResults(tmp_path / "results") as results:
         written = write_report(results, tmp_path / "report")
         assert summary_tables(results) == []
     assert sorted(path.name for path in written) == ["datasets.csv", "report.html", "summary.csv"]
@@ -306,7 +306,7 @@ def test_nothing_to_report(tmp_path):
 
 
 def test_only_failures(tmp_path):
-    with Results(tmp_path / "results") as results:
+    with BenchmarkResults(tmp_path / "results") as results:
         results.add([failed("a", "NEK", "w1-acas", "broken", forecaster="embedded-52")])
         write_report(results, tmp_path / "report")
     assert not list((tmp_path / "report" / "figures").glob("*"))

@@ -5,25 +5,32 @@ import sqlite3
 
 import pytest
 
-from tocsin.evaluation.bench.results import FILE_NAME, ForecastErrors, Results, Run, signal_path, trace_path
+from tocsin.evaluation.bench.results import (
+    FILE_NAME,
+    BenchmarkResults,
+    ForecastErrors,
+    MethodRun,
+    signal_path,
+    trace_path,
+)
 
-GOOD = Run(
+GOOD = MethodRun(
     "a_1", "A", "last-value", "conformal", {"window": 3, "prior": "extend"}, 2, 500, "ok", "nothing is labelled", 0.5,
     {"auc_pr": 0.25, "affiliation_f1": math.nan, "operation_median_delay": math.inf}, [0.0, 0.1, math.nan],
 )  # fmt: skip
-FAILED = Run("a_1", "A", "", "poly", status="failed", problem="ValueError: no")
-SKIPPED = Run("b_2", "B", "", "poly", status="skipped", problem="it takes signals of one feature only")
+FAILED = MethodRun("a_1", "A", "", "poly", status="failed", problem="ValueError: no")
+SKIPPED = MethodRun("b_2", "B", "", "poly", status="skipped", problem="it takes signals of one feature only")
 
 
 @pytest.fixture
 def results(tmp_path):
-    with Results(tmp_path / "new" / "folder") as results:
+    with BenchmarkResults(tmp_path / "new" / "folder") as results:
         yield results
 
 
 def test_runs_come_back_as_they_were(results):
     results.add([SKIPPED, GOOD, FAILED])
-    with Results.existing(results.folder) as again:
+    with BenchmarkResults.existing(results.folder) as again:
         # NaN is no equal of itself; its words are.
         assert list(map(repr, again.runs())) == list(map(repr, [FAILED, GOOD, SKIPPED]))
 
@@ -44,14 +51,14 @@ def test_only_what_went_well_is_finished(results):
 
 def test_a_later_run_takes_the_place_of_an_earlier_one(results):
     results.add([FAILED, SKIPPED])
-    better = Run("a_1", "A", "", "poly", metrics={"auc_pr": 1.0})
+    better = MethodRun("a_1", "A", "", "poly", metrics={"auc_pr": 1.0})
     results.add([better])
     assert results.runs() == [better, SKIPPED]
 
 
 def test_all_or_nothing(results):
     with pytest.raises(TypeError):
-        results.add([SKIPPED, Run("c_3", "C", "", "poly", settings={"model": object()})])
+        results.add([SKIPPED, MethodRun("c_3", "C", "", "poly", settings={"model": object()})])
     assert results.runs() == []
 
 
@@ -64,15 +71,15 @@ def test_facts(results):
 def test_damaged_results_are_refused(tmp_path):
     (tmp_path / FILE_NAME).write_bytes(b"no database at all" * 100)
     with pytest.raises(ValueError, match=rf"{FILE_NAME} must be the results of a benchmark, got: file is not a data"):
-        Results(tmp_path)
+        BenchmarkResults(tmp_path)
 
 
 def test_results_of_another_format_are_refused_and_left_alone(tmp_path):
-    with Results(tmp_path) as results:
+    with BenchmarkResults(tmp_path) as results:
         results.describe({"format": "2"})
     before = (tmp_path / FILE_NAME).read_bytes()
     with pytest.raises(ValueError, match=rf"{FILE_NAME} must have format 1, got '2'"):
-        Results(tmp_path)
+        BenchmarkResults(tmp_path)
     assert (tmp_path / FILE_NAME).read_bytes() == before
 
 
@@ -81,18 +88,18 @@ def test_tables_of_somebody_else_are_refused(tmp_path):
         connection.execute("CREATE VIEW about AS SELECT 1 AS x")
     connection.close()
     with pytest.raises(ValueError, match="must be the results of a benchmark"):
-        Results(tmp_path)
+        BenchmarkResults(tmp_path)
 
 
 def test_a_folder_in_the_way(tmp_path):
     (tmp_path / FILE_NAME).mkdir()
     with pytest.raises(ValueError, match=rf"{FILE_NAME} cannot be opened"):
-        Results(tmp_path)
+        BenchmarkResults(tmp_path)
 
 
 def test_only_results_that_are_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=f"nowhere holds no results: there is no {FILE_NAME} in it"):
-        Results.existing(tmp_path / "nowhere")
+        BenchmarkResults.existing(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
 
 

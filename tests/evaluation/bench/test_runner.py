@@ -23,7 +23,7 @@ from tocsin.evaluation.bench.baselines import min_max_pseudo_p
 from tocsin.evaluation.bench.files import read_file
 from tocsin.evaluation.bench.forecast_errors import ForecasterChoice, make_material
 from tocsin.evaluation.bench.methods import METHODS, Method
-from tocsin.evaluation.bench.results import Results, Run
+from tocsin.evaluation.bench.results import BenchmarkResults, MethodRun
 from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.evaluation.bench.runner import RunPlan, judge_file, run_benchmark
 from tocsin.evaluation.metrics import (
@@ -70,7 +70,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def results(tmp_path):
-    with Results(tmp_path / "out") as results:
+    with BenchmarkResults(tmp_path / "out") as results:
         yield results
 
 
@@ -291,7 +291,7 @@ def test_two_processes_give_the_same_and_one_that_dies_takes_nothing_along(folde
     write_file(folder, FATAL)
     plan = replace(PLAN, methods=(CONFORMAL, Method("fatal", "dies on one file", _fatal, {})))
     told = []
-    done = Run(FATAL, "FATAL", "last-value", "conformal", problem="from an earlier time")
+    done = MethodRun(FATAL, "FATAL", "last-value", "conformal", problem="from an earlier time")
     results.add([done])
     found = run_all(folder, plan, results, jobs=2, progress=told.append)
     assert sorted(told) == sorted(path.stem for path in folder.glob("*.csv"))
@@ -300,7 +300,7 @@ def test_two_processes_give_the_same_and_one_that_dies_takes_nothing_along(folde
     assert killed.problem.startswith("its process was killed")
     assert found.pop(done.key) == done
     (folder / f"{FATAL}.csv").unlink()
-    with Results(tmp_path / "one by one") as other:
+    with BenchmarkResults(tmp_path / "one by one") as other:
         expected = run_all(folder, plan, other)
         assert found.keys() == expected.keys()
         assert all(comparable(found[key]) == comparable(run) for key, run in expected.items())

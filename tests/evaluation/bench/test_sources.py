@@ -11,7 +11,7 @@ import pytest
 from tests.evaluation.bench.making import make_folder, name_of, noise, write_file, write_text
 from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
 from tocsin.evaluation.bench.methods import METHODS
-from tocsin.evaluation.bench.results import FILE_NAME, JudgedFile, Results, Run
+from tocsin.evaluation.bench.results import FILE_NAME, BenchmarkResults, JudgedFile, MethodRun
 from tocsin.evaluation.bench.runner import RunPlan, run_benchmark
 from tocsin.evaluation.bench.sources import refuse_other_files, source_of
 
@@ -25,7 +25,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def results(tmp_path):
-    with Results(tmp_path / "out") as results:
+    with BenchmarkResults(tmp_path / "out") as results:
         yield results
 
 
@@ -46,7 +46,7 @@ def without_sources(judged):
     with sqlite3.connect(judged.folder / FILE_NAME) as connection:
         connection.execute("DROP TABLE sources")
     connection.close()
-    with Results.existing(judged.folder) as results:
+    with BenchmarkResults.existing(judged.folder) as results:
         yield results
 
 
@@ -57,16 +57,16 @@ def test_a_source(tmp_path):
 
 def test_what_was_judged_is_noted(folder, judged):
     expected = {path.stem: source_of(path) for path in paths_in(folder)}
-    with Results.existing(judged.folder) as again:
+    with BenchmarkResults.existing(judged.folder) as again:
         assert again.sources() == expected
 
 
 @pytest.mark.parametrize("status", ["failed", "skipped"])
 def test_only_what_went_well_is_noted(results, status):
     source = JudgedFile("a_1", "/a_1.csv", 3, "00")
-    results.add([Run("a_1", "A", "", "poly", status=status)], (), source)
+    results.add([MethodRun("a_1", "A", "", "poly", status=status)], (), source)
     assert results.sources() == {}
-    results.add([Run("a_1", "A", "", "sand", status=status), Run("a_1", "A", "", "poly")], (), source)
+    results.add([MethodRun("a_1", "A", "", "sand", status=status), MethodRun("a_1", "A", "", "poly")], (), source)
     assert results.sources() == {"a_1": source}
 
 
@@ -123,7 +123,7 @@ def test_missing_values_are_no_difference(folder, tmp_path):
     values = noise(seed=2)
     values[7] = np.nan
     path = write_file(folder, name_of(2), values)
-    with Results(tmp_path / "out") as results:
+    with BenchmarkResults(tmp_path / "out") as results:
         run_benchmark([path], PLAN, results)
         results._connection.execute("DELETE FROM sources")
         refuse_other_files([path], results)

@@ -37,7 +37,9 @@ def try_roles(ground: Ground) -> None:
         ("POST", "/tokens", {"name": "x", "role": "admin"}),
         ("GET", "/audit", None),
     ]
-    looks = [("GET", path, None) for path in ("/signals", "/incidents", "/status", "/events", "/signals/pump/1")]
+    looks = [
+        ("GET", path, None) for path in ("/signals", "/incidents", "/status", "/events", "/stream", "/signals/pump/1")
+    ]
     gateway = made_by_http(ground, "ingest", "pump/*")
     seen = statuses(ground, gateway, *changes, *looks, ("POST", "/incidents/1/acknowledge", None))
     assert seen == {403}, seen

@@ -16,7 +16,7 @@ from tocsin.service.engine import Engine
 from tocsin.service.errors import StoreError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
+from tocsin.service.observations import Batch, Observation, Outcome, Status, StoredVerdict
 from tocsin.service.store import IncidentRow, ObservationRow, OutboxRow, Store, StoreWriter
 
 SECOND = 10**9
@@ -148,24 +148,26 @@ def oracle(features: Sequence[str] = ("value",), **settings: Any) -> Detector:
     return Detector(list(features), **{**QUICK, **settings})
 
 
-def expected(detector: Detector, moment: int, value: Any) -> Judged:
+def expected(detector: Detector, moment: int, value: Any) -> StoredVerdict:
     """What a detector by itself says."""
     verdict = detector.update(value, np.datetime64(moment, "ns"))
 
     def numbers(given: Any) -> tuple[float, ...]:
         return tuple(np.atleast_1d(given).tolist())
 
-    return Judged(
+    return StoredVerdict(
         numbers(verdict.value), numbers(verdict.forecast), numbers(verdict.low), numbers(verdict.high), verdict.p,
         verdict.merged, numbers(verdict.feature_p), verdict.alarm, verdict.warm,
     )  # fmt: skip
 
 
-def expected_all(detector: Detector, values: Sequence[Any], start: int = START, step: int = SECOND) -> list[Judged]:
+def expected_all(
+    detector: Detector, values: Sequence[Any], start: int = START, step: int = SECOND
+) -> list[StoredVerdict]:
     return [expected(detector, start + number * step, value) for number, value in enumerate(values)]
 
 
-def bits(judged: Judged | None) -> tuple[Any, ...]:
+def bits(judged: StoredVerdict | None) -> tuple[Any, ...]:
     """A verdict with its numbers bit by bit; every NaN is the same."""
     assert judged is not None
     groups = (judged.value, judged.forecast, judged.low, judged.high, judged.feature_p, (judged.p, judged.merged))
@@ -173,11 +175,11 @@ def bits(judged: Judged | None) -> tuple[Any, ...]:
     return packed, judged.alarm, judged.warm
 
 
-def same(found: Sequence[Judged | None], wanted: Sequence[Judged | None]) -> bool:
+def same(found: Sequence[StoredVerdict | None], wanted: Sequence[StoredVerdict | None]) -> bool:
     return [bits(one) for one in found] == [bits(one) for one in wanted]
 
 
-def verdicts(outcomes: Sequence[Outcome]) -> list[Judged | None]:
+def verdicts(outcomes: Sequence[Outcome]) -> list[StoredVerdict | None]:
     return [outcome.judged for outcome in outcomes]
 
 

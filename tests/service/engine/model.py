@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.service.engine.helpers import NAN, expected, oracle
 from tocsin.detection import Detector
-from tocsin.service.observations import Judged, Observation, Status
+from tocsin.service.observations import Observation, Status, StoredVerdict
 
 
 @dataclass
@@ -17,11 +17,11 @@ class Model:
     windows: list[tuple[int, int]] = field(default_factory=list)
     detectors: dict[str, Detector] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
-    stored: dict[str, dict[int, tuple[Status, Judged | None]]] = field(default_factory=dict)
+    stored: dict[str, dict[int, tuple[Status, StoredVerdict | None]]] = field(default_factory=dict)
 
-    def take(self, batch: list[Observation]) -> list[tuple[Status, Judged | None]]:
+    def take(self, batch: list[Observation]) -> list[tuple[Status, StoredVerdict | None]]:
         """For each observation of a batch its status and, where it has one, its verdict; LATE and the like: None."""
-        answers: list[tuple[Status, Judged | None]] = [(Status.REFUSED, None)] * len(batch)
+        answers: list[tuple[Status, StoredVerdict | None]] = [(Status.REFUSED, None)] * len(batch)
         order: list[tuple[int, int]] = []
         for position, observation in enumerate(batch):
             assert observation.time is not None
@@ -30,7 +30,7 @@ class Model:
             answers[position] = self._one(batch[position])
         return answers
 
-    def _one(self, observation: Observation) -> tuple[Status, Judged | None]:
+    def _one(self, observation: Observation) -> tuple[Status, StoredVerdict | None]:
         name, moment = observation.signal, observation.time or 0
         known = self.stored.setdefault(name, {})
         if moment in known:

@@ -21,7 +21,7 @@ def bring(made: Rig, name: str, values: list[float], start: int = START) -> list
 
 
 def test_live_observations_go_on_while_history_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imported_history.Walk, "step", _slow(imported_history.Walk.step))
+    monkeypatch.setattr(imported_history.HistoryReplay, "step", _slow(imported_history.HistoryReplay.step))
     values = noise(1, 900)
     with rig(tmp_path, **SINK) as made:
         made.feed("a", values[600:700], START + 600 * SECOND)

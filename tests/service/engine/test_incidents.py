@@ -67,7 +67,7 @@ def test_they_are_those_of_a_detector(tmp_path: Path, size: int) -> None:
 
 
 def test_each_sink_is_told_what_it_wants_once(tmp_path: Path) -> None:
-    with rig(tmp_path, sinks=HOOKS, detector={**QUICK, "gap": 5}) as made:
+    with rig(tmp_path, events={"enabled": False}, sinks=HOOKS, detector={**QUICK, "gap": 5}) as made:
         for name in ("pump/1", "fan"):
             for at in range(0, 400, 7):
                 made.feed(name, VALUES[at : at + 7], START + at * SECOND)

@@ -14,7 +14,7 @@ LARGE = {"forecaster": "seasonal-naive", "forecaster_options": {"search": 2**20}
 def test_a_signal_larger_than_is_allowed_is_never_made(tmp_path: Path) -> None:
     features = [f"f{number}" for number in range(16)]
     with rig(tmp_path, engine={"max_signal_bytes": 2**22}) as made:
-        with pytest.raises(RefusedError, match=r"takes 1\d\d\.\d MB of memory.*max_signal_bytes allows 4\.0 MB"):
+        with pytest.raises(RefusedError, match=r"needs 1\d\d\.\d MB of memory.*max_signal_bytes allows 4\.0 MB"):
             made.engine.signals.create("large", features, LARGE).result(20)
         with made.store.reading() as reader:
             assert reader.signals() == []

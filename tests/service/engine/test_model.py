@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.service.engine.helpers import QUICK, SECOND, START, Rig, bits, one, settings_of
 from tests.service.engine.model import Model
-from tocsin.service.observations import Judged, Observation
+from tocsin.service.observations import Observation, StoredVerdict
 
 NAMES = ("a", "b", "c")
 
@@ -38,12 +38,12 @@ def _batch(source: np.random.Generator, count: int, clock: dict[str, int]) -> li
     return batch
 
 
-def _plain(judged: Judged | None) -> Any:
+def _plain(judged: StoredVerdict | None) -> Any:
     """A verdict, or None for what has none."""
     return None if judged is None or (judged.p != judged.p and not judged.warm and _nothing(judged)) else bits(judged)
 
 
-def _nothing(judged: Judged) -> bool:
+def _nothing(judged: StoredVerdict) -> bool:
     return all(number != number for number in (*judged.forecast, *judged.low, *judged.high))
 
 

@@ -31,7 +31,7 @@ def _chores(made: Rig) -> None:
 
 
 def test_a_silence_opens_and_ends_with_the_next_observation(tmp_path: Path) -> None:
-    with rig(tmp_path, sinks=HOOK) as made:
+    with rig(tmp_path, events={"enabled": False}, sinks=HOOK) as made:
         for name in ("a", "b", "c"):
             made.engine.signals.create(name, silent_after=1.0 if name != "c" else 1000.0).result(9)
         _chores(made)

@@ -76,8 +76,7 @@ def test_stop_takes_what_waits_and_stores_what_was_learned(tmp_path: Path) -> No
     assert [statuses(future.result(0)) for future in futures] == [[Status.SCORED]] * 150
     assert command.result(0).pattern == "a"
     with made.store.reading() as reader:
-        stored = reader.state(1)
-    assert stored is not None
+        stored = reader.states([1])[1]
     assert stored.time == START + 149 * SECOND
     made.store.close()
 

@@ -15,10 +15,10 @@ from tocsin.service.engine import Point, SignalDetails, SignalStatus
 from tocsin.service.engine.upkeep import SystemClock
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.figures import Figures
-from tocsin.service.http.monitor_access import Reading
+from tocsin.service.http.monitor_access import ReadQueue
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
+from tocsin.service.observations import Batch, Observation, Outcome, Status, StoredVerdict
 from tocsin.service.store import (
     IncidentFacts,
     IncidentRow,
@@ -41,9 +41,9 @@ def at_once(call: Callable[[], Any]) -> "Future[Any]":
     return future
 
 
-def judged(values: tuple[float, ...], alarm: bool = False) -> Judged:
+def judged(values: tuple[float, ...], alarm: bool = False) -> StoredVerdict:
     count = len(values)
-    return Judged(
+    return StoredVerdict(
         values, (1.0,) * count, (-math.inf,) * count, (2.5,) * count, 0.001 if alarm else 0.25, 0.2, (0.25,) * count,
         alarm=alarm, warm=True,
     )  # fmt: skip
@@ -105,7 +105,7 @@ class FakeEngine:
         if len(values) != len(status.features):
             message = f"{name!r} has {len(status.features)} features, got {len(values)} values"
             return Outcome(name, moment, Status.REFUSED, message=message)
-        there = writer.observation(status.id, moment)
+        there = writer.observations_at([(status.id, moment)]).get((status.id, moment))
         if there is not None:
             return Outcome(name, moment, Status.DUPLICATE, there.judged)
         verdict = judged(values, alarm=values[0] > 100)
@@ -267,7 +267,7 @@ class FakeMonitor:
         self.store = Store.open(f"sqlite:///{folder / 'tocsin.db'}")
         self.hub, self.metrics = Hub(pace=0.05), Metrics()
         self.engine = FakeEngine(self.store, self.hub)
-        self.figures, self.reading = Figures(self.store), Reading()
+        self.figures, self.read_queue = Figures(self.store), ReadQueue()
         self.sources = [FakeNeighbour("broker", FakeHealth(time.time_ns(), "it went away", time.time_ns()))]
         self.sinks = [FakeNeighbour("pager")]
         self.started = time.time_ns()

@@ -1,152 +1,144 @@
-"""The stream of events, over a socket as browsers see it."""
+"""Events over HTTP, with the real engine: listed, shown with their suspects, acknowledged once for all."""
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
-import uvicorn
 
-from tocsin.service import hub as hub_module
-from tocsin.service.http import auth, create_app, events
-from tocsin.service.tokens import hash_token, make_token
-
-from .conftest import Client, error_of
-from .fake import FakeMonitor
+from tests.service.engine.helpers import SECOND, Rig, settings_of, until
+from tests.service.http.conftest import Client, Make, error_of
+from tests.service.sinks.office import facts
+from tocsin.service.figures import Figures
+from tocsin.service.http.monitor_access import ReadQueue
+from tocsin.service.observations import Batch, Observation
+from tocsin.service.tokens import Role, hash_token, make_token
 
 URL = "/api/v1/events"
+NAMES = [f"plant/line-{number % 3}/{number}" for number in range(9)]
 
 
-@asynccontextmanager
-async def serving(monitor: FakeMonitor) -> AsyncIterator[httpx.AsyncClient]:
-    config = uvicorn.Config(create_app(monitor), log_config=None, lifespan="off")  # type: ignore[arg-type]
-    server = uvicorn.Server(config)
-    listening = socket.create_server(("127.0.0.1", 0))
-    # Without signals: they belong to the process that runs the tests.
-    server.config.load()
-    server.lifespan = config.lifespan_class(config)
-    await server.startup(sockets=[listening])
-    ticking = asyncio.create_task(server.main_loop())
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    try:
-        async with httpx.AsyncClient(base_url=url, timeout=10) as client:
-            yield client
-    finally:
-        monitor.hub.close()
-        server.should_exit = True
-        await ticking
-        await server.shutdown(sockets=[listening])
+class Watched:
+    """An engine with an HTTP application, and nothing else."""
+
+    def __init__(self, folder: Path) -> None:
+        template = {"match": "*", "silent_after": 0.3}
+        self.rig = Rig(folder, settings_of(templates=[template], events={"window": 60}))
+        self.monitor: Any = SimpleNamespace(
+            settings=self.rig.settings, store=self.rig.store, engine=self.rig.engine, hub=self.rig.hub,
+            metrics=self.rig.metrics, figures=Figures(self.rig.store), read_queue=ReadQueue(), sources=[], sinks=[],
+            started=time.time_ns(),
+        )  # fmt: skip
+
+    def send(self, names: list[str], sender: str, at: int) -> None:
+        observations = tuple(Observation(name, at, (1.0,)) for name in names)
+        self.rig.engine.submit(Batch(observations, sender=sender)).result(100)
+
+    def stop(self, names: list[str], sender: str, at: int) -> None:
+        """Send one observation of each, and wait until all are silent."""
+        self.send(names, sender, at)
+        until(lambda: all(self.rig.engine.status(name).silent for name in names))
 
 
-def run(monitor: FakeMonitor, main: Callable[[httpx.AsyncClient], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(30), serving(monitor) as client:
-            await main(client)
-
-    asyncio.run(limited())
-
-
-async def next_event(lines: AsyncIterator[str]) -> dict[str, str]:
-    event: dict[str, str] = {}
-    async for line in lines:
-        if not line and "event" in event:
-            return event
-        name, _, value = line.partition(": ")
-        if name:
-            event[name] = value
-    raise EOFError
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    made = Watched(tmp_path)
+    yield made
+    made.rig.close()
 
 
-async def subscribed(monitor: FakeMonitor, count: int = 1) -> None:
-    while monitor.hub.subscribers != count:
-        await asyncio.sleep(0.005)
+@pytest.fixture
+def client(watched: Watched) -> Client:
+    return Client(watched.monitor)
 
 
-def test_events_are_streamed_and_taken_up_again(monitor: FakeMonitor) -> None:
-    async def main(client: httpx.AsyncClient) -> None:
-        async with client.stream("GET", URL, params={"signals": ["a", "b"]}) as response:
-            assert response.headers["content-type"].startswith("text/event-stream")
-            assert response.headers["cache-control"] == "no-store"
-            lines = response.aiter_lines()
-            await subscribed(monitor)
-            monitor.hub.publish("verdict", {"signal": "a", "p": float("nan")})
-            monitor.hub.publish("verdict", {"signal": "c", "p": 1})
-            monitor.hub.publish("incident", {"id": 1})
-            first, second = await next_event(lines), await next_event(lines)
-        assert (first["event"], first["data"]) == ("verdict", '{"signal":"a","p":null}')
-        assert (second["event"], second["data"]) == ("incident", '{"id":1}')
-        await subscribed(monitor, 0)
-        monitor.hub.publish("status", {"n": 3})
-        for given in ({"headers": {"Last-Event-ID": second["id"]}}, {"params": {"after": second["id"]}}):
-            async with client.stream("GET", URL, **given) as response:  # type: ignore[arg-type]
-                assert (await next_event(response.aiter_lines()))["data"] == '{"n":3}'
-        async with client.stream("GET", URL, headers={"Last-Event-ID": "other-7"}) as response:
-            assert (await next_event(response.aiter_lines()))["event"] == "reset"
+def test_events_are_listed_and_acknowledged_once_for_all(watched: Watched, client: Client) -> None:
+    now = time.time_ns() - 3600 * SECOND
+    watched.stop(NAMES, "gateway", now)
+    watched.stop(["yard/gate"], "another", now)
+    second, first = client.get(URL).json()["events"]
+    if first["count"] == 1:
+        first, second = second, first
+    assert (first["title"], first["count"], first["open_count"]) == ("source gateway stopped: 9 signals silent", 9, 9)
+    assert (first["source"], first["place"], first["strongest"]["signal"]) == (
+        "gateway",
+        None,
+        first["first"]["signal"],
+    )
+    assert second["title"] == "yard/gate is silent"
 
-    run(monitor, main)
+    def numbers(query: str) -> list[int]:
+        return [one["id"] for one in client.get(f"{URL}?{query}").json()["events"]]
+
+    newest = max(first["id"], second["id"])
+    assert numbers("limit=1") == [newest]
+    assert numbers(f"before={newest}") == [min(first["id"], second["id"])]
+    assert numbers("signal=yard%2Fgate&kind=silence&open=true") == [second["id"]]
+    assert numbers("open=false") == numbers("kind=alarm") == []
+    assert client.get(f"{URL}?signal=x").status_code == 404
+
+    one = f"{URL}/{first['id']}"
+    seen = client.post(f"{one}/acknowledge", json={"note": "on it"}).json()
+    assert (seen["acknowledged_by"], seen["note"]) == ("local", "on it")
+    found = client.get("/api/v1/incidents?limit=100").json()["incidents"]
+    assert {(row["event"], row["acknowledged_by"]) for row in found} == {(first["id"], "local"), (second["id"], None)}
+    assert client.delete(f"{one}/acknowledge").json()["acknowledged"] is None
+    assert client.post(f"{one}/snooze", json={"seconds": 60}).json()["snoozed_until"] is not None
+    assert client.delete(f"{one}/snooze").json()["snoozed_until"] is None
+    assert client.post(f"{one}/label", json={"label": "expected", "note": "moved"}).json()["label"] == "expected"
+    assert client.post(f"{one}/label", json={"label": "odd"}).status_code == 422
+    assert error_of(client.get(f"{URL}/99"))["message"] == "there is no event 99"
+    assert client.post(f"{URL}/99/acknowledge").status_code == 404
+    watched.send(NAMES, "gateway", now + SECOND)
+    watched.send(["yard/gate"], "another", now + SECOND)
+    assert numbers("since=2200-01-01&open=true") == []
 
 
-def test_the_stream_ends_with_the_token(monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "REFRESH", -1.0)
-    monkeypatch.setattr(events, "HEARTBEAT", 0.05)
-    token = make_token()
+def test_members_come_in_their_order_with_those_that_moved_first(make: Make) -> None:
+    """`b` moved before `a` and `c` in the past; now the three move again, and `d` for the first time."""
+    monitor = make()
+    seconds = {"hall/b": (0, 1000, 2000, 9000), "hall/a": (4, 1004, 9004), "hall/c": (1005, 9005), "hall/d": (9006,)}
     with monitor.store.transaction() as writer:
-        writer.add_token("a", "read", hash_token(token), 0)
-
-    async def main(client: httpx.AsyncClient) -> None:
-        async with client.stream("GET", URL, headers={"Authorization": f"Bearer {token}"}) as response:
-            lines = response.aiter_lines()
-            await subscribed(monitor)
-            assert any([line.startswith(":") async for line in _first(lines, 6)])  # heartbeats
-            with monitor.store.transaction() as writer:
-                writer.remove_token("a")
-                writer.add_token("b", "read", "x", 0)
-            with pytest.raises(EOFError):
-                await next_event(lines)
-
-    run(monitor, main)
-
-
-async def _first(lines: AsyncIterator[str], count: int) -> AsyncIterator[str]:
-    for _ in range(count):
-        yield await anext(lines)
-
-
-def test_a_client_that_reads_nothing_is_dropped(monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "SLOWEST", 0.2)
-
-    async def main(client: httpx.AsyncClient) -> None:
-        reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port, limit=1024)
-        writer.write(f"GET {URL} HTTP/1.1\r\nHost: {client.base_url.host}\r\n\r\n".encode())
-        await reader.readline()
-        await subscribed(monitor)
-        for _ in range(400):
-            monitor.hub.publish("status", {"much": "x" * 100_000})
-        await subscribed(monitor, 0)
-        writer.close()
-
-    run(monitor, main)
+        number = writer.add_event("alarm", 9000 * SECOND, ["place:hall"], 1)
+        for name, starts in seconds.items():
+            signal = writer.add_signal(name, ["value"], {}, created=1)
+            for start in starts:
+                incident = writer.put_incident(facts(signal.id, start=start * SECOND, open=start >= 9000))
+                if start >= 9000:
+                    writer.change_incident(incident, event=number)
+    client = Client(monitor)
+    found = client.get(f"{URL}/{number}").json()
+    assert found["title"] == "hall: 4 incidents on 4 signals"
+    assert [row["signal"] for row in found["members"]] == ["hall/b", "hall/a", "hall/c", "hall/d"]
+    assert client.get(f"{URL}/{number}?offset=1&limit=1").json()["members"] == found["members"][1:2]
+    told = {
+        one["signal"]: (one["seconds_after_first"], one["past_incidents"], one["together"]) for one in found["suspects"]
+    }
+    assert told == {
+        "hall/b": (0.0, 3, [{"signal": "hall/a", "times": 2}, {"signal": "hall/c", "times": 1}]),
+        "hall/a": (4.0, 2, [{"signal": "hall/b", "times": 2}, {"signal": "hall/c", "times": 1}]),
+        "hall/c": (5.0, 1, [{"signal": "hall/a", "times": 1}, {"signal": "hall/b", "times": 1}]),
+        "hall/d": (6.0, 0, []),
+    }
 
 
-def test_closing_the_hub_ends_the_streams(monitor: FakeMonitor) -> None:
-    async def main(client: httpx.AsyncClient) -> None:
-        async with client.stream("GET", URL) as response:
-            await subscribed(monitor)
-            monitor.hub.close()
-            with pytest.raises(EOFError):
-                await next_event(response.aiter_lines())
-
-    run(monitor, main)
-
-
-def test_too_many_streams_and_signals_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_module, "MOST_SUBSCRIBERS", 0)
-    response = client.get(URL)
-    assert (response.status_code, response.headers["retry-after"]) == (503, "30")
-    error_of(response)
-    many: Any = {"signals": [f"s{i}" for i in range(101)]}
-    assert client.get(URL, params=many).status_code == 422
-    assert client.get(URL, params={"after": "x" * 101}).status_code == 422
+def test_a_limited_token_sees_its_part_of_an_event_and_cannot_change_the_rest(watched: Watched) -> None:
+    watched.stop(NAMES, "gateway", time.time_ns() - 3600 * SECOND)
+    with watched.rig.store.transaction() as writer:
+        tokens = {}
+        for name, patterns in (("part", ["plant/line-0/*"]), ("none", ["yard/*"]), ("all", ["plant/*"])):
+            tokens[name] = make_token()
+            writer.add_token(name, Role.OPERATE.value, hash_token(tokens[name]), created=1, patterns=patterns)
+    part, none, everything = (Client(watched.monitor, tokens[name]) for name in ("part", "none", "all"))
+    (event,) = part.get(URL).json()["events"]
+    assert event["count"] == 3
+    found = part.get(f"{URL}/{event['id']}").json()
+    shown = [row["signal"] for row in found["members"]] + [one["signal"] for one in found["suspects"]]
+    assert all(name.startswith("plant/line-0/") for name in shown)
+    assert part.post(f"{URL}/{event['id']}/acknowledge").status_code == 403
+    assert none.get(URL).json() == {"events": []}
+    assert none.get(f"{URL}/{event['id']}").status_code == 404
+    assert none.post(f"{URL}/{event['id']}/acknowledge").status_code == 404
+    assert everything.post(f"{URL}/{event['id']}/acknowledge").json()["acknowledged_by"] == "all"

@@ -59,7 +59,7 @@ def test_only_signals_of_its_names_are_seen(clients: dict[str, Client]) -> None:
         ("POST", "/signals/door/-/reset", {}, 403),
         ("PUT", "/signals/door/-/reference", {"json": {"start": NOW - 9, "end": NOW}}, 403),
         ("DELETE", "/signals/door/-/reference", {}, 403),
-        ("GET", "/events?signals=door", {}, 403),
+        ("GET", "/stream?signals=door", {}, 403),
         ("GET", "/incidents?signal=door", {}, 404),
         ("GET", "/incidents/2", {}, 404),
         ("POST", "/incidents/2/acknowledge", {}, 404),

@@ -9,7 +9,7 @@ from tocsin.service.config import ServerSettings
 from tocsin.service.errors import StoreError
 from tocsin.service.http import auth, limits
 from tocsin.service.http.limits import Buckets
-from tocsin.service.http.security import Doorkeeper
+from tocsin.service.http.origins import OriginCheck
 from tocsin.service.tokens import ROLES, Role, hash_token, looks_like_token, make_token, role_of
 
 from .conftest import HERE, Client, Make, error_of
@@ -83,7 +83,7 @@ def test_to_revoke_the_last_token_opens_nothing(monitor: FakeMonitor) -> None:
 
 def test_beyond_loopback_nobody_comes_in_without_a_token(make: Make) -> None:
     client = Client(make(host="0.0.0.0"))
-    for path in (f"{URL}/me", f"{URL}/openapi.json", "/metrics", f"{URL}/events", "/nowhere", "/static"):
+    for path in (f"{URL}/me", f"{URL}/openapi.json", "/metrics", f"{URL}/stream", "/nowhere", "/static"):
         response = client.get(path)
         assert response.status_code == 401
         assert response.headers["www-authenticate"].startswith("Bearer")
@@ -224,7 +224,7 @@ def test_while_the_store_is_away_known_tokens_count(monitor: FakeMonitor, monkey
     ],
 )
 def test_only_our_own_names_are_answered_to(server: dict[str, Any], host: str, allowed: bool) -> None:
-    assert Doorkeeper(ServerSettings(**server)).host_allowed(host) is allowed
+    assert OriginCheck(ServerSettings(**server)).host_allowed(host) is allowed
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_only_our_own_names_are_answered_to(server: dict[str, Any], host: str, a
     ],
 )
 def test_only_our_own_page_may_change_things(origin: str, scheme: str, allowed: bool) -> None:
-    door = Doorkeeper(ServerSettings(external_url="https://monitor.example"))
+    door = OriginCheck(ServerSettings(external_url="https://monitor.example"))
     assert door.origin_allowed(origin, "localhost:8710", scheme) is allowed
 
 

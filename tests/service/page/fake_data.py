@@ -89,7 +89,22 @@ def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, 
         "return_period": 8640.0, "view": "error", "explanation": "9.31 above the forecast", "direction": "above",
         "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
         "ended": None, "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None,
-        "note": None, "excluded": False, "withheld": False,
+        "note": None, "excluded": False, "withheld": False, "event": number,
+    } | more  # fmt: skip
+
+
+def event(number: int, title: str, members: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """An event of these incidents, the first of which moved first."""
+    short = [
+        {"incident": one["id"], **{key: one[key] for key in ("signal", "start", "severity", "open")}} for one in members
+    ]
+    return {
+        "id": number, "kind": members[0]["kind"], "title": title, "source": None, "place": None,
+        "count": len(members), "signals": len(members), "open_count": sum(one["open"] for one in members),
+        "first": short[0], "strongest": max(short, key=lambda one: one["severity"] or 0), "start": short[0]["start"],
+        "last_start": short[-1]["start"], "open": True, "opened": short[0]["start"], "closed": None,
+        "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None, "note": None,
+        "members": members, "suspects": [],
     } | more  # fmt: skip
 
 

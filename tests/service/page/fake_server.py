@@ -27,6 +27,7 @@ class FakeMonitor:
     def __init__(self) -> None:
         self.signals: dict[str, dict[str, Any]] = {}
         self.incidents: dict[int, dict[str, Any]] = {}
+        self.events: dict[int, dict[str, Any]] = {}
         self.windows: list[dict[str, Any]] = []
         self.deeds: list[dict[str, Any]] = []
         self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
@@ -152,8 +153,8 @@ class _Handler(BaseHTTPRequestHandler):
         path, query = parts.path.removeprefix("/api/v1"), parse_qs(parts.query)
         if self.command != "GET":
             self.fake.calls.append((self.command, unquote(path), body))
-        if path == "/events":
-            self._events(query)
+        if path == "/stream":
+            self._stream(query)
             return
         if self.command != "GET" and self.fake.refusal:
             self._send(422, {"error": {"message": self.fake.refusal}})
@@ -197,6 +198,13 @@ class _Handler(BaseHTTPRequestHandler):
                 return fake.incidents.get(int(number))
             case ["incidents", number, action]:
                 return fake.change_incident(int(number), **self._change(action, body))
+            case ["events"]:
+                return {"events": list(fake.events.values())}
+            case ["events", number]:
+                return fake.events.get(int(number))
+            case ["events", number, action]:
+                fake.events[int(number)] |= self._change(action, body)
+                return fake.events[int(number)]
             case ["maintenance"] if body:
                 fake.windows.append({"id": len(fake.windows) + 1, **body, "created_by": "ana"})
                 return fake.windows[-1]
@@ -255,7 +263,7 @@ class _Handler(BaseHTTPRequestHandler):
             return {"snoozed_until": data.text(now + body["seconds"] * data.STEP / 10) if on else None}
         return {"label": body["label"], "note": body["note"], "excluded": body["exclude"]}
 
-    def _events(self, query: dict[str, list[str]]) -> None:
+    def _stream(self, query: dict[str, list[str]]) -> None:
         last = self.headers.get("Last-Event-ID")
         self.fake.asked.append((last, query.get("signals", [])))
         stream: queue.Queue[tuple[str, str, Any] | None] = queue.Queue()

@@ -79,6 +79,32 @@ def test_json_with_several_features_and_times(broker: Mosquitto, metrics: Metric
     run(test)
 
 
+def test_each_number_of_a_message_can_be_a_signal(broker: Mosquitto, metrics: Metrics) -> None:
+    async def test() -> None:
+        inbox = Inbox()
+        given = settings(broker, signal="{1}/{value}", value=("*", "motor.*", "all[*].v"), time="at", results_topic="")
+        source = MqttSource(given, inbox.context(metrics))
+        with Device(broker, "tocsin/status") as device:
+            async with Running(source):
+                await connected(device)
+                tree = {
+                    "t": 1,
+                    "name": "x",
+                    "on": True,
+                    "motor": {"rpm": 2.5},
+                    "all": [{"v": 3}, {"w": 4}],
+                    "at": START,
+                }
+                device.publish("plant/a", tree)
+                device.publish("plant/a", {"name": "x", "at": START})
+                await until(lambda: source.health.skipped)
+        found = {one.signal: one.values for one in inbox.kept.values()}
+        assert found == {"a/t": (1.0,), "a/motor.rpm": (2.5,), "a/all[0].v": (3.0,)}
+        assert all(one.features is None and one.time == START * 10**9 for one in inbox.kept.values())
+
+    run(test)
+
+
 def test_bad_messages_are_counted_told_once_and_never_come_again(
     broker: Mosquitto, metrics: Metrics, caplog: pytest.LogCaptureFixture
 ) -> None:

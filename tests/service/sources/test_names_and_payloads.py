@@ -6,7 +6,7 @@ import pytest
 
 from tocsin.service.observations import LONGEST_NAME, check_name
 from tocsin.service.sources.naming import NameTemplate, fitting, series_signal, topic_signal
-from tocsin.service.sources.payloads import Path, Payload
+from tocsin.service.sources.payloads import Path, Payload, Read
 
 
 def test_names_of_topics() -> None:
@@ -55,10 +55,10 @@ def test_paths(path: str, found: object) -> None:
 
 
 def test_payloads() -> None:
-    assert Payload((), None).read(b"1e3") == ((1000.0,), None)
-    assert Payload(("v",), "t").read(b'{"v": 1, "t": 1700000000123}') == ((1.0,), 1_700_000_000_123_000_000)
-    values, _ = Payload(("v",), None).read(b'{"v": null}')
-    assert math.isnan(values[0])
+    assert Payload((), None).read(b"1e3") == [Read((1000.0,), None)]
+    assert Payload(("v",), "t").read(b'{"v": 1, "t": 1700000000123}') == [Read((1.0,), 1_700_000_000_123_000_000)]
+    (found,) = Payload(("v",), None).read(b'{"v": null}')
+    assert math.isnan(found.values[0])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import random
 import struct
 from typing import Any
 
-from tocsin.service.observations import Judged, Status
+from tocsin.service.observations import Status, StoredVerdict
 from tocsin.service.store import IncidentFacts, ObservationRow, SignalRow, StoreWriter
 
 NAN = float("nan")
@@ -29,7 +29,7 @@ def observation(signal: int, time: int, *values: float, status: Status = Status.
         "alarm": False,
         "warm": True,
     }
-    return ObservationRow(signal, time, status, Judged(**{**fields, **more}))
+    return ObservationRow(signal, time, status, StoredVerdict(**{**fields, **more}))
 
 
 def random_observations(count: int, time: int, seed: int = 3) -> list[ObservationRow]:

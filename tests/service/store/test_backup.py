@@ -215,9 +215,11 @@ def test_a_backup_of_another_version(
     store.close()
     backup(target_url, tmp_path / "newer")
     monkeypatch.setattr(migrations, "STEPS", steps)
-    with pytest.raises(StoreError, match="newer has tables of version 10; a backup of versions 1 to 9 can be restored"):
+    with pytest.raises(
+        StoreError, match="newer has tables of version 11; a backup of versions 1 to 10 can be restored"
+    ):
         restore(tmp_path / "newer", f"sqlite:///{tmp_path / 'other.db'}")
-    with pytest.raises(StoreError, match="version 10, but this release works with version 9"):
+    with pytest.raises(StoreError, match="version 11, but this release works with version 10"):
         backup(target_url, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 

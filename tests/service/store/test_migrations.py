@@ -44,7 +44,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 9
+    assert version(engine) == newest_version() == 10
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -88,13 +88,26 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 10, and this program knows those up to 9"):
+    with pytest.raises(StoreError, match="tables of version 11, and this release supports versions up to 10"):
         Store.open(store_url)
-    assert version(engine) == 10
+    assert version(engine) == 11
+
+
+def as_version_9(engine: Engine) -> None:
+    """Make the tables those of version 9."""
+    with engine.begin() as connection:
+        for index in ("incidents_of_event", "outbox_of_event"):
+            connection.exec_driver_sql(f"DROP INDEX {index}")
+        for table, column in (("incidents", "event"), *(("outbox", name) for name in ("event", "told", "news"))):
+            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
+        connection.exec_driver_sql("ALTER TABLE signals DROP COLUMN source")
+        connection.exec_driver_sql("DROP TABLE events")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 9")
 
 
 def as_version_7(engine: Engine) -> None:
     """Make the tables those of version 7."""
+    as_version_9(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE foretold")
         connection.exec_driver_sql("DROP TABLE parts")
@@ -287,11 +300,41 @@ def test_signals_of_version_7_are_judged_by_every_observation(store_url: str, en
     store.close()
 
 
+def test_incidents_of_version_9_are_events_by_themselves(store_url: str, engine: Engine) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+        told = writer.put_incident(incident(1, 100))
+        over = writer.put_incident(incident(1, 200, open=False, closed=230, ended="returned"))
+        imported = writer.put_incident(incident(1, 300, open=False, closed=330, ended="imported"))
+        withheld = writer.put_incident(incident(1, 400))
+        writer.change_incident(withheld, withheld=True)
+        writer.change_incident(told, acknowledged=7, acknowledged_by="ada")
+        writer.add_outbox("mail", told, "firing", now=10)
+        writer.mark_delivered([row.id for row in writer.outbox_due("mail", 10, 9)], now=11)
+    store.close()
+    as_version_9(engine)
+    store = Store.open(store_url)
+    assert version(engine) == newest_version()
+    assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
+    with store.transaction() as writer:
+        events = [(number, writer.event_of(number)) for number in (told, over, imported, withheld)]
+        assert [(number, event and (event.id, event.open)) for number, event in events] == [
+            (told, (told, True)), (over, (over, False)), (imported, None), (withheld, None),
+        ]  # fmt: skip
+        first = events[0][1]
+        assert first is not None
+        assert (first.first, first.last, first.shared, first.acknowledged_by) == (100, 100, (), "ada")
+        assert writer.delivered_firing("mail") == [told]
+        assert writer.add_event("alarm", 500, ["place:a"], 501) > over
+    store.close()
+
+
 def test_a_store_that_does_not_know_its_version_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM schema_version")
-    with pytest.raises(StoreError, match="does not say of which version"):
+    with pytest.raises(StoreError, match="the version of its tables is missing"):
         Store.open(store_url)
 
 

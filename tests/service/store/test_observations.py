@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.store.helpers import NAN, add_signal, bits, observation, random_observations
-from tocsin.service.observations import Judged, Status
+from tocsin.service.observations import Status, StoredVerdict
 from tocsin.service.store import ObservationRow, Store, StoreError, StoreWriter
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -17,10 +17,10 @@ numbers = st.floats(width=64) | st.sampled_from([-0.0, 0.0, 5e-324, -5e-324, 1.0
 
 
 @st.composite
-def verdicts(draw: st.DrawFn) -> Judged:
+def verdicts(draw: st.DrawFn) -> StoredVerdict:
     features = draw(st.integers(1, 4))
     several = st.tuples(*[numbers] * features)
-    return Judged(
+    return StoredVerdict(
         value=draw(several),
         forecast=draw(several),
         low=draw(several),
@@ -122,8 +122,7 @@ def test_many_are_looked_up_at_once(store: Store) -> None:
         pairs = [(signal, moment) for signal in range(1, 1400) for moment in (4, 5)]
         found = writer.observations_at(pairs)
         assert sorted(found) == [(signal, 5) for signal in range(1, 1301)]
-        assert found[700, 5] == writer.observation(700, 5)
-        assert writer.observation(700, 4) is None
+        assert writer.observations_at([(700, 5), (700, 4)]) == {(700, 5): found[700, 5]}
         assert writer.observations_at([]) == {}
 
 

@@ -59,7 +59,7 @@ def test_each_message_is_there_once(store: Store, numbers: list[int]) -> None:
         writer.mark_delivered([row.id], now=11)
         writer.add_outbox("mail", numbers[0], "firing", now=12)
         assert due(writer, "mail", 99) == []
-        assert writer.counts()["outbox"] == 1
+        assert writer.outbox_waiting() == {}
 
 
 def test_an_incident_that_is_over_is_not_told_again(store: Store, numbers: list[int]) -> None:
@@ -71,3 +71,25 @@ def test_an_incident_that_is_over_is_not_told_again(store: Store, numbers: list[
         writer.mark_delivered([], now=12)
         with pytest.raises(UnknownError, match="outbox"):
             writer.mark_failed(99, "refused", 3)
+
+
+def test_what_rules_hold_back_or_leave_out(store: Store, numbers: list[int]) -> None:
+    one, two, three = numbers
+    with store.transaction() as writer:
+        for number in numbers:
+            writer.add_outbox("mail", number, "firing", now=10)
+        first, second, third = (row.id for row in writer.outbox_due("mail", 10, 9))
+        writer.hold_messages({first: 50})
+        assert due(writer, "mail", 49) == [(two, "firing"), (three, "firing")]
+        assert writer.outbox_waiting() == {"mail": 3}
+        assert writer.outbox_waiting(49) == {"mail": 2}  # what is held back is not stuck
+        assert writer.outbox_waiting(50) == {"mail": 3}
+        # One that failed waits, whenever it is tried again.
+        writer.mark_failed(third, "no", next_attempt=90)
+        assert writer.outbox_waiting(49) == {"mail": 2}
+        writer.mark_delivered([first], 60)
+        writer.skip_messages([second], 60)
+        writer.settle("mail", three, 60)
+        assert writer.outbox_waiting() == {}
+        # Only what was sent is repeated.
+        assert writer.delivered_firing("mail") == [one]

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 
 from tests.service.postgres import Postgres
 from tests.service.store.helpers import add_signal, observation
-from tocsin.service.store import Store, StoreError
+from tocsin.service.errors import OwnedError
+from tocsin.service.store import Store, StoreError, leadership
 
 
 def names(store: Store) -> list[str]:
@@ -129,7 +131,7 @@ def test_size(store: Store) -> None:
 class TestOwner:
     def test_only_one_monitor_has_the_store(self, store_url: str, store: Store) -> None:
         other = Store.open(store_url)
-        pattern = re.escape(f"process {os.getpid()} on ") if "sqlite" in store_url else r"server process \d+ for 127\."
+        pattern = re.escape(f"process {os.getpid()} on ")
         with store.own():
             add(store, "a")
             with pytest.raises(StoreError, match=f"in use by another monitor \\({pattern}"), other.own():
@@ -199,10 +201,11 @@ class TestLostServer:
                 write_while_it_goes()
             for _ in range(2):
                 with pytest.raises(StoreError, match="the store failed: connection"):
-                    add(store, "never")
+                    store.regain() if owned else add(store, "never")
                 with pytest.raises(StoreError, match="the store failed: connection"):
                     names(store)
             postgres.start()
+            store.regain()
             add(store, "b")
             assert names(store) == ["a", "b"]
 
@@ -226,18 +229,97 @@ class TestLostServer:
             read_while_it_goes()
         assert names(store) == ["a"]
 
-    def test_an_owner_takes_its_lock_anew_before_it_writes(self, postgres: Postgres, store: Store) -> None:
+    def test_an_owner_that_lost_the_store_writes_nothing_before_it_regains_it(
+        self, postgres: Postgres, store: Store
+    ) -> None:
         other = Store.open(str(store._engine.url))
         with store.own():
+            assert not store.lost
             postgres.restart()
             with pytest.raises(StoreError, match="the store failed"):
                 add(store, "never")
+            assert store.lost
             with other.own():
-                with pytest.raises(StoreError, match="in use by another monitor"):
-                    add(store, "never")
+                with pytest.raises(OwnedError, match="in use by another monitor"):
+                    store.regain()
                 add(other, "a")
+            # It is free again, but what the first one remembers is from before the other one wrote.
+            with pytest.raises(StoreError, match="the lock of the store was lost"):
+                add(store, "never")
+            with pytest.raises(StoreError, match="the lock of the store was lost"):
+                store.check_owned()
+            store.regain()
             add(store, "b")
-            with pytest.raises(StoreError, match="in use by another monitor"), other.own():
+            with pytest.raises(OwnedError, match="in use by another monitor"), other.own():
                 pass
         assert names(other) == ["a", "b"]
         other.close()
+
+
+class TestSignsOfLife:
+    """A monitor on standby throws out an owner that shows none, and no other."""
+
+    @pytest.fixture
+    def pair(self, postgres: Postgres) -> Iterator[tuple[Store, Store]]:
+        url = postgres.new_database()
+        stores = Store.open(url), Store.open(url)
+        yield stores
+        for store in stores:
+            store.close()
+
+    def test_an_owner_that_has_nothing_to_write_keeps_the_store(
+        self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(leadership, "QUIET", 3 * leadership.BEAT)
+        store, other = pair
+        assert other.owner() is None
+        with store.own():
+            until = time.monotonic() + 6 * leadership.BEAT
+            while time.monotonic() < until:
+                owner = other.owner()
+                assert owner is not None
+                assert f"process {os.getpid()} on " in owner.name
+                assert not owner.quiet
+                threading.Event().wait(0.2)
+            assert not store.lost
+
+    @pytest.mark.parametrize("when", ["between transactions", "in a transaction", "in a COPY"])
+    def test_an_owner_without_a_sign_of_life_is_thrown_out_and_cannot_write(
+        self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, when: str
+    ) -> None:
+        monkeypatch.setattr(leadership, "QUIET", 1.5)
+        monkeypatch.setattr(leadership, "QUIET_IN_STATEMENT", 1.5)
+        monkeypatch.setattr(Store, "_beat", lambda self: None)
+        store, other = pair
+
+        def wait_for_the_throw() -> None:
+            owner, until = other.owner(), time.monotonic() + 60
+            assert owner is not None
+            while other.owner() is not None:
+                assert time.monotonic() < until
+                threading.Event().wait(0.1)
+            with other.own():
+                add(other, "a")
+
+        def write() -> None:
+            with store.transaction() as writer:
+                add_signal(writer, "never")
+                if when == "in a transaction":
+                    wait_for_the_throw()
+                elif when == "in a COPY":
+                    cursor = writer.connection.connection.cursor()
+                    with cursor.copy("COPY cursors (source, position) FROM STDIN") as copy:  # type: ignore[attr-defined]
+                        copy.write_row(("never", "1"))
+                        wait_for_the_throw()
+                        copy.write_row(("never", "2"))
+
+        with store.own():
+            if when == "between transactions":
+                wait_for_the_throw()
+            with pytest.raises(StoreError):
+                write()
+            assert store.lost
+            store.regain()
+            assert names(store) == ["a"]
+            with store.reading() as reader:
+                assert reader.cursor("never") is None

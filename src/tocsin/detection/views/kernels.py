@@ -1,6 +1,6 @@
 """The compiled inner loops of the views."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ _inner = inner()
 _exact = compiled(with_files=("detection/spread.py",))
 _reduction = compiled(fastmath={"reassoc", "nsz", "nnan"})
 
-# Which side of its forecast is strange: the codes of the names in `nonconformity.py`.
+# Which side of its forecast is anomalous: the codes of the names in `nonconformity.py`.
 BOTH, HIGH, LOW = 0, 1, 2
 
 # The score of a signal that does not move at all; no finite mean step has a score as large.
@@ -33,6 +33,28 @@ UNITS_EVERY = 1024
 FIRST_UNITS = 32
 # So many stretches of a reference, at least, are compared with all others.
 REFERENCE_SAMPLES = 200
+
+
+class LevelMemory(NamedTuple):
+    """What is kept of each signal for the level view: rings of the newest values and of the means of forecasts."""
+
+    counts: Array  # of observations
+    filled: Array  # values, or what was forecast where they are missing
+    known: Array
+    paths: Array  # means of forecasts, and of their spreads
+
+
+class ShapeMemory(NamedTuple):
+    """What is kept of each signal for the shape view."""
+
+    past: Array  # (signals, features, width)
+    steps: Array  # the same in whole steps
+    heads: Array  # where the newest value is
+    counts: Array  # of observations
+    units: Array  # offset and unit of the steps
+    distances: Array  # (signals, lengths, lags + 1), sums of squares
+    lost: Array  # of those, how many pairs are not known
+    missing: Array
 
 
 @_inner
@@ -69,13 +91,15 @@ def mean_errors(
 
 @_exact
 def levels(
-    values: Array, predicted: Array, issued: Array, issued_spread: Array, ready: Array, rows: Array, length: int,
-    side: int, count: Array, filled: Array, known: Array, paths: Array, scores: Array,
+    values: Array, predicted: Array, issued: Array, issued_spread: Array, ready: Array, rows: Array, side: int,
+    memory: LevelMemory, scores: Array,
 ) -> None:  # fmt: skip
-    """The mean of the newest `length` values less that of the forecasts issued before them, `[T, N, F]`.
+    """The mean of the newest values less that of the forecasts issued before them, `[T, N, F]`.
 
     A missing value counts as what was forecast for it a step before.
     """
+    count, filled, known, paths = memory.counts, memory.filled, memory.known, memory.paths
+    length = filled.shape[2]
     scaled = issued_spread.shape[0] > 0
     for n in range(rows.shape[0]):
         signal = rows[n]
@@ -208,13 +232,12 @@ def units_of(past: Array, unit: Array) -> bool:
 
 
 @_inner
-def _remake(
-    lengths: Array, kept: int, past: Array, steps: Array, head: int, count: int, unit: Array, distances: Array,
-    lost: Array,
-) -> int:  # fmt: skip
-    """Make steps, distances and counts of one signal from its values; returns how many values are missing."""
+def _remake(signal: int, lengths: Array, kept: int, memory: ShapeMemory) -> None:
+    """Make steps, distances and counts of one signal from its values."""
+    past, steps, unit = memory.past[signal], memory.steps[signal], memory.units[signal]
+    distances, lost, head = memory.distances[signal], memory.lost[signal], memory.heads[signal]
     features, width = past.shape
-    there = min(count, kept)
+    there = min(memory.counts[signal], kept)
     furthest = _furthest(features)
     missing = 0
     for f in range(features):
@@ -233,20 +256,14 @@ def _remake(
                 row = steps[f, head + age : head + there]
                 lags = min(row.shape[0] - 1, distances.shape[1] - 1)
                 _change_with_gaps(row[0], row[1 : 1 + lags], 1, distances[m, 1 : 1 + lags], lost[m, 1 : 1 + lags])
-    return missing
+    memory.missing[signal] = missing
 
 
 @_exact
-def remake_shapes(
-    rows: Array, lengths: Array, kept: int, past: Array, steps: Array, heads: Array, count: Array, units: Array,
-    distances: Array, lost: Array, missing: Array,
-) -> None:  # fmt: skip
+def remake_shapes(rows: Array, lengths: Array, kept: int, memory: ShapeMemory) -> None:
     """Make everything that follows from the values of these signals."""
     for signal in rows:
-        missing[signal] = _remake(
-            lengths, kept, past[signal], steps[signal], heads[signal], count[signal], units[signal],
-            distances[signal], lost[signal],
-        )  # fmt: skip
+        _remake(signal, lengths, kept, memory)
 
 
 @_inner
@@ -272,15 +289,13 @@ def _take(
 
 
 @_exact
-def shapes(
-    values: Array, rows: Array, lengths: Array, kept: int, past: Array, steps: Array, heads: Array, count: Array,
-    units: Array, distances: Array, lost: Array, missing: Array, scores: Array,
-) -> None:  # fmt: skip
+def shapes(values: Array, rows: Array, lengths: Array, kept: int, memory: ShapeMemory, scores: Array) -> None:
     """The root mean square distance `[T, N, lengths]` of the newest values to the nearest stretch before them.
 
     Of one stretch the distance to lag k is that of the observation before, plus the squared difference of the newest
     value from the one k before it, less that of the value that leaves the stretch.
     """
+    past, steps, heads, count, units, distances, lost, missing = memory
     features, width = past.shape[1], past.shape[2]
     furthest = _furthest(features)
     for n in range(rows.shape[0]):
@@ -314,10 +329,7 @@ def shapes(
             )
             changed = due and units_of(past[signal, :, head : head + there], units[signal])
             if changed or taken == FIRST_UNITS:
-                missing[signal] = _remake(
-                    lengths, kept, past[signal], steps[signal], head, taken, units[signal], distances[signal],
-                    lost[signal],
-                )  # fmt: skip
+                _remake(signal, lengths, kept, memory)
             elif taken > FIRST_UNITS:
                 gaps = missing[signal] > 0
                 for m in range(lengths.shape[0]):

@@ -39,31 +39,33 @@ class _LevelSession(ViewSession):
     def __init__(self, signals: int, features: int, length: int, side: int) -> None:
         from tocsin.detection.views import kernels
 
-        self._kernels, self._length, self._side = kernels, length, side
+        self._kernels, self._side = kernels, side
         shape = (signals, features, length)
-        self._count = np.zeros(signals, dtype=np.int64)
-        self._filled = np.full(shape, np.nan)
-        self._known = np.zeros(shape, dtype=np.bool_)
-        self._paths = np.full((2, *shape), np.nan)  # means of forecasts, and of their spreads
+        self._memory = kernels.LevelMemory(
+            counts=np.zeros(signals, dtype=np.int64),
+            filled=np.full(shape, np.nan),
+            known=np.zeros(shape, dtype=np.bool_),
+            paths=np.full((2, *shape), np.nan),
+        )
 
     def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
         self._kernels.levels(
-            seen.values, seen.predicted, seen.issued, seen.issued_spread, seen.ready, rows, self._length, self._side,
-            self._count, self._filled, self._known, self._paths, scores[..., 0],
+            seen.values, seen.predicted, seen.issued, seen.issued_spread, seen.ready, rows, self._side, self._memory,
+            scores[..., 0],
         )  # fmt: skip
 
     def state(self, rows: Rows) -> State:
         return {
-            "count": self._count[rows],
-            "filled": self._filled[rows],
-            "known": self._known[rows],
-            "paths": np.moveaxis(self._paths[:, rows], 0, 1),
+            "count": self._memory.counts[rows],
+            "filled": self._memory.filled[rows],
+            "known": self._memory.known[rows],
+            "paths": np.moveaxis(self._memory.paths[:, rows], 0, 1),
         }
 
     def _restore(self, state: State, rows: Rows) -> None:
         if np.any(state["count"] < 0):
             raise ValueError("state['count'] is damaged: it must hold counts")
-        self._count[rows] = state["count"]
-        self._filled[rows] = state["filled"]
-        self._known[rows] = state["known"]
-        self._paths[:, rows] = np.moveaxis(state["paths"], 1, 0)
+        self._memory.counts[rows] = state["count"]
+        self._memory.filled[rows] = state["filled"]
+        self._memory.known[rows] = state["known"]
+        self._memory.paths[:, rows] = np.moveaxis(state["paths"], 1, 0)

@@ -75,38 +75,37 @@ class ShapeSession(ViewSession):
         self._lengths = np.array(lengths, dtype=np.int64)
         self._kept = lags + max(lengths) + 1
         width = self._kept + max(64, self._kept // 8)
-        self._past = np.full((signals, features, width), np.nan)
-        self._steps = np.full(self._past.shape, np.nan, dtype=np.float32)
-        self._heads = np.full(signals, width, dtype=np.int64)
-        self._count = np.zeros(signals, dtype=np.int64)
-        self._units = np.zeros((signals, 2, features))  # offset and unit of the steps
-        self._distances = np.zeros((signals, len(lengths), lags + 1))
-        self._lost = np.zeros((signals, len(lengths), lags + 1), dtype=np.int32)
-        self._missing = np.zeros(signals, dtype=np.int64)
+        self._memory = kernels.ShapeMemory(
+            past=np.full((signals, features, width), np.nan),
+            steps=np.full((signals, features, width), np.nan, dtype=np.float32),
+            heads=np.full(signals, width, dtype=np.int64),
+            counts=np.zeros(signals, dtype=np.int64),
+            units=np.zeros((signals, 2, features)),
+            distances=np.zeros((signals, len(lengths), lags + 1)),
+            lost=np.zeros((signals, len(lengths), lags + 1), dtype=np.int32),
+            missing=np.zeros(signals, dtype=np.int64),
+        )
         self._references: dict[int, tuple[Floats, Floats]] = {}  # values (F, n) of a signal, and their units
 
     def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
-        self._kernels.shapes(
-            seen.values, rows, self._lengths, self._kept, self._past, self._steps, self._heads, self._count,
-            self._units, self._distances, self._lost, self._missing, scores[:, :, 0],
-        )  # fmt: skip
+        self._kernels.shapes(seen.values, rows, self._lengths, self._kept, self._memory, scores[:, :, 0])
         for column, signal in enumerate(rows) if self._references else ():
             if signal in self._references:
                 self._kernels.shapes_beside(
-                    self._past[signal], self._heads[signal], self._count[signal], self._lengths,
+                    self._memory.past[signal], self._memory.heads[signal], self._memory.counts[signal], self._lengths,
                     *self._references[signal], scores[:, column, 0],
                 )  # fmt: skip
 
     @property
     def past(self) -> Past:
-        return Past(self._past, self._heads, self._count, self._kept - MOST_AT_ONCE)
+        return Past(self._memory.past, self._memory.heads, self._memory.counts, self._kept - MOST_AT_ONCE)
 
     def freeze(self, rows: Rows) -> Floats:
         furthest = np.empty(rows.size)
         for row, signal in enumerate(rows):
-            there = min(self._count[signal], self._kept)
-            head = self._heads[signal]
-            values = self._past[signal, :, head : head + there]
+            there = min(self._memory.counts[signal], self._kept)
+            head = self._memory.heads[signal]
+            values = self._memory.past[signal, :, head : head + there]
             units = np.zeros((2, values.shape[0]))
             self._kernels.units_of(values, units)
             unit = np.where(units[1] > 0, units[1] * self._kernels.STEPS, 1.0)
@@ -115,23 +114,28 @@ class ShapeSession(ViewSession):
         return furthest
 
     def state(self, rows: Rows) -> State:
-        past = np.full((rows.size, self._past.shape[1], self._kept), np.nan)
+        past = np.full((rows.size, self._memory.past.shape[1], self._kept), np.nan)
         for row, signal in enumerate(rows):
-            newest = self._past[signal, :, self._heads[signal] : self._heads[signal] + self._kept]
+            newest = self._memory.past[signal, :, self._memory.heads[signal] : self._memory.heads[signal] + self._kept]
             past[row, :, : newest.shape[1]] = newest
         kept = [self._references.get(int(signal)) for signal in rows]
         length = max((one[0].shape[1] + 1 for one in kept if one is not None), default=0)
-        references = np.full((rows.size, self._past.shape[1], length), np.nan)
+        references = np.full((rows.size, self._memory.past.shape[1], length), np.nan)
         for row, one in enumerate(kept):
             if one is not None:
                 references[row, :, 0] = one[1]
                 references[row, :, 1 : 1 + one[0].shape[1]] = one[0]
-        return {"count": self._count[rows], "units": self._units[rows], "past": past, "references": references}
+        return {
+            "count": self._memory.counts[rows],
+            "units": self._memory.units[rows],
+            "past": past,
+            "references": references,
+        }
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
         # References take memory only if there are any.
         references = np.asarray(state["references"])
-        empty = np.empty((rows.size, self._past.shape[1], 0))
+        empty = np.empty((rows.size, self._memory.past.shape[1], 0))
         if references.dtype != empty.dtype or references.shape[:2] != empty.shape[:2] or references.ndim != 3:
             raise ValueError(f"state['references'] must be float64 of shape {empty.shape[:2]} and a length")
         for row, signal in enumerate(rows):
@@ -146,13 +150,10 @@ class ShapeSession(ViewSession):
     def _restore(self, state: Mapping[str, NDArray[Any]], rows: Rows) -> None:
         if np.any(state["count"] < 0) or not np.isfinite(state["units"]).all() or np.isinf(state["past"]).any():
             raise ValueError("state['count'], state['units'] and state['past'] must hold counts, numbers and values")
-        width = self._past.shape[2]
-        self._past[rows] = np.nan
-        self._past[rows, :, width - self._kept :] = state["past"]
-        self._heads[rows] = width - self._kept
-        self._count[rows] = state["count"]
-        self._units[rows] = state["units"]
-        self._kernels.remake_shapes(
-            rows, self._lengths, self._kept, self._past, self._steps, self._heads, self._count, self._units,
-            self._distances, self._lost, self._missing,
-        )  # fmt: skip
+        width = self._memory.past.shape[2]
+        self._memory.past[rows] = np.nan
+        self._memory.past[rows, :, width - self._kept :] = state["past"]
+        self._memory.heads[rows] = width - self._kept
+        self._memory.counts[rows] = state["count"]
+        self._memory.units[rows] = state["units"]
+        self._kernels.remake_shapes(rows, self._lengths, self._kept, self._memory)

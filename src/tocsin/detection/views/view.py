@@ -8,6 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.arrays import nbytes_of
+
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
@@ -94,7 +96,7 @@ class ViewSession(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes held for all signals together."""
-        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+        return nbytes_of(*vars(self).values())
 
     def state(self, rows: Rows) -> State:
         """Copies of all arrays that later scores of these signals depend on, each with the signals first."""

@@ -1,1 +1,1 @@
-"""The benchmark: detectors over folders of labelled files, tables and figures of what they found."""
+"""The benchmark: detectors over folders of labelled files, tables and figures of the results."""

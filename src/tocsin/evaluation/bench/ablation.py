@@ -1,4 +1,4 @@
-"""What each setting of W1-ACAS is worth: one after the other is changed, the others stay as the paper has them."""
+"""What each setting of W1-ACAS contributes: one at a time is changed, the others keep the paper's values."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
 from tocsin.evaluation.bench.methods import METHODS, Method
 from tocsin.evaluation.bench.report.measures import MAIN
 from tocsin.evaluation.bench.report.summaries import MethodGroup, Spread, groups_of
-from tocsin.evaluation.bench.results import Run
+from tocsin.evaluation.bench.results import MethodRun
 from tocsin.evaluation.bench.runner import RunPlan
 
 UNCHANGED = METHODS["w1-acas-paper"]
@@ -35,7 +35,7 @@ def _changed(setting: str, value: float) -> Method:
     return UNCHANGED.with_settings(**{setting: int(value) if whole else value})
 
 
-def ablation_rows(runs: Sequence[Run], settings: Sequence[str]) -> list[list[str]]:
+def ablation_rows(runs: Sequence[MethodRun], settings: Sequence[str]) -> list[list[str]]:
     """A header, and the mean of each metric for each value of each setting, on each data set and over all of them."""
     rows = [list(_COLUMNS)]
     for setting in settings:
@@ -47,7 +47,7 @@ def ablation_rows(runs: Sequence[Run], settings: Sequence[str]) -> list[list[str
     return rows
 
 
-def ablation_spreads(runs: Sequence[Run], method: str) -> dict[str, dict[str, Spread]]:
+def ablation_spreads(runs: Sequence[MethodRun], method: str) -> dict[str, dict[str, Spread]]:
     """The means of the main metrics of one method, by data set; those over all data sets under "all"."""
     groups: list[MethodGroup] = [
         group for group in groups_of(runs) if group.method == method and not group.several_features
@@ -62,7 +62,7 @@ def ablation_spreads(runs: Sequence[Run], method: str) -> dict[str, dict[str, Sp
     }
 
 
-def draw_ablation(runs: Sequence[Run], settings: Sequence[str], path: Path) -> None:
+def draw_ablation(runs: Sequence[MethodRun], settings: Sequence[str], path: Path) -> None:
     """A row of panels for each metric, a column for each setting; a line for each data set, bold over all of them."""
     from matplotlib.figure import Figure
 

@@ -141,7 +141,7 @@ def check_moment() -> None:
 
 
 def answer(request: dict[str, Any] | None) -> dict[str, Any]:
-    """Write the scores of a request where it says, or greet if there is none; what fails is the answer, too."""
+    """Write the scores of a request where it says, or greet if there is none; failures are answers, too."""
     try:
         if request is None:
             importlib.import_module("TSB_AD.model_wrapper")

@@ -1,4 +1,4 @@
-"""Other methods to compare with: those of TSB-AD, run in a Python of their own."""
+"""Baselines: the methods of TSB-AD, run in their own Python."""
 
 import json
 import os
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 START_TIMEOUT = 180.0  # seconds: the first import of TSB-AD compiles and reads much
 _SCRIPT = Path(__file__).with_name("baseline_worker.py")
-# For networks as small as these more threads are slower; and numba's, once at work, would give torch as many again.
+# More threads slow down networks this small, and numba's threads would make torch start as many again.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 _INSTALL = "pip install TSB-AD, in an environment of its own, and name that environment's Python"
 
@@ -143,7 +143,7 @@ class BaselineWorker:
 
     @property
     def _chatter(self) -> Path:
-        """Where the worker's stderr goes, for the words of one that died."""
+        """Where the worker's stderr goes, for the message if it dies."""
         return self._folder / "chatter.txt"
 
     def _start(self) -> None:
@@ -191,7 +191,7 @@ class BaselineWorker:
             self._stop()  # interrupted: the answer still to come would be taken for that of the next request
             raise
         if not received:
-            with suppress(subprocess.TimeoutExpired):  # it has let go of its pipe: what is its own exit status?
+            with suppress(subprocess.TimeoutExpired):  # it has closed its pipe: wait for its exit status
                 process.wait(timeout=10)
             self._stop()
             raise _WorkerDiedError(f"exit status {process.returncode}, {self._last_words()}")
@@ -209,7 +209,7 @@ class BaselineWorker:
         process.kill()
         process.wait()
         if process.stdin is not None:
-            with suppress(OSError):  # what was still to be sent has nobody to go to
+            with suppress(OSError):  # nobody reads what was still to be sent
                 process.stdin.close()
 
 
@@ -225,7 +225,7 @@ def _forward(process: subprocess.Popen[str], answers: "Queue[str]") -> None:
 def min_max_pseudo_p(scores: ArrayLike) -> Floats:
     """1 minus the scores scaled to [0, 1] over the whole file, as the paper compares baselines; all 1 if constant.
 
-    This is no p-value: it is not uniform where nothing is wrong, and a threshold on it promises no rate of alarms.
+    It is not a p-value: it is not uniform on normal data, and a threshold on it guarantees no alarm rate.
     """
     given = checks.numbers("scores", scores)
     if bad := int((~np.isfinite(given)).sum()):

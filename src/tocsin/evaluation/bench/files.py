@@ -15,7 +15,7 @@ _CALIBRATION = re.compile(r"_tr_(\d+)(?:_|$)")
 
 
 class UnusableFileError(ValueError):
-    """A file that cannot take part, and why."""
+    """A file that cannot be used, and why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class LabelledFile:
 
     @property
     def problem(self) -> str:
-        """What metrics of this file cannot tell, if anything."""
+        """Which metrics this file cannot have, if any."""
         evaluated = self.labels[self.calibration :]
         if not evaluated.any():
             return "nothing is labelled an anomaly in the evaluated part: only false positives can be counted"
@@ -72,7 +72,7 @@ def find_files(folder: Path, datasets: Collection[str] = (), limit: int | None =
 
 
 def read_file(path: Path) -> LabelledFile:
-    """Read a file, or raise `UnusableFileError` with the reason why it cannot take part."""
+    """Read a file, or raise `UnusableFileError` with the reason why it cannot be used."""
     matched = _CALIBRATION.search(path.stem)
     if matched is None:
         raise UnusableFileError("its name must say how many observations are for calibration, as in ..._tr_500_...")
@@ -98,11 +98,13 @@ def read_file(path: Path) -> LabelledFile:
             f"its calibration part, tr_{calibration}, must hold something of its {labels.size} observations and leave "
             "something"
         )
-    return LabelledFile(path.stem, dataset_of(path.stem), calibration, values, labels == 1)
+    return LabelledFile(
+        name=path.stem, dataset=dataset_of(path.stem), calibration=calibration, values=values, labels=labels == 1
+    )
 
 
 def feature_count(path: Path) -> int:
-    """How many features a file that cannot be judged seems to have; 1 where even that cannot be told."""
+    """How many features an unusable file seems to have; 1 if unknown."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             return max(1, len(next(csv.reader(file), [])) - 1)

@@ -1,4 +1,4 @@
-"""What methods judge: how far forecasts were off."""
+"""The input of methods: errors of forecasts."""
 
 import time
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from tocsin.evaluation.bench.files import LabelledFile
 from tocsin.evaluation.bench.results import Floats, ForecastErrors
 from tocsin.forecasting import make_forecaster
 
-# The paper gives its forecasters 52 observations, so nothing is judged before.
+# The paper gives its forecasters 52 observations; nothing earlier is judged.
 FIRST_JUDGED = 52
-# A history goes through in pieces: the quantiles of a whole one, which nobody needs, could fill the memory.
+# A history is processed in pieces: the quantiles of all of it, which nobody needs, could fill the memory.
 PIECE = 2000
 
 
@@ -28,7 +28,7 @@ class ForecasterChoice:
 
     @property
     def label(self) -> str:
-        """Its name in results: with its options, of which the length of the context needs no name.
+        """Its name in results, with its options; the context length is a plain number.
 
         >>> ForecasterChoice("embedded", {"context_length": 52}).label
         'embedded-52'
@@ -59,7 +59,7 @@ class ForecastMaterial:
 
 
 def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -> ForecastMaterial:
-    """Forecast a file from beginning to end, each time from what came before."""
+    """Forecast a file from beginning to end, always from past values only."""
     horizons = checks.integer("horizons", horizons, least=1, most=1024)
     started = time.perf_counter()
     length, features = file.values.shape
@@ -78,19 +78,37 @@ def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -
         file,
         choice,
         errors,
-        ForecastErrors(file.name, file.dataset, choice.label, features, length, mae, rmse, seconds),
+        ForecastErrors(
+            file=file.name,
+            dataset=file.dataset,
+            forecaster=choice.label,
+            features=features,
+            observations=length,
+            mae=mae,
+            rmse=rmse,
+            seconds=seconds,
+        ),
     )
 
 
 def without_forecasts(file: LabelledFile) -> ForecastMaterial:
     """A file for methods that forecast for themselves: there are no errors."""
     length, features = file.values.shape
-    nothing = ForecastErrors(file.name, file.dataset, "", features, length, float("nan"), float("nan"), 0.0)
+    nothing = ForecastErrors(
+        file=file.name,
+        dataset=file.dataset,
+        forecaster="",
+        features=features,
+        observations=length,
+        mae=float("nan"),
+        rmse=float("nan"),
+        seconds=0.0,
+    )
     return ForecastMaterial(file, ForecasterChoice(""), np.empty((length, features, 0)), nothing)
 
 
 def _means(errors: Floats) -> tuple[float, float]:
-    """Mean absolute and root mean squared error, NaN where nothing could be compared."""
+    """Mean absolute and root mean squared error, NaN if nothing could be compared."""
     known = errors[~np.isnan(errors)]
     if not known.size:
         return float("nan"), float("nan")

@@ -45,7 +45,7 @@ WINDOW = 2000
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """`p[T]`, low when anomalous and NaN where there is none, and what else a method has to show.
+    """`p[T]`, low when anomalous and NaN where there is none, and other output of a method.
 
     `severity[T]` and `evidence[T]`, in nats, are what orders observations and what decides alarms where p does neither;
     `weights` are those learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last
@@ -65,7 +65,7 @@ class Method:
 
     `feature_merges` are the ways to merge several features that are tried, and `merge_features` is the one that is
     taken. A method that `forecasts_itself` needs no errors, and is run once, not once for each forecaster. Not
-    everything that a method gives is a p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
+    all output is a p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Method:
         return self._judge(material, self.settings, self.merge_features or self.feature_merges[0])
 
     def with_settings(self, **changed: Any) -> "Method":
-        """The same with other settings, which show in its name."""
+        """The same with other settings, which are part of its name."""
         suffix = ",".join(f"{name}={value}" for name, value in changed.items())
         return replace(self, name=f"{self.name}[{suffix}]", settings={**self.settings, **changed})
 
@@ -146,8 +146,12 @@ def _by_detector(values: Floats, settings: Mapping[str, Any], merge_features: st
     result = detector.run(values)
     weights = detector.weights.mean(axis=(0, 1))
     return Judgement(
-        result.p, weights, _bounds(detector.incidents, len(values)), result.surprise, result.evidence
-    )  # fmt: skip
+        p=result.p,
+        weights=weights,
+        incidents=_bounds(detector.incidents, len(values)),
+        severity=result.surprise,
+        evidence=result.evidence,
+    )
 
 
 def _bounds(incidents: Sequence[Incident], length: int) -> Integers:

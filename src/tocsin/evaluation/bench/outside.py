@@ -1,4 +1,4 @@
-"""Scores of methods from elsewhere, one CSV file for each file of a benchmark."""
+"""Scores of external methods, one CSV file for each file of a benchmark."""
 
 import csv
 from pathlib import Path
@@ -19,8 +19,8 @@ _ACCEPTED = (
 def read_scores(folder: Path, file_stem: str, length: int) -> Floats:
     """What FOLDER/FILE_STEM.csv says of each observation, low when anomalous.
 
-    A column `p` is used as it is; an empty cell is a missing p-value (NaN). A column `score` becomes `min_max_pseudo_p`
-    of itself, which is no p-value.
+    A column `p` is used unchanged, with NaN for empty cells. A column `score` becomes `min_max_pseudo_p` of it, which
+    is not a p-value.
     """
     path = folder / f"{file_stem}.csv"
     column = column_of(folder, file_stem)

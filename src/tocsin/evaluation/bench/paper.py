@@ -1,4 +1,4 @@
-"""The numbers that the W1-ACAS paper (ICLR 2026) prints, to stand beside ours."""
+"""The numbers printed in the W1-ACAS paper (ICLR 2026), for comparison."""
 
 import csv
 import re
@@ -10,7 +10,7 @@ SUMMARY = "all"
 """The data set under which means over all univariate data sets are found."""
 
 FORECASTERS = ("chronos", "tirex", "ttm")
-# Forecasters that the paper does not have are compared with its most accurate one.
+# Forecasters that are not in the paper are compared with its most accurate one.
 MOST_ACCURATE = "tirex"
 FORECAST_ERRORS = ("mae", "rmse")
 

@@ -1,4 +1,4 @@
-"""What a benchmark has found so far: a SQLite file that is added to, so that an interrupted run goes on."""
+"""The results of a benchmark so far, in a SQLite file, so that an interrupted run can continue."""
 
 import json
 import math
@@ -33,11 +33,11 @@ CREATE TABLE IF NOT EXISTS sources (file TEXT PRIMARY KEY, path TEXT, size INTEG
 
 
 @dataclass(frozen=True)
-class Run:
-    """What one method gave on one file.
+class MethodRun:
+    """The result of one method on one file.
 
-    `forecaster` is "" for methods that need none. `metrics` are those of `Evaluation.row`, NaN where a metric says
-    nothing; `false_positive_rates` belong to `metrics.THRESHOLDS`. `seconds` is the method's own time, without
+    `forecaster` is "" for methods that need none. `metrics` are those of `Evaluation.row`, NaN where a metric is
+    undefined; `false_positive_rates` belong to `metrics.THRESHOLDS`. `seconds` is the method's own time, without
     forecasts and metrics. `problem` says why a run failed, or was not tried.
     """
 
@@ -56,7 +56,7 @@ class Run:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells one run from another."""
+        """What identifies a run."""
         return self.file, self.forecaster, self.method
 
 
@@ -76,7 +76,7 @@ class ForecastErrors:
 
 @dataclass(frozen=True)
 class JudgedFile:
-    """The file that results are of: where it was when it was judged, and what tells its content from any other."""
+    """The file that results belong to: its path when it was judged, and what identifies its content."""
 
     file: str
     path: str
@@ -85,12 +85,12 @@ class JudgedFile:
 
     @property
     def content(self) -> tuple[int, str]:
-        """What is the same wherever the file lies."""
+        """What identifies the content, wherever the file is."""
         return self.size, self.sha256
 
 
-class Results:
-    """The results in a folder, which is made if it is not there."""
+class BenchmarkResults:
+    """The results in a folder, which is created if necessary."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -137,11 +137,11 @@ class Results:
         return dict(self._connection.execute("SELECT name, value FROM about"))
 
     def add(
-        self, runs: Sequence[Run], forecasts: Sequence[ForecastErrors] = (), source: JudgedFile | None = None
+        self, runs: Sequence[MethodRun], forecasts: Sequence[ForecastErrors] = (), source: JudgedFile | None = None
     ) -> None:
-        """Add results, all of them or none; what was there under the same key is replaced.
+        """Add results, all of them or none; existing ones with the same key are replaced.
 
-        `source` is noted once a run of it went well: a file that gave nothing may still be mended.
+        `source` is stored once a run on it succeeded: a file without results may still be corrected.
         """
         with self._connection:
             for run in runs:
@@ -162,22 +162,22 @@ class Results:
         )
 
     def finished(self) -> set[tuple[str, str, str]]:
-        """The keys of what need not be run again; what failed or was skipped may go well the next time."""
+        """The keys of successful runs; failed and skipped ones are tried again."""
         return {
             tuple(row)
             for row in self._connection.execute("SELECT file, forecaster, method FROM runs WHERE status = 'ok'")
         }
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[MethodRun]:
         """All runs, in the order of their keys."""
-        names = ", ".join(Run.__dataclass_fields__)
+        names = ", ".join(MethodRun.__dataclass_fields__)
         rows = self._connection.execute(f"SELECT {names} FROM runs ORDER BY file, forecaster, method")  # noqa: S608
         found = []
         for row in rows:
-            values = dict(zip(Run.__dataclass_fields__, row, strict=True))
+            values = dict(zip(MethodRun.__dataclass_fields__, row, strict=True))
             for name in ("settings", "metrics", "false_positive_rates"):
                 values[name] = json.loads(values[name])
-            found.append(Run(**values))
+            found.append(MethodRun(**values))
         return found
 
     def forecasts(self) -> list[ForecastErrors]:
@@ -189,7 +189,7 @@ class Results:
         return [ForecastErrors(*row) for row in numbers]
 
     def sources(self) -> dict[str, JudgedFile]:
-        """The files that runs went well on, by name; those of results older than this note are missing."""
+        """The files with successful runs, by name; older results do not have them."""
         names = ", ".join(JudgedFile.__dataclass_fields__)
         rows = self._connection.execute(f"SELECT {names} FROM sources")  # noqa: S608
         return {row[0]: JudgedFile(*row) for row in rows}

@@ -20,7 +20,7 @@ LEARNING_RATE = 0.005
 INTERCEPT_RATE = 0.01
 SPAN = 288
 STRETCH = 64
-# Where a signal stands still, this share of its spread in the calibration part is still taken for its noise.
+# If a signal does not move, this share of its spread in the calibration part counts as its noise.
 LEAST_SPREAD = 0.01
 
 
@@ -100,7 +100,7 @@ def _ewma_scores(values: Floats, weight: float, floor: float) -> Floats:
 def _regression_errors(values: Floats, lags: int, rate: float, intercept_rate: float) -> Floats:
     """Absolute errors of a linear regression on the values before, learned online from standardised numbers.
 
-    As River has it: the lags and the target are standardised by their means and variances so far, then one step of
+    As in River: the lags and the target are standardised by their means and variances so far, then one step of
     gradient descent on the squared error.
     """
     scores = np.zeros(values.size)
@@ -147,7 +147,7 @@ def _standardise(x: Floats, means: Floats, squares: Floats, count: int, scaled: 
 def _left_profile(values: Floats, length: int, excluded: int) -> Floats:
     """The distance of the newest stretch from the nearest one before it that begins more than `excluded` earlier.
 
-    As STUMPY's `stumpi(normalize=False)` has it in `left_P_`, at the last observation of each stretch. Distances of
+    As `left_P_` of STUMPY's `stumpi(normalize=False)`, at the last observation of each stretch. Distances of
     stretches that both moved on by one observation differ in two terms only.
     """
     scores = np.zeros(values.size)

@@ -1,4 +1,4 @@
-"""Many files, many methods, all cores; what is done is kept."""
+"""Runs many methods on many files, on all cores, and keeps every result."""
 
 import atexit
 import multiprocessing
@@ -18,7 +18,15 @@ from tocsin.evaluation.bench.files import LabelledFile, UnusableFileError, datas
 from tocsin.evaluation.bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
 from tocsin.evaluation.bench.methods import Judgement, Method
 from tocsin.evaluation.bench.outside import column_of, read_scores
-from tocsin.evaluation.bench.results import Floats, ForecastErrors, JudgedFile, Results, Run, signal_path, trace_path
+from tocsin.evaluation.bench.results import (
+    BenchmarkResults,
+    Floats,
+    ForecastErrors,
+    JudgedFile,
+    MethodRun,
+    signal_path,
+    trace_path,
+)
 from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.evaluation.bench.sources import source_of
 from tocsin.evaluation.metrics import MIN_MAX_THRESHOLDS, THRESHOLDS, evaluate, false_positive_rate, find_window
@@ -47,7 +55,7 @@ class RunPlan:
     outside: tuple[tuple[str, Path], ...] = ()
 
     def keys(self, name: str, several_features: bool) -> list[Key]:
-        """All that there is to run on a file."""
+        """The keys of all runs on a file."""
         methods = [variant for method in self.methods for variant in variants(method, several_features)]
         return [
             *(
@@ -69,23 +77,23 @@ def variants(method: Method, several_features: bool) -> list[Method]:
 
 @dataclass(frozen=True)
 class FileOutcome:
-    """What came of one file, if it could be used."""
+    """The results of one file, if it could be used."""
 
-    runs: list[Run]
+    runs: list[MethodRun]
     forecasts: list[ForecastErrors]
     source: JudgedFile | None = None
 
 
 def run_benchmark(
-    paths: Sequence[Path], plan: RunPlan, results: Results, *, jobs: int = 1, progress: Progress | None = None
+    paths: Sequence[Path], plan: RunPlan, results: BenchmarkResults, *, jobs: int = 1, progress: Progress | None = None
 ) -> None:
-    """Run the plan on all files and add what comes of it to the results; what is there already is not run again.
+    """Run the plan on all files and add to the results; finished runs are not repeated.
 
-    A file or a method that fails gives runs that say so; the others go on. `progress` is told the name of each file
-    that is done.
+    If a file or a method fails, its runs say so and the others continue. `progress` is called with the name of each
+    finished file.
     """
     finished = results.finished()
-    # The largest first, so that none is left to a single core in the end.
+    # The largest first, so that no core works alone at the end.
     todo = sorted(paths, key=lambda path: path.stat().st_size if path.exists() else 0, reverse=True)
     for path, outcome in _outcomes(todo, plan, finished, results.folder, jobs):
         results.add(outcome.runs, outcome.forecasts, outcome.source)
@@ -103,7 +111,7 @@ def _outcomes(
         for path in paths:
             yield path, judge_file(path, plan, own(path), folder)
         return
-    # Not forked: a fork of a process with threads (those of a progress bar, say) may stand still for ever.
+    # Not forked: a fork of a process with threads (those of a progress bar, say) may hang forever.
     spawn = multiprocessing.get_context("spawn")
     left = dict.fromkeys(paths)
     with ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
@@ -114,8 +122,8 @@ def _outcomes(
                     del left[futures[future]]
                     yield futures[future], future.result()
         finally:
-            pool.shutdown(cancel_futures=True)  # who interrupts does not want to wait for all the others
-    # A process that was killed takes the others with it: what they had not finished is run again, one by one.
+            pool.shutdown(cancel_futures=True)  # do not wait for the others after an interrupt
+    # A killed process takes the others with it: their unfinished files are run again, one by one.
     for path in left:
         with ProcessPoolExecutor(1, mp_context=spawn) as pool:
             yield path, _surviving(path, plan, own(path), pool.submit(judge_file, path, plan, own(path), folder))
@@ -128,18 +136,18 @@ def _surviving(path: Path, plan: RunPlan, finished: frozenset[Key], future: Futu
         return FileOutcome(_undone(path, plan, finished, "failed", f"its process was killed: {error}"), [])
 
 
-def _undone(path: Path, plan: RunPlan, finished: frozenset[Key], status: str, problem: str) -> list[Run]:
-    """A run for all that was still to be done with a file, of which nothing was."""
+def _undone(path: Path, plan: RunPlan, finished: frozenset[Key], status: str, problem: str) -> list[MethodRun]:
+    """A run for each unfinished method of a file that could not be run."""
     features = feature_count(path)
     return [
-        Run(*key[:1], dataset_of(path.stem), *key[1:], features=features, status=status, problem=problem)
+        MethodRun(*key[:1], dataset_of(path.stem), *key[1:], features=features, status=status, problem=problem)
         for key in plan.keys(path.stem, features > 1)
         if key not in finished
     ]
 
 
 def judge_file(path: Path, plan: RunPlan, finished: frozenset[Key], folder: Path) -> FileOutcome:
-    """Run on one file what is not finished; p-values are written to the folder, for pictures."""
+    """Run all unfinished methods on one file; p-values are written to the folder, for pictures."""
     try:
         file, source = read_file(path), source_of(path)
     except (UnusableFileError, OSError) as error:
@@ -162,11 +170,11 @@ def judge_file(path: Path, plan: RunPlan, finished: frozenset[Key], folder: Path
 
 
 class _Judged:
-    """One file, and what has come of it so far."""
+    """One file, and its results so far."""
 
     def __init__(self, file: LabelledFile, folder: Path) -> None:
         self.file, self.folder = file, folder
-        self.runs: list[Run] = []
+        self.runs: list[MethodRun] = []
         self.forecasts: list[ForecastErrors] = []
         self._window: int | None = None
         self._signal_kept = False
@@ -178,7 +186,7 @@ class _Judged:
             return
         try:
             material = make_material(self.file, choice, plan.horizons)
-        except Exception as error:  # whatever a forecaster may raise, the others go on
+        except Exception as error:  # whatever a forecaster raises, the others continue
             self.runs += [self._failed(choice.label, method.name, error) for method in methods]
             return
         self.forecasts.append(material.forecast_errors)
@@ -217,7 +225,7 @@ class _Judged:
         self._try("", name, {}, judge, thresholds=MIN_MAX_THRESHOLDS)
 
     def by_outside(self, name: str, scores: Path) -> None:
-        """Scores or p-values from elsewhere."""
+        """External scores or p-values."""
         try:
             thresholds = THRESHOLDS if column_of(scores, self.file.name) == "p" else MIN_MAX_THRESHOLDS
         except (OSError, ValueError) as error:
@@ -267,18 +275,18 @@ class _Judged:
             self._window = find_window(self.file.values[:, 0])
         return self._window
 
-    def _run(self, forecaster: str, method: str, **more: Any) -> Run:
+    def _run(self, forecaster: str, method: str, **more: Any) -> MethodRun:
         length, features = self.file.values.shape
-        return Run(
+        return MethodRun(
             self.file.name, self.file.dataset, forecaster, method, features=features, observations=length, **more
         )
 
-    def _failed(self, forecaster: str, method: str, error: Exception) -> Run:
+    def _failed(self, forecaster: str, method: str, error: Exception) -> MethodRun:
         return self._run(forecaster, method, status="failed", problem=f"{type(error).__name__}: {error}")
 
     def _trace(self, forecaster: str, method: str, judgement: Judgement) -> None:
         file = self.file
-        if not self._signal_kept:  # what lies there may be another file's, of a run that was interrupted
+        if not self._signal_kept:  # there may be an old one, from an interrupted run on another file
             signal = signal_path(self.folder, file.name)
             _save(signal, values=file.values, labels=file.labels, first_evaluated=np.array(file.calibration))
             self._signal_kept = True
@@ -287,7 +295,7 @@ class _Judged:
 
 
 def _save(path: Path, **arrays: Any) -> None:
-    """Write arrays to a file that is there whole or not at all, whoever interrupts."""
+    """Write arrays to a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     with part.open("wb") as file:
@@ -297,7 +305,7 @@ def _save(path: Path, **arrays: Any) -> None:
 
 @cache
 def _baseline_worker(python: str) -> BaselineWorker:
-    """The one that serves this process until it ends."""
+    """The worker of this process."""
     worker = BaselineWorker(python)
     worker.__enter__()
     atexit.register(worker.__exit__)

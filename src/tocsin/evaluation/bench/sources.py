@@ -1,4 +1,4 @@
-"""Which file results are of: results go by names, and another folder may hold other files of the same names."""
+"""Which file results belong to: results are stored by name, and another folder may have other files of that name."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tocsin.evaluation.bench.files import UnusableFileError, read_file
-from tocsin.evaluation.bench.results import JudgedFile, Results
+from tocsin.evaluation.bench.results import BenchmarkResults, JudgedFile
 
 
 def source_of(path: Path) -> JudgedFile:
-    """A file as it is now."""
+    """A file in its current state."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return JudgedFile(path.stem, str(path.resolve()), path.stat().st_size, digest)
 
 
-def refuse_other_files(paths: Sequence[Path], results: Results) -> None:
-    """Refuse files if there are results already for others of the same names; where a file lies does not matter."""
+def refuse_other_files(paths: Sequence[Path], results: BenchmarkResults) -> None:
+    """Reject files if there are results for other files of the same name; their folder does not matter."""
     sources = results.sources()
     done = {file for file, _, _ in results.finished()}
     differences = []
@@ -38,7 +38,7 @@ def refuse_other_files(paths: Sequence[Path], results: Results) -> None:
 
 
 def _difference(path: Path, known: JudgedFile) -> str:
-    """What sets a file apart from the one there are results of, if anything does."""
+    """How a file differs from the one with results, if it does."""
     try:
         now = source_of(path)
     except OSError:

@@ -8,7 +8,7 @@ import numpy as np
 from tocsin.evaluation.metrics.marks import Flags, Marks, read_alarms, read_labels
 from tocsin.evaluation.metrics.precision_recall import PrecisionRecall, ratio
 
-# What of the range-based recall is for finding an event at all; the rest is for how much of it is covered.
+# The share of range-based recall for finding an event at all; the rest is for how much of it is covered.
 EXISTENCE = 0.2
 
 
@@ -24,7 +24,7 @@ def pointwise(labels: Flags, alarms: Flags) -> PrecisionRecall:
 
 
 def point_adjusted(labels: Flags, alarms: Flags) -> PrecisionRecall:
-    """The same after one alarm anywhere in an event has counted as an alarm on each of its observations.
+    """The same if one alarm anywhere in an event counts as an alarm on all of its observations.
 
     >>> point_adjusted([0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 0])
     PrecisionRecall(precision=0.8, recall=1.0)
@@ -37,7 +37,7 @@ def point_adjusted(labels: Flags, alarms: Flags) -> PrecisionRecall:
 
 
 def event_based(labels: Flags, alarms: Flags) -> PrecisionRecall:
-    """Recall of events (one alarm finds one) and precision of single observations.
+    """Recall of events (one alarm is enough to find one) and precision of single observations.
 
     >>> event_based([0, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 0])
     PrecisionRecall(precision=0.5, recall=1.0)

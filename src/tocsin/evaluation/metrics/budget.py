@@ -1,4 +1,4 @@
-"""What is found when only so many false incidents are tolerated, the same number for every method."""
+"""What each method finds at the same tolerated number of false incidents."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ def within_budget(
 
     Parameters
     ----------
-    p : low when anomalous, from 0 to 1; NaN where missing. It is only ranked, so it need be no p-value.
+    p : low when anomalous, from 0 to 1; NaN where missing. It is only ranked, so it need not be a p-value.
     incidents : the numbers of the first and the last observation of each, where the method has incidents of its own;
         else they are those of the alarms at one false incident in 1,000 normal observations.
     gap : how many observations without alarm may lie between two alarms of one incident.
@@ -64,7 +64,15 @@ def within_budget(
         incidents = np.column_stack([starts, stops - 1])
     fault_time, normal_time = time_under_incidents(truth, incidents)
     over = _false_over_budget(truth, incidents)
-    return FoundWithinBudget((half + one + two) / 3, half, one, two, fault_time, normal_time, over)
+    return FoundWithinBudget(
+        events_found=(half + one + two) / 3,
+        events_found_at_half=half,
+        events_found_at_1=one,
+        events_found_at_2=two,
+        fault_time=fault_time,
+        normal_time=normal_time,
+        false_over_budget=over,
+    )
 
 
 def events_found(labels: Flags, p: ArrayLike, budget: float = 1.0, *, gap: int = 10) -> float:
@@ -85,9 +93,8 @@ def events_found(labels: Flags, p: ArrayLike, budget: float = 1.0, *, gap: int =
 def threshold_at(labels: Flags, p: ArrayLike, budget: float, *, gap: int = 10) -> float:
     """The loosest threshold on p that keeps to a budget of false incidents in 1,000 normal observations.
 
-    `p <= threshold` is an alarm; minus infinity where none is allowed. A p of 1, and a missing one, never alarms. There
-    is no part of an incident: what the budget allows is rounded down, so that at a budget of 1 fewer than 1,000 normal
-    observations allow no false incident at all.
+    `p <= threshold` is an alarm; minus infinity if none is allowed. A p of 1 or a missing p never alarms. The allowed
+    number is rounded down: at a budget of 1, fewer than 1,000 normal observations allow no false incident at all.
     """
     truth = read_labels(labels)
     tolerated = checks.number("budget", budget, above=0, most=1000)
@@ -115,7 +122,7 @@ def loosest_threshold(labels: Flags, scores: ArrayLike, allowed: int, *, gap: in
     order = np.argsort(-given, kind="stable")[: np.count_nonzero(~np.isnan(given))]
     counts = kernels.false_incidents(order, truth.flags, checks.integer("gap", gap, least=0))
     falling = given[order]
-    # Equal scores alarm together: only the counts after the last of them can be had.
+    # Equal scores alarm together: only the counts after the last of them are possible.
     last = np.append(falling[1:] < falling[:-1], True)[: falling.size]
     possible, counts = falling[last], counts[last]
     too_many = np.append(np.flatnonzero(counts > most), counts.size)[0]
@@ -125,7 +132,7 @@ def loosest_threshold(labels: Flags, scores: ArrayLike, allowed: int, *, gap: in
 def time_under_incidents(labels: Flags, incidents: ArrayLike) -> tuple[float, float]:
     """The shares of anomalous and of normal observations under an incident, each given by its first and last.
 
-    What lies outside of the labels is left out. NaN where there are no such observations.
+    Anything outside the labels is ignored. NaN if there are no such observations.
 
     >>> time_under_incidents([0, 0, 1, 1, 0, 0], [[1, 2], [5, 9]])
     (0.5, 0.5)

@@ -73,14 +73,14 @@ def evaluate(
 ) -> Evaluation:
     """All metrics of the p-values of one signal, by the protocol of the paper.
 
-    An alarm is `p <= threshold`, a missing p-value counts as 1, and rankings are by 1 - p. What came before the
-    evaluated part (warm-up, calibration) is for the caller to leave out. What needs anomalies is NaN without them, and
-    what needs normal observations without those.
+    An alarm is `p <= threshold`, a missing p-value counts as 1, and rankings are by 1 - p. The caller leaves out
+    what precedes the evaluated part (warm-up, calibration). Metrics that need anomalies, or normal observations, are
+    NaN without them.
 
     Parameters
     ----------
-    p : low when anomalous, from 0 to 1; NaN where missing. A score that was scaled to [0, 1] can stand here as
-        1 - score, with `thresholds=MIN_MAX_THRESHOLDS`: that makes no p-value of it.
+    p : low when anomalous, from 0 to 1; NaN where missing. For a score scaled to [0, 1], pass 1 - score and
+        `thresholds=MIN_MAX_THRESHOLDS`; that does not make it a p-value.
     window : for the volume under the surface: `find_window` of the signal's values.
     alarm_rate : the threshold for the false positive rate, its calibration error and what operators see.
     interval, gap : for what operators see, as in `in_operation`.
@@ -126,5 +126,5 @@ def evaluate(
 
 
 def _below_one(nats: ArrayLike, labels: Marks) -> Floats:
-    """What is given in nats on the scale of p, where it need be no p-value; a missing one counts as nothing strange."""
+    """Values in nats on the scale of p, though not p-values; a missing one counts as normal."""
     return read_p(np.exp(-np.maximum(observations("nats", nats), 0.0)), labels)

@@ -16,7 +16,7 @@ Integers = NDArray[np.int64]
 class Marks:
     """Observations that are marked, by a label or by an alarm, and the unbroken runs that they form.
 
-    The metrics take these in place of arrays, so that what was checked and found once need not be again.
+    Metrics accept these instead of arrays, so that checks and runs are computed only once.
     """
 
     flags: NDArray[np.bool_]
@@ -68,7 +68,7 @@ def read_alarms(alarms: Flags, labels: Marks) -> Marks:
 
 
 def read_scores(scores: ArrayLike, labels: Marks) -> Floats:
-    """The scores, which must all be there."""
+    """The scores; none may be missing."""
     array = observations("scores", scores)
     _as_many("scores", array.size, labels)
     _refuse("scores", array, np.isnan(array), "numbers and not NaN")
@@ -76,7 +76,7 @@ def read_scores(scores: ArrayLike, labels: Marks) -> Floats:
 
 
 def read_p(p: ArrayLike, labels: Marks) -> Floats:
-    """The p-values; a missing one counts as 1, since nothing anomalous was seen."""
+    """The p-values; a missing one counts as 1: nothing anomalous was seen."""
     array = observations("p", p)
     _as_many("p", array.size, labels)
     _refuse("p", array, (array < 0) | (array > 1), "from 0 to 1, or NaN where missing")

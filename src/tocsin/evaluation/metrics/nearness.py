@@ -1,4 +1,4 @@
-"""Affiliation: how near alarms and events are to each other, against what chance would do."""
+"""Affiliation: how near alarms and events are to each other, compared with chance."""
 
 from tocsin.evaluation.metrics.marks import Flags, read_alarms, read_labels
 from tocsin.evaluation.metrics.precision_recall import PrecisionRecall
@@ -13,7 +13,7 @@ def affiliation(labels: Flags, alarms: Flags) -> PrecisionRecall:
     >>> affiliation([0, 0, 0, 0, 1, 1, 0, 0], [0, 0, 0, 1, 0, 0, 0, 0])
     PrecisionRecall(precision=0.625, recall=0.75)
     """
-    # numba takes a good part of a second to import: only who measures waits for it.
+    # numba is slow to import: only callers of this function wait for it.
     from tocsin.evaluation.metrics import kernels
 
     truth = read_labels(labels)

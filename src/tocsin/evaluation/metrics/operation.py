@@ -1,4 +1,4 @@
-"""Alarms as those see them who have to answer them."""
+"""Alarms as operators see them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +13,11 @@ from tocsin.evaluation.metrics.precision_recall import ratio
 
 @dataclass(frozen=True)
 class Operation:
-    """What alarms meant for those who answered them.
+    """What alarms meant for operators.
 
     An event counts as detected if there is an alarm while it lasts. `median_delay` is that of the detected ones, in
     observations after their first, NaN if there is none. Alarms belong to one incident if at most a gap lies between
-    them, and an incident is false if none of its alarms fell into an event. What is per week is NaN where no interval
+    them, and an incident is false if none of its alarms fell into an event. Rates per week are NaN if no interval
     was given.
     """
 
@@ -41,17 +41,17 @@ def detection_delays(labels: Flags, alarms: Flags) -> Floats:
     """
     truth = read_labels(labels)
     raised = read_alarms(alarms, truth)
-    # Infinity stands for the alarm after the last.
+    # Infinity stands for an alarm after the last one.
     first_alarms = np.append(raised.positions, np.inf)[np.searchsorted(raised.positions, truth.starts)]
     return np.where(first_alarms < truth.stops, first_alarms - truth.starts, np.nan)
 
 
 def in_operation(labels: Flags, alarms: Flags, *, interval: Any = None, gap: int = 10) -> Operation:
-    """What the alarms mean for those who answer them.
+    """What the alarms mean for operators.
 
     Parameters
     ----------
-    interval : the time between two observations ("5min", or a timedelta), for what is per week.
+    interval : the time between two observations ("5min", or a timedelta), for rates per week.
     gap : how many observations without alarm may lie between two alarms of one incident, as in a `Detector`.
 
     >>> labels, alarms = np.zeros(2016), np.zeros(2016)

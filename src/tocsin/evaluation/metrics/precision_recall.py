@@ -1,4 +1,4 @@
-"""Precision and recall, and what is made of the two."""
+"""Precision, recall and F1."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ Number = float | np.integer[Any]
 
 
 class PrecisionRecall(NamedTuple):
-    """How much of what alarmed was anomalous, and how much of what was anomalous alarmed.
+    """The share of alarms that are right, and the share of anomalies that alarm.
 
     Without alarms the precision is NaN; without anomalies the recall is.
     """
@@ -25,5 +25,5 @@ class PrecisionRecall(NamedTuple):
 
 
 def ratio(part: Number, whole: Number) -> float:
-    """A share; NaN of nothing."""
+    """A share; NaN if there is nothing to share."""
     return float(part / whole) if whole else float("nan")

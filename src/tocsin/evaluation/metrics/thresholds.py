@@ -1,4 +1,4 @@
-"""What each threshold on p gives, and the best one in hindsight."""
+"""Metrics at each threshold on p, and the best threshold in hindsight."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ for _grid in (THRESHOLDS, MIN_MAX_THRESHOLDS, EVIDENCE_THRESHOLDS):
 
 
 class OperatingPoint(NamedTuple):
-    """What one threshold gives: `calibration_error` (CalErr) is |false positive rate - threshold|."""
+    """Metrics at one threshold: `calibration_error` (CalErr) is |false positive rate - threshold|."""
 
     threshold: float
     precision: float
@@ -48,7 +48,7 @@ class OperatingPoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ThresholdCurve:
-    """What each threshold gives, in ascending order."""
+    """Metrics at each threshold, in ascending order."""
 
     thresholds: Floats
     precision: Floats
@@ -62,7 +62,7 @@ class ThresholdCurve:
         return np.abs(self.false_positive_rate - self.thresholds)
 
     def oracle(self) -> OperatingPoint:
-        """The threshold with the largest F1, the smallest of several; all NaN where there is nothing to find."""
+        """The threshold with the largest F1, the smallest of several; all NaN if there is nothing to find."""
         if np.isnan(self.f1).any():
             return OperatingPoint(*[float("nan")] * len(OperatingPoint._fields))
         best = int(np.argmax(self.f1))
@@ -112,7 +112,9 @@ def threshold_curves(
     curves = {}
     for metric, rows in found.items():
         precision, recall, f1 = np.array(rows).T
-        curves[metric] = ThresholdCurve(levels, precision, recall, f1, rates)
+        curves[metric] = ThresholdCurve(
+            thresholds=levels, precision=precision, recall=recall, f1=f1, false_positive_rate=rates
+        )
     return curves
 
 

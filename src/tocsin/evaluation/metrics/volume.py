@@ -23,14 +23,14 @@ def volume_under_surface(labels: Flags, scores: ArrayLike, window: int = WITHOUT
     """VUS-PR and VUS-ROC of scores (larger is more anomalous), as TSB-AD computes them ("opt", 250 thresholds).
 
     Each event gets borders on which labels fall from 1 to 0.7, of every width from 0 to half the `window`
-    (`find_window` of the signal). Both are NaN without anomalies; VUS-ROC is where all is anomalous, too.
+    (`find_window` of the signal). Both are NaN without anomalies; VUS-ROC also if everything is anomalous.
 
     >>> labels = [0] * 20 + [1] * 5 + [0] * 20
     >>> late = [0] * 22 + [1] * 5 + [0] * 18
     >>> round(volume_under_surface(labels, late, window=0).pr, 3), round(volume_under_surface(labels, late, 10).pr, 3)
     (0.404, 0.693)
     """
-    # numba takes a good part of a second to import: only who measures waits for it.
+    # numba is slow to import: only callers of this function wait for it.
     from tocsin.evaluation.metrics import kernels
 
     truth = read_labels(labels)

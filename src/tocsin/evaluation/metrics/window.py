@@ -10,15 +10,15 @@ WITHOUT_PERIOD = 125
 LONGEST_SIGNAL = 20_000
 MOST_LAGS = 400
 LEAST_LAG = 3
-# Peaks at lags outside of this are not believed.
+# Peaks at lags outside this range are ignored.
 LEAST_PERIOD, MOST_PERIOD = 6, 303
 
 
 def find_window(values: ArrayLike) -> int:
-    """The lag of the highest peak of the autocorrelation, as TSB-AD's `find_length_rank` does; 125 where none counts.
+    """The lag of the highest peak of the autocorrelation, as in TSB-AD's `find_length_rank`; 125 if there is none.
 
-    Of several features TSB-AD takes the first. `tocsin.find_period` is the better judge of whether there is a period;
-    this one is for figures that shall be comparable.
+    Of several features TSB-AD takes the first. `tocsin.find_period` is better at finding a period; this
+    function keeps numbers comparable with TSB-AD's.
 
     >>> find_window(np.sin(2 * np.pi * np.arange(1000) / 24)), find_window(np.arange(1000))
     (24, 125)

@@ -82,7 +82,13 @@ class EmbeddedForecaster(Forecaster):
 
     def open(self, series: int, horizon: int) -> Session:
         horizon = checks.integer("horizon", horizon, least=1, most=HORIZON)
-        return EmbeddedSession(load_weights(self.weights), series, horizon, self.context_length, self.batch_size)
+        return EmbeddedSession(
+            weights=load_weights(self.weights),
+            series=series,
+            horizon=horizon,
+            context_length=self.context_length,
+            batch_size=self.batch_size,
+        )
 
     def parameters(self) -> dict[str, Any]:
         return {"weights": self.weights, "context_length": self.context_length, "batch_size": self.batch_size}

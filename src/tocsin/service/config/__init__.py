@@ -1,9 +1,11 @@
 """The settings of the monitor: a TOML file, environment variables that override it, and their definitions."""
 
 from tocsin.service.config.budgets import BudgetSettings
+from tocsin.service.config.events import EventSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings
 from tocsin.service.config.layers import Layer
-from tocsin.service.config.loading import ConfigError, Loaded, load_settings, read_settings, variable_of
+from tocsin.service.config.loading import ConfigError, Loaded, read_settings, variable_of
+from tocsin.service.config.push import InfluxRule, OtlpRule, PushRule, PushSettings, RemoteWriteRule
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.settings import Settings
 from tocsin.service.config.signals import DETECTOR_SETTINGS, SignalTemplate, check_detector
@@ -12,9 +14,12 @@ from tocsin.service.config.sources import (
     FileSourceSettings,
     MqttBroker,
     MqttSourceSettings,
+    OpcUaNode,
+    OpcUaSourceSettings,
     PrometheusQuery,
     PrometheusSourceSettings,
     Sources,
+    SparkplugSourceSettings,
 )
 
 __all__ = [
@@ -23,14 +28,22 @@ __all__ = [
     "BudgetSettings",
     "ConfigError",
     "EngineSettings",
+    "EventSettings",
     "FileSourceSettings",
+    "InfluxRule",
     "Layer",
     "Loaded",
     "MqttBroker",
     "MqttSinkSettings",
     "MqttSourceSettings",
+    "OpcUaNode",
+    "OpcUaSourceSettings",
+    "OtlpRule",
     "PrometheusQuery",
     "PrometheusSourceSettings",
+    "PushRule",
+    "PushSettings",
+    "RemoteWriteRule",
     "ServerSettings",
     "Settings",
     "SignalTemplate",
@@ -38,10 +51,10 @@ __all__ = [
     "Sinks",
     "SourceSettings",
     "Sources",
+    "SparkplugSourceSettings",
     "StorageSettings",
     "WebhookSettings",
     "check_detector",
-    "load_settings",
     "read_settings",
     "variable_of",
 ]

@@ -1,4 +1,4 @@
-"""Errors in settings, in words for the person who wrote them."""
+"""Error messages about settings: pydantic's, with the setting, the value and where it was set."""
 
 import re
 from collections.abc import Sequence
@@ -12,26 +12,12 @@ from tocsin.service.config.layers import Layer, origin_of
 from tocsin.service.config.settings import Settings
 from tocsin.service.secrecy import hide_in_url
 
-# The library's messages speak of Python types.
-_LIKE_OURS = {
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "dict_type": "must be a table",
-    "float_parsing": "must be a number",
-    "float_type": "must be a number",
-    "int_from_float": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_type": "must be a whole number",
-    "model_type": "must be a table",
-    "path_type": "must be text",
-    "string_pattern_mismatch": "must be 1 to 64 letters, digits and _ . -, starting with a letter or digit",
-    "string_type": "must be text",
-    "tuple_type": "must be a list",
-}
+# What pydantic names by the Python type, in TOML's words.
+_IN_TOML = {"dict_type": "must be a table", "model_type": "must be a table", "tuple_type": "must be a list"}
 
 
 def explain(error: ValidationError, layers: Sequence[Layer]) -> list[str]:
-    """One line per mistake: the setting, what is accepted, what was given and where. Secrets are omitted."""
+    """One line per error: the setting, what it accepts, its value and where it was set. Secrets are left out."""
     lines = []
     for one in error.errors(include_url=False, include_context=False):
         path = one["loc"]
@@ -42,12 +28,10 @@ def explain(error: ValidationError, layers: Sequence[Layer]) -> list[str]:
 
 
 def _message(kind: str, message: str, path: tuple[str | int, ...], given: Any) -> str:
-    if kind == "missing":
-        return "is missing"
     if kind == "extra_forbidden":
         return _unknown(path)
     setting = setting_at(Settings, path)
-    text = _LIKE_OURS.get(kind) or _in_our_words(message)
+    text = _IN_TOML.get(kind) or re.sub(r"^(Input|String|Tuple) should", "must", message.removeprefix("Value error, "))
     if kind == "tuple_type" and setting is not None and setting.part is not None:
         text = f"must be a list of tables: in TOML, [[{path_text(path)}]]"
     if _may_be_shown(setting, given) and ", got " not in text:
@@ -55,20 +39,14 @@ def _message(kind: str, message: str, path: tuple[str | int, ...], given: Any) -
     return hide_in_url(text)
 
 
-def _in_our_words(message: str) -> str:
-    """Our own messages unchanged; the library's in the wording of the other errors."""
-    text = message.removeprefix("Value error, ").replace(" after validation", "")
-    return re.sub(r"^(Input|String|Tuple) should", "must", text)
-
-
 def _may_be_shown(setting: ConfigField | None, given: Any) -> bool:
     if setting is None or setting.secret or setting.part is not None:
-        return False  # it may be or contain a secret
+        return False  # the value may be or contain a secret
     return isinstance(given, (str, int, float, bool))
 
 
 def _unknown(path: tuple[str | int, ...]) -> str:
-    """A suggestion. The value is not repeated: it may belong to a misspelt secret."""
+    """Suggest a setting. The message leaves out the value, which may belong to a misspelt secret."""
     around = setting_at(Settings, path[:-1])
     known = [setting.name for setting in settings_of(around.part if around and around.part else Settings)]
     near = get_close_matches(str(path[-1]), known, n=1)

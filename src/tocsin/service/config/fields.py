@@ -19,8 +19,6 @@ class ConfigField:
     field: FieldInfo
     part: type[Section] | None
     several: bool
-    #: Whether it is a list or a table, given as JSON in an environment variable.
-    structured: bool
     secret: bool
     duration: bool
 
@@ -30,13 +28,11 @@ def settings_of(part: type[Section]) -> Iterator[ConfigField]:
     for name, field in part.model_fields.items():
         types = [field.annotation, *get_args(field.annotation)]
         parts = [one for one in types if isinstance(one, type) and issubclass(one, Section)]
-        origins = {get_origin(one) for one in types}
         yield ConfigField(
             name=name,
             field=field,
             part=parts[0] if parts else None,
-            several=bool(parts) and tuple in origins,
-            structured=bool(parts) or bool(origins & {tuple, dict}),
+            several=bool(parts) and any(get_origin(one) is tuple for one in types),
             secret=_has(field, OF_FILE) or SecretStr in types,
             duration=_has(field, DURATION),
         )

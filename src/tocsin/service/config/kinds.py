@@ -5,13 +5,13 @@ lists kinds (settings, their validation, the example and the page of settings, t
 """
 
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import Field, create_model
 
+from tocsin.service.config.rules import DeliveryRules
 from tocsin.service.config.section import Name, Seconds, Section
 
 
@@ -20,13 +20,20 @@ class KindSettings(Section):
 
     #: The implementation, as "module:Class"; imported when configured.
     implementation: ClassVar[str]
+    #: The extra that it needs, if any.
+    extra: ClassVar[str | None] = None
     name: Name
 
     @classmethod
     def load(cls) -> Any:
         """The implementation class."""
         module, _, name = cls.implementation.partition(":")
-        return getattr(import_module(module), name)
+        try:
+            return getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            if cls.extra is None:
+                raise
+            raise ValueError(f"this needs an extra: pip install 'tocsin[{cls.extra}]' ({error})") from error
 
 
 class SourceSettings(KindSettings):
@@ -35,17 +42,11 @@ class SourceSettings(KindSettings):
     name: Name = Field(description="Its name in metrics and logs.", examples=["source"])
 
 
-class SinkSettings(KindSettings):
+class SinkSettings(DeliveryRules, KindSettings):
     """Where incidents are sent."""
 
     name: Name = Field(description="Its name in metrics and logs.", examples=["sink"])
-    match: str = Field(default="*", description="Which signals' incidents: a pattern with * and ?.")
-    min_severity: float = Field(default=0.0, ge=0, description="Only incidents of at least this severity.")
     timeout: Seconds = Field(default=10.0, description="How long to wait for a reply.")
-
-    def wants(self, signal: str, severity: float) -> bool:
-        """Whether it receives an incident."""
-        return fnmatchcase(signal, self.match) and severity >= self.min_severity
 
 
 S = TypeVar("S", bound=KindSettings)

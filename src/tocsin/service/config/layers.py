@@ -1,17 +1,12 @@
-"""Settings as given, in layers that override each other; `pydantic-settings` reads variables and merges."""
+"""Settings as given, in layers: each overrides those before it. Layers keep the origin of every value."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from pydantic import Field
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from tocsin.service.config.settings import Settings
 
@@ -27,36 +22,34 @@ class Layer:
     tree: Mapping[str, Any]
 
 
-class _Reading(Settings, BaseSettings):
-    """The settings while they are read; `Settings` themselves read nothing."""
+class _InVariables(Settings, BaseSettings):
+    """The settings as `EnvSettingsSource` needs them."""
 
-    model_config = SettingsConfigDict(case_sensitive=True)  # in files; variables may be written either way
-    # Only in a table with untyped values is a variable read as JSON if possible, so that a number is a number.
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter=DELIMITER)
+    # For a plain dict, pydantic-settings parses the text as JSON if it can, so a number stays a number.
     detector: dict = Field(default_factory=dict)  # type: ignore[type-arg]
 
 
-def merged(layers: Sequence[Layer]) -> Settings:
-    """The settings of all layers; later ones override earlier ones."""
-
-    class Reading(_Reading):
-        @classmethod
-        def settings_customise_sources(
-            cls, settings_cls: type[BaseSettings], *_: Any, **__: Any
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return tuple(InitSettingsSource(settings_cls, dict(layer.tree)) for layer in reversed(layers))
-
-    return Settings(**dict(Reading()))
+def merge(layers: Sequence[Layer]) -> Settings:
+    """The settings of all layers; later layers override earlier ones."""
+    nothing: Mapping[str, Any] = {}
+    return Settings.model_validate(reduce(_override, (layer.tree for layer in layers), nothing))
 
 
-def of_variable(name: str, text: str) -> Layer:
-    """The setting in one variable, kept apart so that the origin of each value is known."""
-    source = EnvSettingsSource(_Reading, case_sensitive=False, env_prefix=PREFIX, env_nested_delimiter=DELIMITER)
+def _override(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
+    both = {name for name in above if isinstance(above[name], Mapping) and isinstance(below.get(name), Mapping)}
+    return {**below, **above, **{name: _override(below[name], above[name]) for name in both}}
+
+
+def layer_of_variable(name: str, text: str) -> Layer:
+    """The layer of one environment variable."""
+    source = EnvSettingsSource(_InVariables)
     source.env_vars = {name.lower(): text}
     return Layer(name, source())
 
 
 def origin_of(layers: Sequence[Layer], path: Sequence[str | int]) -> str | None:
-    """Where the value at a path comes from; None if it was not given."""
+    """Where the value at a path was set; None if nowhere."""
     return next((layer.origin for layer in reversed(layers) if _holds(layer.tree, path)), None)
 
 

@@ -12,7 +12,7 @@ from pydantic_settings import SettingsError
 
 from tocsin.service.config.explaining import explain
 from tocsin.service.config.fields import every_setting, setting_at
-from tocsin.service.config.layers import DELIMITER, PREFIX, Layer, merged, of_variable
+from tocsin.service.config.layers import DELIMITER, PREFIX, Layer, layer_of_variable, merge
 from tocsin.service.config.settings import Settings
 
 
@@ -30,12 +30,7 @@ class Loaded:
 
     settings: Settings
     layers: tuple[Layer, ...]
-    doubts: tuple[str, ...]
-
-
-def load_settings(file: Path | None = None) -> Settings:
-    """The settings of a TOML file (or the defaults), overridden by environment variables."""
-    return read_settings(file).settings
+    warnings: tuple[str, ...]
 
 
 def read_settings(
@@ -43,7 +38,7 @@ def read_settings(
     options: Sequence[Layer] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """The settings with their origin; ConfigError lists everything that is wrong with them."""
+    """The settings of a TOML file (or the defaults), then variables, then options; ConfigError lists all errors."""
     variables = {
         name: text
         for name, text in (os.environ if environment is None else environment).items()
@@ -54,7 +49,7 @@ def read_settings(
         layers = [_from_file(file), *layers]
     layers = [*layers, *options]
     try:
-        settings = merged(layers)
+        settings = merge(layers)
     except ValidationError as error:
         raise ConfigError([*problems, *explain(error, layers)]) from None
     if problems:
@@ -68,7 +63,7 @@ def variable_of(path: Sequence[str]) -> str:
 
 
 def _from_file(file: Path) -> Layer:
-    # Not by the library: it silently skips missing files and pipes.
+    # The source in pydantic-settings silently skips missing files and pipes.
     try:
         return Layer(str(file), tomllib.loads(file.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -78,12 +73,12 @@ def _from_file(file: Path) -> Layer:
 
 
 def _from_variables(variables: Mapping[str, str]) -> tuple[list[Layer], list[str]]:
-    """One layer per variable, more specific ones last, and the problems with the others."""
+    """One layer per variable, the more specific ones last, and errors about the other variables."""
     layers, problems = [], []
     for name, text in sorted(variables.items(), key=lambda item: (item[0].count(DELIMITER), item[0])):
         path = tuple(name[len(PREFIX) :].lower().split(DELIMITER))
         try:
-            layer = of_variable(name, text)
+            layer = layer_of_variable(name, text)
         except SettingsError:
             problems.append(f'{name} must be JSON, such as ["one", "two"] for a list')
             continue
@@ -95,11 +90,11 @@ def _from_variables(variables: Mapping[str, str]) -> tuple[list[Layer], list[str
 
 
 def _misspelt(variables: Mapping[str, str]) -> list[str]:
-    """Unused variables that look as if they were meant for a setting."""
-    # They may have another purpose, such as a container's links to other services. So they are not errors.
+    """Warnings about unused variables whose names resemble a setting."""
+    # They are not errors: they may have another purpose, such as a container's links to other services.
     sections = [variable_of([name]) for name in Settings.model_fields]
     return [
-        f"{name} is no setting and is not read{_nearest(name)}"
+        f"{name} is not a setting and is ignored{_nearest(name)}"
         for name in variables
         if DELIMITER not in name
         and name.upper() not in sections
@@ -108,7 +103,7 @@ def _misspelt(variables: Mapping[str, str]) -> list[str]:
 
 
 def _missing_files(settings: Settings) -> list[str]:
-    """Files that do not exist now; they may by the time they are needed."""
+    """Warnings about files that do not exist. They may be created before they are needed."""
     places = [
         ("server", settings.server),
         *((f"sources.{place}", one) for place, one in settings.sources.each()),
@@ -116,7 +111,7 @@ def _missing_files(settings: Settings) -> list[str]:
     ]
     given = {f"{place}.{name}": value for place, part in places for name, value in part}
     return [
-        f"{path}: {file} is not there" for path, file in given.items() if isinstance(file, Path) and not file.exists()
+        f"{path}: {file} does not exist" for path, file in given.items() if isinstance(file, Path) and not file.exists()
     ]
 
 

@@ -1,5 +1,6 @@
 """The building blocks of settings."""
 
+import re
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any
@@ -21,9 +22,15 @@ def _seconds(duration: Any) -> float:
     if isinstance(duration, (int, float)) and not isinstance(duration, bool):
         return float(duration)
     try:
-        return float(duration)  # environment variables have no numbers
+        return float(duration)  # in an environment variable, a number is text
     except (TypeError, ValueError):
         return float(parse_duration(duration) / np.timedelta64(1, "s"))
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", text):
+        raise ValueError("must be 1 to 64 letters, digits and _ . -, starting with a letter or digit")
+    return text
 
 
 def _url(text: str) -> str:
@@ -39,12 +46,12 @@ def _topic(text: str) -> str:
 
 
 def _why(error: OSError | UnicodeDecodeError) -> str:
-    """The reason of a file error, without the file's name."""
+    """The reason for a file error, without the file's name."""
     return str(error) if isinstance(error, UnicodeDecodeError) else error.strerror or str(error)
 
 
 def _of_file(given: Any) -> Any:
-    """The content of the file if a secret is given as {file = "/path"}, without a final newline."""
+    """Read the file if a secret is given as {file = "/path"}, without the final newline."""
     if not isinstance(given, dict):
         return given
     if set(given) != {"file"} or not isinstance(given["file"], str):
@@ -58,19 +65,19 @@ def _of_file(given: Any) -> Any:
     return text
 
 
-#: Marks a setting as a duration, to show it as such.
+#: Marks a setting as a duration, so that it is shown as one.
 DURATION = BeforeValidator(_seconds)
-#: Marks a setting that may be given as {file = "/path"}: these are never shown.
+#: Marks a secret that may be given as {file = "/path"}. Its value is never shown.
 OF_FILE = BeforeValidator(_of_file)
 
 Seconds = Annotated[float, DURATION, Field(gt=0, le=1e10)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Name = Annotated[str, AfterValidator(_name)]
 Url = Annotated[str, AfterValidator(_url)]
 Secret = Annotated[SecretStr, OF_FILE]
 #: An address that grants access to anyone who knows it, such as a chat webhook.
 SecretUrl = Annotated[Url, OF_FILE]
 Topic = Annotated[str, AfterValidator(_topic)]
-#: TOML has no null: an empty text stands for it.
+#: An empty text means None, because TOML has no null.
 TopicOrNone = Annotated[str | None, AfterValidator(lambda text: _topic(text) if text else None)]
 
 

@@ -102,6 +102,10 @@ class StorageSettings(Section):
         description="A database to use instead of SQLite in the folder: postgresql://user:password@host/name.",
         examples=["postgresql://tocsin:change-me@127.0.0.1/tocsin"],
     )
+    standby: bool = Field(
+        default=False,
+        description="Whether to wait on standby while another monitor uses the database. Needs PostgreSQL.",
+    )
     keep_observations: Seconds = Field(default=90 * 86400.0, description="How long to keep observations.")
     keep_incidents: Seconds = Field(default=730 * 86400.0, description="How long to keep closed incidents.")
 
@@ -111,6 +115,15 @@ class StorageSettings(Section):
         if url is not None and not url.get_secret_value().startswith(DATABASES):
             raise ValueError(f"must begin with one of {', '.join(DATABASES)}")
         return url
+
+    @model_validator(mode="after")
+    def _shared(self) -> Self:
+        if self.standby and (self.url is None or self.url.get_secret_value().startswith("sqlite:")):
+            raise ValueError(
+                "standby needs a database that two monitors can share: set storage.url to one in PostgreSQL, "
+                "postgresql://user:password@host/name (SQLite is for one monitor)"
+            )
+        return self
 
 
 class EngineSettings(Section):

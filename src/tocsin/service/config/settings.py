@@ -7,6 +7,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tocsin.service.config.budgets import BudgetSettings
+from tocsin.service.config.events import EventSettings
+from tocsin.service.config.push import PushSettings
 from tocsin.service.config.section import Section
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.signals import SignalTemplate, check_detector
@@ -15,10 +17,13 @@ from tocsin.service.config.sources import Sources
 
 
 class Settings(Section):
-    """All settings. They read nothing by themselves: `load_settings` reads files and environment variables."""
+    """All settings. They read nothing by themselves: `read_settings` reads files and environment variables."""
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The log level: debug, info, warning or error."
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="The log's format: text, or json for one object per line."
     )
     server: ServerSettings = Field(default=ServerSettings(), description="The HTTP server.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Where data are stored.")
@@ -34,7 +39,13 @@ class Settings(Section):
     budgets: tuple[BudgetSettings, ...] = Field(
         default=(), description="How many incidents are reported, for all signals or by name pattern."
     )
+    events: EventSettings = Field(
+        default=EventSettings(), description="Which incidents belong together, and when a message is sent."
+    )
     sources: Sources = Field(default=Sources(), description="Where observations come from, besides HTTP.")
+    push: PushSettings = Field(
+        default=PushSettings(), description="What others push over HTTP in their own formats: names of signals."
+    )
     sinks: Sinks = Field(default=Sinks(), description="Where incidents go.")
 
     @model_validator(mode="after")

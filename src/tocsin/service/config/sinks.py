@@ -1,12 +1,35 @@
 """The settings of sinks: where incidents go."""
 
-from typing import TYPE_CHECKING, Any
+import re
+from email.utils import parseaddr
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from tocsin.service.config.kinds import KindGroup, SinkSettings, group_of
 from tocsin.service.config.section import Name, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
 from tocsin.service.config.sources import MqttBroker
+from tocsin.service.config.texts import ChatSettings, PictureSettings, TextSettings
+
+
+def _mailbox(text: str) -> str:
+    address = parseaddr(text)[1]
+    name, _, domain = address.rpartition("@")
+    if not (name and domain and text.isprintable()) or " " in address:
+        raise ValueError('must be an address such as "plant@example.com" or "Plant <plant@example.com>"')
+    return text
+
+
+def _ntfy_topic(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", text):
+        raise ValueError("must be 1 to 64 letters, digits, _ and -")
+    return text
+
+
+NtfyTopic = Annotated[str, AfterValidator(_ntfy_topic)]
+Mailbox = Annotated[str, AfterValidator(_mailbox)]
+Priority = Annotated[int, Field(ge=1, le=5)]
 
 
 def _called(example: str) -> Any:
@@ -54,7 +77,95 @@ class MqttSinkSettings(SinkSettings, MqttBroker):
         return check_placeholders(topic, "use {signal}", "signal")
 
 
-BUILT_IN = {"alertmanager": AlertmanagerSettings, "webhook": WebhookSettings, "mqtt": MqttSinkSettings}
+class MailSettings(PictureSettings):
+    """Mail, over SMTP."""
+
+    implementation = "tocsin.service.sinks.mail:MailSink"
+    name: Name = _called("mail")
+    host: str = Field(description="The mail server.", examples=["mail.example.com"])
+    port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for the usual one: 587, with tls 465, or 25.")
+    security: Literal["starttls", "tls", "none"] = Field(
+        default="starttls", description="starttls, tls (from the start) or none."
+    )
+    ca_file: Path | None = Field(
+        default=None, description="Trusted certificates, if not the system's.", examples=["/etc/ssl/own-ca.pem"]
+    )
+    username: str | None = Field(default=None, description="The user name.", examples=["tocsin"])
+    password: Secret | None = Field(default=None, description="The password.", examples=["change-me"])
+    sender: Mailbox = Field(description="The sender.", examples=["Tocsin <tocsin@example.com>"])
+    recipients: tuple[Mailbox, ...] = Field(
+        min_length=1, description="The recipients.", examples=[["plant@example.com"]]
+    )
+
+    @model_validator(mode="after")
+    def _not_in_the_clear(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("username and password go together: set both or neither")
+        if self.password is not None and self.security == "none":
+            raise ValueError('a password needs security = "starttls" or "tls": it would be sent in the clear')
+        return self
+
+
+class SlackSettings(ChatSettings):
+    """Slack, by an incoming webhook."""
+
+    implementation = "tocsin.service.sinks.slack:SlackSink"
+    name: Name = _called("slack")
+
+
+class MattermostSettings(ChatSettings):
+    """Mattermost, by an incoming webhook."""
+
+    implementation = "tocsin.service.sinks.mattermost:MattermostSink"
+    name: Name = _called("mattermost")
+    channel: str | None = Field(
+        default=None, description="Another channel than the webhook's own, if that is allowed.", examples=["plant"]
+    )
+    username: str | None = Field(default=None, description="The name to post under.", examples=["Tocsin"])
+
+
+class TeamsSettings(ChatSettings):
+    """Microsoft Teams, by the webhook of a workflow."""
+
+    implementation = "tocsin.service.sinks.teams:TeamsSink"
+    name: Name = _called("teams")
+
+
+class PagerDutySettings(TextSettings):
+    """PagerDuty, by its Events API version 2."""
+
+    implementation = "tocsin.service.sinks.pagerduty:PagerDutySink"
+    name: Name = _called("pagerduty")
+    url: Url = Field(default="https://events.pagerduty.com", description="The address of the Events API.", repr=False)
+    routing_key: Secret = Field(description="The integration key of the service.", examples=["change-me"])
+    refresh: Seconds = Field(default=10.0, description="How often to look for acknowledgements to pass on.")
+
+
+class NtfySettings(PictureSettings):
+    """ntfy, push messages to phones."""
+
+    implementation = "tocsin.service.sinks.ntfy:NtfySink"
+    name: Name = _called("ntfy")
+    url: Url = Field(default="https://ntfy.sh", description="The server.", repr=False)
+    topic: NtfyTopic = Field(description="The topic: 1 to 64 letters, digits, _ and -.", examples=["plant-4711"])
+    token: Secret | None = Field(default=None, description="The access token.", examples=["change-me"])
+    priority: Priority = Field(default=4, description="The priority of an incident, from 1 to 5.")
+    priority_critical: Priority = Field(default=5, description="The priority of a critical incident.")
+    priority_ended: Priority = Field(default=2, description="The priority of its end.")
+    tags: tuple[str, ...] = Field(default=(), description="Additional tags.", examples=[["plant"]])
+
+
+BUILT_IN = {
+    "alertmanager": AlertmanagerSettings,
+    "webhook": WebhookSettings,
+    "mqtt": MqttSinkSettings,
+    "mail": MailSettings,
+    "slack": SlackSettings,
+    "mattermost": MattermostSettings,
+    "teams": TeamsSettings,
+    "pagerduty": PagerDutySettings,
+    "ntfy": NtfySettings,
+}
 
 if TYPE_CHECKING:
     Sinks = KindGroup[SinkSettings]

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from tocsin.service.config.kinds import KindGroup, SourceSettings, group_of
 from tocsin.service.config.section import (
@@ -46,10 +46,13 @@ class MqttSourceSettings(MqttBroker, SourceSettings):
     topics: tuple[str, ...] = Field(
         description="Topic patterns, with + and #.", min_length=1, examples=[["plant/+/vibration"]]
     )
-    signal: str = Field(default="{topic}", description="The signal's name: {topic}, or its levels {0}, {1}, ...")
+    signal: str = Field(
+        default="{topic}",
+        description="The signal's name: {topic}, or its levels {0}, {1}, ...; with {value}, each number is a signal.",
+    )
     value: tuple[str, ...] = Field(
         default=(),
-        description="Path of the numbers in a JSON message; empty for a plain number.",
+        description="Path of the numbers in a JSON message, * for all names; empty for a plain number.",
         examples=[["value"]],
     )
     time: str | None = Field(
@@ -67,7 +70,40 @@ class MqttSourceSettings(MqttBroker, SourceSettings):
     @field_validator("signal", mode="after")
     @classmethod
     def _from_topic(cls, signal: str) -> str:
-        return check_placeholders(signal, "use {topic} or its levels {0}, {1}, ...", "topic", numbers=True)
+        return check_placeholders(
+            signal, "use {topic}, its levels {0}, {1}, ... or {value}", "topic", "value", numbers=True
+        )
+
+
+class SparkplugSourceSettings(MqttBroker, SourceSettings):
+    """Observations from Sparkplug B nodes at an MQTT broker."""
+
+    implementation = "tocsin.service.sources.sparkplug:SparkplugSource"
+    extra = "protobuf"
+    name: Name = Field(description="Its name in metrics and logs.", examples=["sparkplug"])
+    groups: tuple[str, ...] = Field(default=(), description="Groups of nodes; by default all.", examples=[["plant"]])
+    metrics: tuple[str, ...] = Field(
+        default=("*",), min_length=1, description="Which metrics, by name: patterns with * and ?."
+    )
+    signal: str = Field(
+        default="{group}/{node}/{device}/{metric}",
+        description="The signal's name: {group}, {node}, {device} and {metric}.",
+    )
+    rebirth: bool = Field(default=True, description="Whether to ask nodes for a birth where one was missed.")
+
+    @field_validator("signal", mode="after")
+    @classmethod
+    def _from_metric(cls, signal: str) -> str:
+        names = ("group", "node", "device", "metric")
+        return check_placeholders(signal, "use {group}, {node}, {device} or {metric}", *names)
+
+    @field_validator("groups", mode="after")
+    @classmethod
+    def _no_patterns(cls, groups: tuple[str, ...]) -> tuple[str, ...]:
+        for group in groups:
+            if not group or set(group) & set("+#/\0"):
+                raise ValueError(f"a group must be a name without +, # and /, got {group!r}")
+        return groups
 
 
 class PrometheusQuery(Section):
@@ -140,7 +176,69 @@ class FileSourceSettings(SourceSettings):
         return form
 
 
-BUILT_IN = {"mqtt": MqttSourceSettings, "prometheus": PrometheusSourceSettings, "files": FileSourceSettings}
+class OpcUaNode(Section):
+    """A variable of an OPC UA server, and its signal."""
+
+    node: str = Field(
+        min_length=1,
+        description="Its id, such as 'ns=2;s=Pump.Flow', or its path below Objects, such as '2:Plant/2:Flow'.",
+        examples=["ns=2;s=Pump.Flow"],
+    )
+    signal: str | None = Field(default=None, description="The signal's name; by default the node.", examples=["flow"])
+
+
+class OpcUaSourceSettings(SourceSettings):
+    """Observations from an OPC UA server."""
+
+    implementation = "tocsin.service.sources.opcua:OpcUaSource"
+    extra = "opcua"
+    name: Name = Field(description="Its name in metrics and logs.", examples=["plc"])
+    url: str = Field(
+        default="opc.tcp://127.0.0.1:4840", pattern=r"^opc\.tcp://[^@]+$", description="The server's address."
+    )
+    nodes: tuple[OpcUaNode, ...] = Field(min_length=1, description="The variables to subscribe to.")
+    interval: Seconds = Field(default=1.0, description="How often the server samples and sends.")
+    queue: int = Field(
+        default=1000,
+        ge=1,
+        le=10**6,
+        description="How many values of a node the server keeps while the monitor is busy.",
+    )
+    history: bool = Field(
+        default=False, description="Whether to read what was missed from the server's history after an interruption."
+    )
+    username: str | None = Field(default=None, description="The user name.", examples=["tocsin"])
+    password: Secret | None = Field(default=None, description="The password.", examples=["change-me"])
+    policy: Literal["none", "Basic256Sha256", "Aes128Sha256RsaOaep", "Aes256Sha256RsaPss"] = Field(
+        default="none", description="The security policy: none, Basic256Sha256 or one of the Aes policies."
+    )
+    encrypt: bool = Field(default=True, description="Whether messages are encrypted, not only signed, with a policy.")
+    certificate: Path | None = Field(
+        default=None, description="Our certificate, for a policy.", examples=["/etc/tocsin/opcua.der"]
+    )
+    key: Path | None = Field(default=None, description="Its private key.", examples=["/etc/tocsin/opcua.pem"])
+    server_certificate: Path | None = Field(
+        default=None,
+        description="The server's certificate; by default the one that it shows is trusted.",
+        examples=["/etc/tocsin/plc.der"],
+    )
+    application_uri: str = Field(default="urn:tocsin:monitor", description="Our URI, which our certificate names.")
+    timeout: Seconds = Field(default=10.0, description="How long to wait for a reply.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.policy != "none" and (self.certificate is None or self.key is None):
+            raise ValueError(f"policy {self.policy} needs certificate and key")
+        return self
+
+
+BUILT_IN = {
+    "mqtt": MqttSourceSettings,
+    "sparkplug": SparkplugSourceSettings,
+    "prometheus": PrometheusSourceSettings,
+    "files": FileSourceSettings,
+    "opcua": OpcUaSourceSettings,
+}
 
 if TYPE_CHECKING:
     Sources = KindGroup[SourceSettings]

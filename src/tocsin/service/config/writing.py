@@ -1,12 +1,11 @@
 """Settings as text: the effective ones, and an example with all of them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import Any, get_origin
 
-from pydantic import SecretStr
+from pydantic_core import to_jsonable_python
 
 from tocsin.service.config.fields import ConfigField, path_text, settings_of
 from tocsin.service.config.layers import Layer, origin_of
@@ -24,7 +23,7 @@ given as {file = "/path"}, which is read when the monitor starts."""
 
 
 def effective(settings: Settings, layers: Sequence[Layer]) -> list[tuple[str, str, str | None]]:
-    """Every effective setting: its path, its value as TOML (secrets masked) and its origin (None: the default)."""
+    """Every effective setting: its path, its value as TOML (secrets masked) and where it was set (None: default)."""
     return [(path_text(path), text, origin_of(layers, path)) for path, text in _leaves(settings, ())]
 
 
@@ -33,12 +32,6 @@ def example() -> str:
     lines = [*_comment(HEAD), ""]
     lines += _section(Settings, "")
     return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def default_of(setting: ConfigField) -> str:
-    """The default as TOML, for tables of settings."""
-    field = setting.field
-    return "required" if field.is_required() else _toml(field.get_default(call_default_factory=True), setting)
 
 
 def _leaves(part: Section, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -52,21 +45,21 @@ def _leaves(part: Section, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[
                 yield from _leaves(one, (*here, number))
         elif isinstance(value, dict) and value:
             for name, one in value.items():
-                yield (*here, name), _toml(one, setting)
+                yield (*here, name), as_toml(one, setting)
         elif setting.secret and value:
             yield here, json.dumps(MASK)
         else:
-            yield here, _toml(value, setting)
+            yield here, as_toml(value, setting)
 
 
 def _section(part: type[Section], path: str) -> Iterator[str]:
-    """First the settings of a part, then its sections, as TOML requires."""
+    """The settings of a part, then its sections: TOML requires this order."""
     settings = sorted(settings_of(part), key=lambda one: not one.field.is_required())
-    sections = [one for one in settings if one.part or (not path and one.structured)]
+    sections = [one for one in settings if one.part or (not path and get_origin(one.field.annotation) is dict)]
     for setting in settings:
         if setting not in sections:
             yield from _comment(setting.field.description or "")
-            yield f"#{setting.name} = {_toml(_shown(setting), setting)}"
+            yield f"#{setting.name} = {as_toml(_shown(setting), setting)}"
             yield ""
     for setting in sections:
         name = path + setting.name
@@ -78,7 +71,7 @@ def _section(part: type[Section], path: str) -> Iterator[str]:
         if setting.part:
             yield from _section(setting.part, f"{name}.")
         else:
-            yield from (f"#{key} = {_toml(value, setting)}" for key, value in _shown(setting).items())
+            yield from (f"#{key} = {as_toml(value, setting)}" for key, value in _shown(setting).items())
             yield ""
 
 
@@ -88,29 +81,24 @@ def _comment(text: str) -> Iterator[str]:
 
 
 def _shown(setting: ConfigField) -> Any:
-    """The example if there is one: it says more than an empty list."""
+    """The example, if there is one, because it says more than an empty list; else the default."""
     if setting.field.examples:
         return setting.field.examples[0]
     return setting.field.get_default(call_default_factory=True)
 
 
-def _toml(value: Any, setting: ConfigField) -> str:
-    if isinstance(value, SecretStr):
-        return json.dumps(MASK)
-    if setting.duration and isinstance(value, float):
-        return json.dumps(_duration(value))
-    if isinstance(value, Mapping):
-        pairs = (f"{_key(name)} = {_toml(one, setting)}" for name, one in value.items())
-        return "{" + ", ".join(pairs) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(one, setting) for one in value) + "]"
-    if isinstance(value, Path):
-        return json.dumps(str(value), ensure_ascii=False)
-    if value is None:
+def as_toml(value: Any, setting: ConfigField) -> str:
+    """A value of a setting as TOML, with secrets masked."""
+    plain = to_jsonable_python(value)
+    if isinstance(plain, dict):
+        return "{" + ", ".join(f"{_key(name)} = {as_toml(one, setting)}" for name, one in plain.items()) + "}"
+    if isinstance(plain, list):
+        return "[" + ", ".join(as_toml(one, setting) for one in plain) + "]"
+    if plain is None:
         return "none"
-    if isinstance(value, str):
-        return json.dumps(hide_in_url(value), ensure_ascii=False)
-    return json.dumps(value) if isinstance(value, bool) else repr(value)
+    if setting.duration and isinstance(plain, float):
+        plain = _duration(plain)
+    return json.dumps(hide_in_url(plain) if isinstance(plain, str) else plain, ensure_ascii=False)
 
 
 def _key(name: str) -> str:

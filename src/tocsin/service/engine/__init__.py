@@ -1,4 +1,4 @@
-"""Observations in, verdicts out, everything durable: the thread that scores."""
+"""The engine: takes observations, judges them, stores everything, and returns the verdicts."""
 
 from tocsin.service.engine.engine import Engine
 from tocsin.service.engine.pending_imports import Progress, Stage

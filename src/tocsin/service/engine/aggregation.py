@@ -1,7 +1,8 @@
-"""Signals that are judged every so often: what comes in between is put together.
+"""Aggregates the observations of signals with `every`.
 
-A part is stored as it comes, and acknowledged then. The whole, at the time at which it begins, is judged when something
-comes that is later. What is known of parts is made of what is stored at any moment, so nothing is lost by a crash.
+Each part is stored and acknowledged when it arrives. The aggregate has the start of its interval as its time, and is
+judged when a part of a later interval arrives. Parts in memory can be read from the store at any time, so a crash loses
+nothing.
 """
 
 from collections import defaultdict
@@ -17,24 +18,24 @@ from tocsin.service.engine.stages import Received
 from tocsin.service.observations import Outcome, Status
 from tocsin.service.store import PartRow, Store, StoreWriter
 
-# So long parts are kept after their whole was judged: one that is sent again is known by its time.
+# How long parts are kept after their aggregate was judged, to recognise duplicates.
 KEPT = 86400 * 10**9
 
 
 @dataclass(frozen=True)
 class Aggregated:
-    """What was received, with wholes in place of their parts."""
+    """Received observations, with complete aggregates in place of their parts."""
 
     received: list[Received] = field(default_factory=list)
-    #: Parts to be stored.
+    #: Parts to store.
     parts: list[PartRow] = field(default_factory=list)
-    #: What becomes of the parts.
+    #: The outcomes of the parts.
     outcomes: dict[Received, Outcome] = field(default_factory=dict)
-    #: The monitored signals that they are of.
+    #: The monitored signals of the parts.
     signals: list[MonitoredSignal] = field(default_factory=list)
 
     def put(self, writer: StoreWriter) -> None:
-        """Store the parts; those that are too old to come again go."""
+        """Store the parts, and remove those that are too old to be sent again."""
         writer.add_parts(self.parts)
         for whole in self.received:
             if whole.signal.row.every is not None:
@@ -42,7 +43,7 @@ class Aggregated:
 
 
 def aggregate(received: Sequence[Received], store: Store) -> Aggregated:
-    """Take the parts out of what was received, and put in what is whole by now."""
+    """Replace parts in the received observations with the aggregates that are complete now."""
     whole: list[Received] = []
     parts: defaultdict[MonitoredSignal | AsideSignal, list[Received]] = defaultdict(list)
     for one in received:
@@ -84,7 +85,7 @@ def _aggregate_one(signal: MonitoredSignal | AsideSignal, parts: Sequence[Receiv
 
 
 def _open_parts(signal: MonitoredSignal, store: Store) -> dict[int, tuple[float, ...]]:
-    """The parts that are stored and not judged yet, by time."""
+    """The stored parts of incomplete aggregates, by time."""
     last = None if signal.last_time is None else signal.last_time + _length(signal) - 1
     if signal.parts is None:
         with store.reading() as reader:
@@ -96,7 +97,7 @@ def _open_parts(signal: MonitoredSignal, store: Store) -> dict[int, tuple[float,
 
 
 def _late(parts: Sequence[Received], status: Status, store: Store) -> Aggregated:
-    """What no whole can have any more is kept, unless it is there."""
+    """Parts that come too late for their aggregate: stored, unless they are duplicates."""
     rows: list[PartRow] = []
     outcomes: dict[Received, Outcome] = {}
     if parts:
@@ -112,7 +113,7 @@ def _late(parts: Sequence[Received], status: Status, store: Store) -> Aggregated
 
 
 def _wholes(signal: MonitoredSignal, known: dict[int, tuple[float, ...]], *, history: bool) -> list[Received]:
-    """What is whole, since there is something later."""
+    """The aggregates that are complete, because there is a later part."""
     by_begin: defaultdict[int, list[int]] = defaultdict(list)
     for time in sorted(known):
         by_begin[_begin(signal, time)].append(time)
@@ -133,5 +134,5 @@ def _length(signal: MonitoredSignal) -> int:
 
 
 def _begin(signal: MonitoredSignal, time: int) -> int:
-    """When that begins which something of this time is a part of."""
+    """The start of the interval that contains this time."""
     return time // _length(signal) * _length(signal)

@@ -1,4 +1,4 @@
-"""Which signal is scored in which block, and how much memory that takes."""
+"""Assigns signals to blocks, and limits the memory they use."""
 
 import json
 import threading
@@ -18,18 +18,18 @@ from tocsin.service.errors import RefusedError
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# The first block of some settings has so many rows, and each further one as many as there are already: settings that
-# only one signal has should not take the room of sixty-four.
+# The first block for some settings has this many rows, and each further block as many as all before it: a single signal
+# should not reserve memory for 64.
 FEWEST_ROWS = 8
-# Signals so large that a block of many would take more have a block of fewer.
+# Blocks of large signals have fewer rows, so that no block takes more than this.
 BLOCK_BYTES = 64 * 2**20
 
 
 class Allocation:
-    """Blocks of signals that share settings and features, made as they are needed and gone when they are not.
+    """Blocks of signals with the same settings and features, created when needed and dropped when empty.
 
-    No signal takes more than `most_of_signal` bytes, and all blocks together no more than `most`: who asks for more is
-    refused before anything is made.
+    A signal may use at most `most_of_signal` bytes, and all blocks together at most `most`. Requests beyond that are
+    refused before anything is created.
     """
 
     def __init__(self, most_of_signal: int, most: int) -> None:
@@ -39,7 +39,7 @@ class Allocation:
         self._lock = threading.RLock()
         self._forecasters: WeakValueDictionary[str, Forecaster] = WeakValueDictionary()
         self._sizes = lru_cache(maxsize=1000)(self._find_sizes)
-        #: What all blocks take together.
+        #: The memory of all blocks.
         self.bytes = 0
 
     @property
@@ -50,12 +50,12 @@ class Allocation:
     def take(
         self, features: tuple[str, ...], settings: Mapping[str, Any], state: Arrays | None = None
     ) -> tuple[SignalBlock, int]:
-        """A place for a signal whose detector has this state (None: a fresh one).
+        """Assign a place to a signal whose detector has this state (None: a new one).
 
-        ValueError for bad settings, or for a state of a detector with others; RefusedError for want of memory.
+        ValueError if the settings are invalid or do not fit the state; RefusedError if memory does not suffice.
         """
         key = _key(features, settings)
-        # What has room is at the end, but for what others left.
+        # Search from the end: earlier blocks are full, unless signals were removed.
         block = next((block for block in reversed(self._groups.get(key, ())) if not block.full), None)
         if block is not None:
             return block, block.take(state)
@@ -70,9 +70,9 @@ class Allocation:
         return block, place
 
     def make(self, features: tuple[str, ...], settings: Mapping[str, Any], signals: int) -> SignalBlock:
-        """A block with room for so many signals, or for fewer where they are large; from any thread.
+        """Create a block for this many signals, or for fewer if they are large; from any thread.
 
-        Nobody is given a place in it before it is entered.
+        `take` uses it only after `enter`.
         """
         key = _key(features, settings)
         with self._lock:
@@ -86,29 +86,29 @@ class Allocation:
             with self._lock:
                 self.bytes -= rows * kept
             if isinstance(error, MemoryError):
-                raise RefusedError(f"this machine has no {_told(rows * kept)} of memory for a detector") from error
+                raise RefusedError(f"this machine lacks the {_size(rows * kept)} of memory for a detector") from error
             raise
         self._keys[block] = key
         return block
 
     def alone(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> SignalBlock:
-        """A block for one signal that learns anew, and gets a place afterwards."""
+        """Create a block for one signal that learns anew. The signal gets its place afterwards."""
         with self._lock:
             self._check(*self._sizes(_key(features, settings)), rows=1)
         return SignalBlock(self.settings(features, settings), rows=1)
 
     def enter(self, block: SignalBlock) -> None:
-        """Let signals have places in a block that was made."""
+        """Let `take` use a block that was created with `make`."""
         self._groups.setdefault(self._keys[block], []).append(block)
 
     def drop(self, block: SignalBlock) -> None:
-        """Let go of a block."""
+        """Drop a block."""
         with self._lock:
             key = self._keys.pop(block)
             self.bytes -= block.rows * self._sizes(key)[0]
 
     def release(self, block: SignalBlock, place: int) -> None:
-        """Give a place back; a block that nobody is in goes."""
+        """Free a place, and drop its block if that is empty."""
         block.release(place)
         if block.empty:
             key = self._keys[block]
@@ -118,31 +118,31 @@ class Allocation:
             self.drop(block)
 
     def settings(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> DetectorSettings:
-        """The settings of a detector, with a forecaster that it shares with others."""
+        """The settings of a detector, with a forecaster that all detectors with the same choice share."""
         shared = {"forecaster": self._forecaster(settings), "forecaster_options": None}
         return DetectorSettings(list(features), **{**settings, **shared})
 
     def _check(self, kept: int, working: int, rows: int) -> None:
-        """Refuse a block for which there is no room."""
+        """Refuse a block that would exceed a memory limit."""
         if kept + working > self._most_of_signal:
             raise RefusedError(
-                f"a detector with these settings takes {_told(kept + working)} of memory, and engine.max_signal_bytes "
-                f"allows {_told(self._most_of_signal)}"
+                f"a detector with these settings needs {_size(kept + working)} of memory, but engine.max_signal_bytes "
+                f"allows {_size(self._most_of_signal)}"
             )
         if self.bytes + rows * kept > self._most:
             raise RefusedError(
-                f"a detector with these settings takes {_told(rows * kept)} more memory, all others take "
-                f"{_told(self.bytes)} already, and engine.max_detector_bytes allows {_told(self._most)}"
+                f"a detector with these settings needs {_size(rows * kept)} more memory, all others use "
+                f"{_size(self.bytes)}, and engine.max_detector_bytes allows {_size(self._most)}"
             )
 
     def _find_sizes(self, key: str) -> tuple[int, int]:
-        """What one signal with these features and settings takes: all the time, and while it is judged."""
+        """The bytes that one signal with these features and settings needs: always, and in addition while judged."""
         features, settings = json.loads(key)
         made = self.settings(tuple(features), settings)
         return memory_bytes(made), working_bytes(made)
 
     def _forecaster(self, settings: Mapping[str, Any]) -> Forecaster | None:
-        """The forecaster of these settings: one for all signals that ask for the same, since a model is large."""
+        """The forecaster for these settings. Signals with the same choice share it, because a model is large."""
         named = named_forecaster(settings)
         if named is None:
             return None
@@ -158,5 +158,5 @@ def _key(features: tuple[str, ...], settings: Mapping[str, Any]) -> str:
     return json.dumps([features, settings], sort_keys=True)
 
 
-def _told(size: int) -> str:
+def _size(size: int) -> str:
     return f"{size / 2**20:.1f} MB"

@@ -1,4 +1,4 @@
-"""Signals that are scored together."""
+"""Blocks: signals with the same settings, judged together by one fleet."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection import DetectorSettings, Fleet, Incident, Verdicts
-from tocsin.service.observations import Judged
+from tocsin.service.observations import StoredVerdict
 
-# So many signals share one call of forecaster and scorer. More would gain little, and take memory that may not be used.
+# Signals per call of the forecaster and the scorer. More would gain little speed and reserve unused memory.
 ROWS = 64
-# So many observations of each signal go through at once, so that memory stays small.
+# Observations of each signal per call. The limit keeps memory small.
 MOST_STEPS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Observations of one signal that follow each other: `values[T, F]` at `times[T]`.
+class DetectorInput:
+    """Consecutive observations of one signal: `values[T, F]` at `times[T]`.
 
-    `wanted` are the positions, ascending, whose verdicts are asked for: others only have the detector learn. `foretold`
-    is what was forecast after each of them, `[T, F, width]`, where somebody has kept that.
+    `wanted` lists, in ascending order, the positions that need a verdict; the detector only learns from the others.
+    `foretold` holds the forecasts made after each observation, `[T, F, width]`, if they were stored.
     """
 
     values: NDArray[np.float64]
@@ -29,28 +29,30 @@ class Stretch:
     wanted: Sequence[int] = ()
     foretold: NDArray[np.float64] | None = None
 
-    def split(self, foretold: NDArray[np.float64]) -> "tuple[Stretch, Stretch]":
-        """Those of which is known what was forecast after them, and the rest; verdicts of neither are asked for."""
+    def split(self, foretold: NDArray[np.float64]) -> "tuple[DetectorInput, DetectorInput]":
+        """The observations with a stored forecast, and the others. Neither part asks for verdicts."""
         at = len(foretold)
-        return Stretch(self.values[:at], self.times[:at], (), foretold), Stretch(self.values[at:], self.times[at:])
+        return DetectorInput(self.values[:at], self.times[:at], (), foretold), DetectorInput(
+            self.values[at:], self.times[at:]
+        )
 
 
 @dataclass(slots=True)
-class Taken:
-    """What became of a stretch: the verdicts that were asked for, and what was forecast, `[T, F, width]`.
+class DetectorOutput:
+    """The verdicts that the input asked for, and the forecasts, `[T, F, width]`.
 
-    The latter is None where it takes no time to forecast it again.
+    The forecasts are None if the forecaster is fast enough to make them again.
     """
 
-    judged: list[Judged]
+    judged: list[StoredVerdict]
     foretold: NDArray[np.float64] | None = None
 
 
 class SignalBlock:
-    """A fleet with rows that signals of the same settings can have and give back."""
+    """A fleet whose rows are assigned to signals with the same settings."""
 
     def __init__(self, settings: DetectorSettings, rows: int = ROWS) -> None:
-        # The fleet calls its rows by their numbers: signals may have any names, and come and go.
+        # The fleet names its rows by number, because signals come and go and may have any names.
         self.fleet = Fleet.of([str(row) for row in range(rows)], settings)
         self.rows = rows
         self._free = list(reversed(range(rows)))
@@ -60,16 +62,16 @@ class SignalBlock:
 
     @property
     def full(self) -> bool:
-        """Whether all rows are taken."""
+        """Whether all rows are in use."""
         return not self._free
 
     @property
     def empty(self) -> bool:
-        """Whether no row is taken."""
+        """Whether no row is in use."""
         return len(self._free) == self.rows
 
     def take(self, state: Mapping[str, NDArray[Any]] | None) -> int:
-        """A row with a detector of this state (None: a fresh one); ValueError for a state of other settings."""
+        """Assign a row, with a detector in this state (None: a new one); ValueError if it has other settings."""
         row = self._free[-1]
         if state is not None or row in self._used:
             self.fleet.put(row, state)
@@ -77,7 +79,7 @@ class SignalBlock:
         return self._free.pop()
 
     def take_all(self, states: Sequence[Mapping[str, NDArray[Any]]]) -> list[int]:
-        """Rows with detectors of these states; ValueError if one of them is of other settings, and none is taken."""
+        """Assign rows with detectors in these states; ValueError, and no row, if other settings made one of them."""
         rows = self._free[-len(states) :][::-1]
         self.fleet.put_all(rows, states)
         self._used.update(rows)
@@ -85,42 +87,39 @@ class SignalBlock:
         return rows
 
     def release(self, row: int) -> None:
-        """Give a row back."""
+        """Free a row."""
         self._free.append(row)
 
     def take_closed(self) -> list[tuple[int, Incident]]:
-        """The incidents that are over since the last call, each with its row, the oldest first."""
+        """The incidents that ended since the last call, each with its row, oldest first."""
         return [(int(incident.signal), incident) for incident in self.fleet.take_closed_incidents()]
 
     def forget_incidents(self, row: int) -> None:
-        """Have the next alarm of this row begin a new incident."""
+        """Make the next alarm of this row start a new incident."""
         self.fleet.forget_incidents(row)
 
     def accept(self, row: int) -> Incident:
-        """End the open incident of this row because somebody said that it is none, and learn what it brought."""
+        """Close the open incident of this row as a false alarm, and learn its observations as normal."""
         self.fleet.accept(row)
         ((_, incident),) = self.take_closed()
         return incident
 
     def learn_reference(self, row: int, values: NDArray[np.float64]) -> None:
-        """Compare a row from now on with these values alone, `[T, F]`, whatever it has learned before."""
+        """From now on compare a row with these values only, `[T, F]`, not with what it learned before."""
         self.fleet.learn_reference(values, row=row)
 
-    def run(self, stretches: Mapping[int, Stretch]) -> dict[int, Taken]:
-        """Let detectors take stretches of observations, one stretch of each row given.
-
-        What was forecast is known after all of them, or after none.
-        """
-        judged: dict[int, list[Judged]] = {row: [] for row in stretches}
-        noted: dict[int, list[NDArray[np.float64]]] = {row: [] for row in stretches}
-        left = sorted(row for row, stretch in stretches.items() if len(stretch.times))
+    def run(self, inputs: Mapping[int, DetectorInput]) -> dict[int, DetectorOutput]:
+        """Feed observations to the detectors of these rows. Either all inputs have stored forecasts, or none has."""
+        judged: dict[int, list[StoredVerdict]] = {row: [] for row in inputs}
+        noted: dict[int, list[NDArray[np.float64]]] = {row: [] for row in inputs}
+        left = sorted(row for row, one in inputs.items() if len(one.times))
         at = 0
         while left:
-            end = min(at + MOST_STEPS, *(len(stretches[row].times) for row in left))
-            values = np.stack([stretches[row].values[at:end] for row in left], axis=1)
-            times = np.stack([stretches[row].times[at:end] for row in left], axis=1)
+            end = min(at + MOST_STEPS, *(len(inputs[row].times) for row in left))
+            values = np.stack([inputs[row].values[at:end] for row in left], axis=1)
+            times = np.stack([inputs[row].times[at:end] for row in left], axis=1)
             rows = None if len(left) == self.rows else np.array(left)
-            known = [one for row in left if (one := stretches[row].foretold) is not None]
+            known = [one for row in left if (one := inputs[row].foretold) is not None]
             foretold = np.stack([one[at:end] for one in known], axis=1) if known else None
             said: list[NDArray[np.float64]] = []
             noting = said.append if self._slow and foretold is None else None
@@ -130,18 +129,18 @@ class SignalBlock:
             wanted = {}
             for column, row in enumerate(left):
                 first = len(judged[row])
-                steps = [step - at for step in stretches[row].wanted[first : first + end - at] if step < end]
+                steps = [step - at for step in inputs[row].wanted[first : first + end - at] if step < end]
                 if steps:
                     wanted[column] = steps
             for column, some in _columns(verdicts, wanted).items():
                 judged[left[column]] += some
             at = end
-            left = [row for row in left if len(stretches[row].times) > at]
-        return {row: Taken(judged[row], np.concatenate(noted[row]) if noted[row] else None) for row in stretches}
+            left = [row for row in left if len(inputs[row].times) > at]
+        return {row: DetectorOutput(judged[row], np.concatenate(noted[row]) if noted[row] else None) for row in inputs}
 
 
-def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[int, list[Judged]]:
-    """The verdicts of signals at some steps, as they are stored."""
+def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[int, list[StoredVerdict]]:
+    """The verdicts of some columns at some steps, in the form to store."""
     if not wanted:
         return {}
     value, forecast, low, high, feature_p, p, merged, alarm, warm = (
@@ -153,7 +152,7 @@ def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[in
     )  # fmt: skip
     return {
         n: [
-            Judged(
+            StoredVerdict(
                 tuple(value[t][n]), tuple(forecast[t][n]), tuple(low[t][n]), tuple(high[t][n]), p[t][n], merged[t][n],
                 tuple(feature_p[t][n]), alarm[t][n], warm[t][n],
             )
@@ -164,6 +163,6 @@ def _columns(verdicts: Verdicts, wanted: Mapping[int, Sequence[int]]) -> dict[in
 
 
 def load_kernels(settings: DetectorSettings) -> None:
-    """Have everything compiled and loaded that the first observation of a signal with one feature would wait for."""
+    """Load all compiled code, so that the first observation of a signal with one feature does not wait for it."""
     moments = np.arange(2).view("datetime64[ns]")
-    SignalBlock(settings, rows=1).run({0: Stretch(np.zeros((2, 1)), moments, ())})
+    SignalBlock(settings, rows=1).run({0: DetectorInput(np.zeros((2, 1)), moments, ())})

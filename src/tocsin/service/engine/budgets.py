@@ -1,4 +1,4 @@
-"""Which incidents people are told of, where many signals share a budget."""
+"""Decides which incidents are reported when signals share a budget."""
 
 import math
 import statistics
@@ -9,14 +9,14 @@ from tocsin.service.config import BudgetSettings
 from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.store import IncidentFacts, StoreReader
 
-# Of incidents that are called equally rare, since nothing rarer can be told, the severer one is the rarer.
+# Breaks ties: return periods have an upper limit, and among incidents at the limit the more severe one counts as rarer.
 SEVERER = 1e-3
 
 
 class _Shared:
-    """One budget: what it ranks incidents among, and those that it has let pass and that go on.
+    """One budget: the incidents it ranks among, and the open ones that it reported.
 
-    Its time is that of the observations, and begins with the first incident.
+    Its time is that of the observations, and starts with the first incident.
     """
 
     def __init__(self, settings: BudgetSettings) -> None:
@@ -26,13 +26,13 @@ class _Shared:
         self._known = 0
 
     def selection(self, since: int) -> IncidentBudget:
-        """What ranks incidents; it begins then if it has not begun yet."""
+        """The ranking of incidents; it starts at `since` if it has not started yet."""
         if self._selection is None:
             self._selection = IncidentBudget(self.settings.per_second, since=since / 1e9)
         return self._selection
 
     def tells(self, rarity: float, facts: IncidentFacts, signals: Collection[str]) -> bool:
-        """Whether to tell of an incident that is as rare as that."""
+        """Whether to report an incident of this rarity."""
         selection = self.selection(facts.start)
         if len(signals) != self._known:
             self._known = len(signals)
@@ -40,21 +40,21 @@ class _Shared:
         return selection.tells(rarity, facts.end / 1e9)
 
     def learn(self, rarity: float, facts: IncidentFacts) -> None:
-        """An incident is over that was as rare as that."""
+        """Add an incident of this rarity, which ended, to the ranking."""
         self.selection(facts.start).learn(rarity, facts.end / 1e9)
 
 
 class Budgets:
-    """Ranks each incident among the newest of all signals that share a budget.
+    """Ranks each incident among the recent ones of all signals that share a budget.
 
-    What is stored of incidents is all that it has to remember, so it can be made anew at any moment.
+    Its state follows from the stored incidents, so it can be rebuilt at any time.
     """
 
     def __init__(self, settings: Sequence[BudgetSettings]) -> None:
         self._shared = [_Shared(one) for one in settings]
 
     def recover(self, reader: StoreReader, signals: Iterable[MonitoredSignal]) -> None:
-        """Begin anew, and learn from the incidents that are stored."""
+        """Rebuild the budgets from the stored incidents."""
         self._shared = [_Shared(one.settings) for one in self._shared]
         if not self._shared:
             return
@@ -75,7 +75,7 @@ class Budgets:
         return next((shared for shared in self._shared if shared.settings.fits(name)), None)
 
     def withholds(self, signal: MonitoredSignal, number: int, facts: IncidentFacts, signals: Collection[str]) -> bool:
-        """Whether nobody is to be told of an incident, as it is now, since the budget is for rarer ones."""
+        """Whether to withhold an incident, as it is now, because the budget is for rarer ones."""
         shared = self._of(signal.name)
         rarity = _rarity(signal, facts)
         if shared is None or math.isnan(rarity):
@@ -90,7 +90,7 @@ class Budgets:
 
 
 def _rarity(signal: MonitoredSignal, facts: IncidentFacts) -> float:
-    """Minus the logarithm of how often such an incident comes on its signal, in a second; NaN where nobody knows."""
+    """The logarithm of the signal's mean time between such incidents, in seconds; NaN if unknown."""
     interval = signal.block.fleet.interval
     if interval is None:
         interval = statistics.median(signal.paces) / 1e9 if signal.paces else math.nan

@@ -1,4 +1,4 @@
-"""How people change things: from any thread, on the engine's thread, which alone changes anything."""
+"""Changes that people make. They may be requested from any thread, but run on the engine's thread."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Has the engine do something between two turns.
+#: Runs a function on the engine's thread, between two turns.
 Ask = Callable[[Callable[[], Any]], "Future[Any]"]
 
 
 class Changes:
-    """Changes of one kind. Its methods with `on_engine_thread` may be called from any thread."""
+    """Changes of one kind. Methods with `on_engine_thread` may be called from any thread."""
 
     def __init__(self, state: EngineState, ask: Ask) -> None:
         self._state, self._ask = state, ask
@@ -30,7 +30,7 @@ C = TypeVar("C", bound=Changes)
 
 
 def on_engine_thread(method: Callable[Concatenate[C, P], T]) -> Callable[Concatenate[C, P], "Future[T]"]:
-    """A method that the engine's thread runs, and that returns at once the future of its result."""
+    """Make a method run on the engine's thread; the call returns a future at once."""
 
     @wraps(method)
     def ask(self: C, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":

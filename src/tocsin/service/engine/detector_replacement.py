@@ -1,4 +1,4 @@
-"""Signals that go on with another detector, now and after every start."""
+"""Replaces a signal's detector, now and for every later start."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,16 +17,16 @@ Change = Callable[[StoreWriter], None]
 
 
 class DetectorReplacement:
-    """Builds detectors beside those that judge, and lets them take over.
+    """Builds new detectors next to the current ones, and puts them in their place.
 
-    A `change` that is given along is stored in the transaction that makes the new detector last.
+    A `change` is stored in the same transaction as the new detector.
     """
 
     def __init__(self, state: EngineState) -> None:
         self._state = state
 
     def fresh(self, row: SignalRow, reference: ReferenceRow | None = None) -> MonitoredSignal:
-        """A signal with a fresh detector that is in no block with others yet, and has not learned its reference."""
+        """The signal with a new detector in its own block, which has not learned the reference yet."""
         block = self._state.places.alone(row.features, row.settings)
         return MonitoredSignal(row, block, block.take(None), reference)
 
@@ -34,13 +34,13 @@ class DetectorReplacement:
         self, signal: MonitoredSignal, new: MonitoredSignal, *, marks: Mapping[int, bool] | None = None,
         observed: Observed | None = None, change: Change | None = None,
     ) -> None:  # fmt: skip
-        """Have a fresh detector learn from what is stored, as `learn_anew` does, and take the signal's place."""
+        """Let a new detector learn from the store, as `learn_anew` does, and replace the current one."""
         with self._state.store.reading() as reader:
             learn_anew(reader, new, marks, observed)
         self.replace(signal, new, "relearned", change)
 
     def begin_anew(self, signal: MonitoredSignal) -> None:
-        """Let a signal go on with a detector that knows its reference, if it has one, and nothing else."""
+        """Replace the detector with a new one that knows only the reference, if there is one."""
         new = self.fresh(signal.row, signal.reference)
         with self._state.store.reading() as reader:
             learn_reference(reader, new)
@@ -49,12 +49,11 @@ class DetectorReplacement:
     def replace(
         self, signal: MonitoredSignal, new: MonitoredSignal, ended: Ended, change: Change | None = None
     ) -> None:
-        """Let a signal go on with another detector.
+        """Replace a signal's detector.
 
-        The incident that the detector before had found is over, and `ended` says why; the next alarm begins another
-        one.
+        The open incident of the old detector is closed, and `ended` says why. The next alarm starts a new incident.
         """
-        # What was stored before must not be taken again at the next start.
+        # The next start must not replay observations from before the replacement.
         new.last_time = latest(signal.last_time, new.last_time)
         place, closed = self._store(signal, new, signal.alarm_incident, ended, change)
         with self._state.lock:
@@ -70,10 +69,7 @@ class DetectorReplacement:
             self._state.tell([(signal, closed)])
 
     def mend(self, aside: AsideSignal, row: SignalRow, *, learn: bool) -> None:
-        """Let a signal that was set aside go on with a fresh detector.
-
-        It learns from what is stored, or from nothing.
-        """
+        """Give a signal that was set aside a new detector. With `learn`, it learns from the stored observations."""
         try:
             new = self.fresh(row, aside.reference)
             with self._state.store.reading() as reader:
@@ -85,7 +81,7 @@ class DetectorReplacement:
         except Exception as error:
             if isinstance(error, MonitorError) and not isinstance(error, DamagedError):
                 raise
-            raise RefusedError(f"signal {row.name!r} stays set aside, since it cannot be rebuilt: {error}") from error
+            raise RefusedError(f"signal {row.name!r} stays set aside, because it cannot be rebuilt: {error}") from error
         open_alarm = next((one.id for one in aside.incidents if one.kind == "alarm"), None)
         removed = aside.reference is not None and new.reference is None
         change: Change | None = (lambda writer: writer.remove_reference(row.id)) if removed else None
@@ -107,12 +103,11 @@ class DetectorReplacement:
         self, signal: MonitoredSignal | AsideSignal, new: MonitoredSignal, number: int | None, ended: Ended,
         change: Change | None,
     ) -> tuple[tuple[SignalBlock, int], IncidentRow | None]:  # fmt: skip
-        """Store a new detector of a signal; returns its place, and the incident with this number, which is over."""
+        """Store a signal's new detector; returns its place, and the closed incident with this number."""
         now, closed = time.time_ns(), None
         new.block.forget_incidents(new.place)
         state = state_of(new)
-        # Its place is there before anything is stored: one for which there is no room must not be asked for at each
-        # start.
+        # Take the place before anything is stored: a stored detector without room would fail again at every start.
         with (
             self._state.placed(new.row, arrays_from_bytes(state)) as place,
             self._state.store.transaction() as writer,
@@ -122,11 +117,11 @@ class DetectorReplacement:
             if change is not None:
                 change(writer)
             if number is not None and (going_on := writer.incident(number)) is not None:
-                close_incident(writer, self._state.sinks, signal, going_on, ended, now)
+                close_incident(writer, self._state.events, signal, going_on, ended, now)
                 closed = writer.incident(number)
         return place, closed
 
 
 def store_settings(writer: StoreWriter, row: SignalRow) -> None:
-    """Store what can be changed of a signal."""
+    """Store the fields of a signal that can change."""
     writer.change_signal(row.id, settings=row.settings, silent_after=row.silent_after, unit=row.unit)

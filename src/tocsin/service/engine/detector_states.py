@@ -1,4 +1,4 @@
-"""The states of detectors, as they are stored."""
+"""The states of detectors, in the form to store."""
 
 import time
 from collections import defaultdict
@@ -19,17 +19,21 @@ def state_of(signal: MonitoredSignal) -> bytes:
 
 
 def save_states(store: Store, signals: Sequence[MonitoredSignal]) -> None:
-    """Store the states of these signals, in one transaction."""
+    """Store the detector states of these signals in one transaction."""
     states = packed_states(signals)
     with store.transaction() as writer:
         for signal, state in states.items():
             writer.put_state(signal.row.id, signal.last_time, time.time_ns(), state)
+            # With its state and no sooner: two senders may take turns.
+            if signal.source != signal.stored_source:
+                writer.change_signal(signal.row.id, source=signal.source)
     for signal in signals:
         signal.saved()
+        signal.stored_source = signal.source
 
 
 def packed_states(signals: Sequence[MonitoredSignal]) -> dict[MonitoredSignal, bytes]:
-    """The states of signals as they are stored, those of a block taken together."""
+    """The states of signals in the form to store; those of one block are taken together."""
     by_block = defaultdict(list)
     for signal in signals:
         by_block[signal.block].append(signal)

@@ -1,7 +1,7 @@
-"""Requests that are sent again by who does not know whether they were taken.
+"""Recognises repeated requests by their idempotency key.
 
-An observation without a time gets that of its arrival. Sent again it would be another one, unless it gets the time that
-it got at first: for a day the store keeps which times a request got, under the key that its sender gave it.
+An observation without a time gets the time of its arrival. If its request is repeated, it must get the same time again,
+or it would count twice. So the store keeps the times of a request for a day, under the key from its sender.
 """
 
 import json
@@ -14,7 +14,7 @@ _DAY = 86400 * 10**9
 
 
 def recalled(store: Store, batch: Batch, now: int) -> Batch:
-    """A batch with the times that its observations got when it came before, if it did."""
+    """The batch with the times from its first request, if it is a repeated one."""
     if batch.key is None or batch.request is not None or all(one.time is not None for one in batch.observations):
         return batch
     with store.reading() as reader:
@@ -27,7 +27,7 @@ def recalled(store: Store, batch: Batch, now: int) -> Batch:
 
 
 def noted(batch: Batch, now: int) -> Batch:
-    """A batch that knows which times are to be kept under its key; all of its observations have one."""
+    """The batch with its times as a record to store under its key. All observations must have a time."""
     if batch.key is None or batch.request is not None:
         return batch
     times = json.dumps([one.time for one in batch.observations])
@@ -35,7 +35,7 @@ def noted(batch: Batch, now: int) -> Batch:
 
 
 def forget_requests(writer: StoreWriter, now: int) -> None:
-    """Nobody sends again what is older than a day."""
+    """Remove records that are older than a day."""
     writer.remove_cursors(_name("", 0), _name("", now - _DAY))
 
 

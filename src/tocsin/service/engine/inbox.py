@@ -1,4 +1,4 @@
-"""What waits for the engine: batches of observations, and what else it is asked for."""
+"""The engine's queue: batches of observations, and commands."""
 
 import threading
 import time
@@ -14,35 +14,35 @@ from tocsin.service.observations import Batch, Outcome
 
 T = TypeVar("T")
 
-# So many observations are taken in one turn; more would let those at its front wait for those at its end.
+# Observations per turn. With more, the first ones would wait too long for the last ones.
 MOST_AT_ONCE = 10_000
 
 
 @dataclass(eq=False)
 class Waiting:
-    """A batch that waits to be durable."""
+    """A batch that waits to be stored."""
 
     batch: Batch
     since: float
-    #: What became of its observations so far; None for one that still waits, which is in `batch`.
+    #: The outcomes so far; None for an observation that still waits, which is in `batch`.
     outcomes: list[Outcome | None] = field(default_factory=list)
-    #: It was among batches of which one could not be scored: it is taken by itself, to find out which one that was.
+    #: One of several batches failed in a turn: it gets a turn of its own, to find out which one.
     alone: bool = False
-    #: So many of its observations are taken at once: fewer and fewer, to find out which one the store refuses.
+    #: The most observations to take in one turn: fewer and fewer, to find the one that the store rejects.
     most: int | None = None
     done: "Future[list[Outcome]]" = field(default_factory=Future)
 
     @property
     def piece(self) -> Batch:
-        """What is to be taken of it now. How far its source has read is stored with the last of it."""
+        """The part to take now. Only the last part has the cursor of its source."""
         if self.most is None or len(self.batch.observations) <= self.most:
             return self.batch
         return replace(self.batch, observations=self.batch.observations[: self.most], cursor=None)
 
     def note(self, results: Sequence[Outcome | None]) -> list[Outcome] | None:
-        """Keep what became of the observations in `piece`, of which only those without an outcome go on waiting.
+        """Add the results of `piece`. Observations without an outcome keep waiting.
 
-        Returns the outcomes of all, once they are there.
+        Returns all outcomes once they are complete.
         """
         results = [*results, *[None] * (len(self.batch.observations) - len(results))]
         places = [place for place, outcome in enumerate(self.outcomes) if outcome is None]
@@ -56,16 +56,16 @@ class Waiting:
 
 @dataclass(eq=False)
 class Command(Generic[T]):
-    """Something to do on the engine's thread."""
+    """A function to run on the engine's thread."""
 
     call: Callable[[], T]
     done: "Future[T]" = field(default_factory=Future)
 
 
 class Inbox:
-    """Takes batches and commands from any thread while it is open, for one thread that works on them.
+    """Accepts batches and commands from any thread while it is open; one thread processes them.
 
-    Whatever it took gets an answer: its future ends, however the engine does.
+    Every accepted batch and command gets an answer: its future is completed even if the engine fails.
     """
 
     def __init__(self, most_waiting: int, metrics: Metrics) -> None:
@@ -73,22 +73,22 @@ class Inbox:
         self._condition = threading.Condition()
         self._batches: deque[Waiting] = deque()
         self._commands: deque[Command[Any]] = deque()
-        #: Observations that wait.
+        #: The number of waiting observations.
         self.waiting = 0
-        #: Whether it takes anything.
+        #: Whether it accepts batches and commands.
         self.open = False
-        #: Whether it takes batches, of which those are answered whose signals are rebuilt.
-        self.ajar = False
-        #: What goes on when it does not.
+        #: Whether it accepts batches only, while signals are being rebuilt.
+        self.batches_only = False
+        #: What the engine is doing while it is not open.
         self.progress = "starting"
         self.stopping = False
 
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
-        """Have a batch wait its turn."""
+        """Queue a batch."""
         waiting = Waiting(batch, time.monotonic(), [None] * len(batch.observations))
         with self._condition:
-            if not self.ajar:
-                self._check_open("takes no observations")
+            if not self.batches_only:
+                self._check_open("accepts no observations")
             again = next((one for one in self._batches if batch.key is not None and one.batch.key == batch.key), None)
             if again is not None and len(again.outcomes) == len(batch.observations):
                 return again.done
@@ -101,10 +101,10 @@ class Inbox:
         return waiting.done
 
     def ask(self, call: Callable[[], T]) -> "Future[T]":
-        """Have something done."""
+        """Queue a command."""
         command = Command(call)
         with self._condition:
-            self._check_open("changes nothing")
+            self._check_open("accepts no changes")
             self._commands.append(command)
             self._condition.notify_all()
         return command.done
@@ -113,65 +113,65 @@ class Inbox:
         if not self.open or self.stopping:
             raise NotReadyError(f"the monitor {what} now: {self.progress}")
 
-    def unlock(self) -> None:
-        """Take batches and commands from now on."""
+    def resume(self) -> None:
+        """Accept batches and commands from now on."""
         with self._condition:
-            self.open, self.ajar, self.progress = True, False, "ready"
+            self.open, self.batches_only, self.progress = True, False, "ready"
 
-    def leave_ajar(self, progress: str) -> None:
-        """Take batches while signals are being rebuilt."""
+    def accept_batches(self, progress: str) -> None:
+        """Accept batches, but no commands, while signals are being rebuilt."""
         with self._condition:
-            self.ajar, self.progress = not self.stopping, progress
+            self.batches_only, self.progress = not self.stopping, progress
 
-    def lock(self, progress: str) -> None:
-        """Take none for a while: batches go on waiting, commands are refused."""
+    def suspend(self, progress: str) -> None:
+        """Accept nothing for a while: batches keep waiting, commands fail."""
         with self._condition:
-            self.open, self.ajar, self.progress = False, False, progress
+            self.open, self.batches_only, self.progress = False, False, progress
             commands, self._commands = self._commands, deque()
         for command in commands:
             fail(command.done, NotReadyError(progress))
 
     def stop(self) -> None:
-        """Take nothing any more; the engine ends when nothing waits."""
+        """Accept nothing anymore. The engine stops once nothing waits."""
         with self._condition:
-            self.stopping, self.ajar, self.progress = True, False, "stopping"
+            self.stopping, self.batches_only, self.progress = True, False, "stopping"
             self._condition.notify_all()
 
     def end(self) -> None:
-        """Nobody will work on anything any more: who still waits is told so."""
+        """Fail everything that still waits, because the engine has stopped."""
         self.stop()
-        self.lock("stopped")
+        self.suspend("stopped")
         left = list(self._batches)
         self.drop(left)
         for waiting in left:
             fail(waiting.done, NotReadyError("the monitor stopped before this was stored"))
 
     def pause(self, seconds: float) -> None:
-        """Let time pass, unless it is time to stop."""
+        """Sleep, or return at once when it is time to stop."""
         with self._condition:
             self._condition.wait_for(lambda: self.stopping, timeout=seconds)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for something to do; false if there is nothing, and never will be."""
+        """Wait for something to do; false if nothing waits and it is time to stop."""
         with self._condition:
             self._condition.wait_for(lambda: self._batches or self._commands or self.stopping, timeout=seconds)
             return bool(self._batches or self._commands or not self.stopping)
 
     def take_commands(self) -> Sequence[Command[Any]]:
-        """The commands that wait now. They leave one by one, so that none is forgotten when one fails."""
+        """The waiting commands. `start` removes them one by one, so that none is lost if one fails."""
         with self._condition:
             return tuple(self._commands)
 
     def start(self, command: Command[Any]) -> bool:
-        """Take a command out; false if nobody wants it done any more."""
+        """Remove a command from the queue; false if it was cancelled."""
         with self._condition:
             self._commands.remove(command)
         return command.done.set_running_or_notify_cancel()
 
     def next_batches(self, missing: Iterable[str] = ()) -> list[Waiting]:
-        """Those that are taken together now. They stay until they are dropped, when they are durable.
+        """The batches for the next turn. They stay in the queue until `drop` removes them, once they are stored.
 
-        What is for signals that are `missing` goes on waiting, and so does what would overtake it.
+        Batches for signals that are `missing` keep waiting, and so do batches that would overtake them.
         """
         blocked = set(missing)
         with self._condition:
@@ -185,19 +185,19 @@ class Inbox:
                 if taken and count > MOST_AT_ONCE:
                     break
                 taken.append(waiting)
-                if waiting.alone:  # such are at the front: they were there before what came since
+                if waiting.alone:  # these are at the front, since they came first
                     break
             return taken
 
     def drop(self, batches: Sequence[Waiting]) -> None:
-        """These need not wait any more."""
+        """Remove batches from the queue."""
         with self._condition:
             for waiting in batches:
-                self._batches.remove(waiting)  # which is mostly the first
+                self._batches.remove(waiting)  # usually the first
                 self._count(-len(waiting.batch.observations))
 
     def put_back(self, waiting: Waiting) -> None:
-        """What is left of a batch waits once more, behind all others."""
+        """Queue the rest of a batch again, behind all others."""
         with self._condition:
             self._batches.append(waiting)
             self._count(len(waiting.batch.observations))
@@ -208,12 +208,12 @@ class Inbox:
 
 
 def complete(future: "Future[T]", result: T) -> None:
-    """Give a result to who still waits for it."""
+    """Set the result, unless the future was cancelled."""
     if future.set_running_or_notify_cancel():
         future.set_result(result)
 
 
 def fail(future: "Future[Any]", error: Exception) -> None:
-    """Tell who still waits that it failed."""
+    """Set the error, unless the future was cancelled."""
     if future.set_running_or_notify_cancel():
         future.set_exception(error)

@@ -1,4 +1,4 @@
-"""What people do to incidents: acknowledge, snooze, label."""
+"""How people acknowledge, snooze and label incidents."""
 
 import time
 from collections.abc import Mapping
@@ -20,55 +20,53 @@ LONGEST_NOTE = 2000
 
 
 class IncidentChanges(Changes):
-    """What people do to incidents; each call gives the incident as it is shown."""
+    """Changes of incidents. Each returns the incident as JSON."""
 
     @on_engine_thread
     def acknowledge(self, number: int, by: str | None, note: str | None = None) -> dict[str, Any]:
-        """Somebody has seen an incident; with `by` None nobody has."""
+        """Acknowledge an incident; None for `by` takes that back."""
         fields: dict[str, Any] = {"acknowledged": time.time_ns() if by else None, "acknowledged_by": by}
-        return self._change(number, {**fields, **_note(note)})
+        return self._change(number, {**fields, **given_note(note)})
 
     @on_engine_thread
     def snooze(self, number: int, until: int | None) -> dict[str, Any]:
-        """Nobody is to be told of an incident until then; None ends that."""
+        """Send no messages about an incident until a time; None ends the snooze."""
         return self._change(number, {"snoozed_until": until})
 
     @on_engine_thread
     def label(
         self, number: int, label: str | None, exclude: bool | None = None, note: str | None = None
     ) -> dict[str, Any]:
-        """Say what an incident was. `exclude` takes its observations out of calibration, or back into it.
+        """Label an incident. `exclude` excludes its observations from calibration, or includes them again.
 
-        One of alarms that goes on ends if it is a false alarm: what it brought is taken for normal. Where its
-        observations are taken out at the same time, it ends by that, and nothing is learned of it.
+        The label "false alarm" ends an open alarm incident, and its observations are accepted as normal. If they are
+        excluded at the same time, the incident ends too, but nothing is learned from it.
         """
-        if label is not None and label not in LABELS:
-            raise RefusedError(f"a label must be one of {', '.join(LABELS)}, got {label!r}")
-        fields = {"label": label, **_note(note)}
+        fields = {"label": check_label(label), **given_note(note)}
         before = self._incident(number)
         signal = self._state.by_id(before.signal)
         if exclude is None or exclude == before.excluded:
             if label == FALSE_ALARM and isinstance(signal, MonitoredSignal) and number == signal.alarm_incident:
-                return incident_json(self._end_false_alarm(signal, fields), signal.name)
+                return incident_json(self.end_false_alarm(signal, fields), signal.name)
             return self._change(number, fields)
         if isinstance(signal, AsideSignal):
-            raise RefusedError(signal.told)
+            raise RefusedError(signal.message)
         if before.kind != "alarm":
-            raise RefusedError("a silence has no observations that could be taken out of calibration")
+            raise RefusedError(f"exclude is for incidents of alarms only, got the silence {number}")
 
         def change(writer: StoreWriter) -> None:
             writer.change_incident(number, **fields, excluded=exclude)
 
         new = self._detectors.fresh(signal.row, signal.reference)
         self._detectors.relearn(signal, new, marks={number: exclude}, change=change)
-        return self._told(number, signal)
+        return self._published(number, signal)
 
-    def _end_false_alarm(self, signal: MonitoredSignal, fields: Mapping[str, Any]) -> IncidentRow:
-        """End the signal's open incident of alarms as labelled, and set `fields` of it.
+    def end_false_alarm(self, signal: MonitoredSignal, fields: Mapping[str, Any]) -> IncidentRow:
+        """End the signal's open alarm incident as labelled, and change `fields` of it.
 
-        The detector takes what it brought for normal. Its state is stored with that: after a start it has taken this
-        in, and never takes it in twice. The incident ends with the newest observation, so that a detector that learns
-        anew does the same at the same place.
+        The detector accepts its observations as normal. Its state is stored in the same transaction, so a start never
+        accepts them twice. The incident ends with the newest observation, so that a detector that learns anew accepts
+        them at the same point.
         """
         now, last = time.time_ns(), signal.last_time
         incident = signal.block.accept(signal.place)
@@ -99,14 +97,22 @@ class IncidentChanges(Changes):
         signal = self._state.by_id(self._incident(number).signal)
         with self._state.store.transaction() as writer:
             writer.change_incident(number, **fields)
-        return self._told(number, signal)
+        return self._published(number, signal)
 
-    def _told(self, number: int, signal: MonitoredSignal | AsideSignal) -> dict[str, Any]:
-        """An incident as it is now; who watches is told."""
+    def _published(self, number: int, signal: MonitoredSignal | AsideSignal) -> dict[str, Any]:
+        """Publish an incident as it is now, and return it."""
         shape = incident_json(self._incident(number), signal.name)
         self._state.hub.publish("incident", shape)
         return shape
 
 
-def _note(note: str | None) -> dict[str, Any]:
-    return {} if note is None else {"note": check_text("a note", note, LONGEST_NOTE)}
+def check_label(label: str | None) -> str | None:
+    """The label, None for no label; RefusedError for an unknown one."""
+    if label is not None and label not in LABELS:
+        raise RefusedError(f"label must be one of {', '.join(LABELS)}, got {label!r}")
+    return label
+
+
+def given_note(note: str | None) -> dict[str, Any]:
+    """The change of a note, if one is given."""
+    return {} if note is None else {"note": check_text("note", note, LONGEST_NOTE)}

@@ -1,23 +1,14 @@
 """From what the detectors say about incidents to what is stored and sent."""
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from tocsin.detection import Incident
-from tocsin.service.config import SinkSettings
+from tocsin.service.engine.events import Events, Sender
 from tocsin.service.engine.signals import NOTHING, MonitoredSignal
 from tocsin.service.store import Ended, IncidentFacts, IncidentRow, StoreWriter
-
-
-class Named(Protocol):
-    """Whatever has an incident."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
 
 
 def nanoseconds(moment: np.datetime64) -> int:
@@ -76,40 +67,26 @@ def silence_facts(signal: MonitoredSignal, start: int, now: int) -> IncidentFact
 
 
 def put_incident(
-    writer: StoreWriter, sinks: Sequence[SinkSettings], signal: Named, facts: IncidentFacts, now: int,
+    writer: StoreWriter, events: Events, signal: Sender, facts: IncidentFacts, now: int,
     withholds: Callable[[int], bool] = lambda number: False,
 ) -> int:  # fmt: skip
-    """Store an incident as it now is, and what the sinks are to be told of it; returns its number.
+    """Store an incident as it now is, in its event, and what the sinks are to be told of it; returns its number.
 
-    `withholds` says of an incident's number whether nobody is to be told.
+    `withholds` says of an incident's number whether nobody is to be told: it belongs to no event then.
     """
     number = writer.put_incident(facts)
     withheld = withholds(number)
     writer.change_incident(number, withheld=withheld)
     if not withheld:
-        _tell_sinks(writer, sinks, signal, number, facts, now)
+        events.note(writer, signal, number, facts, now)
     return number
 
 
 def close_incident(
-    writer: StoreWriter, sinks: Sequence[SinkSettings], signal: Named, row: IncidentRow, ended: Ended, now: int
+    writer: StoreWriter, events: Events, signal: Sender, row: IncidentRow, ended: Ended, now: int
 ) -> None:
     """An incident that its detector does not end is over: a silence, or what a detector that is gone had found."""
     end = now if row.kind == "silence" else row.end
     writer.change_incident(row.id, open=False, closed=now, end=end, ended=ended)
-    _tell_sinks(writer, sinks, signal, row.id, row, now, over=True)
-
-
-def _tell_sinks(
-    writer: StoreWriter, sinks: Sequence[SinkSettings], signal: Named, number: int, facts: IncidentFacts, now: int,
-    over: bool = False,
-) -> None:  # fmt: skip
-    # A silence has no severity, and is always told.
-    severity = facts.severity if facts.kind == "alarm" else math.inf
-    for sink in sinks:
-        if sink.wants(signal.name, severity):
-            writer.add_outbox(sink.name, number, "firing", now)
-    if over or not facts.open:
-        # Whoever was told that it began, even if that would not be told any more.
-        for name in writer.sinks_told(number):
-            writer.add_outbox(name, number, "resolved", now)
+    if row.event is not None:
+        events.note(writer, signal, row.id, replace(row, open=False), now)

@@ -1,4 +1,4 @@
-"""One turn of the engine: everything that has arrived is judged together and stored in one transaction."""
+"""One turn of the engine: all waiting observations are judged together and stored in one transaction."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,9 +7,10 @@ from itertools import chain
 
 from tocsin.service.as_json import verdict_json
 from tocsin.service.engine.aggregation import Aggregated, aggregate
-from tocsin.service.engine.block import SignalBlock, Stretch
+from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds
+from tocsin.service.engine.new_signals import create_from_first
 from tocsin.service.engine.signals import NOTHING, MonitoredSignal
 from tocsin.service.engine.stages import (
     Fresh,
@@ -27,21 +28,21 @@ from tocsin.service.engine.stages import (
 from tocsin.service.observations import Batch, Cursor, Observation, Outcome, Status
 from tocsin.service.store import IncidentFacts, IncidentRow, StoreWriter
 
-# So many missing observations are filled in one turn: less than a second of work. Gaps beyond that wait for the next
-# turn, behind what others have sent meanwhile.
+# Missing observations filled per turn: less than a second of work. Longer gaps wait for the next turn, behind what
+# others have sent meanwhile.
 MOST_FILLED = 5000
 
 
 @dataclass(frozen=True)
 class JudgedTurn:
-    """What one turn brought, judged: for each signal what is new, and what is kept without a verdict."""
+    """The observations of one turn after judging: the new ones of each signal, and those stored without a verdict."""
 
     fresh: Mapping[MonitoredSignal, Sequence[JudgedObservation]]
     late: Sequence[JudgedObservation]
 
     @property
     def past(self) -> list[Received]:
-        """What was imported."""
+        """The imported observations."""
         return [one.received for one in self.late if one.received.history]
 
     def __iter__(self) -> Iterator[JudgedObservation]:
@@ -50,7 +51,7 @@ class JudgedTurn:
 
 @dataclass(frozen=True)
 class StoredTurn:
-    """What is durable of a turn: the outcomes, and the incidents that changed."""
+    """The result of a stored turn: the outcomes, and the incidents that changed."""
 
     outcomes: Mapping[Received, Outcome]
     incidents: Sequence[tuple[MonitoredSignal, IncidentRow]]
@@ -63,13 +64,13 @@ class Ingest:
         self._state = state
 
     def timed(self, batches: Sequence[Batch], now: int) -> list[Batch]:
-        """The batches with a time for each observation: what `take` takes, the first time and every other time."""
+        """The batches with a time for each observation, as `take` requires. A retry must use the same times."""
         return with_times(batches, self._state.signals, now, self._state.latest(now))
 
     def take(self, batches: Sequence[Batch], now: int) -> list[list[Outcome | None]]:
-        """Take the batches; returns, once everything is durable, what became of each observation.
+        """Process the batches; returns the outcome of each observation, once everything is stored.
 
-        None stands for one that has to wait for another turn, since too much is missing before it.
+        None means that an observation has to wait for another turn, because the gap before it is too long.
         """
         answers = self._receive(batches, now)
         received = [one for some in answers for one in some if isinstance(one, Received)]
@@ -79,7 +80,7 @@ class Ingest:
         fresh, waiting = within_gaps(order.fresh, MOST_FILLED)
         waiting.update(again for again, first in order.repeated if first in waiting)
         judged = self._judge(fresh, late)
-        # How far a source has read is stored with the last of what it read.
+        # A source's cursor is stored together with the last observations it covers.
         whole = [batch for batch, some in zip(batches, answers, strict=True) if waiting.isdisjoint(some)]
         cursors = [batch.cursor for batch in whole if batch.cursor is not None]
         cursors += [batch.request for batch in batches if batch.request is not None]
@@ -87,6 +88,7 @@ class Ingest:
         self._state.note(judged.fresh, stored.incidents, now)
         self._state.note_parts(aggregated.signals, now)
         self._state.note_history(judged.past)
+        self._note_senders(batches, answers)
         outcomes = {**aggregated.outcomes, **duplicates, **stored.outcomes}
         for again, first in order.repeated:
             if again not in waiting:
@@ -101,14 +103,14 @@ class Ingest:
         return results
 
     def _receive(self, batches: Sequence[Batch], now: int) -> list[list[Received | Outcome]]:
-        """Find the signals, making those that are new; what cannot be taken is answered at once."""
+        """Find the signals, and create new ones. Observations that cannot be taken get their outcome here."""
         signals, aside, latest = self._state.signals, self._state.aside, self._state.latest(now)
         firsts: dict[str, Observation] = {}
         for batch in batches:
             for one in batch.observations:
                 if one.signal not in signals and one.signal not in aside and in_time(one.time, latest):
-                    firsts.setdefault(one.signal, one)
-        refused = self._state.appear(firsts.values()) if firsts else {}
+                    firsts.setdefault(one.signal, replace(one, sender=_sender(batch, one)))
+        refused = create_from_first(self._state, firsts.values()) if firsts else {}
         return [
             [
                 receive(one, signals.get(one.signal) or aside.get(one.signal), refused, batch, now, latest)
@@ -116,6 +118,15 @@ class Ingest:
             ]
             for batch in batches
         ]
+
+    def _note_senders(self, batches: Sequence[Batch], answers: Sequence[Sequence[Received | Outcome]]) -> None:
+        """Keep in mind who sends what: a sender that stops is one event, however many signals it has."""
+        for batch, some in zip(batches, answers, strict=True):
+            if batch.history:
+                continue
+            for observation, one in zip(batch.observations, some, strict=True):
+                if isinstance(one, Received) and isinstance(one.signal, MonitoredSignal):
+                    one.signal.source = _sender(batch, observation)
 
     def _without_duplicates(self, old: Sequence[Ordered]) -> tuple[list[Ordered], dict[Received, Outcome]]:
         if not old:
@@ -125,14 +136,14 @@ class Ingest:
         return without_duplicates(old, stored)
 
     def _judge(self, fresh: Fresh, late: Iterable[Ordered]) -> JudgedTurn:
-        """Let the detectors take what is new, block by block."""
-        work: dict[SignalBlock, dict[int, Stretch]] = {}
+        """Feed new observations to the detectors, block by block."""
+        work: dict[SignalBlock, dict[int, DetectorInput]] = {}
         for signal, some in fresh.items():
             missing = (NOTHING,) * len(signal.row.features)
             values = [one.received.values if one.status is Status.SCORED else missing for one in some]
-            stretch = signal.stretch([one.received.time for one in some], values)
-            work.setdefault(signal.block, {})[signal.place] = stretch
-        # With one block there is nothing to share among threads.
+            given = signal.detector_input([one.received.time for one in some], values)
+            work.setdefault(signal.block, {})[signal.place] = given
+        # One block needs no thread pool.
         run = map if len(work) == 1 else self._state.pool.map
         done = dict(zip(work, run(SignalBlock.run, work.keys(), work.values()), strict=True))
         judged: dict[MonitoredSignal, list[JudgedObservation]] = {}
@@ -146,7 +157,7 @@ class Ingest:
         return JudgedTurn(judged, [unjudged(one) for one in late])
 
     def _store(self, judged: JudgedTurn, aggregated: Aggregated, cursors: Sequence[Cursor], now: int) -> StoredTurn:
-        """Store everything that this turn brought, in one transaction."""
+        """Store everything from this turn in one transaction."""
         if not judged.fresh and not judged.late and not cursors and not aggregated.parts:
             return StoredTurn({}, [])
         incident_of: dict[JudgedObservation, int] = {}
@@ -175,17 +186,17 @@ class Ingest:
     def _end_silences(
         self, writer: StoreWriter, fresh: Iterable[MonitoredSignal], now: int
     ) -> list[tuple[MonitoredSignal, int]]:
-        """Close the incidents of signals that send again."""
+        """Close the silence incidents of signals that send again."""
         ended = []
         for signal in fresh:
             row = None if signal.silence_incident is None else writer.incident(signal.silence_incident)
             if row is not None:
-                close_incident(writer, self._state.sinks, signal, row, "returned", now)
+                close_incident(writer, self._state.events, signal, row, "returned", now)
                 ended.append((signal, row.id))
         return ended
 
     def _alarms(self, writer: StoreWriter, judged: JudgedTurn, now: int) -> list[tuple[MonitoredSignal, IncidentFacts]]:
-        """The incidents of alarms that began, went on or ended. That others go on without an alarm is stored here."""
+        """The alarm incidents that started, changed or ended. Those that only lasted longer are stored here."""
         in_place = {(signal.block, signal.place): signal for signal in judged.fresh}
         facts: list[tuple[MonitoredSignal, IncidentFacts]] = []
         for block in dict.fromkeys(signal.block for signal in judged.fresh):
@@ -200,7 +211,7 @@ class Ingest:
             if signal.alarm_incident is None or any(one.verdict.alarm for one in some):
                 facts.append((signal, alarm_facts(signal, going_on, now)))
             else:
-                # It may go on for long without an alarm: that it does is kept, and nobody is told again.
+                # It may last long without an alarm: store how long, but notify nobody again.
                 longer.append((signal.alarm_incident, nanoseconds(going_on.end), going_on.duration))
         writer.prolong_incidents(longer)
         return facts
@@ -223,3 +234,8 @@ class Ingest:
                     hub.publish("verdict", verdict_json(stored.outcomes[one.received]))
         if newest:
             hub.publish("verdicts", {"signals": newest})
+
+
+def _sender(batch: Batch, observation: Observation) -> str | None:
+    """Who sent it; nobody sends what was imported."""
+    return None if batch.history else observation.sender or batch.sender or batch.source

@@ -1,7 +1,8 @@
-"""Maintenance windows, which people add and remove."""
+"""How people add and remove maintenance windows."""
 
 import time
 
+from tocsin.service.as_json import time_text
 from tocsin.service.engine.changes import Changes, on_engine_thread
 from tocsin.service.engine.incident_changes import LONGEST_NOTE
 from tocsin.service.engine.new_signals import check_text
@@ -9,39 +10,39 @@ from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.observations import LONGEST_NAME
 from tocsin.service.store import MaintenanceRow
 
-#: Each observation is compared with those that are not over.
+#: A limit, because each observation is compared with all current windows.
 MOST_WINDOWS = 1000
 
 
 class MaintenanceChanges(Changes):
-    """What people do to maintenance windows."""
+    """Changes of maintenance windows."""
 
     @on_engine_thread
     def add(self, pattern: str, start: int, end: int, reason: str = "", by: str = "") -> MaintenanceRow:
-        """From `start` to `end` observations of the signals that fit the pattern are kept, but not judged."""
+        """Add a window. From `start` to `end`, observations of matching signals are stored but not judged."""
         if not end > start:
-            raise RefusedError("a maintenance window must end after it starts")
+            raise RefusedError(f"end must be after start, got start {time_text(start)} and end {time_text(end)}")
         if not pattern:
-            raise RefusedError("a pattern must not be empty")
-        check_text("a pattern", pattern, LONGEST_NAME)
-        check_text("a reason", reason, LONGEST_NOTE)
+            raise RefusedError("pattern must not be empty, got ''")
+        check_text("pattern", pattern, LONGEST_NAME)
+        check_text("reason", reason, LONGEST_NOTE)
         forgotten = time.time_ns() - round(self._state.settings.storage.keep_observations * 1e9)
         with self._state.store.transaction() as writer:
             for window in writer.maintenance():
-                if window.end < forgotten:  # no observation is that old
+                if window.end < forgotten:  # there are no older observations
                     writer.remove_maintenance(window.id)
             number = writer.add_maintenance(pattern, start, end, reason, by)
             windows = writer.maintenance()
             if len(windows) > MOST_WINDOWS:
                 raise RefusedError(
-                    f"there may be at most {MOST_WINDOWS} maintenance windows: remove some that are over"
+                    f"there may be at most {MOST_WINDOWS} maintenance windows: remove some that have ended"
                 )
         self._state.windows = windows
         return next(window for window in windows if window.id == number)
 
     @on_engine_thread
     def remove(self, number: int) -> None:
-        """End a window, or call it off. What was not judged in it stays so."""
+        """Remove a window. Observations that were not judged because of it stay unjudged."""
         if all(window.id != number for window in self._state.windows):
             raise UnknownError(f"there is no maintenance window {number}")
         with self._state.store.transaction() as writer:

@@ -1,6 +1,6 @@
-"""Which signals have a past that was imported and is not judged yet.
+"""Imported history that is not judged yet.
 
-It is stored with what was imported, so a monitor that was killed goes on where it was.
+The list is stored together with the imported observations, so it survives a crash.
 """
 
 import json
@@ -16,9 +16,9 @@ from tocsin.service.engine.stages import Received
 from tocsin.service.store import StoreReader, StoreWriter
 
 _PREFIX = "import/"
-# What is imported comes in pieces. Once nothing has come for so many seconds, it is judged together.
+# History arrives in pieces. It is judged once nothing has arrived for this many seconds.
 QUIET = 1.0
-# So many results are remembered.
+# The most results to remember.
 MOST_RESULTS = 1000
 
 Stage = Literal["waiting", "learning", "done", "failed"]
@@ -26,33 +26,33 @@ Stage = Literal["waiting", "learning", "done", "failed"]
 
 @dataclass(frozen=True)
 class Span:
-    """From which observation to which, by their times, a signal has some that wait to be judged."""
+    """The times of the first and the last observation of a signal that wait to be judged."""
 
     first: int
     last: int
 
     def with_time(self, time: int) -> "Span":
-        """The span that has this observation, too."""
+        """The span extended to this time."""
         return Span(min(self.first, time), max(self.last, time))
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a signal's imported past is judged."""
+    """How much of a signal's imported history is judged."""
 
     signal: str
     stage: Stage
     done: int = 0
     total: int = 0
-    #: How many incidents of the past were found so far.
+    #: The number of incidents found so far.
     incidents: int = 0
     message: str | None = None
 
 
 class PendingImports:
-    """The spans that wait, by the numbers of their signals, and what became of others since the start.
+    """The spans that wait, by signal id, and the progress of all imports since the start.
 
-    The engine's thread changes it; any thread may look.
+    The engine's thread changes it; any thread may read it.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class PendingImports:
         return len(self._spans)
 
     def recover(self, reader: StoreReader, signals: Iterable[MonitoredSignal]) -> None:
-        """Forget everything, and go on with what is stored."""
+        """Read the waiting spans from the store again."""
         by_id = {signal.row.id: signal for signal in signals}
         found = {int(name.removeprefix(_PREFIX)): text for name, text in reader.cursors(_PREFIX).items()}
         with self._lock:
@@ -78,18 +78,18 @@ class PendingImports:
                 if number in by_id:
                     self._note(by_id[number], Span(*json.loads(text)), since=0.0)
         for number in self._spans:
-            # What its detector took for an incident on the way here is the past's, and told to nobody.
+            # An incident that its detector found while it was rebuilt belongs to the history: nobody is notified.
             signal = by_id[number]
             if signal.alarm_incident is None:
                 signal.block.forget_incidents(signal.place)
 
     def put(self, writer: StoreWriter, past: Sequence[Received]) -> None:
-        """Store, with what was imported, that it waits."""
+        """Store that these observations wait, in the transaction that stores them."""
         for signal, span in self._grown(past).items():
             writer.put_cursor(f"{_PREFIX}{signal.row.id}", json.dumps([span.first, span.last]))
 
     def note(self, past: Sequence[Received]) -> None:
-        """It was stored."""
+        """Remember that these observations wait, after they are stored."""
         grown = self._grown(past)
         with self._lock:
             for signal, span in grown.items():
@@ -110,11 +110,11 @@ class PendingImports:
         return grown
 
     def span(self, number: int) -> Span | None:
-        """What waits of a signal."""
+        """The waiting span of a signal."""
         return self._spans.get(number)
 
     def due(self) -> tuple[str, Span] | None:
-        """A signal of which everything has come, and what waits of it."""
+        """A signal whose history has arrived, with its waiting span."""
         ready = time.monotonic() - QUIET
         with self._lock:
             for number, since in self._since.items():
@@ -123,23 +123,23 @@ class PendingImports:
         return None
 
     def end(self, writer: StoreWriter, number: int) -> None:
-        """Store that nothing waits any more."""
+        """Store that nothing of this signal waits anymore."""
         writer.remove_cursor(f"{_PREFIX}{number}")
 
     def forget(self, number: int) -> None:
-        """Nothing waits any more, or not before the next start."""
+        """Forget the waiting span of a signal, for good or until the next start."""
         with self._lock:
             self._spans.pop(number, None)
             self._names.pop(number, None)
             self._since.pop(number, None)
 
     def tell(self, progress: Progress) -> None:
-        """Remember how far it is."""
+        """Remember the progress of an import."""
         with self._lock:
             self._remember(progress)
 
     def fail(self, signal: str, message: str) -> None:
-        """It cannot be judged; what is stored of it is tried again at the next start."""
+        """Remember that an import cannot be judged. The next start tries again."""
         for number in [number for number, name in self._names.items() if name == signal]:
             self.forget(number)
         self.tell(replace(self.progress(signal) or Progress(signal, "failed"), stage="failed", message=message))
@@ -151,11 +151,11 @@ class PendingImports:
             self._progress.popitem(last=False)
 
     def progress(self, signal: str) -> Progress | None:
-        """How far a signal's past is judged; None where nothing was imported since the start."""
+        """The progress of a signal's import; None if there was none since the start."""
         with self._lock:
             return self._progress.get(signal)
 
     def all_progress(self) -> list[Progress]:
-        """The same of all signals, the newest first."""
+        """The progress of all imports, newest first."""
         with self._lock:
             return list(reversed(self._progress.values()))

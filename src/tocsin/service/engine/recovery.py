@@ -1,16 +1,20 @@
-"""From the store back to detectors: after a start, or a failure of the store."""
+"""Rebuilds the engine's state from the store: after a start, or after the store failed."""
 
 import json
 import logging
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from tocsin.detection.storage import arrays_from_bytes
 from tocsin.service.engine.allocation import Allocation
-from tocsin.service.engine.block import ROWS, SignalBlock
+from tocsin.service.engine.block import ROWS, SignalBlock, load_kernels
+from tocsin.service.engine.detector_states import save_states
+from tocsin.service.engine.engine_state import EngineState
+from tocsin.service.engine.incidents import close_incident
 from tocsin.service.engine.replay import replay
 from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
 from tocsin.service.errors import StoreError
@@ -27,28 +31,29 @@ from tocsin.service.store import (
 
 log = logging.getLogger("tocsin.engine")
 
-
-# How long whoever waits for what is rebuilt has no time for anything else, in seconds.
-BREATH = 0.1
+# Seconds after which a recovery yields, rebuilt signals or not, so that its caller can do other work.
+YIELD_EVERY = 0.1
+# Seconds between two log messages about progress.
+LOG_EVERY = 5.0
 
 
 class StoppedError(Exception):
-    """There is no need to go on reading the store."""
+    """The engine is stopping, so the rest need not be rebuilt."""
 
 
 @dataclass(frozen=True)
-class Known:
-    """What the store has, but for observations and states."""
+class StoredSignals:
+    """What the store knows about signals, except observations and states."""
 
     signals: Sequence[SignalRow]
     windows: list[MaintenanceRow]
     references: Mapping[int, ReferenceRow]
-    #: The incidents that go on, by signal.
+    #: The open incidents, by signal.
     incidents: Mapping[int, Sequence[IncidentRow]]
 
     @classmethod
-    def read(cls, reader: StoreReader) -> "Known":
-        """Look it up."""
+    def read(cls, reader: StoreReader) -> "StoredSignals":
+        """Read it from the store."""
         incidents: dict[int, list[IncidentRow]] = {}
         for one in reader.open_incidents():
             incidents.setdefault(one.signal, []).append(one)
@@ -56,39 +61,39 @@ class Known:
         return cls(reader.signals(), reader.maintenance(), references, incidents)
 
     def set_aside(self, row: SignalRow, error: Exception) -> AsideSignal:
-        """A signal that cannot be rebuilt."""
-        log.error("signal %r is set aside, since it cannot be rebuilt: %s", row.name, error)
+        """Set aside a signal that cannot be rebuilt."""
+        log.error("signal %r is set aside, because it cannot be rebuilt: %s", row.name, error)
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         return AsideSignal(row, reason, self.references.get(row.id), tuple(self.incidents.get(row.id, ())))
 
 
 @dataclass
 class Rebuilt:
-    """Signals that were rebuilt together, in their block; or one that cannot be."""
+    """Signals that were rebuilt together, with their block; or one that could not be rebuilt."""
 
     block: SignalBlock | None = None
     signals: list[MonitoredSignal] = field(default_factory=list)
     aside: list[AsideSignal] = field(default_factory=list)
-    #: How many observations were scored again.
+    #: The number of observations judged again.
     replayed: int = 0
-    #: Signals whose state could not be used: their detectors have learned anew. Up to when that state had gone.
+    #: Signals whose state could not be used, so that their detectors learned anew; with the time of that state.
     renewed: dict[MonitoredSignal, int | None] = field(default_factory=dict)
 
 
 class Recovery:
-    """Rebuilds all signals of a store, those of the same settings together, on all threads of a pool."""
+    """Rebuilds all signals of a store, those with the same settings together, on all threads of a pool."""
 
-    def __init__(self, store: Store, places: Allocation, known: Known) -> None:
+    def __init__(self, store: Store, places: Allocation, known: StoredSignals) -> None:
         self._store, self._places, self._known = store, places, known
         self._stopping = threading.Event()
 
     def run(self, pool: Executor) -> Generator[Rebuilt, None, None]:
-        """What is rebuilt, as it is, and now and then nothing. Who stops asking for more ends it."""
+        """Yield signals as they are rebuilt, and an empty result now and then. Closing the generator stops it."""
         futures = [pool.submit(self._rebuild, piece) for piece in self._pieces()]
         left = set(futures)
         try:
             while left:
-                done, left = wait(left, timeout=BREATH, return_when=FIRST_COMPLETED)
+                done, left = wait(left, timeout=YIELD_EVERY, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield from future.result()
                 if not done:
@@ -100,10 +105,10 @@ class Recovery:
         self._stopping.set()
         for future in futures:
             if not future.cancel():
-                future.exception()  # it ends soon, and nobody may use the store after us
+                future.exception()  # wait for it: nothing may use the store afterwards
 
     def _pieces(self) -> Iterator[list[SignalRow]]:
-        """Signals that can share a block."""
+        """The signals in groups that can share a block."""
         groups: dict[str, list[SignalRow]] = {}
         for row in self._known.signals:
             groups.setdefault(json.dumps([row.features, row.settings], sort_keys=True), []).append(row)
@@ -111,9 +116,9 @@ class Recovery:
             yield from (rows[first : first + ROWS] for first in range(0, len(rows), ROWS))
 
     def _rebuild(self, rows: Sequence[SignalRow]) -> list[Rebuilt]:
-        """Rebuild signals in one block. Where that fails, halves of them are tried, until it is known which ones fail.
+        """Rebuild signals in one block. If that fails, try each half, until only the ones that fail are set aside.
 
-        A store that cannot be reached is no reason to set a signal aside.
+        An unreachable store is not a reason to set a signal aside.
         """
         try:
             return self._rebuild_together(rows)
@@ -139,17 +144,17 @@ class Recovery:
         except BaseException:
             self._places.drop(block)
             raise
-        # Of signals that take much memory a block has room for some only.
+        # A block may be too small for all signals if they are large.
         return [rebuilt, *(self._rebuild(rows[len(some) :]) if len(some) < len(rows) else ())]
 
     def _place_all(self, reader: StoreReader, rows: Sequence[SignalRow], rebuilt: Rebuilt) -> None:
-        """Give signals their places and states, all at once if nothing is wrong with one of them."""
+        """Give signals their places and states: all at once, or one by one if a state cannot be used."""
         block = rebuilt.block
         if block is None:
             raise RuntimeError(f"no block for {rows[0].name!r}")
         stored = reader.states([row.id for row in rows])
         places: dict[int, int] = {}
-        with suppress(ValueError):  # then it is found out below which one it is
+        with suppress(ValueError):  # `_place` finds out which one it is
             states = [arrays_from_bytes(state.state) for state in stored.values()]
             if states:
                 places = dict(zip(stored, block.take_all(states), strict=True))
@@ -159,9 +164,10 @@ class Recovery:
     def _place(
         self, block: SignalBlock, row: SignalRow, stored: StateRow | None, place: int | None, rebuilt: Rebuilt
     ) -> None:
-        """Give a signal its state, unless it has a place already. One of another release is no reason to set it aside.
+        """Give a signal its place and state, unless it has them already.
 
-        It learns anew with all others of its block, since after an update it may be all signals.
+        If another release wrote the state, the detector learns anew, together with the others of its block: after an
+        update, that may be all signals.
         """
         reference = self._known.references.get(row.id)
         renewed = False
@@ -169,7 +175,7 @@ class Recovery:
             try:
                 place = block.take(None if stored is None else arrays_from_bytes(stored.state))
             except ValueError as error:
-                log.warning("the stored state of %r cannot be used, and its detector learns anew: %s", row.name, error)
+                log.warning("the stored state of %r cannot be used, so its detector learns anew: %s", row.name, error)
                 place, renewed = block.take(None), True
         last = None if stored is None else stored.time
         signal = MonitoredSignal(row, block, place, reference, last_time=None if renewed else last)
@@ -182,3 +188,65 @@ class Recovery:
     def _check(self) -> None:
         if self._stopping.is_set():
             raise StoppedError
+
+
+def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
+    """Clear the state and rebuild it from the store. `progress` gets the number of signals rebuilt, and of all."""
+    state.store.regain()  # before reading: nobody else writes from here on
+    state.clear()
+    with state.store.reading() as reader:
+        known = StoredSignals.read(reader)
+        state.events.recover(reader, time.time_ns())
+    state.windows = known.windows
+    state.rebuilding = {row.name for row in known.signals}
+    total, replayed, logged = len(known.signals), 0, time.monotonic()
+    with closing(Recovery(state.store, state.places, known).run(state.pool)) as recovery:
+        for rebuilt in recovery:
+            _add(state, rebuilt)
+            replayed += rebuilt.replayed
+            done = len(state.signals) + len(state.aside)
+            progress(done, total)
+            if time.monotonic() - logged > LOG_EVERY:
+                log.info("%d of %d signals rebuilt", done, total)
+                logged = time.monotonic()
+    state.rebuilding.clear()
+    if not replayed:
+        load_kernels(state.places.settings(("value",), state.settings.detector))
+    with state.lock:
+        state.signals = dict(sorted(state.signals.items(), key=lambda item: item[1].row.id))
+    with state.store.reading() as reader:
+        state.budgets.recover(reader, state.signals.values())
+        state.pending_imports.recover(reader, state.signals.values())
+    log.info("%d signals rebuilt, %d observations judged again", len(state.signals), replayed)
+
+
+def _add(state: EngineState, rebuilt: Rebuilt) -> None:
+    """Add rebuilt signals to the state, where others can see them."""
+    if rebuilt.renewed:
+        _store_renewed(state, list(rebuilt.renewed))
+    now = time.time_ns()
+    for signal in rebuilt.signals:
+        signal.last_arrival = now  # nobody knows how long it was silent before
+        signal.count()
+    with state.lock:
+        if rebuilt.block is not None:
+            state.places.enter(rebuilt.block)
+        state.signals.update((signal.name, signal) for signal in rebuilt.signals)
+        state.aside.update((aside.name, aside) for aside in rebuilt.aside)
+        state.rebuilding.difference_update(state.signals.keys() | state.aside.keys())
+    state.metrics.replayed_observations.inc(rebuilt.replayed)
+    state.count()
+
+
+def _store_renewed(state: EngineState, renewed: Sequence[MonitoredSignal]) -> None:
+    """Store the detectors that learned anew, and close the incidents that their predecessors had found."""
+    now = time.time_ns()
+    with state.store.transaction() as writer:
+        for signal in renewed:
+            row = None if signal.alarm_incident is None else writer.incident(signal.alarm_incident)
+            if row is not None:
+                close_incident(writer, state.events, signal, row, "relearned", now)
+            signal.alarm_incident = None
+            if signal.reference is None:
+                writer.remove_reference(signal.row.id)
+    save_states(state.store, renewed)

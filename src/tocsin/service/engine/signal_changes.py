@@ -1,4 +1,4 @@
-"""What people do to signals: create, configure, reset and remove them, and say what to compare them with."""
+"""How people create, configure, reset and remove signals, and set their references."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ from tocsin.service.engine.detector_replacement import store_settings
 from tocsin.service.engine.detector_states import state_of
 from tocsin.service.engine.incident_changes import FAULT
 from tocsin.service.engine.incidents import nanoseconds
-from tocsin.service.engine.new_signals import check_features, new_row
+from tocsin.service.engine.new_signals import check_features, create, new_row
 from tocsin.service.engine.replay import TAKEN, latest, value_of
 from tocsin.service.engine.signals import NOTHING, AsideSignal
 from tocsin.service.engine.status import SignalDetails, SignalStatus
@@ -24,23 +24,23 @@ from tocsin.service.store import ReferenceRow
 
 log = logging.getLogger("tocsin.engine")
 
-# While a reference is learned, all signals wait: this many take some seconds.
+# The most observations of a reference. All signals wait while it is learned, with this many for some seconds.
 MOST_OBSERVATIONS = 20_000
 
 
 class SignalChanges(Changes):
-    """What people do to signals, and what they ask of detectors."""
+    """Changes of signals, and questions to their detectors."""
 
     @on_engine_thread
     def create(
         self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
         silent_after: float | None = None, unit: str | None = None,
     ) -> SignalStatus:  # fmt: skip
-        """Make a signal before its first observation."""
+        """Create a signal before its first observation."""
         state = self._state
         if name in state.signals or name in state.aside:
-            raise RefusedError(f"there is a signal {name!r} already")
-        refused = state.add([new_row(state.settings, name, features, detector, silent_after, unit)])
+            raise RefusedError(f"signal {name!r} already exists")
+        refused = create(state, [new_row(state.settings, name, features, detector, silent_after, unit)])
         if refused:
             raise RefusedError(refused[name])
         return state.signal(name).status()
@@ -50,18 +50,19 @@ class SignalChanges(Changes):
         self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
         silent_after: float | None = None, unit: str | None = None,
     ) -> SignalStatus:  # fmt: skip
-        """Change a signal; None leaves a setting as it is. With other settings its detector learns anew from the store.
+        """Change a signal; None leaves a setting unchanged.
 
-        So does one that was set aside, with any settings.
+        If the detector's settings change, or the signal was set aside, the detector learns anew from the store.
         """
         state = self._state
         signal = state.aside.get(name) or state.signal(name)
         if features is not None and check_features(features) != signal.row.features:
             raise RefusedError(
-                f"the features of {name!r} stay {', '.join(signal.row.features)}: remove it to change them"
+                f"features of {name!r} cannot change from {', '.join(signal.row.features)}, "
+                f"got {', '.join(features)}: remove the signal first"
             )
         given = new_row(state.settings, name, signal.row.features, detector, silent_after, unit)
-        # What is stored of it was put together so: that stays.
+        # Stored observations were aggregated with this interval, so it stays.
         interval = {} if signal.row.every is None else {"interval": signal.row.every}
         row = replace(
             signal.row,
@@ -78,25 +79,27 @@ class SignalChanges(Changes):
                 signal.row = row
         else:
             self._detectors.relearn(signal, self._detectors.fresh(row, signal.reference))
-        return self._told(name, "configured")
+        return self._published(name, "configured")
 
     @on_engine_thread
     def reset(self, name: str) -> SignalStatus:
-        """Let the detector forget everything but its reference; stored observations stay."""
+        """Make the detector forget everything except its reference; stored observations stay."""
         aside = self._state.aside.get(name)
         if aside is not None:
             self._detectors.mend(aside, aside.row, learn=False)
         else:
             self._detectors.begin_anew(self._state.signal(name))
-        return self._told(name, "reset")
+        return self._published(name, "reset")
 
     @on_engine_thread
     def remove(self, name: str) -> None:
-        """Remove a signal with all that belongs to it."""
+        """Remove a signal and everything that belongs to it."""
         state = self._state
         signal = state.aside.get(name) or state.signal(name)
         with state.store.transaction() as writer:
+            touched = writer.events_of_signal(signal.row.id)
             writer.remove_signal(signal.row.id)
+            state.events.forget(writer, touched, time.time_ns())
             state.pending_imports.end(writer, signal.row.id)
         state.forget(signal)
         state.hub.publish("signal", {"name": name, "change": "removed"})
@@ -108,13 +111,13 @@ class SignalChanges(Changes):
 
     @on_engine_thread
     def restore(self, name: str, state: bytes) -> SignalStatus:
-        """Let the detector go on from a state that was taken of one with the same settings.
+        """Restore the detector to a state from one with the same settings.
 
-        What was stored since then is not taken again: with an `interval` it counts as missing.
+        Observations stored since that state are not replayed. With an `interval`, they count as missing.
         """
         signal = self._state.signal(name)
         if signal.reference is not None:
-            raise RefusedError(f"{name!r} has a reference, which a state would replace: remove it before restoring one")
+            raise RefusedError(f"{name!r} has a reference, which the state would replace: remove the reference first")
         restored = self._detectors.fresh(signal.row)
         try:
             last = restored.block.fleet.put(restored.place, arrays_from_bytes(state))
@@ -125,16 +128,13 @@ class SignalChanges(Changes):
         newest = latest(restored.last_time, signal.last_time)
         if restored.block.fleet.interval is not None and newest != restored.last_time:
             missing = (NOTHING,) * len(signal.row.features)
-            restored.block.run({restored.place: restored.stretch([signal.last_time or 0], [missing])})
+            restored.block.run({restored.place: restored.detector_input([signal.last_time or 0], [missing])})
         self._detectors.replace(signal, restored, "reset")
-        return self._told(name, "reset")
+        return self._published(name, "reset")
 
     @on_engine_thread
     def details(self, name: str) -> SignalDetails:
-        """What a signal's detector has learned, and whether it keeps its promise.
-
-        Known faults do not count against it.
-        """
+        """What a signal's detector has learned, and its audit, in which labelled faults do not count."""
         signal = self._state.signal(name)
         with self._state.store.reading() as reader:
             faults = reader.count_labelled(signal.row.id, FAULT)
@@ -142,10 +142,10 @@ class SignalChanges(Changes):
 
     @on_engine_thread
     def put_reference(self, name: str, start: int, end: int, by: str = "") -> ReferenceRow:
-        """Let a signal learn what was stored from `start` to `end`, both included, and compare with that from then on.
+        """Compare a signal with its observations from `start` to `end`, both included, from now on.
 
-        The detector begins anew with it, and then takes what was stored since. The reference stays until it is replaced
-        or removed: what was observed in it is kept for as long.
+        A new detector learns the reference, and then takes the observations stored since. The reference stays until it
+        is replaced or removed; its observations are kept as long.
         """
         signal = self._state.signal(name)
         if start > end:
@@ -165,25 +165,26 @@ class SignalChanges(Changes):
             signal, self._detectors.fresh(signal.row, reference), observed=(times, values),
             change=lambda writer: writer.put_reference(reference, times, values),
         )  # fmt: skip
-        self._told(name, "reference")
+        self._published(name, "reference")
         return reference
 
     @on_engine_thread
     def remove_reference(self, name: str) -> None:
-        """Let a signal learn from its past again, as it moves on, beginning with the newest of what is stored."""
+        """Compare a signal with its recent past again, starting with the newest stored observations."""
         signal = self._state.signal(name)
         if signal.reference is None:
             raise UnknownError(f"signal {name!r} has no reference")
         self._detectors.relearn(
             signal, self._detectors.fresh(signal.row), change=lambda writer: writer.remove_reference(signal.row.id)
         )
-        self._told(name, "reference")
+        self._published(name, "reference")
 
     @on_engine_thread
     def set_clock(self, name: str, to: int) -> SignalStatus:
-        """Take a signal's observations after a time out, since the clock that they were told by was ahead.
+        """Remove a signal's observations after a time, because its clock was ahead.
 
-        They are listed as refused, and its detector learns anew from those before: what comes from now on is new again.
+        They are listed as refused, and the detector learns anew from the earlier ones. New observations are then no
+        longer late.
         """
         signal = self._state.signal(name)
         now = time.time_ns()
@@ -192,26 +193,26 @@ class SignalChanges(Changes):
         if signal.reference is not None and signal.reference.end > to:
             raise RefusedError(f"the reference of {name!r} ends after {time_text(to)}: remove it first")
         with self._state.store.transaction() as writer:
-            # Without its state it is rebuilt from its observations, should this be interrupted.
-            taken = writer.take_out(signal.row, to, "the clock was ahead, and has been set right", now)
+            # Without a state, the next start rebuilds the signal from its observations if this is interrupted.
+            taken = writer.take_out(signal.row, to, "the clock was ahead and has been corrected", now)
             writer.remove_state(signal.row.id)
         with self._state.lock:
             signal.forget_newest(to)
         self._detectors.relearn(signal, self._detectors.fresh(signal.row, signal.reference))
-        log.warning("the clock of %r is set to %s, %d observations after that are refused", name, time_text(to), taken)
-        return self._told(name, "clock")
+        log.warning("the clock of %r was set to %s, %d later observations are refused", name, time_text(to), taken)
+        return self._published(name, "clock")
 
-    def _told(self, name: str, change: str) -> SignalStatus:
-        """How a signal is doing after a change; who watches is told."""
+    def _published(self, name: str, change: str) -> SignalStatus:
+        """Publish a change of a signal, and return its status."""
         self._state.hub.publish("signal", {"name": name, "change": change})
         return self._state.status(name)
 
 
 def _moment(last: Any, latest: int) -> int:
-    """The time of the last observation of a state that is brought from elsewhere."""
+    """The time of the last observation in a restored state."""
     if not isinstance(last, np.datetime64):
-        raise RefusedError(f"a state must be of observations with times, got one with the number {last!r}")
+        raise RefusedError(f"the state must have observations with times, got one whose last number is {last!r}")
     moment = nanoseconds(last)
     if moment > latest:
-        raise RefusedError(f"a state must not be ahead of the clock, got one of {time_text(moment)}")
+        raise RefusedError(f"the state must not be ahead of the clock, got one from {time_text(moment)}")
     return moment

@@ -1,4 +1,4 @@
-"""What the engine keeps in mind about one signal: one that is monitored, or one that is set aside."""
+"""What the engine remembers about one signal: a monitored one, or one that is set aside."""
 
 import statistics
 from collections import deque
@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection.gaps import missing_times
-from tocsin.service.engine.block import SignalBlock, Stretch
+from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.kept_forecasts import UnsavedForecasts
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
-from tocsin.service.observations import Judged
+from tocsin.service.observations import StoredVerdict
 from tocsin.service.store import IncidentRow, ReferenceRow, SignalRow
 
 RECENT = 60
-# The pace of a signal is known after so many observations, and follows the newest ones.
+# The pace of a signal is the median of the newest intervals. It is known after the smaller number.
 PACES = 16
 LEAST_PACES = 8
-# A signal is silent after so many times its pace, and not before so many seconds.
+# A signal is silent after this many times its pace, but not before this many seconds.
 SILENT_PACES = 10
 LEAST_SILENCE = 30.0
 NOTHING = float("nan")
@@ -27,31 +27,37 @@ NOTHING = float("nan")
 
 @dataclass(eq=False)
 class MonitoredSignal:
-    """A signal in its place, and what has come of it lately."""
+    """A signal with its place in a block, and its recent observations."""
 
     row: SignalRow
     block: SignalBlock
     place: int
-    #: What its detector compares with; None for its own past, as it moves on.
+    #: What its detector compares with; None for the signal's recent past.
     reference: ReferenceRow | None = None
     last_time: int | None = None
     last_arrival: int | None = None
-    #: Whether it sends: nobody waits for one whose newest observation was imported.
+    #: Whether it sends. If its newest observation was imported, it cannot become silent.
     live: bool = True
-    newest: Judged | None = None
-    #: Observations that its detector has taken, missing ones included.
+    newest: StoredVerdict | None = None
+    #: The number of observations its detector has taken, including missing ones.
     observations: int = 0
-    #: Observations since its state was last stored.
+    #: The number of observations since its state was last stored.
     unsaved: int = 0
-    #: What was forecast after those.
+    #: The forecasts made after those.
     unsaved_forecasts: UnsavedForecasts = field(default_factory=UnsavedForecasts)
-    #: Numbers of its open incidents.
+    #: The numbers of its open incidents.
     alarm_incident: int | None = None
     silence_incident: int | None = None
     recent: deque[Point] = field(default_factory=lambda: deque(maxlen=RECENT))
-    #: What it puts together and is not whole yet, by time; None where that has to be read.
+    #: The parts of its incomplete aggregates, by time; None if they must be read from the store.
     parts: dict[int, tuple[float, ...]] | None = None
     paces: deque[int] = field(default_factory=lambda: deque(maxlen=PACES))
+    #: Who sent its newest observation, and what is stored of that.
+    source: str | None = None
+    stored_source: str | None = None
+
+    def __post_init__(self) -> None:
+        self.source = self.stored_source = self.row.source
 
     @property
     def name(self) -> str:
@@ -59,68 +65,68 @@ class MonitoredSignal:
         return self.row.name
 
     def steps_before(self, times: Sequence[int]) -> list[int]:
-        """How many observations are missing before each of these."""
+        """The number of missing observations before each of these."""
         if self.block.fleet.interval is None:
             return [0] * len(times)
         missing = self._missing_before(np.array(times, dtype=np.int64).view("datetime64[ns]"))
         return [len(missing.get(number, ())) for number in range(len(times))]
 
-    def stretch(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> Stretch:
-        """What the detector is to take: these observations, with the missing ones before each."""
+    def detector_input(self, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> DetectorInput:
+        """The input for the detector: these observations, with the missing ones before each."""
         moments = np.array(times, dtype=np.int64).view("datetime64[ns]")
         missing = self._missing_before(moments)
         if not missing:
-            return Stretch(np.array(values, dtype=np.float64), moments, range(len(times)))
+            return DetectorInput(np.array(values, dtype=np.float64), moments, range(len(times)))
         parts = [part for number, moment in enumerate(moments) for part in (missing.get(number, moments[:0]), [moment])]
         at = (np.cumsum([len(missing.get(number, ())) + 1 for number in range(len(times))]) - 1).tolist()
         all_values = np.full((at[-1] + 1, len(self.row.features)), NOTHING)
         all_values[at] = values
-        return Stretch(all_values, np.concatenate(parts), at)
+        return DetectorInput(all_values, np.concatenate(parts), at)
 
     def _missing_before(self, moments: NDArray[np.datetime64]) -> dict[int, NDArray[np.datetime64]]:
-        """The times of the observations that are missing, by the place of the one that they come before."""
+        """The times of missing observations, by the position of the observation that follows them."""
         interval = self.block.fleet.interval
         if interval is None:
             return {}
-        # What was before the first observation of a detector that forgot everything is nothing to it.
+        # A detector that was reset has no gap before its first observation.
         known = self.last_time is not None and self.block.fleet.observations(self.place) > 0
         before = np.concatenate([[np.datetime64(self.last_time, "ns")] if known else moments[:1], moments[:-1]])
         apart = (moments - before) / np.timedelta64(1, "s")
-        # In little more than a step none is missing: to ask before each observation would cost much for nothing.
+        # Nothing is missing in little more than one interval. Checking that here is much faster than `missing_times`.
         return {
             int(number): missing_times(before[number], moments[number], interval)
             for number in np.flatnonzero(apart > 1.4 * interval)
         }
 
     def note_forecasts(self, times: NDArray[np.datetime64], foretold: NDArray[np.float64] | None) -> None:
-        """Keep what was forecast after its newest observations, if that is worth keeping."""
+        """Remember the forecasts made after its newest observations, if they are worth keeping."""
         if foretold is not None:
             self.unsaved_forecasts.add(times, foretold)
 
     def saved(self) -> None:
-        """Its state is stored."""
+        """Record that its state was stored."""
         self.unsaved = 0
         self.unsaved_forecasts.begin()
 
     def count(self) -> None:
-        """Keep in mind how many observations its detector has taken."""
+        """Update the number of observations its detector has taken."""
         self.observations = self.block.fleet.observations(self.place)
 
-    def note(self, time: int, judged: Judged) -> None:
-        """Keep the newest observation in mind."""
+    def note(self, time: int, judged: StoredVerdict) -> None:
+        """Remember the newest observation."""
         if self.last_time is not None:
             self.paces.append(time - self.last_time)
         self.last_time, self.newest = time, judged
         self.recent.append(Point(time, judged.value[0], judged.p, judged.alarm))
 
     def note_past(self, time: int) -> None:
-        """An observation was stored that was imported, and waits to be judged."""
+        """Remember that an imported observation was stored, which waits to be judged."""
         if self.last_time is None or time > self.last_time:
             self.last_time, self.live = time, False
 
     @property
     def silent_after(self) -> float | None:
-        """After how many seconds without an observation it counts as silent; None while that is not known."""
+        """The seconds without an observation after which it counts as silent; None while unknown."""
         if self.row.silent_after is not None:
             return self.row.silent_after
         if len(self.paces) < LEAST_PACES:
@@ -132,7 +138,7 @@ class MonitoredSignal:
         return self.last_time is not None and self.last_time > now
 
     def forget_newest(self, after: int) -> None:
-        """Know nothing of observations after a time."""
+        """Forget observations after a time."""
         kept = [point for point in self.recent if point.time <= after]
         self.recent.clear()
         self.recent.extend(kept)
@@ -140,14 +146,14 @@ class MonitoredSignal:
         self.last_time = self.newest = None
 
     def is_overdue(self, now: int) -> bool:
-        """Whether it has become silent and nobody knows yet."""
+        """Whether it has become silent and has no incident for that yet."""
         after = self.silent_after
         if self.silence_incident is not None or self.last_arrival is None or after is None or not self.live:
             return False
         return now - self.last_arrival >= after * 1e9
 
     def remember(self, incident: IncidentRow) -> None:
-        """Keep in mind an incident as it is stored."""
+        """Remember a stored incident."""
         number = incident.id if incident.open else None
         if incident.kind == "alarm":
             self.alarm_incident = number
@@ -155,7 +161,7 @@ class MonitoredSignal:
             self.silence_incident = number
 
     def status(self) -> SignalStatus:
-        """How it is doing."""
+        """Its status."""
         fleet, newest = self.block.fleet, self.newest
         return SignalStatus(
             id=self.row.id,
@@ -182,7 +188,7 @@ class MonitoredSignal:
         )
 
     def details(self, faults: int) -> SignalDetails:
-        """What its detector has learned; `faults` of its incidents were true."""
+        """What its detector has learned; `faults` of its incidents were real faults."""
         fleet = self.block.fleet
         return SignalDetails(
             weights=fleet.weights(self.place).mean(axis=1).astype(np.float64).tolist(),
@@ -196,7 +202,7 @@ class MonitoredSignal:
 
 @dataclass(frozen=True)
 class AsideSignal:
-    """A signal that is set aside, and why. What is observed of it is kept, and judged by nobody."""
+    """A signal that is set aside, and why. Its observations are stored but not judged."""
 
     row: SignalRow
     reason: str
@@ -210,12 +216,17 @@ class AsideSignal:
         return self.row.name
 
     @property
-    def told(self) -> str:
-        """Why nothing can be asked of its detector, and what can be done."""
+    def source(self) -> str | None:
+        """Who sent its observations."""
+        return self.row.source
+
+    @property
+    def message(self) -> str:
+        """The error message: why it has no detector, and what to do."""
         return f"signal {self.name!r} is set aside ({self.reason}): configure it, reset it or remove it"
 
     def status(self) -> SignalStatus:
-        """What is known of it."""
+        """Its status, as far as it is known."""
         row = self.row
         promise = row.settings.get("promise")
         return SignalStatus(

@@ -1,10 +1,10 @@
-"""The stages of an observation, and the rules that take it from one to the next. Nothing here changes anything.
+"""The stages of an observation, and the rules from one to the next, which are pure functions.
 
-Observation        as a source hands it over; it may have no time, and its signal may be new
-Received           of a signal that there is, with a time and a value for each feature
-Ordered            in the order of time, with what is to become of it
-JudgedObservation  with what is stored of it: the verdict, if there is one
-Outcome            stored: what its sender is told
+Observation        as a source submits it; it may have no time, and its signal may be new
+Received           has an existing signal, a time and a value for each feature
+Ordered            in the order of time, with its status
+JudgedObservation  with its verdict, if there is one, ready to store
+Outcome            stored; the reply to the sender
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,40 +15,40 @@ from typing import TypeVar, dataclass_transform
 
 from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal
 from tocsin.service.errors import RefusedError
-from tocsin.service.observations import Batch, Judged, Observation, Outcome, Status
+from tocsin.service.observations import Batch, Observation, Outcome, Status, StoredVerdict
 from tocsin.service.store import MaintenanceRow, ObservationRow
 
 T = TypeVar("T")
 
-# The first moment that 64 bits of nanoseconds can say; one before it means no time at all.
+# The earliest time in 64-bit nanoseconds; the value before it means "not a time".
 EARLIEST = -(2**63) + 1
 
 
 @dataclass_transform(eq_default=False, frozen_default=True)
 def stage(cls: type[T]) -> type[T]:
-    """A frozen type of which two with the same content are still two.
+    """A frozen type that compares by identity.
 
-    The type checker sees to it that nothing is assigned. At run time that would take longer than all rules together.
+    Only the type checker enforces that it is frozen: at run time, that would take longer than all the rules together.
     """
     return dataclass(eq=False, slots=True)(cls)
 
 
 @stage
 class Received:
-    """An observation that can be taken, of a signal that there is."""
+    """A valid observation of an existing signal."""
 
     signal: MonitoredSignal | AsideSignal
     time: int
     values: tuple[float, ...]
-    #: Whether it is of a past that is imported.
+    #: Whether it is imported history.
     history: bool = False
-    #: Whether it is put together already, where its signal does that.
+    #: Whether it is an aggregate already, if its signal aggregates.
     whole: bool = False
 
 
 @stage
 class Ordered:
-    """An observation in the order of time. `status` is what it will be, unless the store has it already."""
+    """An observation in the order of time. `status` is its outcome, unless it turns out to be a duplicate."""
 
     received: Received
     status: Status
@@ -56,19 +56,19 @@ class Ordered:
 
 @stage
 class JudgedObservation:
-    """An observation with the verdict of its detector; one without numbers where no detector judges it."""
+    """An observation with its detector's verdict, which is all NaN if it is not judged."""
 
     received: Received
     status: Status
-    verdict: Judged
+    verdict: StoredVerdict
 
     @property
     def row(self) -> ObservationRow:
-        """What is stored of it."""
+        """The row to store."""
         return ObservationRow(self.received.signal.row.id, self.received.time, self.status, self.verdict)
 
     def outcome(self, incident: int | None) -> Outcome:
-        """What its sender is told once it is stored; `incident` is the one that its alarm belongs to."""
+        """The outcome once it is stored; `incident` is the one that its alarm belongs to."""
         received = self.received
         return Outcome(received.signal.row.name, received.time, self.status, self.verdict, incident)
 
@@ -78,20 +78,20 @@ Fresh = dict[MonitoredSignal, list[Ordered]]
 
 @dataclass(frozen=True)
 class Order:
-    """What was received, in the order of time."""
+    """Received observations in the order of time."""
 
-    #: What is newer than all that its signal has.
+    #: Observations newer than all earlier ones of their signals.
     fresh: Fresh
-    #: Not newer than what its signal has, of the past, or of a signal that is set aside: kept, unless the store has it.
+    #: Late or imported observations, and those of signals set aside: stored, unless they are duplicates.
     old: list[Ordered]
-    #: What came twice, each with the one before it that stands.
+    #: Repeated observations, each with the first one, which counts.
     repeated: list[tuple[Received, Received]]
 
 
 def with_times(batches: Sequence[Batch], signals: Mapping[str, MonitoredSignal], now: int, latest: int) -> list[Batch]:
-    """The batches, with a time for each observation that came without one: now, and after what came before it.
+    """The batches, with a time for each observation that has none: now, but after the previous one of its signal.
 
-    Whoever takes a batch again, not knowing whether it was stored, must do so with the times that it got at first.
+    A retry of a batch must use the times from the first attempt, because it may have been stored.
     """
     if not any(observation.time is None for batch in batches for observation in batch.observations):
         return list(batches)
@@ -112,7 +112,7 @@ def with_times(batches: Sequence[Batch], signals: Mapping[str, MonitoredSignal],
 
 
 def in_time(time: int | None, latest: int) -> bool:
-    """Whether an observation of this time can be taken."""
+    """Whether an observation with this time can be taken."""
     return time is not None and EARLIEST <= time <= latest
 
 
@@ -120,9 +120,9 @@ def receive(
     observation: Observation, signal: MonitoredSignal | AsideSignal | None, refused: Mapping[str, str], batch: Batch,
     now: int, latest: int,
 ) -> Received | Outcome:  # fmt: skip
-    """An observation with its signal, or why it is not taken.
+    """An observation with its signal, or the outcome if it cannot be taken.
 
-    `refused` says of signals that could not be created why, by name.
+    `refused` has the reasons, by name, for signals that could not be created.
     """
     name, time = observation.signal, observation.time
     if time is None or time < EARLIEST:
@@ -130,7 +130,7 @@ def receive(
         return Outcome(name, now, Status.REFUSED, message=message)
     if time > latest:
         ahead = (time - now) / 1e9
-        message = f"its time is {ahead:.0f} s ahead of the clock, and {(latest - now) / 1e9:g} s are tolerated"
+        message = f"its time must be at most {(latest - now) / 1e9:g} s ahead of the clock, got {ahead:.0f} s"
         return Outcome(name, time, Status.FUTURE, message=message)
     if signal is None:
         return Outcome(name, time, Status.REFUSED, message=refused[name])
@@ -146,7 +146,7 @@ def values_of(observation: Observation, features: Sequence[str]) -> tuple[float,
     given, values = observation.features, observation.values
     if given is None:
         if len(values) == 1 and values[0] != values[0]:
-            return values * len(features)  # all of it is missing
+            return values * len(features)  # all features are missing
         if len(values) != len(features):
             raise RefusedError(
                 f"signal {observation.signal!r} has {len(features)} features ({', '.join(features)}), "
@@ -168,7 +168,7 @@ def values_of(observation: Observation, features: Sequence[str]) -> tuple[float,
 
 
 def put_in_order(received: Iterable[Received], windows: Sequence[MaintenanceRow]) -> Order:
-    """Put what was received into the order of time, and see what is new of it."""
+    """Sort observations by time, and find out which are new."""
     order = Order({}, [], [])
     standing: dict[tuple[int, int], Received] = {}
     by_time = sorted(received, key=attrgetter("time"))
@@ -197,7 +197,7 @@ def put_in_order(received: Iterable[Received], windows: Sequence[MaintenanceRow]
 def without_duplicates(
     old: Iterable[Ordered], stored: Mapping[tuple[int, int], ObservationRow]
 ) -> tuple[list[Ordered], dict[Received, Outcome]]:
-    """What is late or of the past, and the outcomes of duplicates, given what the store has at the same times."""
+    """The late or imported observations to store, and the outcomes of duplicates, given the `stored` rows."""
     late: list[Ordered] = []
     duplicates: dict[Received, Outcome] = {}
     for one in old:
@@ -211,10 +211,10 @@ def without_duplicates(
 
 
 def within_gaps(fresh: Fresh, most: int) -> tuple[Fresh, set[Received]]:
-    """What is taken now, and what waits for later, since it comes after more than `most` missing observations.
+    """The observations to take now, and those that wait because of more than `most` missing observations before them.
 
-    Detectors have to take what is missing, too. At least one gap is taken, however long it is, so that everything has
-    its turn.
+    Detectors also process missing observations, which takes time. At least one gap is taken, however long, so that no
+    observation waits forever.
     """
     taken: Fresh = {}
     waiting: set[Received] = set()
@@ -233,13 +233,13 @@ def within_gaps(fresh: Fresh, most: int) -> tuple[Fresh, set[Received]]:
 
 
 def unjudged(one: Ordered) -> JudgedObservation:
-    """What is stored of an observation without a verdict."""
+    """An observation to store without a verdict."""
     values = one.received.values
     nothing = (NOTHING,) * len(values)
-    none = Judged(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
+    none = StoredVerdict(values, nothing, nothing, nothing, NOTHING, NOTHING, nothing, alarm=False, warm=False)
     return JudgedObservation(one.received, one.status, none)
 
 
 def in_maintenance(windows: Sequence[MaintenanceRow], name: str, time: int) -> bool:
-    """Whether a window holds for this signal at this time."""
+    """Whether a maintenance window covers this signal at this time."""
     return any(window.start <= time < window.end and fnmatchcase(name, window.pattern) for window in windows)

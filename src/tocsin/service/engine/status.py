@@ -1,4 +1,4 @@
-"""What can be asked of the engine about a signal."""
+"""What the engine tells about a signal."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from tocsin.service.store import ReferenceRow
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One of the newest observations, for a small picture: the first feature's value."""
+    """One of the newest observations, for a sparkline: the value of the first feature."""
 
     time: int
     value: float
@@ -19,7 +19,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SignalStatus:
-    """How a signal is doing. NaN stands for what is not there."""
+    """The status of a signal. NaN stands for unknown numbers."""
 
     id: int
     name: str
@@ -37,22 +37,22 @@ class SignalStatus:
     warm: bool
     observations: int
     warm_up: int
-    #: How many it needs until its own past tells how rare something is; before, that is estimated.
+    #: The number of observations after which rarity is measured on its own past; before, it is estimated.
     own_past_after: int
     silent: bool
-    #: The number of the open incident, if there is one: that of its alarms, else that of its silence.
+    #: The number of the open incident, if there is one: the alarm incident, else the silence.
     incident: int | None
     recent: tuple[Point, ...]
     reference: ReferenceRow | None
-    #: Why it is set aside, since its detector cannot be rebuilt; None for one that is watched.
+    #: Why it is set aside: its detector cannot be rebuilt. None if it is monitored.
     aside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SignalDetails:
-    """What a signal's detector has learned, and whether it keeps its promise."""
+    """What a signal's detector has learned, and its audit."""
 
-    #: For each feature, the weight of each lag, the mean over what was learned of its errors.
+    #: For each feature, the mean weight of each lag in its calibration set.
     weights: list[list[float]]
     audit: Audit
     guarantee: str

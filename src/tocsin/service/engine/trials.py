@@ -18,12 +18,12 @@ from tocsin.service.engine.new_signals import new_row
 from tocsin.service.engine.replay import (
     PIECE,
     TAKEN,
-    Said,
+    IncidentLabels,
+    incident_labels,
     latest,
     learn_reference,
     rebuilt_from,
-    stretch_of,
-    what_was_said,
+    stored_input,
 )
 from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.errors import RefusedError, UnknownError
@@ -137,14 +137,14 @@ class Trials:
             learn_reference(reader, new)
             before = reader.time_before_newest(new.row.id, rebuilt_from(new), TAKEN, before=since)
             new.last_time = latest(new.last_time, before)
-            said = what_was_said(reader, new, new.last_time)
+            labels = incident_labels(reader, new, new.last_time)
             total = reader.count_observations(new.row.id, new.last_time, TAKEN)
             learned = total - reader.count_observations(new.row.id, since - 1, TAKEN)
         warm = new.reference is not None or learned >= new.block.fleet.warm_up
         trial.progress = replace(trial.progress, total=min(total, MOST_ROWS), warm=warm)
         found = 0
         while trial.progress.done < MOST_ROWS and time.monotonic() < end and not trial.stop.is_set():
-            taken, closed, more = self._step(new, said)
+            taken, closed, more = self._step(new, labels)
             found += _since(closed, since)
             going_on = new.block.fleet.open_incident(new.place)
             trial.progress = replace(
@@ -157,13 +157,13 @@ class Trials:
         stage: TrialStage = "cancelled" if trial.stop.is_set() else "done"
         trial.progress = replace(trial.progress, stage=stage, raised=raised)
 
-    def _step(self, new: MonitoredSignal, said: Said) -> tuple[int, list[Incident], bool]:
+    def _step(self, new: MonitoredSignal, labels: IncidentLabels) -> tuple[int, list[Incident], bool]:
         """Take the next piece: how many there were, the incidents that are over, and whether there may be more."""
-        accepted = said.next_accepted(new.last_time)
+        accepted = labels.next_accepted(new.last_time)
         with self._state.store.reading() as reader:
             rows = reader.observations(new.row.id, after=new.last_time, until=accepted, statuses=TAKEN, limit=PIECE)
         if rows:
-            new.block.run({new.place: stretch_of(new, rows, said)})
+            new.block.run({new.place: stored_input(new, rows, labels)})
             new.last_time = rows[-1].time
         if accepted is not None and len(rows) < PIECE:
             new.block.fleet.accept(new.place)

@@ -91,7 +91,7 @@ class Upkeep:
         if not silent:
             return
         with self._state.store.transaction() as writer:
-            numbers = [put_incident(writer, self._state.sinks, signal, facts, now) for signal, facts in silent]
+            numbers = [put_incident(writer, self._state.events, signal, facts, now) for signal, facts in silent]
             rows = [writer.incident(number) for number in numbers]
         changed = [(signal, row) for (signal, _), row in zip(silent, rows, strict=True) if row is not None]
         self._state.note({}, changed, now)

@@ -1,4 +1,4 @@
-"""Who did what."""
+"""The audit trail."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from tocsin.service.as_json import time_text
 from tocsin.service.http.auth import ADMIN
-from tocsin.service.http.documented import COMMON
+from tocsin.service.http.error_replies import COMMON
 from tocsin.service.http.incidents import LARGEST_ID
 from tocsin.service.http.monitor_access import Monitor, from_store, reply
 from tocsin.service.http.replies import AuditTrailReply

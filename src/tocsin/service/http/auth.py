@@ -1,6 +1,7 @@
-"""Who asks, and what they may do."""
+"""Authentication: who the caller is, and what they may do."""
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,12 +20,12 @@ from tocsin.service.tokens import Role, fits_any, hash_token, is_within, looks_l
 if TYPE_CHECKING:
     from tocsin.service.store import Store, TokenRow
 
-    # The tokens by their hashes, and whether there ever was one.
+    # The tokens by hash, and whether there ever was one.
     _Known = tuple[dict[str, TokenRow], bool]
 
-# Tokens made by another process count after so many seconds.
+# Seconds until tokens created by another process are valid.
 REFRESH = 5.0
-# So many seconds at most they are waited for, where some are known.
+# The most seconds to wait for the store, if tokens are already known.
 PATIENCE = 1.0
 
 BEARER = HTTPBearer(
@@ -37,40 +38,40 @@ BEARER = HTTPBearer(
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the name of the token, and its role."""
+    """The caller: the name of the token, and its role."""
 
     name: str
     role: Role
     token: str | None = None
-    #: The patterns of names that it is limited to; none for all.
+    #: The name patterns it is limited to; empty for all signals.
     patterns: tuple[str, ...] = ()
 
     def may_see(self, signal: str) -> bool:
-        """Whether a signal of this name concerns it."""
+        """Whether the token allows a signal with this name."""
         return not self.patterns or fits_any(signal, self.patterns)
 
     def check_signal(self, signal: str) -> str:
-        """The name of a signal that concerns it; all others are refused, be they there or not."""
+        """Reject signals that the token does not allow, whether they exist or not; returns the name."""
         if not self.may_see(signal):
             raise HttpError(403, f"this token is for {', '.join(self.patterns)} only, got {signal!r:.210}")
         return signal
 
     def may_plan(self, pattern: str) -> bool:
-        """Whether all signals that fit a pattern concern it."""
+        """Whether the token allows all signals that match a pattern."""
         return not self.patterns or is_within(pattern, self.patterns)
 
 
 LOCAL = Caller("local", Role.ADMIN)
 
 
-#: What proxies add to a request that they hand on, apart from all that begins with X-Forwarded.
+#: Headers that proxies add, besides those that start with X-Forwarded.
 _RELAYS = frozenset(("forwarded", "via", "x-real-ip", "x-client-ip", "x-original-host", "true-client-ip"))
 
 
 def is_relayed(scope: Scope) -> bool:
-    """Whether a request shows that it came through a proxy, and hence perhaps from somebody on another machine.
+    """Whether a request came through a proxy, and so perhaps from another machine.
 
-    HTTP/1.0 is what proxies speak that are not told otherwise: no browser does.
+    Some proxies use HTTP/1.0 by default; no browser does.
     """
     names = {name for name, _ in Headers(scope=scope).items()}
     return (
@@ -81,31 +82,30 @@ def is_relayed(scope: Scope) -> bool:
 
 
 class Keys:
-    """The tokens of the store, by their hashes.
+    """The tokens of the store, by hash.
 
-    Without a token only a browser on this machine comes in, and only until the first one is made: once there was one,
-    to revoke the last must not open the door to all.
+    Without a token, only a browser on this machine is allowed, and only until the first token is created. Revoking the
+    last token must not give everybody access.
     """
 
     def __init__(self, store: "Store", server: ServerSettings) -> None:
         self._store, self._private = store, server.private
         self._known: _Known | None = None
-        self._changes = self._read_changes = 0  # how often they were changed, and how many of these changes are read
+        self._changes = self._read_changes = 0  # the number of changes, and how many of them are read
         self._read_at = self._not_before = 0.0
         self._reading = asyncio.Lock()
 
     def forget(self) -> None:
-        """Read the tokens anew at the next request: they have been changed."""
+        """Read the tokens again at the next request, because they have changed."""
         self._changes += 1
 
     async def caller(self, authorization: str | None, *, relayed: bool) -> Caller | None:
-        """Who sends this Authorization header, through a proxy or not; None if nobody known."""
+        """The caller with this Authorization header; None if it is not valid."""
         known, guarded = await self._tokens()
         if self._private and not guarded and not relayed:
             return LOCAL
-        scheme, _, text = (authorization or "").partition(" ")
-        text = text.strip()
-        if scheme.lower() != "bearer" or not looks_like_token(text):
+        text = _token_in(authorization or "")
+        if not looks_like_token(text):
             return None
         row = known.get(hash_token(text))
         if row is None or (row.expires is not None and row.expires <= time.time_ns()):
@@ -119,15 +119,15 @@ class Keys:
             if self._known is None or self._due():
                 changes = self._changes
                 try:
-                    # Who asks how the monitor is must not wait for a store that hangs.
+                    # Requests for the status must not wait for a store that hangs.
                     async with asyncio.timeout(None if self._known is None else PATIENCE):
                         self._known = await asyncio.to_thread(self._read)
-                    self._read_changes = changes  # not before they are read: others would take the old ones for new
+                    self._read_changes = changes  # only now, or other requests would use the old tokens
                 except (MonitorError, TimeoutError):
-                    # While the store is away, the tokens known so far go on to count.
+                    # While the store fails, the known tokens stay valid.
                     if self._known is None:
                         raise
-                    # What was changed is still to be read, though not by each of many requests.
+                    # The changes must still be read, but not by every request.
                     self._not_before = time.monotonic() + PATIENCE
                 self._read_at = time.monotonic()
         return self._known
@@ -141,6 +141,20 @@ class Keys:
             return {row.hash: row for row in reader.tokens()}, reader.guarded_since() is not None
 
 
+def _token_in(authorization: str) -> str:
+    """The token in an Authorization header. InfluxDB's clients call it otherwise; old ones send it as a password."""
+    scheme, _, text = authorization.partition(" ")
+    scheme, text = scheme.lower(), text.strip()
+    if scheme in ("bearer", "token"):
+        return text
+    if scheme == "basic":
+        try:
+            return base64.b64decode(text, validate=True).decode().partition(":")[2]
+        except ValueError:
+            return ""
+    return ""
+
+
 def unauthorised(authorization: str | None = None) -> HttpError:
     """The error for a missing or invalid token. It does not say which reason applies."""
     message = "a token is required (`tocsin token create`): send the header 'Authorization: Bearer tocsin_...'"
@@ -150,7 +164,7 @@ def unauthorised(authorization: str | None = None) -> HttpError:
 
 
 def needs(role: Role | None) -> Callable[..., Caller]:
-    """A dependency that lets in who has this role, or one that includes it; None lets in whoever has a token."""
+    """A dependency that requires this role, or one that includes it; None requires any token."""
 
     def allowed(request: Request, _: Annotated[Any, Depends(BEARER)]) -> Caller:
         caller: Caller | None = request.scope["caller"]

@@ -1,4 +1,4 @@
-"""Bodies of observations: bytes in, observations and refusals out."""
+"""Parses request bodies with observations."""
 
 import math
 from collections.abc import Callable
@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from tocsin.service.as_json import NO_VERDICT
 from tocsin.service.http.errors import HttpError
-from tocsin.service.http.fast_times import refusal_json, time_of
+from tocsin.service.http.fast_times import time_of
 from tocsin.service.observations import MOST_FEATURES, Observation, check_name
 
 JSON = "application/json"
@@ -20,8 +21,8 @@ _NAN = float("nan")
 
 
 @dataclass
-class Taken:
-    """The observations of a body, and the refusals of all others by their place in it."""
+class ParsedBody:
+    """The valid observations of a body, and the refusals of the others by their position."""
 
     observations: list[Observation] = field(default_factory=list)
     refusals: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -30,9 +31,11 @@ class Taken:
         return len(self.observations) + len(self.refusals)
 
 
-def read_body(body: bytes, *, lines: bool, most: int, may_send: Callable[[str], bool] = lambda signal: True) -> Taken:
-    """The observations of a body of JSON, or of one JSON object a line. Malformed bodies are refused altogether."""
-    taken = Taken()
+def read_body(
+    body: bytes, *, lines: bool, most: int, may_send: Callable[[str], bool] = lambda signal: True
+) -> ParsedBody:
+    """Parse a body of JSON, or of one JSON object per line. A malformed body is rejected as a whole."""
+    taken = ParsedBody()
     for place, item in enumerate(_lines(body, most) if lines else _items(body, most)):
         try:
             observation = observation_of(item)
@@ -41,8 +44,13 @@ def read_body(body: bytes, *, lines: bool, most: int, may_send: Callable[[str], 
             taken.observations.append(observation)
         except ValueError as error:
             signal = item.get("signal") if isinstance(item, dict) else None
-            taken.refusals[place] = refusal_json(signal if isinstance(signal, str) else None, str(error))
+            taken.refusals[place] = _refusal(signal if isinstance(signal, str) else None, str(error))
     return taken
+
+
+def _refusal(signal: str | None, message: str) -> dict[str, Any]:
+    """The outcome of an observation that does not reach the engine."""
+    return {"signal": signal, "time": None, "status": "refused", **NO_VERDICT, "incident": None, "message": message}
 
 
 def _items(body: bytes, most: int) -> list[Any]:
@@ -57,7 +65,7 @@ def _items(body: bytes, most: int) -> list[Any]:
 
 
 def _lines(body: bytes, most: int) -> list[Any]:
-    """Counted while they are read: what comes after too many is never looked at."""
+    """The parsed lines. Lines beyond the limit are never parsed."""
     items: list[Any] = []
     for place, line in enumerate(BytesIO(body), 1):
         if line.strip():
@@ -122,7 +130,7 @@ def _check_count(count: int) -> None:
 
 
 def _short(value: Any) -> str:
-    """What was sent, cut off where it is long; a number of more digits than Python writes is named by its kind."""
+    """A value for an error message, shortened; Python refuses to write numbers with too many digits."""
     try:
         text = repr(value)
     except ValueError:

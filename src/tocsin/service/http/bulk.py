@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, model_validator
 
-from tocsin.service.audit import LONGEST_DETAILS, Deed, doing
+from tocsin.service.audit import LONGEST_DETAILS, AuditEntry, auditing
 from tocsin.service.errors import MonitorError, RefusedError
 from tocsin.service.http.auth import OPERATOR, WRITER, Caller
-from tocsin.service.http.content import TAKES_JSON
-from tocsin.service.http.documented import UNKNOWN, WITH_BODY
+from tocsin.service.http.content_type import TAKES_JSON
+from tocsin.service.http.error_replies import UNKNOWN, WITH_BODY
 from tocsin.service.http.errors import HttpError
 from tocsin.service.http.incidents import check_end
-from tocsin.service.http.models import Acknowledgement, Given, Label, Model, ShortText, SignalIn, Snooze, Text
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
+from tocsin.service.http.requests import Acknowledgement, Given, Label, Model, ShortText, SignalIn, Snooze, Text
 from tocsin.service.store import StoreReader
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ async def _do(
             break
         asked = []
         for one in some:
-            with doing(Deed(caller.name, one.method, one.target, details)):
+            with auditing(AuditEntry(caller.name, one.method, one.target, details)):
                 asked.append(_settled(one))
         told += await asyncio.gather(*asked)
     failed = sum(one.error is not None for one in told)

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query, Response
 
 from tocsin.service.as_json import time_text
 from tocsin.service.http.auth import READER, WRITER
-from tocsin.service.http.content import TAKES_JSON
-from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.models import ClockIn
+from tocsin.service.http.content_type import TAKES_JSON
+from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
 from tocsin.service.http.replies import RefusedObservations, SignalOut
+from tocsin.service.http.requests import ClockIn
 from tocsin.service.http.signals import Name, status_json
 
 router = APIRouter(tags=["observations"])

@@ -1,4 +1,4 @@
-"""Connections: how many there may be, and how long each may keep us waiting."""
+"""Connections: limits of their number, and timeouts for slow clients."""
 
 import asyncio
 import logging
@@ -9,11 +9,11 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# From the beginning of a connection, or the end of a reply, to the end of the next request's headers.
+# Seconds from the start of a connection, or the end of a reply, to the end of the next request's headers.
 HEADER_SECONDS = 15.0
-# A client that takes nothing of its reply for so long is left.
+# Seconds after which a client that reads nothing of its reply is disconnected.
 UNREAD_SECONDS = 30.0
-# What the server would log for each client that does not know HTTP.
+# What uvicorn logs about clients that do not speak HTTP.
 _OF_CLIENTS = frozenset(("Invalid HTTP request received.", "Unsupported upgrade request."))
 
 
@@ -25,30 +25,30 @@ logging.getLogger("uvicorn.error").addFilter(_is_of_ours)
 
 
 class ConnectionSlot:
-    """The place of one connection. `drop` ends it."""
+    """The slot of one connection. `drop` closes the connection."""
 
     def __init__(self, places: "ConnectionSlots", address: str) -> None:
         self._places, self.address = places, address
         self.drop: Callable[[], Any] = lambda: None
 
     def wait(self) -> None:
-        """It waits for a request from now on."""
+        """Record that it waits for a request."""
         self._places.wait(self)
 
     def work(self) -> None:
-        """A request of it is being answered."""
+        """Record that it has a request in progress."""
         self._places.work(self)
 
     def leave(self) -> None:
-        """It is over."""
+        """Free the slot."""
         self._places.leave(self)
 
 
 class ConnectionSlots:
-    """So many connections there may be, in all and of one address.
+    """Limits the number of connections, in total and per address.
 
-    When there are as many, a new one takes the place of the one that has waited longest without a complete request, so
-    that whoever only holds connections open keeps out nobody who has something to ask.
+    At the limit, a new connection replaces the one that has waited longest without a complete request. So a client that
+    only holds connections open cannot lock out others.
     """
 
     def __init__(self, most: int, most_of_one: int) -> None:
@@ -61,7 +61,7 @@ class ConnectionSlots:
         return len(self._taken)
 
     def enter(self, address: str) -> ConnectionSlot | None:
-        """A place for a new connection; None if all are taken by connections with a request."""
+        """A slot for a new connection; None if all connections have a request in progress."""
         if self._of_address[address] >= self._most_of_one and not self.free(address):
             return None
         if len(self._taken) >= self._most and not self.free():
@@ -73,7 +73,7 @@ class ConnectionSlots:
         return place
 
     def free(self, address: str | None = None) -> bool:
-        """End the connection that has waited longest, of this address or of any; false if none waits."""
+        """Close the connection that has waited longest, from this address or from any; false if none waits."""
         longest = next((one for one in self._waiting if address in (None, one.address)), None)
         if longest is None:
             return False
@@ -101,7 +101,7 @@ class ConnectionSlots:
 
 
 class ClientConnection(H11Protocol):
-    """HTTP on one connection that is ended when it keeps us waiting for too long."""
+    """HTTP on one connection, which is closed if the client is too slow."""
 
     def __init__(self, place: ConnectionSlot, on_malformed: Callable[[], None], **server: Any) -> None:
         super().__init__(**server)
@@ -127,7 +127,7 @@ class ClientConnection(H11Protocol):
             self._place.work()
 
     def on_response_complete(self) -> None:
-        # Before the next request, which may have come already and be begun in here.
+        # First, because the call below may start the next request.
         self._wait()
         super().on_response_complete()
 
@@ -135,7 +135,7 @@ class ClientConnection(H11Protocol):
         self._on_malformed()
         try:
             super().send_400_response(msg)
-        except h11.LocalProtocolError:  # there is a reply under way already
+        except h11.LocalProtocolError:  # a reply has already started
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -159,7 +159,7 @@ class ClientConnection(H11Protocol):
             self._deadline = None
 
     def _watch(self, left: int) -> None:
-        """Look after a while whether the client has taken some of what is left."""
+        """Check after a while whether the client has read more of its reply."""
 
         def look() -> None:
             now_left = self.transport.get_write_buffer_size()

@@ -1,4 +1,4 @@
-"""Every refusal as JSON: {"error": {"message": ..., "field": ...}}."""
+"""Error replies as JSON: {"error": {"message": ..., "field": ...}}."""
 
 import json
 import logging
@@ -12,10 +12,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError, RefusedError, UnknownError
-from tocsin.service.http.security import HEADERS
+from tocsin.service.http.dialects import in_dialect
+from tocsin.service.http.origins import HEADERS
 
 _log = logging.getLogger(__name__)
-_MOST_TOLD = 5
+_MOST_SHOWN = 5
 _RETRY_AFTER = "5"
 
 _PLAIN = {
@@ -25,7 +26,7 @@ _PLAIN = {
 
 
 class HttpError(HTTPException):
-    """A refusal with its status. `field` names the part of the request that is to blame."""
+    """An error with its HTTP status. `field` names the part of the request that is wrong."""
 
     def __init__(
         self, status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
@@ -35,14 +36,14 @@ class HttpError(HTTPException):
 
 
 def refuse(status: int, message: str, field: str | None = None, headers: Mapping[str, str] | None = None) -> Response:
-    """The reply that tells of an error."""
+    """An error reply."""
     error = {"message": message} if field is None else {"message": message, "field": field}
-    # ASCII only: a message may quote what was sent, and that need not be valid Unicode.
+    # ASCII only, because a message may quote input that is not valid Unicode.
     return Response(json.dumps({"error": error}), status, headers, "application/json")
 
 
 def reply_to(error: Exception) -> Response:
-    """What to answer when this was raised."""
+    """The reply to an exception."""
     if isinstance(error, HTTPException):
         return _reply_to_http(error)
     if isinstance(error, OverloadedError):
@@ -53,7 +54,7 @@ def reply_to(error: Exception) -> Response:
         return refuse(404, str(error))
     if isinstance(error, RefusedError):
         return refuse(422, str(error))
-    # What the store says may name its address: that is for the log only.
+    # Errors of the store may contain its address, which belongs in the log only.
     _log.warning("a request failed: %s", error)
     return refuse(503, "the monitor cannot reach its store now: try again", headers={"Retry-After": _RETRY_AFTER})
 
@@ -61,22 +62,22 @@ def reply_to(error: Exception) -> Response:
 def _reply_to_http(error: HTTPException) -> Response:
     if isinstance(error, HttpError):
         return refuse(error.status_code, error.detail, error.field, error.headers)
-    if error.status_code == 400:  # how the framework calls a body that it cannot decode
+    if error.status_code == 400:  # FastAPI's status for a body that it cannot decode
         return refuse(422, "the body must be JSON in UTF-8, not nested too deeply", "body")
     message = _PLAIN.get(error.status_code, HTTPStatus(error.status_code).phrase)
     return refuse(error.status_code, message, headers=error.headers)
 
 
 def _reply_to_validation(error: RequestValidationError) -> Response:
-    told = [_tell(one) for one in error.errors()]
-    message = "; ".join(text for _, text in told[:_MOST_TOLD])
-    if len(told) > _MOST_TOLD:
-        message += f"; and {len(told) - _MOST_TOLD} more"
-    return refuse(422, message, told[0][0])
+    found = [_explain(one) for one in error.errors()]
+    message = "; ".join(text for _, text in found[:_MOST_SHOWN])
+    if len(found) > _MOST_SHOWN:
+        message += f"; and {len(found) - _MOST_SHOWN} more"
+    return refuse(422, message, found[0][0])
 
 
-def _tell(error: dict[str, Any]) -> tuple[str, str]:
-    """The field that one error is about, and what is wrong with it."""
+def _explain(error: dict[str, Any]) -> tuple[str, str]:
+    """The field of one error, and its message."""
     place, *inside = error["loc"]
     if error["type"] == "json_invalid":
         position = inside[0] if inside else 0
@@ -87,18 +88,18 @@ def _tell(error: dict[str, Any]) -> tuple[str, str]:
 
 
 def handle_errors(app: FastAPI) -> None:
-    """Have the application answer all errors in this way."""
+    """Make the application reply to all errors in this way."""
 
     async def known(request: Request, error: Exception) -> Response:
-        return reply_to(error)
+        return in_dialect(request.scope, reply_to(error))
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 for the type checker
-        return _reply_to_validation(error)
+        return in_dialect(request.scope, _reply_to_validation(error))
 
     async def unexpected(request: Request, error: Exception) -> Response:
-        # It is answered outside of all else, so that it needs the headers of its own. The server logs the error.
-        return refuse(500, "internal error; see the monitor's log", headers=HEADERS)
+        # This reply does not pass the gate, so it needs its own headers. The server logs the error.
+        return in_dialect(request.scope, refuse(500, "internal error; see the monitor's log", headers=HEADERS))
 
     app.add_exception_handler(HTTPException, known)
     app.add_exception_handler(MonitorError, known)

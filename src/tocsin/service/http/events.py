@@ -1,76 +1,163 @@
-"""What happens, as it happens: server-sent events."""
+"""Events: incidents that belong together, and what people do about all of them at once."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated
+import time
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Request, Response
-from sse_starlette import EventSourceResponse
+from fastapi import APIRouter, Path, Query, Response
 
-from tocsin.service.http.auth import READER, Caller, Keys, is_relayed
-from tocsin.service.http.documented import COMMON
+from tocsin.service.as_json import event_json, incident_json
+from tocsin.service.errors import UnknownError
+from tocsin.service.http.auth import OPERATOR, READER, Caller
+from tocsin.service.http.content_type import TAKES_JSON
+from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.errors import HttpError
-from tocsin.service.http.monitor_access import Monitor
-from tocsin.service.hub import FullHubError, Subscription
+from tocsin.service.http.incidents import LARGEST_ID, check_end
+from tocsin.service.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
+from tocsin.service.http.replies import EventDetails, EventOut, EventsReply
+from tocsin.service.http.requests import Acknowledgement, EventLabel, Given, Snooze
 from tocsin.service.observations import LONGEST_NAME
+from tocsin.service.store import EventRow, StoreReader
+from tocsin.service.suspects import suspects_of
 
-HEARTBEAT = 15
-# A client that takes nothing for so long is dropped; it can come back for what it missed.
-SLOWEST = 30.0
-MOST_WATCHED = 100
-router = APIRouter(tags=["events"])
-_STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+MOST_EVENTS = 200
+MOST_MEMBERS = 1000
+router = APIRouter(prefix="/events", tags=["events"])
+
+Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The event's number.")]
 
 
-@router.get(
-    "/events", summary="A stream of events", response_class=EventSourceResponse,
-    responses={200: {"content": _STREAM, "description": "Server-sent events; data is JSON."}, **COMMON},
-)  # fmt: skip
-async def events(
-    request: Request,
+@router.get("", summary="Events", response_model=EventsReply, responses=COMMON | UNKNOWN)
+async def list_events(
     monitor: Monitor,
     caller: READER,
-    signals: Annotated[
-        list[Annotated[str, Query(max_length=LONGEST_NAME)]],
-        Query(max_length=MOST_WATCHED, description="Signals for which to send every verdict."),
-    ] = [],  # noqa: B006 the framework copies it
-    after: Annotated[str | None, Query(max_length=100, description="The id of the last event received.")] = None,
-    last_event_id: Annotated[str | None, Header(max_length=100, description="The same; takes precedence.")] = None,
+    signal: Annotated[
+        str | None, Query(max_length=LONGEST_NAME, description="Only those with an incident of this signal.")
+    ] = None,
+    open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None,  # noqa: A002
+    kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
+    since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_EVENTS, description="The most events.")] = 50,
 ) -> Response:
-    """Kinds: "verdicts" (the latest of each signal, at most once a second), "verdict" (each one of the `signals` asked
-    for), "incident", "signal", "status"; and "reset" first if events after the last one received are no longer
-    available, so that the client must reload everything. A comment is sent every 15 s."""
-    for name in signals:
-        caller.check_signal(name)
-    try:
-        subscription = monitor.hub.subscribe(last_event_id if last_event_id is not None else after, signals)
-    except FullHubError as error:
-        raise HttpError(503, str(error), headers={"Retry-After": "30"}) from None
-    keys: Keys = request.app.state.keys
+    """The newest first. To page, pass the number of the last one as `before`."""
 
-    async def still_counts() -> bool:
-        return await keys.caller(request.headers.get("authorization"), relayed=is_relayed(request.scope)) == caller
+    def read(reader: StoreReader) -> list[dict[str, Any]]:
+        names = _names(reader, caller)
+        chosen = list(names) if caller.patterns else None
+        if signal is not None:
+            chosen = [number for number, name in names.items() if name == signal]
+            if not chosen:
+                raise UnknownError(f"there is no signal {signal!r}")
+        found = reader.events(
+            signal_ids=chosen, open=open, kind=kind, since=since, before_id=before, limit=limit,
+        )  # fmt: skip
+        return [event_json(whole) for whole in reader.summaries(found, names)]
 
-    stream = _stream(subscription, still_counts, caller)
-    return EventSourceResponse(stream, ping=HEARTBEAT, send_timeout=SLOWEST, sep="\n")
+    return reply({"events": await from_store(monitor, read)})
 
 
-async def _stream(
-    subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller
-) -> AsyncIterator[bytes]:
-    """The events, as long as the token counts."""
-    with subscription:
-        # With the id at which it begins, who is cut off before the first event can go on from here too.
-        known = "" if subscription.start is None else f"id: {subscription.start}\n"
-        yield f"retry: 2000\n{known}\n".encode()
-        while await still_counts():
-            try:
-                async with asyncio.timeout(HEARTBEAT):
-                    event = await anext(subscription)
-            except TimeoutError:
-                continue  # to look at the token again
-            except StopAsyncIteration:
-                return
-            seen = event.limited_to(caller.may_see) if caller.patterns else event
-            if seen is not None:
-                yield seen.written()
+@router.get("/{number}", summary="One event", response_model=EventDetails, responses=COMMON | UNKNOWN)
+async def one_event(
+    number: Id,
+    monitor: Monitor,
+    caller: READER,
+    offset: Annotated[int, Query(ge=0, le=LARGEST_ID, description="How many members to skip.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_MEMBERS, description="The most members.")] = 100,
+) -> Response:
+    """An event with its members in the order of their start, and its suspects: which moved first, and which of the
+    others moved near them before. To page through the members, raise `offset`."""
+    window = round(monitor.settings.events.window * 1e9)
+
+    def read(reader: StoreReader) -> dict[str, Any]:
+        names = _names(reader, caller)
+        event = _event(reader, number, names, caller)
+        limited = list(names) if caller.patterns else None
+        (whole,) = reader.summaries([event], names)
+        rows = reader.members(number, signal_ids=limited, offset=offset, limit=limit)
+        return {
+            **event_json(whole),
+            "members": [incident_json(row, names[row.signal]) for row in rows],
+            "suspects": suspects_of(reader, event, names, limited, window),
+        }
+
+    return reply(await from_store(monitor, read))
+
+
+def _names(reader: StoreReader, caller: Caller) -> dict[int, str]:
+    """The names of the signals that concern the caller."""
+    return {row.id: row.name for row in reader.signals() if caller.may_see(row.name)}
+
+
+def _event(reader: StoreReader, number: int, names: dict[int, str], caller: Caller) -> EventRow:
+    """An event with an incident that concerns the caller."""
+    event = reader.event(number)
+    limited = list(names) if caller.patterns else None
+    if event is None or not reader.members(number, signal_ids=limited, limit=1):
+        raise UnknownError(f"there is no event {number}")
+    return event
+
+
+async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
+    """Refuse to change events with incidents that do not concern the caller."""
+
+    def read(reader: StoreReader) -> None:
+        names = _names(reader, caller)
+        event = _event(reader, number, names, caller)
+        (seen,) = reader.summaries([event], names)
+        (whole,) = reader.summaries([event], {row.id: row.name for row in reader.signals()})
+        if seen.count < whole.count:
+            raise HttpError(403, f"event {number} has signals that this token is not for: change its incidents instead")
+
+    if caller.patterns:
+        await from_store(monitor, read)
+
+
+@router.post(
+    "/{number}/acknowledge", summary="Acknowledge an event", response_model=EventOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
+    """Record that the caller has seen it: all its incidents, and those that join later."""
+    note = None if given is None else given.note
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.events.acknowledge(number, caller.name, note)))
+
+
+@router.delete(
+    "/{number}/acknowledge", summary="Take back an event's acknowledgement", response_model=EventOut,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Removes the acknowledgement from the event and all its incidents."""
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.events.acknowledge(number, None, None)))
+
+
+@router.post(
+    "/{number}/snooze", summary="Snooze an event", response_model=EventOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Send no alerts about it for a while, at most 30 days."""
+    until = check_end(given.end(time.time_ns()), "until")
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.events.snooze(number, until)))
+
+
+@router.delete("/{number}/snooze", summary="Wake an event", response_model=EventOut, responses=COMMON | UNKNOWN)
+async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Resume alerts about it."""
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.events.snooze(number, None)))
+
+
+@router.post(
+    "/{number}/label", summary="Label an event", response_model=EventOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def label(number: Id, given: EventLabel, monitor: Monitor, caller: OPERATOR) -> Response:
+    """A fault, a false alarm, or expected: all its incidents get the label, and those that join later.
+
+    A false alarm ends the open incidents of alarms: their values are accepted as normal and learned."""
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.events.label(number, given.label, given.note)))

@@ -1,25 +1,22 @@
-"""Times read quickly: there may be thousands in a request, and one thread serves all."""
+"""Fast parsing of times: a request may have thousands, and one thread serves all requests."""
 
 import math
 import re
-from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from tocsin.service.as_json import NO_VERDICT
 from tocsin.service.observations import moment_of
 
 _EPOCH = datetime(1970, 1, 1)
 _SECOND = 10**9
 _COMMON = re.compile(r"((?:19|20|21)\d\d-\d\d-\d\dT\d\d:\d\d):([0-5]\d)(?:\.(\d{1,9}))?Z", re.ASCII)
-# Unix times by their size, as in `parse_time`, as far as nanoseconds in 64 bits reach: from, up to, and how many
-# nanoseconds one has.
+# Unix times by size, as in `parse_time`, within 64-bit nanoseconds: from, up to, and the unit in nanoseconds.
 _UNIX = tuple((10**digits, 2**63 // unit, unit) for digits, unit in ((9, 10**9), (12, 10**6), (15, 10**3), (18, 1)))
 
 
 def time_of(time: Any) -> int:
-    """What `moment_of` gives."""
+    """The same as `moment_of`, but faster for common forms."""
     if type(time) is str:
         match = _COMMON.fullmatch(time)
         minute = _minute_of(match[1]) if match else None
@@ -40,20 +37,9 @@ def time_of(time: Any) -> int:
 
 @lru_cache(maxsize=4096)
 def _minute_of(text: str) -> int | None:
-    """Nanoseconds of a minute; none where there is no such."""
+    """The nanoseconds of a minute; None if it does not exist."""
     try:
         moment = datetime.fromisoformat(text) - _EPOCH
     except ValueError:
         return None
     return (moment.days * 86400 + moment.seconds) * _SECOND
-
-
-def refusal_json(signal: str | None, message: str) -> dict[str, Any]:
-    """An observation that never came as far as the engine, written as an outcome."""
-    return {"signal": signal, "time": None, "status": "refused", **NO_VERDICT, "incident": None, "message": message}
-
-
-def columns(rows: Iterable[tuple[float, ...]], count: int) -> list[list[float]]:
-    """One column for each feature, from one row for each observation."""
-    turned = [list(column) for column in zip(*rows, strict=True)]
-    return turned or [[] for _ in range(count)]

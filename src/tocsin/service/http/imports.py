@@ -1,4 +1,4 @@
-"""History from files: taken, stored, and learned meanwhile."""
+"""Imports of history files."""
 
 import asyncio
 import tempfile
@@ -12,15 +12,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from tocsin.service.audit import deed_now
+from tocsin.service.audit import pending_entry
 from tocsin.service.errors import OverloadedError, RefusedError
 from tocsin.service.http.auth import READER, WRITER
-from tocsin.service.http.content import check_type
-from tocsin.service.http.documented import COMMON, WITH_BODY
+from tocsin.service.http.content_type import check_type
+from tocsin.service.http.error_replies import COMMON, WITH_BODY
 from tocsin.service.http.errors import HttpError
-from tocsin.service.http.models import ImportIn
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, reply
 from tocsin.service.http.replies import Imported, Imports
+from tocsin.service.http.requests import ImportIn
 from tocsin.service.importing import HistoryFile, opened_history
 from tocsin.service.observations import Batch, Observation, Outcome, Status
 
@@ -77,7 +77,7 @@ async def progress(monitor: Monitor, caller: READER) -> Response:
 
 @asynccontextmanager
 async def _received(request: Request, name: str) -> AsyncIterator[Path]:
-    """The body as a file of this name, gone at the end."""
+    """The body as a temporary file with this name."""
     folder = await run_in_threadpool(tempfile.TemporaryDirectory, prefix="tocsin-import-")
     try:
         path = Path(folder.name) / name
@@ -94,15 +94,15 @@ async def _received(request: Request, name: str) -> AsyncIterator[Path]:
 
 
 async def _note(monitor: MonitorAccess, file: str, history: HistoryFile) -> None:
-    """Who imports what is in the audit trail before anything of it is stored."""
-    deed = deed_now()
-    if deed is not None:
-        deed.details = f"{file}: {', '.join(history.names)}"[:500]
+    """Add the import to the audit trail before anything is stored."""
+    entry = pending_entry()
+    if entry is not None:
+        entry.details = f"{file}: {', '.join(history.names)}"[:500]
     await done(monitor.engine.write(lambda writer: None))
 
 
 async def _store(monitor: MonitorAccess, file: str, history: HistoryFile) -> dict[str, Any]:
-    """Hand over everything, piece by piece; returns what became of it."""
+    """Submit all observations, piece by piece; returns the result."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in history.names}
     oldest = time.time_ns() - round(monitor.settings.storage.keep_observations * 1e9)
     pieces = history.pieces(monitor.engine.puts_together)
@@ -130,7 +130,7 @@ async def _store(monitor: MonitorAccess, file: str, history: HistoryFile) -> dic
 
 
 async def _submit(monitor: MonitorAccess, piece: list[Observation]) -> list[Outcome]:
-    """Have a piece stored, as soon as the monitor has room for it."""
+    """Store a piece as soon as the queue has room for it."""
     most = monitor.settings.engine.max_waiting
     outcomes: list[Outcome] = []
     for some in _split(piece, most):
@@ -150,6 +150,6 @@ def _split(piece: list[Observation], most: int) -> Iterator[list[Observation]]:
 
 
 def _check_taken(file: str, outcomes: list[Outcome]) -> None:
-    """Refuse a file of which nothing can be taken, in the words of the first refusal."""
+    """Reject a file if all its observations are refused, with the first reason."""
     if outcomes and all(one.status is Status.REFUSED for one in outcomes):
         raise RefusedError(f"{file}: {outcomes[0].message}")

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path, Query, Response
 from tocsin.service.as_json import incident_json, time_text
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.http.auth import OPERATOR, READER, Caller
-from tocsin.service.http.content import TAKES_JSON
-from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.models import Acknowledgement, Given, Label, Snooze
+from tocsin.service.http.content_type import TAKES_JSON
+from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
 from tocsin.service.http.replies import IncidentOut, Incidents
+from tocsin.service.http.requests import Acknowledgement, Given, Label, Snooze
 from tocsin.service.observations import LONGEST_NAME
 from tocsin.service.store import StoreReader
 
@@ -63,7 +63,7 @@ async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response
 
 
 def _incident(reader: StoreReader, number: int, caller: Caller) -> dict[str, Any]:
-    """An incident of a signal that concerns the caller."""
+    """An incident of a signal that the caller may see."""
     row = reader.incident(number)
     names = reader.signal_names()
     if row is None or not caller.may_see(names[row.signal]):
@@ -72,13 +72,13 @@ def _incident(reader: StoreReader, number: int, caller: Caller) -> dict[str, Any
 
 
 async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
-    """Refuse the incidents of signals that do not concern the caller."""
+    """Reject incidents of signals that the caller may not see."""
     if caller.patterns:
         await from_store(monitor, lambda reader: _incident(reader, number, caller))
 
 
 def check_end(end: int, what: str) -> int:
-    """When something is to be over: what is hidden for longer is forgotten."""
+    """Check the end of a snooze or a maintenance window: what is hidden for longer is forgotten."""
     if end > time.time_ns() + LONGEST_AHEAD:
         raise RefusedError(f"{what} must be at most {LONGEST_AHEAD // DAY} days ahead, got {time_text(end)}")
     return end

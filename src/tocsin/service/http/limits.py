@@ -1,4 +1,4 @@
-"""How much one client may ask for: requests in a time, and bytes in a request."""
+"""Limits for clients: requests per second, and bytes per request."""
 
 import asyncio
 import math
@@ -8,28 +8,28 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
-from tocsin.service.audit import LONGEST_DETAILS, Deed
+from tocsin.service.audit import LONGEST_DETAILS, AuditEntry
 from tocsin.service.http.errors import HttpError
 
 MOST_CLIENTS = 10_000
-# A request whose body is not there after so long is given up.
+# Seconds after which an incomplete body is rejected.
 BODY_SECONDS = 60.0
 
 
 class Buckets:
-    """A token bucket for each client: `rate` requests a second, up to `burst` at once.
+    """A token bucket for each client: `rate` requests per second, up to `burst` at once.
 
-    Only the clients seen last are remembered; one that is forgotten begins with a full bucket.
+    Only the most recent clients are remembered; others start with a full bucket.
     """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = rate, float(burst), clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and when that was
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # the level, and when it was that
 
     def take(self, client: str, cost: float = 1.0) -> float:
-        """Take from a client's bucket; 0 if there was enough, else the seconds to wait.
+        """Take from a client's bucket; 0 if it had enough, else the seconds to wait.
 
-        What costs more than a bucket holds empties it.
+        A cost above the capacity empties a full bucket.
         """
         now = self._clock()
         left, then = self._buckets.pop(client, (self._burst, now))
@@ -43,7 +43,7 @@ class Buckets:
 
 
 def too_many(wait: float) -> HttpError:
-    """The refusal of a client that asks too often."""
+    """The error for a client that sends too many requests."""
     seconds = max(1, math.ceil(wait))
     return HttpError(
         429, f"too many requests: try again in {seconds} s (see server.requests_per_second)",
@@ -52,7 +52,7 @@ def too_many(wait: float) -> HttpError:
 
 
 def too_large(limit: int) -> HttpError:
-    """The refusal of a body that is too large."""
+    """The error for a body that is too large."""
     return HttpError(
         413,
         f"the body may have at most {limit} bytes here (see server.max_body_bytes and server.max_upload_bytes)",
@@ -61,31 +61,31 @@ def too_large(limit: int) -> HttpError:
 
 
 class Bodies:
-    """How much of all bodies together is held in memory."""
+    """Limits the memory of all request bodies together."""
 
     def __init__(self, most: int) -> None:
         self._left = most
 
     def take(self, count: int) -> bool:
-        """Whether there is room for so many bytes; if so, it is taken."""
+        """Reserve this many bytes; false if there is not enough memory left."""
         if count > self._left:
             return False
         self._left -= count
         return True
 
     def give_back(self, count: int) -> None:
-        """So many bytes are held no more."""
+        """Release this many bytes."""
         self._left += count
 
 
 class LimitedBody:
-    """Hands on a request's body as long as it is small enough, there is room for it, and it comes in time.
+    """Passes on a request's body while it is small enough, there is memory for it, and it arrives in time.
 
-    Without `bodies` it is not held in memory, and may take long as long as it goes on.
+    Without `bodies`, the body is not held in memory, and the time limit applies to each piece.
     """
 
-    def __init__(self, receive: Receive, limit: int, bodies: Bodies | None, deed: Deed | None = None) -> None:
-        self._receive, self._limit, self._bodies, self._deed = receive, limit, bodies, deed
+    def __init__(self, receive: Receive, limit: int, bodies: Bodies | None, entry: AuditEntry | None = None) -> None:
+        self._receive, self._limit, self._bodies, self._entry = receive, limit, bodies, entry
         self._read = self._held = 0
         self._until: float | None = None
         self._complete = False
@@ -106,23 +106,31 @@ class LimitedBody:
         self._read += count
         if self._read > self._limit:
             raise too_large(self._limit)
-        if self._bodies is not None:
-            if not self._bodies.take(count):
-                busy = "too many large requests at once: try again"
-                raise HttpError(503, busy, headers={"Retry-After": "1"})
-            self._held += count
+        self._take(count)
         self._note(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         return message
 
+    def hold(self, count: int) -> None:
+        """The body is unpacked now, and has so many bytes instead."""
+        self._take(max(0, count - self._held))
+
+    def _take(self, count: int) -> None:
+        if self._bodies is None:
+            return
+        if not self._bodies.take(count):
+            busy = "too many large requests at once: try again"
+            raise HttpError(503, busy, headers={"Retry-After": "1"})
+        self._held += count
+
     def _note(self, body: bytes) -> None:
-        """Let the audit trail have the beginning of what was asked for; no database takes a zero character."""
-        if self._deed is not None and len(self._deed.details) < LONGEST_DETAILS:
-            text = self._deed.details + body[:LONGEST_DETAILS].decode(errors="replace").replace("\0", "\ufffd")
-            self._deed.details = text[:LONGEST_DETAILS]
+        """Add the start of the body to the audit trail, without NUL characters, which databases reject."""
+        if self._entry is not None and len(self._entry.details) < LONGEST_DETAILS:
+            text = self._entry.details + body[:LONGEST_DETAILS].decode(errors="replace").replace("\0", "\ufffd")
+            self._entry.details = text[:LONGEST_DETAILS]
 
     def close(self) -> None:
-        """Nobody needs it any more."""
+        """Release the memory of the body."""
         if self._bodies is not None:
             self._bodies.give_back(self._held)
         self._held = 0

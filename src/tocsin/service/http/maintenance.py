@@ -7,13 +7,13 @@ from fastapi import APIRouter, Path, Response
 from tocsin.service.as_json import time_text
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import OPERATOR, READER
-from tocsin.service.http.content import TAKES_JSON
-from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.content_type import TAKES_JSON
+from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.errors import HttpError
 from tocsin.service.http.incidents import LARGEST_ID, check_end
-from tocsin.service.http.models import MaintenanceIn
 from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
 from tocsin.service.http.replies import MaintenanceOut, MaintenanceWindows
+from tocsin.service.http.requests import MaintenanceIn
 from tocsin.service.store import MaintenanceRow
 
 router = APIRouter(prefix="/maintenance", tags=["maintenance"])

@@ -1,4 +1,4 @@
-"""What the HTTP server is given of the monitor, and how it asks for it."""
+"""How the HTTP server uses the monitor."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from tocsin.service.engine import Engine
 
 T = TypeVar("T")
-# Longer than any turn of the engine takes; while the store is away, a client is better told to come back.
+# Longer than any turn of the engine. If the store fails, the client should retry instead of waiting.
 PATIENCE = 60.0
-# So long a request waits for its turn to look into the store.
+# Seconds that a request waits for its turn to read the store.
 READ_PATIENCE = 20.0
 
 
-class Neighbour(Protocol):
-    """A source or a sink, as far as it is shown."""
+class SourceOrSink(Protocol):
+    """A source or a sink, as shown in the status."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def health(self) -> Any:
-        """How it is."""
+        """Its health."""
 
 
 class MonitorAccess(Protocol):
@@ -48,34 +48,34 @@ class MonitorAccess(Protocol):
 
     @property
     def store(self) -> Store:
-        """Where everything is kept."""
+        """The store."""
 
     @property
     def engine(self) -> "Engine":
-        """What scores."""
+        """The engine."""
 
     @property
     def hub(self) -> Hub:
-        """What tells of events."""
+        """The hub of events."""
 
     @property
     def metrics(self) -> Metrics:
-        """What is counted."""
+        """The metrics."""
 
     @property
-    def reading(self) -> "Reading":
-        """How requests look into the store."""
+    def read_queue(self) -> "ReadQueue":
+        """The queue of requests that read the store."""
 
     @property
     def figures(self) -> Figures:
-        """Numbers of the store."""
+        """Numbers from the store."""
 
     @property
-    def sources(self) -> Sequence[Neighbour]:
+    def sources(self) -> Sequence[SourceOrSink]:
         """Where observations come from."""
 
     @property
-    def sinks(self) -> Sequence[Neighbour]:
+    def sinks(self) -> Sequence[SourceOrSink]:
         """Where incidents go."""
 
     @property
@@ -92,31 +92,31 @@ Monitor = Annotated[MonitorAccess, Depends(_monitor)]
 
 
 def check_ready(monitor: MonitorAccess) -> None:
-    """While the monitor starts, that a signal is not there means nothing."""
+    """Raise NotReadyError during a start, when a missing signal may just not be rebuilt yet."""
     if not monitor.engine.ready:
         raise NotReadyError(f"the monitor is not ready: {monitor.engine.progress}")
 
 
 async def done(future: "Future[T]") -> T:
-    """What the engine gives. It goes on with its work even if nobody waits any more."""
+    """Wait for a result of the engine, which finishes its work even if the client leaves."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await asyncio.shield(asyncio.wrap_future(future))
     except TimeoutError:
         raise NotReadyError(
-            f"the monitor did not finish this within {PATIENCE:.0f} s, and may still do it: send it again, "
-            "observations with their times or with the same Idempotency-Key"
+            f"the monitor did not finish this within {PATIENCE:.0f} s, but may still do so: retry, with times or the "
+            "same Idempotency-Key for observations"
         ) from None
 
 
-class Reading:
-    """Looks into the store for who asks, for a few at a time: all others together must not slow down what comes in."""
+class ReadQueue:
+    """Reads the store for requests, a few at a time, so that they do not slow down incoming observations."""
 
     def __init__(self, at_once: int = 2) -> None:
         self._turns = asyncio.Semaphore(at_once)
 
     async def read(self, store: Store, read: Callable[[StoreReader], T]) -> T:
-        """What the store has; OverloadedError where too many ask."""
+        """Read the store; OverloadedError if too many requests wait."""
         try:
             async with asyncio.timeout(READ_PATIENCE):
                 await self._turns.acquire()
@@ -134,10 +134,10 @@ class Reading:
 
 
 async def from_store(monitor: MonitorAccess, read: Callable[[StoreReader], T]) -> T:
-    """What the store has, read and made ready without holding up other requests."""
-    return await monitor.reading.read(monitor.store, read)
+    """Read the store without blocking other requests."""
+    return await monitor.read_queue.read(monitor.store, read)
 
 
 def reply(data: Any, status: int = 200) -> Response:
-    """A reply as JSON; what is not finite is null."""
+    """A JSON reply; numbers that are not finite become null."""
     return Response(to_json(data, inf_nan_mode="null"), status, media_type="application/json")

@@ -8,12 +8,12 @@ from pydantic_core import to_json
 
 from tocsin.service.as_json import outcome_json
 from tocsin.service.http.auth import SENDER, Caller
-from tocsin.service.http.bodies import JSON, NDJSON, Taken, read_body
-from tocsin.service.http.content import check_type
-from tocsin.service.http.documented import WITH_BODY
-from tocsin.service.http.models import ObservationIn
+from tocsin.service.http.bodies import JSON, NDJSON, ParsedBody, read_body
+from tocsin.service.http.content_type import check_type
+from tocsin.service.http.error_replies import WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, done, reply
 from tocsin.service.http.replies import Outcomes
+from tocsin.service.http.requests import ObservationIn
 from tocsin.service.observations import Batch, Outcome
 
 MOST_OBSERVATIONS = 10_000
@@ -60,9 +60,8 @@ async def take(
     taken = read_body(await request.body(), lines=lines, most=most, may_send=caller.may_see)
     outcomes: list[Outcome] = []
     if taken.observations:
-        outcomes = await done(
-            monitor.engine.submit(Batch(tuple(taken.observations), key=_key(caller, idempotency_key)))
-        )
+        batch = Batch(tuple(taken.observations), key=_key(caller, idempotency_key), sender=sender_of(request, caller))
+        outcomes = await done(monitor.engine.submit(batch))
     if taken.refusals:
         monitor.metrics.observations.labels("refused", "http").inc(len(taken.refusals))
     written = _in_order(taken, outcomes)
@@ -72,12 +71,17 @@ async def take(
     return Response(body, media_type=NDJSON[0])
 
 
+def sender_of(request: Request, caller: Caller) -> str:
+    """Who sends: the name of the token, or else the address."""
+    return caller.name if caller.token is not None or request.client is None else request.client.host
+
+
 def _key(caller: Caller, given: str | None) -> str | None:
     """A key is its sender's: others may use the same."""
     return None if given is None else f"{caller.name}/{given}"
 
 
-def _in_order(taken: Taken, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def _in_order(taken: ParsedBody, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """The outcomes of all observations, in the order in which they were sent."""
     if not taken.refusals:
         return [outcome_json(outcome) for outcome in outcomes]

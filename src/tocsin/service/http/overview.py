@@ -15,7 +15,7 @@ from tocsin.service.engine import Point as RecentPoint
 from tocsin.service.engine import SignalStatus
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import READER
-from tocsin.service.http.documented import COMMON
+from tocsin.service.http.error_replies import COMMON
 from tocsin.service.http.monitor_access import Monitor, check_ready, reply
 from tocsin.service.http.replies import Moment, Number, Point
 from tocsin.service.http.signals import overview_of, recent_json

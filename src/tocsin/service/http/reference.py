@@ -5,11 +5,11 @@ from fastapi import APIRouter, Response
 from tocsin.service.as_json import reference_json
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import READER, WRITER
-from tocsin.service.http.content import TAKES_JSON
-from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.models import ReferenceIn
+from tocsin.service.http.content_type import TAKES_JSON
+from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, check_ready, done, reply
 from tocsin.service.http.replies import ReferenceOut
+from tocsin.service.http.requests import ReferenceIn
 from tocsin.service.http.signals import Name
 
 router = APIRouter(prefix="/signals/{name:path}/-/reference", tags=["signals"])

@@ -13,7 +13,7 @@ Became = Literal["scored", "late", "maintenance", "duplicate", "future", "refuse
 OneOrAll = float | list[Number] | None
 Point = Annotated[
     tuple[str, Number, Number, bool],
-    # As pydantic would write it, the framework makes something of it that is no JSON Schema.
+    # From pydantic's own form, FastAPI would make something that is not JSON Schema.
     WithJsonSchema(
         {
             "type": "array",
@@ -213,12 +213,99 @@ class IncidentOut(BaseModel):
     note: str | None
     excluded: bool = Field(description="Whether its observations are excluded from the calibration set.")
     withheld: bool = Field(description="Whether it is withheld from sinks because the budget went to rarer incidents.")
+    event: int | None = Field(description="The event it belongs to; null if it is withheld or imported.")
 
 
 class Incidents(BaseModel):
     """Incidents, the newest first."""
 
     incidents: list[IncidentOut]
+
+
+class AnnotationOut(BaseModel):
+    """An incident as an annotation of a chart."""
+
+    id: int = Field(description="The incident's number.")
+    time: int = Field(description="Its start, in milliseconds since 1970.")
+    timeEnd: int = Field(  # noqa: N815 as Grafana calls it
+        description="Its end so far, in milliseconds since 1970."
+    )
+    title: str = Field(description="The signal's name.")
+    text: str = Field(description="What was seen.")
+    tags: list[str] = Field(description="Its kind, its level, and whether it is open or why it ended.")
+
+
+class Annotations(BaseModel):
+    """Incidents as annotations, the newest first."""
+
+    annotations: list[AnnotationOut]
+
+
+class MemberOut(BaseModel):
+    """An incident of an event, in short."""
+
+    incident: int
+    signal: str
+    start: Moment
+    severity: Number
+    open: bool
+
+
+class EventOut(BaseModel):
+    """Incidents that belong together."""
+
+    id: int
+    kind: Literal["alarm", "silence"]
+    title: str = Field(description="What happened, in a few words.")
+    source: str | None = Field(description="The source that all its silent signals come from.")
+    place: str | None = Field(description="The levels that the names of all its signals begin with.")
+    count: int = Field(description="How many incidents it has.")
+    signals: int = Field(description="On how many signals.")
+    open_count: int = Field(description="How many of its incidents are open.")
+    first: MemberOut = Field(description="The first to start.")
+    strongest: MemberOut = Field(description="The one with the highest severity.")
+    start: Moment = Field(description="The start of its first incident.")
+    last_start: Moment = Field(description="The start of its last incident.")
+    open: bool = Field(description="Whether any of its incidents is open.")
+    opened: Moment
+    closed: Moment | None
+    acknowledged: Moment | None
+    acknowledged_by: str | None
+    snoozed_until: Moment | None
+    label: str | None
+    note: str | None
+
+
+class EventsReply(BaseModel):
+    """Events, the newest first."""
+
+    events: list[EventOut]
+
+
+class TogetherOut(BaseModel):
+    """A signal that had incidents near those of another."""
+
+    signal: str
+    times: int = Field(description="Near how many of those it had one.")
+
+
+class SuspectOut(BaseModel):
+    """A signal that moved early in an event: where to look first. Order and coincidence do not show a cause."""
+
+    signal: str
+    start: Moment
+    seconds_after_first: float = Field(description="How long after the first incident of the event its own started.")
+    past_incidents: int = Field(description="How many incidents it had before, up to 100.")
+    together: list[TogetherOut] = Field(
+        description="The members of the event that most often had an incident within the window of its past ones."
+    )
+
+
+class EventDetails(EventOut):
+    """An event with its members in the order of their start."""
+
+    members: list[IncidentOut]
+    suspects: list[SuspectOut] = Field(description="The first signals to move, at most 5.")
 
 
 class MaintenanceOut(BaseModel):

@@ -8,12 +8,11 @@ from tocsin.service.as_json import reference_json, time_or_none, time_text
 from tocsin.service.engine import SignalDetails, SignalStatus
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import ADMIN, READER, WRITER, Caller
-from tocsin.service.http.content import TAKES_JSON, check_type
-from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.fast_times import columns
-from tocsin.service.http.models import Given, SignalIn
+from tocsin.service.http.content_type import TAKES_JSON, check_type
+from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
 from tocsin.service.http.replies import Details, History, SignalOut, SignalsReply
+from tocsin.service.http.requests import Given, SignalIn
 from tocsin.service.observations import LONGEST_NAME, check_name
 from tocsin.service.store import ObservationRow, StoreReader
 from tocsin.service.store.thinning import LEAST_POINTS, thinned_history
@@ -36,7 +35,7 @@ def signal_name(
         ),
     ],
 ) -> str:
-    """The name in an address. What no signal can be called is not there; what is not the caller's is refused."""
+    """The name in an address; 404 if it is not a valid name, 403 if the caller may not see the signal."""
     try:
         check_name(name)
     except ValueError:
@@ -105,7 +104,7 @@ async def history(
         if points is not None:
             chosen = thinned_history(reader, row, start, end, points)
             return reply(_history_json(chosen.rows, len(row.features), thinned=chosen.thinned))
-        # Both ends count, but the store gives what comes after a time.
+        # `start` is included, but the store returns observations after a time.
         after = None if start is None else start - 1
         found = reader.observations(row.id, after=after, until=end, limit=limit, newest=start is None)
         return reply(_history_json(found, len(row.features)))
@@ -192,12 +191,12 @@ def overview_of(monitor: MonitorAccess) -> list[SignalStatus]:
     """How all signals are doing; NotReadyError while none of them is there yet."""
     signals = monitor.engine.overview()
     if not signals:
-        check_ready(monitor)  # while signals are being rebuilt, those are shown that are
+        check_ready(monitor)  # during a start, show the signals that are already rebuilt
     return signals
 
 
 def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
-    """A signal as it is told."""
+    """The status of a signal as JSON."""
     return {
         "name": status.name,
         "features": status.features,
@@ -233,16 +232,22 @@ def _history_json(rows: list[ObservationRow], count: int, *, thinned: bool = Fal
     judged = [row.judged for row in rows]
     return {
         "times": [time_text(row.time) for row in rows],
-        "value": columns([one.value for one in judged], count),
-        "forecast": columns([one.forecast for one in judged], count),
-        "low": columns([one.low for one in judged], count),
-        "high": columns([one.high for one in judged], count),
+        "value": _columns([one.value for one in judged], count),
+        "forecast": _columns([one.forecast for one in judged], count),
+        "low": _columns([one.low for one in judged], count),
+        "high": _columns([one.high for one in judged], count),
         "p": [one.p for one in judged],
         "alarm": [one.alarm for one in judged],
         "warm": [one.warm for one in judged],
         "status": [row.status.name.lower() for row in rows],
         "thinned": thinned,
     }
+
+
+def _columns(rows: list[tuple[float, ...]], count: int) -> list[list[float]]:
+    """One column for each feature, from one row for each observation."""
+    turned = [list(column) for column in zip(*rows, strict=True)]
+    return turned or [[] for _ in range(count)]
 
 
 def _details_json(details: SignalDetails) -> dict[str, Any]:

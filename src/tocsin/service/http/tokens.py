@@ -1,4 +1,4 @@
-"""Tokens, made and taken back by administrators."""
+"""Tokens, which administrators create and revoke."""
 
 import time
 from typing import Annotated, Any
@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path, Request, Response
 from tocsin.service.as_json import time_or_none, time_text
 from tocsin.service.errors import RefusedError
 from tocsin.service.http.auth import ADMIN, ANYBODY, Keys
-from tocsin.service.http.content import TAKES_JSON
-from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.models import TokenIn
+from tocsin.service.http.content_type import TAKES_JSON
+from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
 from tocsin.service.http.replies import Me, NewToken, Tokens
+from tocsin.service.http.requests import TokenIn
 from tocsin.service.store import StoreWriter, TokenRow
 from tocsin.service.tokens import NAME_PATTERN, check_patterns, hash_token, make_token
 
@@ -50,9 +50,7 @@ async def add(given: TokenIn, request: Request, monitor: Monitor, caller: ADMIN)
 
     def write(writer: StoreWriter) -> None:
         if not writer.tokens() and (row.role != "admin" or row.expires is not None):
-            raise RefusedError(
-                "the first token must have the role admin and not expire, since no other could be created"
-            )
+            raise RefusedError("the first token must have the role admin and not expire, or no other could be created")
         writer.add_token(row.name, row.role, row.hash, row.created, row.expires, row.patterns)
 
     await done(monitor.engine.write(write))
@@ -74,9 +72,7 @@ async def remove(
     def write(writer: StoreWriter) -> None:
         others = [row for row in writer.tokens() if row.name != name]
         if others and all(row.role != "admin" for row in others):
-            raise RefusedError(
-                "the last token with the role admin must be revoked last, since no other could be created"
-            )
+            raise RefusedError("the last token with the role admin must be revoked last, or no other could be created")
         writer.remove_token(name)
 
     await done(monitor.engine.write(write))

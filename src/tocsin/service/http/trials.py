@@ -8,11 +8,11 @@ from pydantic import AfterValidator, BaseModel, Field
 from tocsin.service.as_json import time_or_none, time_text
 from tocsin.service.engine import TrialProgress, TrialStage
 from tocsin.service.http.auth import READER, WRITER
-from tocsin.service.http.content import TAKES_JSON
-from tocsin.service.http.documented import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.models import Given, Model, finite
+from tocsin.service.http.content_type import TAKES_JSON
+from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, check_ready, reply
 from tocsin.service.http.replies import Moment
+from tocsin.service.http.requests import Given, Model, finite
 from tocsin.service.http.signals import Name
 
 router = APIRouter(prefix="/signals/{name:path}/-/trial", tags=["signals"])

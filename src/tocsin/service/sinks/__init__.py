@@ -1,19 +1,29 @@
 """Where incidents go."""
 
 from tocsin.service.config import Settings
+from tocsin.service.config.texts import PictureSettings
 from tocsin.service.errors import settings_at
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.base import DeliveryError, Sink, SinkHealth
 from tocsin.service.sinks.outbox import Outbox, Write
+from tocsin.service.sinks.pictures import Pictures
 from tocsin.service.sinks.repeats import Readable
 
 __all__ = ["DeliveryError", "Outbox", "Sink", "SinkHealth", "make_sinks"]
 
 
 def make_sinks(settings: Settings, store: Readable, write: Write, metrics: Metrics) -> list[Outbox]:
-    """An outbox for each sink that is set up; ValueError for settings that make no sense."""
+    """An outbox for each configured sink; ValueError if its settings make no sense."""
     outboxes = []
     for place, one in settings.sinks.each():
         with settings_at(f"sinks.{place}"):
-            outboxes.append(Outbox(one.load()(one, settings), store, write, metrics))
+            sink, every = one.load()(one, settings), settings.events.update_every
+            outboxes.append(Outbox(sink, store, write, metrics, one, update_every=every))
+    pictured = [
+        outbox.sink for outbox in outboxes if isinstance(outbox.rules, PictureSettings) and outbox.rules.picture
+    ]
+    if pictured:
+        pictures = Pictures(store)
+        for sink in pictured:
+            sink.pictures = pictures
     return outboxes

@@ -10,16 +10,16 @@ from tocsin.service.sinks.alerts import alert_of, check_labels, level_of, link_t
 from tocsin.service.sinks.posting import HttpSink
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
-# An alert is over for Alertmanager if it is not repeated for so many times `refresh`.
+# Alertmanager ends an alert that is not repeated for this many times `refresh`.
 MISSED = 3
 _PATH = "/api/v2/alerts"
 
 
 class AlertmanagerSink(HttpSink):
-    """Posts alerts, and repeats those that go on.
+    """Posts alerts, and repeats those that are still open.
 
-    For Alertmanager the labels are the alert. An incident that became critical is hence another alert: the one of the
-    lower severity is ended in the same request. After a restart that one is forgotten, and ends by itself.
+    For Alertmanager, the labels identify an alert. An incident that became critical is therefore another alert, and the
+    one with the lower severity is ended in the same request. After a restart it is forgotten, and expires.
     """
 
     kind = "alertmanager"
@@ -29,7 +29,7 @@ class AlertmanagerSink(HttpSink):
         check_labels(settings.labels)
         self.refresh = settings.refresh
         self._settings, self._monitor = settings, monitor
-        self._levels: dict[int, str] = {}  # as which severity an incident was told
+        self._levels: dict[int, str] = {}  # the severity under which each incident was sent
 
     def _connect(self) -> Client:
         settings = self._settings
@@ -65,5 +65,5 @@ class AlertmanagerSink(HttpSink):
     def _over(self, incident: IncidentRow, signal: SignalRow, level: str | None) -> dict[str, Any]:
         link = link_to(self._monitor, incident)
         alert = alert_of(incident, signal, link, "resolved", level=level, more=self._settings.labels)
-        # Not in the future, or Alertmanager would wait for it.
+        # Not in the future: Alertmanager would wait until then.
         return plain(alert, max(alert.starts, min(alert.ends or time.time_ns(), time.time_ns())))

@@ -1,4 +1,4 @@
-"""An incident as an alert: labels that tell which one it is, and annotations for people."""
+"""An incident as an alert: labels that identify it, and annotations for people."""
 
 import re
 from collections.abc import Mapping
@@ -7,16 +7,17 @@ from typing import Any
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.alarm_rate import SECONDS
-from tocsin.service.as_json import time_text
+from tocsin.service.as_json import member_json, time_text
 from tocsin.service.config import Settings
+from tocsin.service.event_text import ending_of, incident_text, story_of, title_of
 from tocsin.service.sinks.endings import ending, ending_sentence
-from tocsin.service.store import IncidentRow, Message, SignalRow
+from tocsin.service.store import EventSummary, IncidentRow, LeadRow, Message, SignalRow
 
 #: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
 #: should look at now do.
 CRITICAL = 4.0
 NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence"}
-#: What tells alerts apart; settings must not change it.
+#: The labels that identify an alert; settings must not change them.
 IDENTITY = ("alertname", "incident", "signal")
 
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -25,7 +26,7 @@ _OFFSET, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alert; `ends` is None while the incident goes on."""
+    """An alert; `ends` is None while the incident is open."""
 
     labels: dict[str, str]
     annotations: dict[str, str]
@@ -35,7 +36,7 @@ class Alert:
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """Refuse labels that Alertmanager would refuse, or that would make two incidents one."""
+    """Reject labels that Alertmanager would reject, or that would make two incidents look like one."""
     for name in labels:
         if not _LABEL.fullmatch(name) or name in IDENTITY:
             raise ValueError(
@@ -44,22 +45,62 @@ def check_labels(labels: Mapping[str, str]) -> None:
 
 
 def level_of(incident: IncidentRow) -> str:
-    """How severe it is, as a label says it."""
-    return "critical" if incident.severity >= CRITICAL else "warning"
+    """How severe it is, or the strongest of its event, as a label says it."""
+    whole = event_of(incident)
+    strongest = incident if whole is None else whole.strongest.incident
+    return "critical" if strongest.severity >= CRITICAL else "warning"
 
 
 def link_to(settings: Settings, incident: IncidentRow) -> str:
-    """Where people see the incident; empty if nobody said how they reach the page."""
-    return f"{settings.server.external_url}/#/incidents/{incident.id}" if settings.server.external_url else ""
+    """Where people see the incident, or its event if that has others; empty if nobody said how they reach the page."""
+    whole = several(incident)
+    return _link(settings, "incidents", incident.id) if whole is None else _link(settings, "events", whole.event.id)
+
+
+def _link(settings: Settings, what: str, number: int) -> str:
+    return f"{settings.server.external_url}/#/{what}/{number}" if settings.server.external_url else ""
+
+
+def event_of(incident: IncidentRow) -> EventSummary | None:
+    """The event that an incident stands for in a message."""
+    return incident.whole if isinstance(incident, LeadRow) else None
+
+
+def several(incident: IncidentRow) -> EventSummary | None:
+    """The same, if it has other incidents."""
+    whole = event_of(incident)
+    return None if whole is None or whole.count == 1 else whole
+
+
+def event_in_message(settings: Settings, incident: IncidentRow) -> dict[str, Any] | None:
+    """The event as messages tell it, with the first few of its members; None if there is none."""
+    whole = event_of(incident)
+    if whole is None:
+        return None
+
+    def linked(shape: dict[str, Any]) -> dict[str, Any]:
+        return {**shape, "link": _link(settings, "incidents", shape["incident"])}
+
+    return {
+        "id": whole.event.id,
+        "title": title_of(whole),
+        "count": whole.count,
+        "signals": whole.signals,
+        "open_count": whole.open_count,
+        "first": linked(member_json(whole.first)),
+        "strongest": linked(member_json(whole.strongest)),
+        "members": [linked(member_json(member)) for member in whole.members],
+        "link": _link(settings, "events", whole.event.id),
+    }
 
 
 def alert_of(
     incident: IncidentRow, signal: SignalRow, url: str, status: Message, *, level: str | None = None,
     more: Mapping[str, str] = {},
 ) -> Alert:  # fmt: skip
-    """The alert of an incident, with `more` labels; `level` is the severity to say, by default that of now.
+    """The alert of an incident, with `more` labels; `level` is the severity to report, by default the current one.
 
-    That an incident began may be told when it is over already: only a message that says so has why.
+    The start of an incident may be reported when it has already ended: only the message about the end says why.
     """
     labels = {
         "alertname": NAMES[incident.kind],
@@ -75,23 +116,24 @@ def alert_of(
 
 def summary_of(incident: IncidentRow, signal: SignalRow, status: Message) -> str:
     """What there is to know at once."""
+    whole = several(incident)
     if status == "resolved" and not incident.open:
-        return f"{signal.name}: {ending(incident)}"
-    if incident.kind == "silence":
-        return f"{signal.name} is silent"
-    if incident.explanation:
-        return f"{signal.name}: {incident.explanation}"
-    return f"{signal.name} is {f'{incident.direction} its forecast' if incident.direction else 'unlike its forecast'}"
+        return f"{signal.name}: {ending(incident)}" if whole is None else ending_of(whole)
+    return incident_text(incident, signal.name) if whole is None else title_of(whole)
 
 
 def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool) -> dict[str, str]:
-    since = time_text(incident.start)
+    since, whole = time_text(incident.start), several(incident)
     story = f"No observation since {since}." if incident.kind == "silence" else _story(incident, signal)
+    if whole is not None:
+        story = story_of(whole)
     notes = {
         "summary": summary_of(incident, signal, "resolved" if over else "firing"),
-        "description": f"{story} {ending_sentence(incident)}" if over else story,
+        "description": f"{story} {ending_sentence(incident)}" if over and whole is None else story,
         "start": since,
     }
+    if (event := event_of(incident)) is not None:
+        notes |= {"event": str(event.event.id), "incidents": str(event.count), "signals": str(event.signals)}
     if over and incident.ended:
         notes["ended"] = incident.ended
     if incident.kind == "alarm":
@@ -122,7 +164,7 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
 
 
 def _rarity(observations: float, signal: SignalRow) -> str:
-    """So many observations, in time if it is known how far apart they are."""
+    """A number of observations, as a length of time if their interval is known."""
     interval = signal.settings.get("interval")
     seconds = None if interval is None else DetectorSettings(interval=interval).interval_seconds
     if not seconds:
@@ -135,7 +177,7 @@ def _rarity(observations: float, signal: SignalRow) -> str:
 
 
 def fingerprint(labels: Mapping[str, str]) -> str:
-    """What Alertmanager calls an alert with these labels: FNV-1a of their names and values."""
+    """Alertmanager's fingerprint of an alert with these labels: FNV-1a of their names and values."""
     digest = _OFFSET
     for name in sorted(labels):
         for byte in b"%b\xff%b\xff" % (name.encode(), labels[name].encode()):
@@ -144,7 +186,7 @@ def fingerprint(labels: Mapping[str, str]) -> str:
 
 
 def plain(alert: Alert, ends: int) -> dict[str, Any]:
-    """As Alertmanager takes it, with the time at which it is over if nothing else comes."""
+    """The alert as Alertmanager takes it, with the time at which it ends if it is not repeated."""
     shape: dict[str, Any] = {
         "labels": alert.labels,
         "annotations": alert.annotations,

@@ -3,14 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tocsin.service.errors import MonitorError
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
+if TYPE_CHECKING:
+    from tocsin.service.sinks.pictures import Pictures
+
 
 class DeliveryError(MonitorError):
-    """A message was not delivered. `refused` says that it is to blame itself, and others may go through."""
+    """A message was not delivered. `refused` means that the message itself is to blame: others may go through."""
 
     def __init__(self, message: str, *, refused: bool = False) -> None:
         super().__init__(message)
@@ -19,7 +22,7 @@ class DeliveryError(MonitorError):
 
 @dataclass
 class SinkHealth:
-    """How a sink is. Times are nanoseconds since 1970; `waiting` messages are not delivered yet."""
+    """The health of a sink. Times are nanoseconds since 1970; `waiting` counts undelivered messages."""
 
     last_success: int | None = None
     last_error: str | None = None
@@ -28,11 +31,13 @@ class SinkHealth:
 
 
 class Sink(ABC):
-    """Tells of incidents, between `open` and `close`, which run on the event loop."""
+    """Reports incidents, between `open` and `close`, which run on the event loop."""
 
     kind: ClassVar[str]
-    #: Seconds after which incidents that go on are told again; None for never.
+    #: Seconds after which open incidents are repeated; None for never.
     refresh: float | None = None
+    #: Draws incidents, for sinks whose settings ask for pictures.
+    pictures: "Pictures | None" = None
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -41,17 +46,17 @@ class Sink(ABC):
         """Get ready to deliver."""
 
     async def close(self) -> None:  # noqa: B027 some need not
-        """Let go of everything."""
+        """Release everything."""
 
     @abstractmethod
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
-        """Tell that an incident began or is over; DeliveryError if that did not go through.
+        """Report that an incident began or ended; DeliveryError if that failed.
 
-        It may have arrived all the same, and comes again then: receivers know it by its identity.
+        The message may have arrived all the same, and is then sent again: receivers recognise it by its identity.
         """
 
     async def repeat(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:  # noqa: B027 most need not
-        """Tell once more of some incidents that go on."""
+        """Report some open incidents again."""
 
     def keep_only(self, numbers: Set[int]) -> None:  # noqa: B027 most need not
-        """No other incidents go on of which it was told."""
+        """Forget all incidents but these: no others are open."""

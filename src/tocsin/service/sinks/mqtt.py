@@ -5,19 +5,19 @@ import json
 from tocsin.service.as_json import incident_json
 from tocsin.service.config import MqttSinkSettings, Settings
 from tocsin.service.mqtt import BrokerConnection, BrokerError
-from tocsin.service.sinks.alerts import link_to, summary_of
+from tocsin.service.sinks.alerts import event_in_message, link_to, summary_of
 from tocsin.service.sinks.base import DeliveryError, Sink
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
-# What a topic cannot hold.
+# Characters that a topic cannot have.
 _FORBIDDEN = str.maketrans("+#\0", "___")
 
 
 class MqttSink(Sink):
-    """Publishes an incident on the topic of its signal, retained as long as it goes on.
+    """Publishes an incident on the topic of its signal, retained while it is open.
 
-    When it is over that is published too, and what was retained is cleared. A silence has a topic of its own, below
-    that of its signal, since a signal may fall silent in an incident.
+    Its end is published too, and the retained message is cleared. A silence has its own topic below that of its signal,
+    because a signal may fall silent during an incident.
     """
 
     kind = "mqtt"
@@ -49,6 +49,7 @@ class MqttSink(Sink):
             "summary": summary_of(incident, signal, status),
             **incident_json(incident, signal.name),
             "link": link_to(self._monitor, incident),
+            "event": event_in_message(self._monitor, incident),
         }
         payload = json.dumps(message, ensure_ascii=False).encode()
         if status == "firing":

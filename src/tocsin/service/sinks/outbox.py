@@ -1,17 +1,19 @@
-"""What is to be told, until it is told."""
+"""Delivers messages from the store, and tries again until the sink has them."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 
 from tocsin.service.backoff import Backoff, delay_after
+from tocsin.service.config.rules import DeliveryRules
 from tocsin.service.error_text import error_text
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.base import DeliveryError, Sink, SinkHealth
 from tocsin.service.sinks.repeats import Readable, Repeats, Told, incidents_in
+from tocsin.service.sinks.rules import Decision, decide
 from tocsin.service.store import IncidentRow, OutboxRow, SignalRow, StoreWriter
 
 POLL = 1.0  # seconds
@@ -21,35 +23,42 @@ _log = logging.getLogger(__name__)
 
 #: Changes the store in a transaction.
 Write = Callable[[Callable[[StoreWriter], None]], Future[None]]
+#: A message that is due, with its incident and signal.
+Due = tuple[OutboxRow, Told]
 
 
 class Outbox:
-    """Delivers the messages for one sink, in order, until it has got each of them: at least once.
+    """Delivers the messages for one sink, in order, until it has accepted each of them: at least once.
 
-    A sink that does not answer is left alone for a while, ever longer, and then tried with a message that was tried
-    least, so that one that it cannot take holds up no other. A message that it refuses waits by itself. What goes on is
-    repeated only when there is no news, or between news.
+    A sink that does not answer gets a rest, longer each time. It is then tried with a message that had the fewest
+    attempts, so that one message it cannot take does not hold up the others. A message that it refuses waits on its
+    own. Open incidents are repeated when there is no news, or between news.
 
-    A snooze holds back that an incident began. If it is over before the snooze, nothing is told of it at all.
+    The sink's rules may hold a message back, skip it, or leave out an incident altogether. A snooze holds back the
+    start of an incident; if the incident ends before the snooze does, the sink is told nothing about it.
     """
 
-    def __init__(self, sink: Sink, store: Readable, write: Write, metrics: Metrics, *, poll: float = POLL) -> None:
-        self.sink = sink
+    def __init__(
+        self, sink: Sink, store: Readable, write: Write, metrics: Metrics, rules: DeliveryRules | None = None, *,
+        poll: float = POLL, update_every: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.sink, self.rules = sink, rules or DeliveryRules()
         self.health = SinkHealth()
         self._store, self._write, self._metrics, self._poll = store, write, metrics, poll
         self._backoff = Backoff()
         self._rest_until = 0.0
         self._repeats = Repeats(sink, store, self._delivered, self._failed)
-        self._unmarked: list[int] = []  # delivered, but not yet marked so
+        self._update_every = round(update_every * 1e9)
+        self._unmarked: dict[int, int] = {}  # delivered, but not yet marked so: which news each had
         self._woken = asyncio.Event()
 
     @property
     def name(self) -> str:
-        """The sink's."""
+        """The sink's name."""
         return self.sink.name
 
     def wake(self) -> None:
-        """There may be something to tell; on the event loop."""
+        """Look for messages now; call it on the event loop."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -63,12 +72,12 @@ class Outbox:
                     if time.monotonic() >= self._rest_until:
                         busy = await self._repeats.tell_some() or busy
                 except Exception as error:
-                    # The store, most likely: it comes back, and so do we.
+                    # Most likely the store failed: try again when it is back.
                     self._failed(error)
                 if not busy:
                     await self._wait()
         finally:
-            with suppress(Exception):  # a message that is not marked comes twice, no worse
+            with suppress(Exception):  # a message that is not marked is delivered twice, which is allowed
                 async with asyncio.timeout(2):
                     await self._mark_delivered()
             await self.sink.close()
@@ -88,37 +97,60 @@ class Outbox:
         self._woken.clear()
 
     async def _round(self) -> bool:
-        """Deliver some of what is due; whether there may be more."""
+        """Deliver some of the messages that are due; true if there may be more."""
         await self._mark_delivered()
         due, waiting = await asyncio.to_thread(self._due)
         self.health.waiting = waiting
         self._metrics.outbox_waiting.labels(sink=self.name).set(waiting)
         if time.monotonic() < self._rest_until:
             return False
-        tried = 0
-        for row, (incident, signal) in due:
-            if row.status == "firing" and _was_slept_through(incident):
-                await self._settle(row.incident)
-                continue
-            tried += 1
-            if not await self._deliver(row, incident, signal) or tried >= AT_ONCE:
+        wanted, decided = self._sorted_out(due, time.time_ns())
+        if decided is not None:
+            await self._change(decided)
+        for row, (incident, signal) in wanted:
+            if not await self._deliver(row, incident, signal):
                 break
         await self._mark_delivered()
-        return tried > 0
+        return bool(due)
 
-    def _due(self) -> tuple[list[tuple[OutboxRow, Told]], int]:
+    def _sorted_out(self, due: Sequence[Due], now: int) -> tuple[list[Due], Callable[[StoreWriter], None] | None]:
+        """The messages to send now, and what to store about the others."""
+        wanted: list[Due] = []
+        held: dict[int, int] = {}
+        skipped, left_out = set(), set()
+        for row, (incident, signal) in due:
+            decision = decide(self.rules, row, incident, now)
+            if decision is Decision.SEND:
+                wanted.append((row, (incident, signal)))
+            elif decision is Decision.SKIP:
+                skipped.add(row.id)
+            elif decision is Decision.LEAVE_OUT:
+                left_out.add(row.incident)
+            else:
+                held[row.id] = decision
+
+        def store(writer: StoreWriter) -> None:
+            writer.hold_messages(held)
+            writer.skip_messages(skipped, now)
+            for incident in left_out:
+                writer.settle(self.name, incident, now)
+
+        return wanted, store if held or skipped or left_out else None
+
+    def _due(self) -> tuple[list[Due], int]:
         with self._store.reading() as reader:
-            rows = reader.outbox_due(self.name, time.time_ns(), AT_ONCE)
+            now = time.time_ns()
+            rows = reader.outbox_due(self.name, now, AT_ONCE)
             incidents = incidents_in(reader, [row.incident for row in rows])
-            waiting = reader.outbox_waiting().get(self.name, 0)
+            waiting = reader.outbox_waiting(now).get(self.name, 0)
         return [(row, incidents[row.incident]) for row in rows if row.incident in incidents], waiting
 
     async def _deliver(self, row: OutboxRow, incident: IncidentRow, signal: SignalRow) -> bool:
-        """Whether to go on with others."""
+        """Deliver one message; true if it makes sense to try others."""
         try:
             await self.sink.deliver(incident, signal, row.status)
         except Exception as error:
-            # Whatever is no DeliveryError is about this message, as far as anybody knows.
+            # Any other error is assumed to be about this message only.
             down = isinstance(error, DeliveryError) and not error.refused
             if down:
                 self._rest_until = time.monotonic() + self._backoff.failed()
@@ -129,21 +161,18 @@ class Outbox:
             return not down
         self._delivered()
         self._count("delivered")
-        self._unmarked.append(row.id)
+        self._unmarked[row.id] = row.news
         return True
-
-    async def _settle(self, incident: int) -> None:
-        """Tell nothing of an incident: neither that it began nor that it is over."""
-        await self._change(lambda writer: writer.settle(self.name, incident, time.time_ns()))
 
     async def _mark_delivered(self) -> None:
         if self._unmarked:
-            ids, now = list(self._unmarked), time.time_ns()
-            await self._change(lambda writer: writer.mark_delivered(ids, now))
+            news, now = dict(self._unmarked), time.time_ns()
+            every = self._update_every
+            await self._change(lambda writer: writer.mark_delivered(news, now, news=news, update_every=every))
             self._unmarked.clear()
 
     async def _change(self, change: Callable[[StoreWriter], None]) -> None:
-        # Shielded, as whoever writes may have begun: what is written is not to be cancelled.
+        # Shielded: a change that has begun must not be cancelled.
         await asyncio.shield(asyncio.wrap_future(self._write(change)))
 
     def _delivered(self) -> None:
@@ -156,8 +185,3 @@ class Outbox:
 
     def _count(self, outcome: str) -> None:
         self._metrics.deliveries.labels(sink=self.name, outcome=outcome).inc()
-
-
-def _was_slept_through(incident: IncidentRow) -> bool:
-    until = incident.snoozed_until
-    return not incident.open and until is not None and (incident.closed or incident.end) <= until

@@ -6,8 +6,8 @@ from typing import Any
 from tocsin.service.outgoing import AnswerError, Client, ask
 from tocsin.service.sinks.base import DeliveryError, Sink
 
-# A receiver, or a proxy before it, that says no to one message may well take others; but for these, which are about who
-# we are and how often we come.
+# A receiver, or a proxy in front of it, that refuses one message may well accept others. These replies are different:
+# they are about who we are and how often we ask.
 _ABOUT_US = (401, 407, 408, 425, 429)
 
 
@@ -29,10 +29,13 @@ class HttpSink(Sink):
             self._client = None
 
     async def _post(self, address: str, body: Any) -> None:
+        await self._send("POST", address, json=body)
+
+    async def _send(self, method: str, address: str, **body: Any) -> None:
         if self._client is None:
             raise DeliveryError(f"sink {self.name} is not open")
         try:
-            await ask(self._client, "POST", address, json=body)
+            await ask(self._client, method, address, **body)
         except AnswerError as error:
             raise DeliveryError(str(error), refused=_refuses(error.status)) from None
 

@@ -1,35 +1,36 @@
-"""Telling a sink again of what goes on, a bounded piece at a time."""
+"""Repeats open incidents to a sink, a bounded number at a time."""
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from typing import Protocol
 
 from tocsin.service.backoff import Backoff
 from tocsin.service.sinks.base import DeliveryError, Sink
-from tocsin.service.store import IncidentRow, SignalRow, StoreReader
+from tocsin.service.store import IncidentRow, LeadRow, SignalRow, StoreReader
 
 PIECE = 50  # incidents
-# When so many that were refused before are so again, one after the other, the rest waits for the next time.
+# After this many known refusals in a row, the rest waits for the next time.
 MOST_REFUSED = 20
 
 Told = tuple[IncidentRow, SignalRow]
 
 
 class Readable(Protocol):
-    """Of the store, what sinks need."""
+    """What sinks need of the store."""
 
     def reading(self) -> AbstractContextManager[StoreReader]:
         """One consistent view."""
 
 
 class Repeats:
-    """Repeats every `refresh` seconds what goes on, for a sink that wants it.
+    """Repeats open incidents every `refresh` seconds, for a sink that asks for it.
 
-    A piece that the sink refuses is tried again in smaller pieces, down to the single incident that is to blame: all
-    others are told. What was refused comes last the next time, one by one. Between two pieces there is time for news.
+    A batch that the sink refuses is tried again in smaller batches, down to the single incident that is to blame, so
+    that all others get through. What was refused comes last the next time, one by one. News can go out between batches.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Repeats:
         self._backoff = Backoff()
 
     async def tell_some(self) -> bool:
-        """Tell of one piece, if it is time; whether there may be more to tell at once."""
+        """Repeat one batch if it is time; true if there may be more to repeat at once."""
         if self._sink.refresh is None or time.monotonic() < self._due:
             return False
         if not self._left:
@@ -85,7 +86,7 @@ class Repeats:
             self._due = time.monotonic() + self._sink.refresh
 
     def _put_back(self, piece: list[int], error: DeliveryError) -> None:
-        if not error.refused:  # it takes nothing now, as far as anybody knows: after a rest, others first
+        if not error.refused:  # the sink seems to be down: after a rest, others first
             self._left.extend(piece)
             self._due = time.monotonic() + self._backoff.failed()
         elif len(piece) > 1:
@@ -108,9 +109,24 @@ class Repeats:
 
 
 def incidents_in(reader: StoreReader, numbers: list[int]) -> dict[int, Told]:
-    """Incidents with their signals, of those that are still there."""
+    """Incidents with their signals, of those that are still there; each stands for its event, if it has one."""
     if not numbers:
         return {}
     signals = {signal.id: signal for signal in reader.signals()}
-    incidents = [incident for number in dict.fromkeys(numbers) if (incident := reader.incident(number)) is not None]
-    return {incident.id: (incident, signals[incident.signal]) for incident in incidents if incident.signal in signals}
+    names = {signal.id: signal.name for signal in signals.values()}
+    found: dict[int, Told] = {}
+    for number in dict.fromkeys(numbers):
+        incident = reader.incident(number)
+        if incident is not None and incident.signal in signals:
+            found[number] = (_lead(reader, incident, names), signals[incident.signal])
+    return found
+
+
+def _lead(reader: StoreReader, incident: IncidentRow, names: Mapping[int, str]) -> IncidentRow:
+    event = None if incident.event is None else reader.event(incident.event)
+    if event is None:
+        return incident
+    (whole,) = reader.summaries([event], names)
+    own = {field.name: getattr(incident, field.name) for field in fields(IncidentRow)}
+    lasts = {"open": event.open, "closed": event.closed, "snoozed_until": whole.snoozed_until}
+    return LeadRow(**{**own, **lasts}, whole=whole)

@@ -5,19 +5,19 @@ from typing import Any
 from tocsin.service.as_json import time_text
 from tocsin.service.config import Settings, WebhookSettings
 from tocsin.service.outgoing import Client, open_client, without_user
-from tocsin.service.sinks.alerts import IDENTITY, Alert, alert_of, fingerprint, link_to
+from tocsin.service.sinks.alerts import IDENTITY, Alert, alert_of, event_in_message, fingerprint, link_to
 from tocsin.service.sinks.posting import HttpSink
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
-# What Alertmanager writes as the end of an alert that goes on.
+# The end of an open alert, as Alertmanager writes it.
 _NOT_YET = "0001-01-01T00:00:00Z"
 
 
 class WebhookSink(HttpSink):
     """Posts each message as Alertmanager would (payload version 4), as a group of one alert.
 
-    A delivery without an answer comes again: receivers know it by `groupKey` or `fingerprint`, which stay the same as
-    long as the incident lasts. Its severity may rise meanwhile.
+    A message without a reply is sent again: receivers recognise it by `groupKey` or `fingerprint`, which stay the same
+    for the whole incident. Its severity may rise in the meantime.
     """
 
     kind = "webhook"
@@ -34,7 +34,9 @@ class WebhookSink(HttpSink):
 
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
         alert = alert_of(incident, signal, link_to(self._monitor, incident), status)
-        await self._post(without_user(self._settings.url), self._payload(alert, status))
+        payload = self._payload(alert, status)
+        event = event_in_message(self._monitor, incident)
+        await self._post(without_user(self._settings.url), payload if event is None else {**payload, "event": event})
 
     def _payload(self, alert: Alert, status: Message) -> dict[str, Any]:
         identity = {name: alert.labels[name] for name in IDENTITY}

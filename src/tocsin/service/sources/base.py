@@ -49,18 +49,50 @@ class SourceContext:
     own_topics: Set[str] = frozenset()
 
 
-class Source(ABC):
+class Reporter:
+    """Keeps the health of something that brings observations, and complains without flooding the log."""
+
+    def __init__(self, name: str, metrics: Metrics) -> None:
+        self.name = name
+        self.health = SourceHealth()
+        self._errors = metrics.source_errors.labels(source=name)
+        self._complained: float | None = None
+        self._unsaid = 0
+
+    def _succeeded(self) -> None:
+        self.health.last_success = time.time_ns()
+
+    def _failed(self, error: Exception | str) -> None:
+        """Something that is tried again."""
+        text = error if isinstance(error, str) else error_text(error)
+        self._note(text)
+        _log.warning("source %s: %s", self.name, text)
+
+    def _skipped(self, why: str, count: int = 1) -> None:
+        """Something, or so many things, that is no observation and never will be."""
+        self.health.skipped += count
+        self._note(why, count)
+        now = time.monotonic()
+        if self._complained is not None and now - self._complained < COMPLAIN_EVERY:
+            self._unsaid += 1
+            return
+        more = f" (and {self._unsaid} more since the last such message)" if self._unsaid else ""
+        _log.warning("source %s: skipped: %s%s", self.name, why, more)
+        self._complained, self._unsaid = now, 0
+
+    def _note(self, text: str, count: int = 1) -> None:
+        self.health.last_error, self.health.last_error_time = text, time.time_ns()
+        self._errors.inc(count)
+
+
+class Source(Reporter, ABC):
     """Brings observations, as long as `run` runs."""
 
     kind: ClassVar[str]
 
     def __init__(self, name: str, context: SourceContext) -> None:
-        self.name = name
-        self.health = SourceHealth()
+        super().__init__(name, context.metrics)
         self._submit = context.submit
-        self._errors = context.metrics.source_errors.labels(source=name)
-        self._complained: float | None = None
-        self._unsaid = 0
 
     async def run(self) -> None:
         """Work until cancelled. What goes wrong is in `health`, and tried again."""
@@ -87,28 +119,3 @@ class Source(ABC):
             if outcome.status in (Status.REFUSED, Status.FUTURE):
                 self._skipped(f"{outcome.signal!r}: {outcome.message or outcome.status.name.lower()}")
         return outcomes
-
-    def _succeeded(self) -> None:
-        self.health.last_success = time.time_ns()
-
-    def _failed(self, error: Exception | str) -> None:
-        """Something that is tried again."""
-        text = error if isinstance(error, str) else error_text(error)
-        self._note(text)
-        _log.warning("source %s: %s", self.name, text)
-
-    def _skipped(self, why: str, count: int = 1) -> None:
-        """Something, or so many things, that is no observation and never will be."""
-        self.health.skipped += count
-        self._note(why, count)
-        now = time.monotonic()
-        if self._complained is not None and now - self._complained < COMPLAIN_EVERY:
-            self._unsaid += 1
-            return
-        more = f" (and {self._unsaid} more since the last such message)" if self._unsaid else ""
-        _log.warning("source %s: skipped: %s%s", self.name, why, more)
-        self._complained, self._unsaid = now, 0
-
-    def _note(self, text: str, count: int = 1) -> None:
-        self.health.last_error, self.health.last_error_time = text, time.time_ns()
-        self._errors.inc(count)

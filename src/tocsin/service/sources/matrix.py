@@ -24,16 +24,18 @@ def observations_in(
     NaN and infinite samples are missing values. Series that would all be one signal are left out, since nobody could
     tell which sample is the right one; `skipped` is told.
     """
-    named: defaultdict[str, list[list[Any]]] = defaultdict(list)
+    named: defaultdict[str, list[tuple[list[Any], str | None]]] = defaultdict(list)
     series = _series(answer)
     for one in series:
-        named[series_signal(template, _labels(one), query)].append(one.get("values", []))
+        labels = _labels(one)
+        named[series_signal(template, labels, query)].append((one.get("values", []), labels.get("instance")))
     observations = []
     for signal, alike in named.items():
         if len(alike) > 1:
             skipped(f"{len(alike)} series of {query!r} map to the same signal {signal!r}: use more labels in `signal`")
             continue
-        observations += [_observation(signal, sample) for sample in alike[0]]
+        samples, target = alike[0]
+        observations += [_observation(signal, sample, target) for sample in samples]
     observations.sort(key=lambda observation: (observation.time, observation.signal))
     return observations, len(series)
 
@@ -56,10 +58,10 @@ def _labels(series: Mapping[str, Any]) -> Mapping[str, str]:
     return labels
 
 
-def _observation(signal: str, sample: Any) -> Observation:
+def _observation(signal: str, sample: Any, target: str | None) -> Observation:
     try:
         time, value = sample
         moment, number = round(float(time) * 1000) * MILLISECOND, float(value)
     except (OverflowError, TypeError, ValueError):
         raise MalformedError(f"a sample of {signal!r} must be a time and a number, got {sample!r}") from None
-    return Observation(signal, moment, (number if math.isfinite(number) else math.nan,))
+    return Observation(signal, moment, (number if math.isfinite(number) else math.nan,), sender=target)

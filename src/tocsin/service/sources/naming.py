@@ -40,11 +40,11 @@ class NameTemplate:
         return "".join(literal + ("" if field is None else values[field]) for literal, field in self._pieces)
 
 
-def topic_signal(template: NameTemplate, topic: str) -> str:
-    """The name of the signal that a topic is; ValueError if the topic has too few levels."""
+def topic_signal(template: NameTemplate, topic: str, value: str = "") -> str:
+    """The name of the signal that a value in a message on a topic is; ValueError if the topic has too few levels."""
     levels = topic.split("/")
     try:
-        name = template.fill({"topic": topic, **{str(i): level for i, level in enumerate(levels)}})
+        name = template.fill({"topic": topic, "value": value, **{str(i): level for i, level in enumerate(levels)}})
     except KeyError as error:
         raise ValueError(
             f"topic {topic!r} has {len(levels)} levels, but {template.text!r} asks for {error.args[0]}"

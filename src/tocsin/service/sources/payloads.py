@@ -3,6 +3,8 @@
 import json
 import math
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tocsin.data.cells import MISSING, read_numbers
@@ -10,12 +12,15 @@ from tocsin.service.observations import moment_of
 
 LARGEST = 2**18  # bytes
 
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
 _ABSENT = object()
 
 
 class Path:
-    """A way into JSON: names with dots between them, and places in lists, such as "values[0].reading"."""
+    """A way into JSON: names with dots between them, and places in lists, such as "values[0].reading".
+
+    A `*` in place of a name, or of a place in a list, stands for all of them.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -27,10 +32,26 @@ class Path:
             match = _STEP.match(text, place)
             if match is None or (match[1] and self._steps and text[place - 1] != "."):
                 break
-            self._steps.append(int(match[2]) if match[2] else match[1])
+            self._steps.append(int(match[2]) if match[2] and match[2] != "*" else match[1] or "*")
             place = match.end()
         if place < len(text) or not text or text.endswith("."):
             raise ValueError(f"a path must be like 'reading.value' or 'values[0]', got {text!r}")
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it stands for more than one way."""
+        return "*" in self._steps
+
+    def find_all(self, tree: Any) -> Iterator[tuple[str, Any]]:
+        """All that is there, each with the way to it."""
+        ways: list[tuple[str, Any]] = [("", tree)]
+        for step in self._steps:
+            ways = [
+                (f"{way}[{key}]" if isinstance(inside, list) else f"{way}.{key}".lstrip("."), inside[key])
+                for way, inside in ways
+                for key in _keys(inside, step)
+            ]
+        yield from ways
 
     def find(self, tree: Any) -> Any:
         """What is there, or _ABSENT."""
@@ -42,29 +63,55 @@ class Path:
         return tree
 
 
+def _keys(tree: Any, step: str | int) -> list[Any]:
+    """The keys or places of a tree that a step leads to."""
+    if isinstance(tree, dict):
+        return list(tree) if step == "*" else [step] if step in tree else []
+    if isinstance(tree, list):
+        return list(range(len(tree))) if step == "*" else [step] if step in range(len(tree)) else []
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The numbers of one observation in a message, its time (ns), and the path if it is one of several."""
+
+    values: tuple[float, ...]
+    time: int | None
+    path: str = ""
+
+
 class Payload:
     """Reads messages: a plain number, or JSON with numbers, and perhaps a time, at given paths.
 
-    Of several numbers some may not be in a message, or null: they are missing (NaN).
+    Several numbers are the features of one observation, or with `each` one observation each. Of features some may not
+    be in a message, or null: they are missing (NaN).
     """
 
-    def __init__(self, value: tuple[str, ...], time: str | None) -> None:
-        self._values = [Path(one) for one in value]
+    def __init__(self, value: tuple[str, ...], time: str | None, *, each: bool = False) -> None:
+        self._values, self._each = [Path(one) for one in value], each
+        patterns = [path.text for path in self._values if path.is_pattern]
+        if patterns and not each:
+            raise ValueError(f"value is {patterns[0]!r}, but signal has no {{value}} to tell the numbers apart")
+        if each and not value:
+            raise ValueError("signal has {value}, but value is empty: a plain number has no path")
         self._time = None if time is None else Path(time)
         if self._time is not None and not self._values:
             raise ValueError(f"time is {time!r}, but value is empty: a plain number has no time")
         #: The features' names, None if there is one.
-        self.features = tuple(value) if len(value) > 1 else None
+        self.features = tuple(value) if len(value) > 1 and not each else None
 
-    def read(self, data: bytes) -> tuple[tuple[float, ...], int | None]:
-        """The numbers and the time (ns), or ValueError with what is wrong."""
+    def read(self, data: bytes) -> list[Read]:
+        """What a message says, or ValueError with what is wrong."""
         if not data:
             raise ValueError("an empty message")
         if len(data) > LARGEST:
             raise ValueError(f"a message of {len(data)} bytes; at most {LARGEST} are read")
         if not self._values:
-            return (_number(data.decode("utf-8", errors="replace").strip(), "the message"),), None
+            return [Read((_number(data.decode("utf-8", errors="replace").strip(), "the message"),), None)]
         tree = _parsed(data)
+        if self._each:
+            return self._read_each(tree, data)
         found = [path.find(tree) for path in self._values]
         if all(one is _ABSENT for one in found):
             raise ValueError(f"no {' or '.join(path.text for path in self._values)} in {_shown(data)}")
@@ -72,7 +119,22 @@ class Payload:
             math.nan if one is _ABSENT else _number(one, path.text)
             for one, path in zip(found, self._values, strict=True)
         )
-        return values, self._time_in(tree, data)
+        return [Read(values, self._time_in(tree, data))]
+
+    def _read_each(self, tree: Any, data: bytes) -> list[Read]:
+        """What a pattern leads to may be no number; what a path names must be one."""
+        numbers = {
+            way: _number(one, way)
+            for path in self._values
+            for way, one in path.find_all(tree)
+            if not path.is_pattern or (isinstance(one, (int, float)) and not isinstance(one, bool))
+        }
+        if self._time is not None:
+            numbers.pop(self._time.text, None)
+        if not numbers:
+            raise ValueError(f"no {' or '.join(path.text for path in self._values)} in {_shown(data)}")
+        time = self._time_in(tree, data)
+        return [Read((number,), time, way) for way, number in numbers.items()]
 
     def _time_in(self, tree: Any, data: bytes) -> int | None:
         if self._time is None:

@@ -1,14 +1,20 @@
-"""Everything durable: signals, observations and verdicts, detectors' states, incidents and what is to be told."""
+"""The store: signals, observations with their verdicts, states of detectors, incidents and outgoing messages."""
 
 from tocsin.service.errors import DamagedError, StoreError, UnfitError
 from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import (
+    PLACE,
+    SOURCE,
     AuditRow,
     Ended,
+    EventRow,
+    EventSummary,
     IncidentFacts,
     IncidentRow,
     Kind,
+    LeadRow,
     MaintenanceRow,
+    Member,
     Message,
     ObservationRow,
     OutboxRow,
@@ -26,13 +32,19 @@ from tocsin.service.store.store import Store
 from tocsin.service.store.writer import StoreWriter
 
 __all__ = [
+    "PLACE",
+    "SOURCE",
     "AuditRow",
     "DamagedError",
     "Ended",
+    "EventRow",
+    "EventSummary",
     "IncidentFacts",
     "IncidentRow",
     "Kind",
+    "LeadRow",
     "MaintenanceRow",
+    "Member",
     "Message",
     "ObservationRow",
     "OutboxRow",

@@ -1,4 +1,4 @@
-"""Backups: one SQLite file whatever database the store is in, so that they can be moved between databases."""
+"""Backups. A backup is one SQLite file, whatever the store's database, so it can be restored into either database."""
 
 import os
 import shutil
@@ -13,21 +13,21 @@ from sqlalchemy import URL, Connection, Engine, NullPool, Select, Table, create_
 
 from tocsin.service.errors import StoreError
 from tocsin.service.store import schema
-from tocsin.service.store.bulk import insert_observations
+from tocsin.service.store.bulk_insert import insert_observations
 from tocsin.service.store.connections import connect, for_reading, sqlite_file, store_errors
-from tocsin.service.store.files import Progress, copy_pages
 from tocsin.service.store.migrations import migrate, newest_version, version_of
+from tocsin.service.store.sqlite_files import Progress, copy_pages
 from tocsin.service.store.store import Store
 
 _ROWS = 5000
 
 
 def backup(url: str, file: Path, progress: Progress | None = None) -> None:
-    """Write all that is in the store, as it is at one moment, to a new file. The monitor may go on meanwhile."""
+    """Write a snapshot of the whole store to a new file. The monitor may keep running."""
     if file.exists():
         raise StoreError(f"a backup needs a new file, but {file} already exists")
     engine = connect(url, make=False, patient=True)
-    # Under another name until then: files appear only once they are complete.
+    # The file has another name until it is complete.
     part = file.with_name(file.name + ".part")
     try:
         with store_errors(engine):
@@ -49,7 +49,7 @@ def backup(url: str, file: Path, progress: Progress | None = None) -> None:
 
 
 def restore(file: Path, url: str, progress: Progress | None = None) -> None:
-    """Put a backup into an empty store, in one transaction. StoreError if it is damaged, or the store not empty."""
+    """Restore a backup into an empty store, in one transaction. StoreError if it is damaged or the store not empty."""
     with _opened(file) as source:
         store = Store.open(url)
         try:
@@ -66,7 +66,7 @@ def restore(file: Path, url: str, progress: Progress | None = None) -> None:
 
 
 def _tables() -> list[Table]:
-    """What a backup holds, in an order in which rows can refer to what is there already."""
+    """The tables in a backup, in an order that satisfies foreign keys."""
     return [table for table in schema.metadata.sorted_tables if table is not schema.schema_version]
 
 
@@ -91,9 +91,9 @@ def _copy_store(engine: Engine, part: Path, progress: Progress | None) -> None:
 
 
 def _wanted(table: Table) -> Select[Any]:
-    """What of a table is copied."""
+    """The rows of a table to copy."""
     if table is schema.observations:
-        # Numbers of signals go on after the largest that is there: nothing of removed signals may come along.
+        # Ids of new signals continue after the largest copied one, so leave out observations of removed signals.
         return select(table).where(table.c.signal.in_(select(schema.signals.c.id)))
     return select(table)
 
@@ -118,7 +118,7 @@ def _copy_rows(source: Connection, target: Connection, progress: Progress | None
 
 
 def _continue_numbers(connection: Connection, table: Table) -> None:
-    """Have PostgreSQL number on from the largest number that was copied."""
+    """Make PostgreSQL continue after the largest copied id."""
     largest = connection.execute(select(func.max(table.c.id))).scalar_one()
     if largest is not None:
         sequence = func.pg_get_serial_sequence(table.name, "id")
@@ -127,7 +127,7 @@ def _continue_numbers(connection: Connection, table: Table) -> None:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Engine]:
-    """A backup, checked, with the newest tables: one of older ones is copied first, since it must stay as it is."""
+    """Open and check a backup. If its version is older, open a migrated copy: the backup itself must not change."""
     if not file.is_file():
         raise StoreError(f"no such backup: {file}")
     with tempfile.TemporaryDirectory(prefix="tocsin-") as folder:
@@ -148,7 +148,7 @@ def _opened(file: Path) -> Iterator[Engine]:
 
 
 def _check(file: Path) -> int:
-    """The version of a backup's tables, or StoreError where it is none, or damaged."""
+    """The version of a backup's tables; StoreError if the file is not a backup, or is damaged."""
     engine = _read_only(file)
     try:
         with store_errors(engine), engine.begin() as connection:
@@ -172,5 +172,5 @@ def _read_only(file: Path) -> Engine:
 
 
 def _plain(file: Path) -> Engine:
-    """A file of SQLite without a log beside it."""
+    """An SQLite file without a write-ahead log."""
     return create_engine(URL.create("sqlite", database=str(file)), poolclass=NullPool)

@@ -1,4 +1,4 @@
-"""How the databases are reached: which ones there are, and what is set on every connection."""
+"""Connections to SQLite and PostgreSQL, their settings and their errors."""
 
 import os
 import sqlite3
@@ -16,7 +16,7 @@ from tocsin.service.secrecy import MASK
 from tocsin.service.store.watchdog import limited
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql+psycopg"
-# An option of a connection: whether its transactions write.
+# A connection option: whether its transactions write.
 WRITES = "tocsin_writes"
 
 _PRAGMAS = {
@@ -24,18 +24,18 @@ _PRAGMAS = {
     "journal_mode": "WAL",
     "synchronous": "FULL",
     "foreign_keys": "ON",
-    # 64 MB: moving pages out of the log in large pieces writes a page that changes often only once.
+    # 64 MB: with rare checkpoints, a page that changes often is written only once.
     "wal_autocheckpoint": 16_000,
 }
 _PATIENCE = 5.0
-# In seconds. A statement that waits for a lock gives up earlier than one that works.
+# In seconds. A statement that waits for a lock fails sooner than one that runs.
 _TIMEOUTS = {"lock_timeout": 10, "statement_timeout": 20}
-# A server that does not answer for longer than that hangs.
+# After this many seconds without a reply, a server counts as hanging.
 _HANGS = 25.0
-# How the databases call pages that cannot be read.
+# The databases' error codes for unreadable pages.
 _DAMAGED_SQLITE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _DAMAGED_POSTGRESQL = ("XX001", "XX002")
-# A server that is gone without a word is noticed within a minute, not after the hours that are usual.
+# With these, a lost server is noticed within a minute instead of after hours.
 _POSTGRESQL = {
     "application_name": "tocsin",
     "client_encoding": "UTF8",
@@ -48,9 +48,9 @@ _POSTGRESQL = {
 
 
 def connect(url: str, *, make: bool = True, patient: bool = False) -> Engine:
-    """An engine for the store at the URL; SQLite's file and its folder are made if asked for, for nobody but us.
+    """An engine for the store at the URL. With `make`, create SQLite's file and folder, accessible only to this user.
 
-    Only who is patient waits for a server for longer than a statement may take.
+    With `patient`, statements have no time limit.
     """
     address = _address(url)
     if address.drivername == SQLITE:
@@ -69,17 +69,17 @@ def connect(url: str, *, make: bool = True, patient: bool = False) -> Engine:
 
 
 def sqlite_file(address: URL) -> Path:
-    """The file of a store in SQLite."""
+    """The file of an SQLite store."""
     return Path(str(address.database))
 
 
 def for_writing(engine: Engine) -> Engine:
-    """The engine, with transactions that may write from their beginning."""
+    """The engine, with transactions that may write from the start."""
     return engine.execution_options(**{WRITES: True})
 
 
 def for_reading(engine: Engine) -> Engine:
-    """The engine, with transactions that see the store as it was at their first look, and cannot write."""
+    """The engine, with read-only transactions that see a snapshot taken at their first query."""
     if engine.dialect.name == "sqlite":
         return engine
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -87,36 +87,36 @@ def for_reading(engine: Engine) -> Engine:
 
 @contextmanager
 def store_errors(engine: Engine) -> Iterator[None]:
-    """Say as StoreError what the database says, without statements and their values, which may be secret."""
+    """Turn database errors into StoreError, without statements and values, which may be secret."""
     try:
         yield
     except DBAPIError as error:
-        raise _told(engine, error.orig) from error
+        raise _store_error(engine, error.orig) from error
     except SQLAlchemyError as error:
-        raise _told(engine, error) from error
+        raise _store_error(engine, error) from error
     except engine.dialect.loaded_dbapi.Error as error:  # from below SQLAlchemy
-        raise _told(engine, error) from error
+        raise _store_error(engine, error) from error
 
 
-def _told(engine: Engine, error: BaseException | None) -> StoreError:
+def _store_error(engine: Engine, error: BaseException | None) -> StoreError:
     damaged = getattr(error, "sqlite_errorname", "").startswith(_DAMAGED_SQLITE) or (
         (getattr(error, "sqlstate", None) or "").startswith(_DAMAGED_POSTGRESQL)
     )
     if damaged:
-        return DamagedError(f"the store is damaged: {_said(engine, error)}{_where(engine)}")
-    # Not where the connection broke meanwhile, which says nothing of what was to be stored.
+        return DamagedError(f"the store is damaged: {_first_line(engine, error)}{_where(engine)}")
+    # The data are at fault only if the connection still works.
     if isinstance(error, (engine.dialect.loaded_dbapi.DataError, engine.dialect.loaded_dbapi.IntegrityError)):
-        return UnfitError(f"the store refuses this: {_said(engine, error)}")
-    return StoreError(f"the store failed: {_said(engine, error)}{_where(engine)}")
+        return UnfitError(f"the store rejects the data: {_first_line(engine, error)}")
+    return StoreError(f"the store failed: {_first_line(engine, error)}{_where(engine)}")
 
 
 def _where(engine: Engine) -> str:
-    """Which file failed; PostgreSQL says by itself which server."""
+    """The file that failed. PostgreSQL's own errors name the server."""
     return f" ({sqlite_file(engine.url)})" if engine.dialect.name == "sqlite" else ""
 
 
-def _said(engine: Engine, error: object) -> str:
-    """The first line, without the password: a server, or the way to it, may repeat what it was sent."""
+def _first_line(engine: Engine, error: object) -> str:
+    """The first line of an error, without the password, which a server or a proxy may repeat."""
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     password = engine.url.password
     return line.replace(str(password), MASK) if password else line
@@ -127,8 +127,8 @@ def _address(url: str) -> URL:
     try:
         address = make_url(url)
     except (ArgumentError, ValueError):
-        # The text itself may hold a password, and so may what is said of it.
-        raise StoreError(f"a store's URL must be {wanted}, which the one given is not") from None
+        # Neither the URL nor the original error is shown: both may contain a password.
+        raise StoreError(f"a store's URL must be {wanted}; the given one cannot be parsed") from None
     in_memory = address.drivername == SQLITE and (not address.database or address.database.startswith((":", "file:")))
     if address.drivername not in (SQLITE, POSTGRESQL) or in_memory:
         raise StoreError(f"a store's URL must be {wanted}, got {address.render_as_string(hide_password=True)}")
@@ -140,14 +140,14 @@ def _make_file(file: Path) -> None:
         missing = [folder for folder in file.absolute().parents if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(mode=0o700, exist_ok=True)
-        # SQLite gives its other files the mode of this one.
+        # SQLite creates its other files with the same mode.
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise StoreError(f"the store {file} cannot be created or opened: {error.strerror}") from error
 
 
 def _set(connection: Any, pragma: str, value: object) -> None:
-    """Set a pragma. While another one changes the journal's mode SQLite does not wait, so we do."""
+    """Set a pragma. SQLite does not wait while another connection changes the journal mode, so this retries."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -160,7 +160,7 @@ def _set(connection: Any, pragma: str, value: object) -> None:
 
 
 def _impatient(engine: Engine) -> Engine:
-    """Have the server give up what takes too long, and us a server that does not answer at all."""
+    """Limit the time of statements on the server, and the wait for a server that does not reply."""
 
     kind = limited(engine.dialect.loaded_dbapi.Connection, _HANGS)
 
@@ -181,14 +181,14 @@ def _sqlite(address: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _: Any) -> None:
-        # Python's own way of beginning transactions leaves out reads and changes of tables: we begin them ourselves.
+        # Python's implicit transactions exclude reads and schema changes, so `_begin` starts them explicitly.
         connection.isolation_level = None
         for pragma, value in _PRAGMAS.items():
             _set(connection, pragma, value)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        # One that reads first and writes later could find that another one wrote in between, and would have to fail.
+        # A transaction that reads first and writes later would fail if another wrote in between.
         writes = connection.get_execution_options().get(WRITES, False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

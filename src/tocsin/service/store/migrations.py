@@ -1,4 +1,4 @@
-"""Numbered versions of the tables, and how a store gets from one to the next."""
+"""The versions of the tables, and the migrations from one to the next."""
 
 import json
 import math
@@ -15,12 +15,12 @@ Step = Callable[[Connection], None]
 
 
 def _incidents_in_words(connection: Connection) -> None:
-    """Incidents say what was seen, and signals have the settings of detectors with views."""
+    """Incidents get an explanation, and signals the settings of detectors with views."""
     double = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "BLOB"
     added = {"severity": double, "return_period": double, "view": "TEXT", "explanation": "TEXT"}
     for name, kind in added.items():
         connection.exec_driver_sql(f"ALTER TABLE incidents ADD COLUMN {name} {kind}")
-    # How severe an incident is was told by its p. Not every SQLite has logarithms.
+    # Severity was given by p. It is computed here because not every SQLite has logarithms.
     change = text("UPDATE incidents SET severity = :severity WHERE id = :id")
     known = connection.exec_driver_sql("SELECT id, p FROM incidents WHERE p > 0").all()
     if known:
@@ -32,7 +32,7 @@ def _incidents_in_words(connection: Connection) -> None:
 
 
 def _with_views(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a detector without those that went when it got views."""
+    """The settings of a detector without those that views replaced."""
     gone = (
         "horizons", "light", "merge", "recalibrate", "learn", "hold_below", "hold_after", "hold_most", "hold_context",
     )  # fmt: skip
@@ -58,12 +58,12 @@ def _references(connection: Connection) -> None:
 
 
 def _ends(connection: Connection) -> None:
-    """Incidents say why they are over. Of those that are already nobody knows."""
+    """Incidents say why they ended. For those that ended before, the reason is unknown."""
     connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN ended TEXT")
 
 
 def _refused(connection: Connection) -> None:
-    """What could not be stored is listed."""
+    """Refused observations are listed."""
     number = "BIGSERIAL" if connection.dialect.name == "postgresql" else "INTEGER"
     key = "PRIMARY KEY" if connection.dialect.name == "postgresql" else "NOT NULL PRIMARY KEY AUTOINCREMENT"
     connection.exec_driver_sql(
@@ -73,7 +73,7 @@ def _refused(connection: Connection) -> None:
 
 
 def _who_did_what(connection: Connection) -> None:
-    """Tokens may be limited to patterns of names, that there were any is remembered, and who did what is kept."""
+    """Tokens may be limited to name patterns, the time of the first token is kept, and there is an audit trail."""
     number = (
         "BIGSERIAL NOT NULL PRIMARY KEY"
         if connection.dialect.name == "postgresql"
@@ -95,7 +95,7 @@ def _withheld(connection: Connection) -> None:
 
 
 def _foretold(connection: Connection) -> None:
-    """What was forecast is kept until it is in a state."""
+    """Forecasts are stored until the next state."""
     binary = "BYTEA" if connection.dialect.name == "postgresql" else "BLOB"
     connection.exec_driver_sql(
         "CREATE TABLE foretold (signal BIGINT NOT NULL REFERENCES signals (id) ON DELETE CASCADE, "
@@ -104,7 +104,7 @@ def _foretold(connection: Connection) -> None:
 
 
 def _parts(connection: Connection) -> None:
-    """Signals may be judged every so often, on what is put together in between."""
+    """Signals may aggregate their observations."""
     double = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "FLOAT"
     connection.exec_driver_sql(f"ALTER TABLE signals ADD COLUMN every {double}")
     connection.exec_driver_sql("ALTER TABLE signals ADD COLUMN aggregate TEXT NOT NULL DEFAULT 'mean'")
@@ -114,8 +114,36 @@ def _parts(connection: Connection) -> None:
     )
 
 
-# The first step leads from version 1 to 2, and so on. An empty store gets the newest version at once, from
-# `schema.metadata`, so the last step must lead to what stands there. Never change a step that was released.
+def _events(connection: Connection) -> None:
+    """Incidents belong to events. Each one of which people were told is an event by itself, with its own number."""
+    postgresql = connection.dialect.name == "postgresql"
+    number = "BIGSERIAL NOT NULL PRIMARY KEY" if postgresql else "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT"
+    do = connection.exec_driver_sql
+    do(
+        f"CREATE TABLE events (id {number}, kind TEXT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL, "
+        "shared TEXT NOT NULL, open BOOLEAN NOT NULL, opened BIGINT NOT NULL, closed BIGINT, acknowledged BIGINT, "
+        "acknowledged_by TEXT, snoozed_until BIGINT, label TEXT, note TEXT)"
+    )
+    do("CREATE INDEX events_open ON events (open)")
+    do("ALTER TABLE incidents ADD COLUMN event BIGINT")
+    do("CREATE INDEX incidents_of_event ON incidents (event)")
+    do("ALTER TABLE outbox ADD COLUMN event BIGINT")
+    do("ALTER TABLE outbox ADD COLUMN told BIGINT")
+    do("ALTER TABLE outbox ADD COLUMN news INTEGER NOT NULL DEFAULT 0")
+    do("CREATE INDEX outbox_of_event ON outbox (event)")
+    do("ALTER TABLE signals ADD COLUMN source TEXT")
+    do(
+        "INSERT INTO events SELECT id, kind, start, start, '[]', open, opened, closed, acknowledged, acknowledged_by, "
+        "snoozed_until, label, note FROM incidents WHERE NOT withheld AND coalesce(ended, '') <> 'imported'"
+    )
+    do("UPDATE incidents SET event = id WHERE NOT withheld AND coalesce(ended, '') <> 'imported'")
+    do("UPDATE outbox SET told = delivered, event = (SELECT event FROM incidents WHERE incidents.id = incident)")
+    if postgresql:
+        do("SELECT setval(pg_get_serial_sequence('events', 'id'), coalesce(max(id), 0) + 1, false) FROM events")
+
+
+# The first step migrates from version 1 to 2, and so on. A new store is created from `schema.metadata`, so the last
+# step must result in the same tables. Never change a released step.
 STEPS: tuple[Step, ...] = (
     _incidents_in_words,
     _references,
@@ -125,14 +153,15 @@ STEPS: tuple[Step, ...] = (
     _withheld,
     _foretold,
     _parts,
+    _events,
 )
 
-# Held while the tables are made or changed, so that two that open a new store at once do not both make them.
+# The lock held while tables are created or changed, so that two processes do not do so at the same time.
 _CHANGING = 0x746F6373696E
 
 
 def newest_version(steps: Sequence[Step] | None = None) -> int:
-    """The version that this program works with."""
+    """The version that this release uses."""
     return 1 + len(STEPS if steps is None else steps)
 
 
@@ -142,24 +171,24 @@ def version_of(connection: Connection) -> int:
         return 0
     version = connection.execute(select(schema.schema_version.c.version)).scalar()
     if version is None:
-        raise StoreError("the store is damaged: it does not say of which version its tables are")
+        raise StoreError("the store is damaged: the version of its tables is missing")
     return int(version)
 
 
 def _check_encoding(connection: Connection) -> None:
-    """Names and notes may be in any script."""
+    """Require UTF-8, because names and notes may be in any script."""
     if connection.dialect.name != "postgresql":
         return
     encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
     if encoding != "UTF8":
         raise StoreError(
             f"the database {connection.engine.url.database!r} has the encoding {encoding}, and the monitor needs UTF8: "
-            "make one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+            "create one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
         )
 
 
 def migrate(engine: Engine, steps: Sequence[Step] | None = None) -> None:
-    """Bring the tables to the newest version, in one transaction: after a failure they are as they were."""
+    """Migrate the tables to the newest version in one transaction: after a failure, nothing has changed."""
     steps = STEPS if steps is None else steps
     with for_reading(engine).connect() as connection:
         _check_encoding(connection)
@@ -168,7 +197,7 @@ def migrate(engine: Engine, steps: Sequence[Step] | None = None) -> None:
     with for_writing(engine).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_CHANGING,))
-        version = _checked(version_of(connection), steps)  # another one may have been faster
+        version = _checked(version_of(connection), steps)  # another process may have been faster
         if version == 0:
             schema.metadata.create_all(connection, checkfirst=False)
             connection.execute(schema.schema_version.insert().values(version=newest_version(steps)))
@@ -181,7 +210,7 @@ def migrate(engine: Engine, steps: Sequence[Step] | None = None) -> None:
 def _checked(version: int, steps: Sequence[Step]) -> int:
     if version > newest_version(steps):
         raise StoreError(
-            f"the store has tables of version {version}, and this program knows those up to {newest_version(steps)}: "
-            "it was written by a newer tocsin, so use that one"
+            f"the store has tables of version {version}, and this release supports versions up to "
+            f"{newest_version(steps)}: a newer tocsin wrote it, so use that one"
         )
     return version

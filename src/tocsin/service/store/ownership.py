@@ -1,35 +1,28 @@
-"""That only one monitor at a time works on a store."""
+"""The lock that lets only one monitor at a time use an SQLite store."""
 
 import os
 import socket
 import sys
-import time
 from pathlib import Path
 from typing import IO
 
-from sqlalchemy import Connection
-
-from tocsin.service.errors import StoreError
+from tocsin.service.errors import OwnedError, StoreError
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
-# The first number of PostgreSQL's lock; the second tells apart stores in several schemas of a database.
-_OWNED = 0x746F6373
-_PATIENCE = 1.0
-
 
 class LockFile:
-    """A file beside a store in SQLite that is locked by its owner. The system lets go of it whatever happens to us."""
+    """A file next to an SQLite store, locked by the owner. The system releases the lock even if the owner crashes."""
 
     def __init__(self, store: Path) -> None:
         self._store, self._path = store, store.with_name(store.name + ".lock")
         self._file: IO[str] | None = None
 
     def take(self) -> None:
-        """Lock it, or StoreError where another one has."""
+        """Lock the file; OwnedError if another monitor holds the lock."""
         try:
             file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
         except OSError as error:
@@ -39,7 +32,7 @@ class LockFile:
         except OSError as error:
             owner = _read(file)
             file.close()
-            raise StoreError(
+            raise OwnedError(
                 f"the store {self._store} is in use by another monitor ({owner}): stop that one first"
             ) from error
         file.seek(_TEXT)
@@ -54,41 +47,7 @@ class LockFile:
             self._file = None
 
 
-def take_in_postgresql(connection: Connection) -> None:
-    """Lock the store for as long as the connection lasts, or StoreError where another one has."""
-    if _locked_in_time(connection):
-        # If we are cut off, the server lets go of the lock within a minute instead of after hours.
-        for name, value in (("idle", 30), ("interval", 10), ("count", 3)):
-            connection.exec_driver_sql(f"SET tcp_keepalives_{name} = {value}")
-        connection.commit()
-        return
-    owner = connection.exec_driver_sql(
-        "SELECT 'server process ' || a.pid || ' for ' || coalesce(host(a.client_addr), 'a local client')"
-        " || ' since ' || a.backend_start FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid"
-        " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %s::bigint::oid"
-        " AND l.objid = (hashtext(current_schema())::bigint & 4294967295)::oid"
-        " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-        (_OWNED,),
-    ).scalar()
-    database = connection.engine.url.database
-    raise StoreError(
-        f"the store in the database {database!r} is in use by another monitor ({owner}): stop that one first"
-    )
-
-
-def _locked_in_time(connection: Connection) -> bool:
-    """The server needs a moment to notice that the owner before has gone."""
-    until = time.monotonic() + _PATIENCE
-    while True:
-        numbers = "%s, hashtext(current_schema())"
-        if connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({numbers})", (_OWNED,)).scalar_one():
-            return True
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-
-
-# The text stands behind the byte that is locked: Windows does not let others read that one.
+# The text follows the locked byte, because on Windows nobody else can read a locked byte.
 _TEXT = 1
 
 

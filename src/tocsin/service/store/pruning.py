@@ -1,4 +1,4 @@
-"""Removing what is too old, a bounded piece at a time, so that nobody has to wait for long."""
+"""Removes old rows, a limited number at a time, so that nothing else waits for long."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,11 +7,11 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, func, selec
 from tocsin.service.store import schema
 from tocsin.service.store.rows import Pruned
 
-# Rows that one transaction removes: some 100 ms.
+# Rows removed per transaction: about 100 ms.
 PIECE = 20_000
-# A time after all others: everything goes.
+# Later than any other time: removes everything.
 ALL = 2**63 - 1
-# So many refused observations are listed.
+# The most refused observations that are kept.
 MOST_REFUSED = 100_000
 
 
@@ -22,7 +22,7 @@ def prune(
     keep_after: Mapping[int, int | None],
     piece: int,
 ) -> Pruned:
-    """See `Writer.prune`."""
+    """See `StoreWriter.prune`."""
     old = _old(connection, observations_before, keep_after)
     observations = remove_observations(connection, old, piece)
     incidents = 0
@@ -34,12 +34,12 @@ def prune(
 
 
 def remove_observations(connection: Connection, old: Sequence[tuple[int, int]], limit: int) -> int:
-    """Remove observations of signals, each up to a time, at most `limit` in all: the oldest of each signal."""
+    """Remove the oldest observations of each signal, up to its time, at most `limit` in total; returns how many."""
     if not old:
         return 0
     share = max(1, limit // len(old))
     columns = schema.observations.c
-    # One statement for all, run as a batch: for thousands of signals a look at each would take too long.
+    # One statement, run as a batch: with thousands of signals, a query for each would take too long.
     signal: BindParameter[int] = bindparam("of_signal")
     last: BindParameter[int] = bindparam("last")
     up_to_last = select(columns.time).where(columns.signal == signal, columns.time <= last)
@@ -51,10 +51,10 @@ def remove_observations(connection: Connection, old: Sequence[tuple[int, int]], 
 
 
 def _old(connection: Connection, before: int, keep_after: Mapping[int, int | None]) -> list[tuple[int, int]]:
-    """The signals with observations to remove, and up to which time; first those of signals that are no more."""
+    """The signals with observations to remove, and up to which time. Removed signals come first."""
     found = [(signal, ALL) for signal in _left_behind(connection)]
     signals, observations = schema.signals.c, schema.observations.c
-    # One look into the index for each signal.
+    # One index lookup per signal.
     oldest = select(func.min(observations.time)).where(observations.signal == signals.id).scalar_subquery()
     for signal, time in connection.execute(select(signals.id, oldest).order_by(signals.id)):
         kept = keep_after.get(signal)
@@ -64,7 +64,7 @@ def _old(connection: Connection, before: int, keep_after: Mapping[int, int | Non
 
 
 def _left_behind(connection: Connection) -> list[int]:
-    """The numbers of removed signals of which there still are observations, found by jumping through the index."""
+    """The ids of removed signals that still have observations, found by skipping through the index."""
     observations = schema.observations.c
     found = select(func.min(observations.signal).label("signal")).cte("found", recursive=True)
     following = select(func.min(observations.signal)).where(observations.signal > found.c.signal).scalar_subquery()
@@ -76,7 +76,7 @@ def _left_behind(connection: Connection) -> list[int]:
 
 
 def _remove_refused(connection: Connection, before: int) -> None:
-    """They are kept for as long as observations, and never more than so many."""
+    """Refused observations are kept as long as others, and never more than `MOST_REFUSED` of them."""
     columns = schema.refused.c
     last = connection.execute(select(func.max(columns.id))).scalar()
     if last is not None:
@@ -85,8 +85,19 @@ def _remove_refused(connection: Connection, before: int) -> None:
 
 
 def _remove_incidents(connection: Connection, before: int, limit: int) -> int:
-    """Their messages go with them."""
-    columns = schema.incidents.c
+    """Remove old incidents with their messages, and events without incidents. An open event keeps all of its."""
+    columns, events = schema.incidents.c, schema.events.c
     over = func.coalesce(columns.closed, columns.end) < before
-    old = select(columns.id).where(columns.open.is_(False), over).order_by(columns.id).limit(limit)
-    return connection.execute(delete(schema.incidents).where(columns.id.in_(old))).rowcount
+    going_on = select(events.id).where(events.id == columns.event, events.open)
+    old = select(columns.id).where(columns.open.is_(False), over, ~going_on.exists()).order_by(columns.id).limit(limit)
+    removed = connection.execute(delete(schema.incidents).where(columns.id.in_(old))).rowcount
+    if removed:
+        remove_empty_events(connection)
+    return removed
+
+
+def remove_empty_events(connection: Connection) -> None:
+    """Remove the events whose incidents are gone."""
+    events, incidents = schema.events.c, schema.incidents.c
+    left = select(incidents.id).where(incidents.event == events.id)
+    connection.execute(delete(schema.events).where(~left.exists()))

@@ -1,4 +1,4 @@
-"""What can be asked of the store."""
+"""Queries of the store."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Row, Select, and_, func, not_, or_, select, tuple_
 
 from tocsin.service.observations import Status
-from tocsin.service.store import codec, schema
+from tocsin.service.store import encoding, schema
+from tocsin.service.store.events import EventReader, incident_of
 from tocsin.service.store.rows import (
     AuditRow,
     IncidentRow,
@@ -26,18 +27,18 @@ from tocsin.service.store.rows import (
 
 T = TypeVar("T")
 
-# How many observations are looked up with one statement.
+# Observations looked up per statement.
 _LOOKED_UP = 500
 
 
-class StoreReader:
-    """Reads in one transaction. Where the database fails, the block of the transaction is left with StoreError."""
+class StoreReader(EventReader):
+    """Reads in one transaction. If the database fails, the block of the transaction raises StoreError."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
     def signals(self) -> list[SignalRow]:
-        """All signals, in the order in which they came."""
+        """All signals, in the order of their creation."""
         rows = self.connection.execute(select(schema.signals).order_by(schema.signals.c.id))
         return [_signal(row) for row in rows]
 
@@ -50,18 +51,15 @@ class StoreReader:
         row = self.connection.execute(select(schema.signals).where(schema.signals.c.name == name)).one_or_none()
         return None if row is None else _signal(row)
 
-    def observation(self, signal_id: int, time: int) -> ObservationRow | None:
-        return self.observations_at([(signal_id, time)]).get((signal_id, time))
-
     def observations_at(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], ObservationRow]:
-        """Those of the observations, given as (signal, time), that are there."""
+        """The stored ones of these observations, which are given as (signal, time)."""
         names = ", ".join(f"o.{name}" for name in schema.observations.c.keys())  # noqa: SIM118
         place = "(?, ?)" if self.connection.dialect.name == "sqlite" else "(%s, %s)"
         found = {}
         pairs = list(pairs)
         for first in range(0, len(pairs), _LOOKED_UP):
             some = pairs[first : first + _LOOKED_UP]
-            # Plain SQL: this runs for every batch that comes in.
+            # Plain SQL for speed: this runs for every batch.
             wanted = ", ".join([place] * len(some))
             rows = self.connection.exec_driver_sql(
                 f"WITH wanted(signal, time) AS (VALUES {wanted}) SELECT {names} FROM wanted"  # noqa: S608
@@ -69,7 +67,7 @@ class StoreReader:
                 tuple(chain.from_iterable(some)),
             )
             for row in rows:
-                found[row[0], row[1]] = codec.observation_from_tuple(row)
+                found[row[0], row[1]] = encoding.observation_from_columns(row)
         return found
 
     def observations(
@@ -82,7 +80,7 @@ class StoreReader:
         limit: int,
         newest: bool = False,
     ) -> list[ObservationRow]:
-        """Observations after one time and up to another, by time: the first `limit`, or the last ones if `newest`."""
+        """Observations after one time and up to another, by time: the first `limit`, or the last if `newest`."""
         columns = schema.observations.c
         wanted = select(schema.observations).where(columns.signal == signal_id)
         if after is not None:
@@ -92,20 +90,20 @@ class StoreReader:
         if statuses is not None:
             wanted = wanted.where(columns.status.in_([int(status) for status in statuses]))
         wanted = wanted.order_by(columns.time.desc() if newest else columns.time).limit(limit)
-        rows = [codec.observation_from_tuple(row) for row in self.connection.execute(wanted)]
+        rows = [encoding.observation_from_columns(row) for row in self.connection.execute(wanted)]
         return rows[::-1] if newest else rows
 
     def parts(self, signal_id: int, after: int | None) -> list[PartRow]:
-        """What a signal puts together, of after a time."""
+        """The observations that a signal aggregates, after a time."""
         columns = schema.parts.c
         wanted = select(schema.parts).where(columns.signal == signal_id)
         if after is not None:
             wanted = wanted.where(columns.time > after)
         rows = self.connection.execute(wanted.order_by(columns.time))
-        return [PartRow(row.signal, row.time, codec.values_from_text(row.value)) for row in rows]
+        return [PartRow(row.signal, row.time, encoding.values_from_text(row.value)) for row in rows]
 
     def parts_at(self, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Those of (signal, time) of which there is a part."""
+        """The pairs (signal, time) that have a stored part."""
         columns = schema.parts.c
         found: set[tuple[int, int]] = set()
         for first in range(0, len(pairs), _LOOKED_UP):
@@ -122,9 +120,9 @@ class StoreReader:
     def time_before_newest(
         self, signal_id: int, count: int, statuses: Collection[Status], *, before: int | None = None
     ) -> int | None:
-        """The time of the observation before the newest `count` of a signal; None if there are not more of them.
+        """The time of the observation just before the newest `count` of a signal; None if there are no more than that.
 
-        With `before`, only those before that time are looked at.
+        With `before`, count only observations before that time.
         """
         columns = schema.observations.c
         wanted = select(columns.time).where(
@@ -135,7 +133,7 @@ class StoreReader:
         return self.connection.execute(wanted.order_by(columns.time.desc()).offset(count).limit(1)).scalar()
 
     def count_observations(self, signal_id: int, after: int | None, statuses: Collection[Status]) -> int:
-        """How many observations of a signal there are after a time."""
+        """The number of a signal's observations after a time."""
         columns = schema.observations.c
         wanted = select(func.count()).where(
             columns.signal == signal_id, columns.status.in_([int(status) for status in statuses])
@@ -144,18 +142,14 @@ class StoreReader:
             wanted = wanted.where(columns.time > after)
         return int(self.connection.execute(wanted).scalar_one())
 
-    def state(self, signal_id: int) -> StateRow | None:
-        states = schema.states
-        return next(iter(self._rows(StateRow, select(states).where(states.c.signal == signal_id))), None)
-
     def states(self, signal_ids: Collection[int]) -> dict[int, StateRow]:
-        """The states of those of the signals that have one."""
+        """The states of these signals, for those that have one."""
         states = schema.states
         rows = self._rows(StateRow, select(states).where(states.c.signal.in_(signal_ids)))
         return {row.signal: row for row in rows}
 
     def foretold(self, signal_ids: Collection[int]) -> dict[int, list[bytes]]:
-        """What is stored of the forecasts after the states of signals, in the order of their observations."""
+        """The stored forecasts made after the states of these signals, in the order of the observations."""
         columns = schema.foretold.c
         wanted = select(columns.signal, columns.foretold).where(columns.signal.in_(signal_ids))
         found: dict[int, list[bytes]] = {number: [] for number in signal_ids}
@@ -164,21 +158,21 @@ class StoreReader:
         return found
 
     def states_times(self) -> dict[int, int | None]:
-        """Of which observation the newest is that is in the stored state of each signal that has one."""
+        """For each signal with a state, the time of the newest observation that the state includes."""
         rows = self.connection.execute(select(schema.states.c.signal, schema.states.c.time))
         return {signal: time for signal, time in rows}  # noqa: C416
 
     def references(self) -> list[ReferenceRow]:
-        """The references of all signals that have one."""
+        """All references."""
         columns = [column for column in schema.reference.c if column.name != "observed"]
         return self._rows(ReferenceRow, select(*columns).order_by(schema.reference.c.signal))
 
     def reference_values(self, signal_id: int) -> tuple[list[int], list[tuple[float, ...]]]:
-        """The times and values of a signal's reference, by time; none where it has no reference."""
+        """The times and values of a signal's reference, by time; empty if it has no reference."""
         columns = schema.reference.c
         wanted = select(columns.observed, columns.observations).where(columns.signal == signal_id)
         row = self.connection.execute(wanted).one_or_none()
-        return ([], []) if row is None else codec.values_from_bytes(row.observed, row.observations)
+        return ([], []) if row is None else encoding.values_from_bytes(row.observed, row.observations)
 
     def incidents(
         self,
@@ -192,7 +186,7 @@ class StoreReader:
         before_id: int | None = None,
         limit: int,
     ) -> list[IncidentRow]:
-        """Incidents, the newest first, without those that ended before `since` or started after `until`."""
+        """Incidents, newest first, without those that ended before `since` or started after `until`."""
         columns = schema.incidents.c
         wanted = select(schema.incidents)
         if signal_id is not None:
@@ -210,15 +204,15 @@ class StoreReader:
         if before_id is not None:
             wanted = wanted.where(columns.id < before_id)
         rows = self.connection.execute(wanted.order_by(columns.id.desc()).limit(limit))
-        return [_incident(row) for row in rows]
+        return [incident_of(row) for row in rows]
 
     def incident(self, incident_id: int) -> IncidentRow | None:
         wanted = select(schema.incidents).where(schema.incidents.c.id == incident_id)
         row = self.connection.execute(wanted).one_or_none()
-        return None if row is None else _incident(row)
+        return None if row is None else incident_of(row)
 
     def count_labelled(self, signal_id: int, label: str) -> int:
-        """How many incidents of alarms of a signal have this label."""
+        """The number of a signal's alarm incidents with this label."""
         columns = schema.incidents.c
         wanted = select(func.count()).where(
             columns.signal == signal_id, columns.kind == "alarm", columns.label == label
@@ -226,77 +220,75 @@ class StoreReader:
         return int(self.connection.execute(wanted).scalar_one())
 
     def open_incidents(self) -> list[IncidentRow]:
-        """All incidents that go on, the oldest first."""
+        """All open incidents, oldest first."""
         columns = schema.incidents.c
         wanted = select(schema.incidents).where(columns.open == True).order_by(columns.id)  # noqa: E712
-        return [_incident(row) for row in self.connection.execute(wanted)]
+        return [incident_of(row) for row in self.connection.execute(wanted)]
 
     def outbox_due(self, sink: str, now: int, limit: int) -> list[OutboxRow]:
-        """What the sink is to get now, in order, what was never tried first.
+        """The messages to send to a sink now, in order, new ones first.
 
-        That an incident is over comes only after that it began, and that one began not while it is snoozed.
+        "resolved" is sent only after "firing", and "firing" is not sent while all open incidents of the event are
+        snoozed.
         """
         outbox, firing, incidents = schema.outbox, schema.outbox.alias("firing"), schema.incidents.c
-        snoozed = select(incidents.id).where(
-            incidents.id == outbox.c.incident,
-            incidents.open,
-            incidents.snoozed_until > now,
-        )
-        not_told_yet = select(firing.c.id).where(
+        told = or_(incidents.id == outbox.c.incident, incidents.event == outbox.c.event)
+        going_on = select(incidents.id).where(told, incidents.open)
+        awake = going_on.where(func.coalesce(incidents.snoozed_until, 0) <= now)
+        snoozed = and_(going_on.exists(), not_(awake.exists()))
+        not_sent_yet = select(firing.c.id).where(
             firing.c.sink == outbox.c.sink,
             firing.c.incident == outbox.c.incident,
             firing.c.status == "firing",
             firing.c.delivered.is_(None),
+            firing.c.told.is_(None),
         )
         wanted = select(outbox).where(
             outbox.c.sink == sink,
             outbox.c.delivered.is_(None),
             outbox.c.next_attempt <= now,
             or_(
-                and_(outbox.c.status == "firing", not_(snoozed.exists())),
-                and_(outbox.c.status == "resolved", not_(not_told_yet.exists())),
+                and_(outbox.c.status == "firing", not_(snoozed)),
+                and_(outbox.c.status == "resolved", not_(not_sent_yet.exists())),
             ),
         )
         return self._rows(OutboxRow, wanted.order_by(outbox.c.attempts, outbox.c.id).limit(limit))
 
-    def outbox_waiting(self) -> dict[str, int]:
-        """How many messages wait for each sink, of those for which some do."""
+    def outbox_waiting(self, now: int | None = None) -> dict[str, int]:
+        """The number of waiting messages for each sink that has any.
+
+        With `now`, those that a sink's rules hold back until later do not count.
+        """
         columns = schema.outbox.c
         waiting = select(columns.sink, func.count()).where(columns.delivered.is_(None)).group_by(columns.sink)
+        if now is not None:
+            waiting = waiting.where(or_(columns.attempts > 0, columns.next_attempt <= now))
         return {sink: count for sink, count in self.connection.execute(waiting)}  # noqa: C416
 
-    def sinks_told(self, incident_id: int) -> list[str]:
-        """The sinks that were told, or are to be told, that an incident began."""
-        outbox = schema.outbox.c
-        told = outbox.incident == incident_id, outbox.status == "firing"
-        return list(self.connection.execute(select(outbox.sink).where(*told).order_by(outbox.id)).scalars())
-
     def delivered_firing(self, sink: str) -> list[int]:
-        """The incidents that go on and of which the sink was told."""
-        outbox, incidents = schema.outbox.c, schema.incidents.c
-        told = and_(outbox.sink == sink, outbox.status == "firing", outbox.delivered.is_not(None))
+        """The incidents of which the sink was told and that go on, or their events do."""
+        outbox, incidents, events = schema.outbox.c, schema.incidents.c, schema.events.c
+        told = and_(outbox.sink == sink, outbox.status == "firing", outbox.told.is_not(None))
         wanted = select(incidents.id).join(schema.outbox, outbox.incident == incidents.id)
-        return list(self.connection.execute(wanted.where(told, incidents.open).order_by(incidents.id)).scalars())
+        wanted = wanted.join(schema.events, events.id == incidents.event, isouter=True)
+        going_on = func.coalesce(events.open, incidents.open)
+        return list(self.connection.execute(wanted.where(told, going_on).order_by(incidents.id)).scalars())
 
     def maintenance(self) -> list[MaintenanceRow]:
-        """All maintenance windows, by their beginning."""
+        """All maintenance windows, by start."""
         windows = schema.maintenance
         return self._rows(MaintenanceRow, select(windows).order_by(windows.c.start, windows.c.id))
 
     def tokens(self) -> list[TokenRow]:
-        """All tokens, by name; those that are no longer valid too."""
+        """All tokens, by name, including expired ones."""
         return [_token(row) for row in self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))]
 
-    def token_by_hash(self, hash: str) -> TokenRow | None:  # noqa: A002
-        row = self.connection.execute(select(schema.tokens).where(schema.tokens.c.hash == hash)).one_or_none()
-        return None if row is None else _token(row)
-
     def guarded_since(self) -> int | None:
-        """When the first token was made, be it revoked since or not; None if there never was one."""
+        """When the first token was created, even if it was revoked since; None if there never was one."""
         return self.connection.execute(select(schema.guarded.c.since)).scalar()
 
     def audit(self, *, before_id: int | None = None, who: str | None = None, limit: int) -> list[AuditRow]:
-        """Who did what, the newest first."""
+        """The audit trail, newest first."""
         columns = schema.audit.c
         wanted = select(schema.audit)
         if before_id is not None:
@@ -306,51 +298,36 @@ class StoreReader:
         return self._rows(AuditRow, wanted.order_by(columns.id.desc()).limit(limit))
 
     def cursor(self, source: str) -> str | None:
-        """How far the source has read."""
+        """The position up to which a source has read."""
         wanted = select(schema.cursors.c.position).where(schema.cursors.c.source == source)
         return self.connection.execute(wanted).scalar_one_or_none()
 
     def cursors(self, prefix: str) -> dict[str, str]:
-        """The positions of those whose names begin like this, by name."""
+        """The positions of all cursors whose names have this prefix, by name."""
         wanted = select(schema.cursors).where(schema.cursors.c.source.startswith(prefix, autoescape=True))
         return {row.source: row.position for row in self.connection.execute(wanted)}
 
     def refused(self, *, limit: int, before_id: int | None = None) -> list[RefusedRow]:
-        """Observations that are listed as refused, the newest first."""
+        """Refused observations, newest first."""
         columns = schema.refused.c
         wanted = select(schema.refused)
         if before_id is not None:
             wanted = wanted.where(columns.id < before_id)
         return self._rows(RefusedRow, wanted.order_by(columns.id.desc()).limit(limit))
 
-    def counts(self) -> dict[str, int]:
-        """How many rows the tables have, but for observations, of which there may be too many to count."""
-        tables = (schema.signals, schema.states, schema.incidents, schema.outbox, schema.maintenance, schema.tokens)
-        counts = (select(func.count()).select_from(table).scalar_subquery().label(table.name) for table in tables)
-        return dict(self.connection.execute(select(*counts)).one()._mapping)
-
     def _rows(self, kind: type[T], wanted: Select[Any]) -> list[T]:
-        """Rows of a table whose columns are the fields of the dataclass."""
+        """The rows of a query whose columns are the fields of the dataclass."""
         return [kind(**row._mapping) for row in self.connection.execute(wanted)]
 
 
 def _signal(row: Row[Any]) -> SignalRow:
     fields = dict(row._mapping)
-    fields["features"] = codec.names_from_text(fields["features"])
+    fields["features"] = encoding.names_from_text(fields["features"])
     fields["settings"] = json.loads(fields["settings"])
     return SignalRow(**fields)
 
 
 def _token(row: Row[Any]) -> TokenRow:
     fields = dict(row._mapping)
-    fields["patterns"] = () if fields["patterns"] is None else codec.names_from_text(fields["patterns"])
+    fields["patterns"] = () if fields["patterns"] is None else encoding.names_from_text(fields["patterns"])
     return TokenRow(**fields)
-
-
-def _incident(row: Row[Any]) -> IncidentRow:
-    fields = dict(row._mapping)
-    for name in ("p", "severity", "return_period", "deviation"):
-        if fields[name] is None:
-            fields[name] = codec.NAN
-    fields["contributions"] = codec.numbers_from_text(fields["contributions"])
-    return IncidentRow(**fields)

@@ -1,22 +1,24 @@
-"""What is in the store, row by row."""
+"""The rows of the store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tocsin.service.observations import Judged, Status
+from tocsin.service.observations import Status, StoredVerdict
 
 Kind = Literal["alarm", "silence"]
 Message = Literal["firing", "resolved"]
-#: Why an incident is over. The first four are what a detector says of it, the next two are about its detector; the last
-#: one was over before: it was found in an imported past, and nobody was told.
+#: Why an incident ended. A detector gives the first four reasons; the next two mean that its detector was replaced. The
+#: last means that the incident was found in imported history, and nobody was notified.
 Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned", "imported"]
+#: How what the incidents of an event share is written.
+PLACE, SOURCE = "place:", "source:"
 Role = Literal["read", "ingest", "operate", "write", "admin"]
 
 
 @dataclass(frozen=True, slots=True)
 class SignalRow:
-    """A signal. `settings` are the detector's as they were given."""
+    """A signal. `settings` are those of its detector, as given."""
 
     id: int
     name: str
@@ -26,24 +28,26 @@ class SignalRow:
     unit: str | None
     template: str | None
     created: int
-    #: It is judged every so many seconds, on what is put together in between; None for every observation.
+    #: Observations are aggregated over this many seconds, and the aggregate is judged; None: each one is judged.
     every: float | None = None
     aggregate: str = "mean"
+    #: Who sends it, as far as that was stored.
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationRow:
-    """An observation of the signal with this id. Without a verdict, all of `judged` but its `value` is NaN."""
+    """An observation of the signal with this id. Without a verdict, `judged` is NaN except for its `value`."""
 
     signal: int
     time: int
     status: Status
-    judged: Judged
+    judged: StoredVerdict
 
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
-    """An observation that is put together with others of its signal."""
+    """An observation that is aggregated with others of its signal."""
 
     signal: int
     time: int
@@ -52,7 +56,7 @@ class PartRow:
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """The stored state of a signal's detector. `time` is that of the newest observation in it, None for none."""
+    """The state of a signal's detector. `time` is that of the newest observation it includes; None: it has none."""
 
     signal: int
     time: int | None
@@ -62,7 +66,7 @@ class StateRow:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRow:
-    """From when to when, both included, somebody says that a signal was good, and how many observations that are."""
+    """The known-good stretch of a signal, from `start` to `end`, both included, and its number of observations."""
 
     signal: int
     start: int
@@ -74,7 +78,7 @@ class ReferenceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFacts:
-    """What the engine knows of an incident. Signal, kind and start tell which one it is."""
+    """What the engine knows about an incident. Signal, kind and start identify it."""
 
     signal: int
     kind: Kind
@@ -94,13 +98,13 @@ class IncidentFacts:
     open: bool
     opened: int
     closed: int | None
-    #: Why it is over; None while it is not, and of incidents from before this was stored.
+    #: Why it ended; None while it is open, and for incidents stored before there was this column.
     ended: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentRow(IncidentFacts):
-    """An incident with what people did about it."""
+    """An incident and what people did about it."""
 
     id: int
     acknowledged: int | None
@@ -109,13 +113,81 @@ class IncidentRow(IncidentFacts):
     label: str | None
     note: str | None
     excluded: bool
-    #: Whether nobody was told, since the budget was for rarer ones.
+    #: Whether nobody was notified, because the budget is for rarer incidents.
     withheld: bool
+    #: The event that it belongs to; None if people are not told of it.
+    event: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """Incidents of one kind that belong together: from the first to the last start, and what they all share."""
+
+    id: int
+    kind: Kind
+    first: int
+    last: int
+    shared: tuple[str, ...]
+    open: bool
+    opened: int
+    closed: int | None
+    acknowledged: int | None
+    acknowledged_by: str | None
+    snoozed_until: int | None
+    label: str | None
+    note: str | None
+
+    @property
+    def source(self) -> str | None:
+        """The source that all its silent signals come from."""
+        return self._shared(SOURCE)
+
+    @property
+    def place(self) -> str | None:
+        """The levels that all its signals' names begin with."""
+        return self._shared(PLACE)
+
+    def _shared(self, prefix: str) -> str | None:
+        return next((one.removeprefix(prefix) for one in self.shared if one.startswith(prefix)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An incident of an event, with the name of its signal."""
+
+    incident: IncidentRow
+    signal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSummary:
+    """An event with what there is to say of its incidents at once."""
+
+    event: EventRow
+    #: How many incidents it has, of how many signals, and how many go on.
+    count: int
+    signals: int
+    open_count: int
+    #: The first to move, the strongest, and the first few in the order of their start.
+    first: Member
+    strongest: Member
+    members: tuple[Member, ...]
+    #: How many signals their common source sends, if they have one.
+    source_signals: int
+    #: Until when all of them are snoozed; None if one is not.
+    snoozed_until: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadRow(IncidentRow):
+    """An incident that stands for its event in a message: open as long as the event is."""
+
+    whole: EventSummary
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """A message about an incident that a sink is to get."""
+    """A message about an incident for a sink."""
 
     id: int
     sink: str
@@ -126,11 +198,15 @@ class OutboxRow:
     next_attempt: int
     delivered: int | None
     error: str | None
+    event: int | None = None
+    #: When the sink got it last, and how often there has been something new to tell.
+    told: int | None = None
+    news: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRow:
-    """A maintenance window, from `start` up to but not including `end`, of the signals whose name fits `pattern`."""
+    """A maintenance window, from `start` up to but not including `end`, for signals whose names match `pattern`."""
 
     id: int
     pattern: str
@@ -142,7 +218,7 @@ class MaintenanceRow:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A token, of which only the hash is known."""
+    """A token. Only its hash is stored."""
 
     id: int
     name: str
@@ -150,13 +226,13 @@ class TokenRow:
     hash: str
     created: int
     expires: int | None
-    #: The names of signals that it is limited to; none for all.
+    #: The name patterns of the signals it is limited to; empty for all signals.
     patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """What somebody did: `who` is the name of a token."""
+    """An entry of the audit trail. `who` is the name of a token."""
 
     id: int
     time: int
@@ -168,7 +244,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An observation that is not among those of its signal, and why. `value` is a JSON text of its values."""
+    """An observation that was not added to its signal, and why. `value` is the JSON text of its values."""
 
     signal: str
     time: int
@@ -180,14 +256,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow(Refused):
-    """One that is listed."""
+    """A refused observation as listed."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How much one piece of pruning removed. `more` says that there is more to remove: prune again."""
+    """How many rows one call of `prune` removed. If `more`, call it again."""
 
     observations: int
     incidents: int

@@ -1,4 +1,4 @@
-"""The tables of the store, as the newest version has them. Times are nanoseconds since 1970 (UTC)."""
+"""The tables of the store in their newest version. Times are nanoseconds since 1970 (UTC)."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from sqlalchemy.types import TypeEngine, UserDefinedType
 
 
 class _Untouched(UserDefinedType[float]):
-    """A column in which SQLite leaves numbers as they are: in one of type REAL, -0.0 would become 0.0."""
+    """A column that SQLite stores unchanged: a REAL column would turn -0.0 into 0.0."""
 
     cache_ok = True
 
@@ -33,7 +33,7 @@ class _Untouched(UserDefinedType[float]):
 
 
 class ExactDouble(TypeDecorator[float]):
-    """A double that comes back bit for bit; NULL for NaN."""
+    """A double that is read back bit for bit; NaN becomes NULL."""
 
     impl = Double
     cache_ok = True
@@ -46,7 +46,7 @@ class ExactDouble(TypeDecorator[float]):
 
 
 class CleanText(TypeDecorator[str]):
-    """A text that every database takes: what comes from outside may hold zeros, or halves of characters."""
+    """Text that every database accepts: input may contain NUL characters or lone surrogates, which are replaced."""
 
     impl = Text
     cache_ok = True
@@ -55,14 +55,14 @@ class CleanText(TypeDecorator[str]):
         return None if value is None else value.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
-# SQLite numbers rows by itself only where the type is exactly INTEGER.
+# SQLite generates ids only if the type is exactly INTEGER.
 _NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 
 metadata = MetaData()
 
 schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
-# Numbers are never given twice (AUTOINCREMENT), so that nothing left over is ever taken for that of a newer signal.
+# Ids are never reused (AUTOINCREMENT), so leftover rows of a removed signal never belong to a newer one.
 signals = Table(
     "signals",
     metadata,
@@ -76,10 +76,11 @@ signals = Table(
     Column("created", BigInteger, nullable=False),
     Column("every", Double),
     Column("aggregate", Text, nullable=False, server_default="mean"),
+    Column("source", CleanText),
     sqlite_autoincrement=True,
 )
 
-# No foreign key: thousands of rows come in at a time. Those of a removed signal go with the next pruning.
+# No foreign key, because thousands of rows are inserted at a time. Pruning removes those of removed signals.
 observations = Table(
     "observations",
     metadata,
@@ -99,7 +100,7 @@ observations = Table(
     sqlite_with_rowid=False,
 )
 
-# What signals put together that are judged every so often.
+# The observations of signals that aggregate (`every`).
 parts = Table(
     "parts",
     metadata,
@@ -117,8 +118,7 @@ states = Table(
     Column("state", LargeBinary, nullable=False),
 )
 
-# What was forecast after observations that are in no state yet, some of them in a row, up to a time: a start would have
-# to forecast all that again.
+# Forecasts made after the last stored state, in runs that end at `time`. They save a start from making them again.
 foretold = Table(
     "foretold",
     metadata,
@@ -127,7 +127,7 @@ foretold = Table(
     Column("foretold", LargeBinary, nullable=False),
 )
 
-# What was observed is copied: observations go when they are too old, a reference stays until somebody removes it.
+# References have a copy of their observations: old observations are removed, but a reference stays until it is removed.
 reference = Table(
     "reference",
     metadata,
@@ -138,6 +138,27 @@ reference = Table(
     Column("created", BigInteger, nullable=False),
     Column("created_by", CleanText, nullable=False),
     Column("observed", LargeBinary, nullable=False),
+)
+
+# Incidents that belong together. What they have in common (`shared`) is a list as JSON.
+events = Table(
+    "events",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("kind", CleanText, nullable=False),
+    Column("first", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
+    Column("shared", CleanText, nullable=False),
+    Column("open", Boolean, nullable=False),
+    Column("opened", BigInteger, nullable=False),
+    Column("closed", BigInteger),
+    Column("acknowledged", BigInteger),
+    Column("acknowledged_by", CleanText),
+    Column("snoozed_until", BigInteger),
+    Column("label", CleanText),
+    Column("note", CleanText),
+    Index("events_open", "open"),
+    sqlite_autoincrement=True,
 )
 
 incidents = Table(
@@ -170,7 +191,10 @@ incidents = Table(
     Column("note", CleanText),
     Column("excluded", Boolean, nullable=False),
     Column("withheld", Boolean, nullable=False),
+    # None for those that nobody is told of: withheld, or imported.
+    Column("event", BigInteger),
     UniqueConstraint("signal", "kind", "start"),
+    Index("incidents_of_event", "event"),
     Index("incidents_open", "open"),
     Index("incidents_of_signal", "signal", "start"),
     sqlite_autoincrement=True,
@@ -190,9 +214,14 @@ outbox = Table(
     Column("next_attempt", BigInteger, nullable=False),
     Column("delivered", BigInteger),
     Column("error", CleanText),
+    Column("event", BigInteger),
+    # When the sink got it last, and how often there was something new to tell since it was first put here.
+    Column("told", BigInteger),
+    Column("news", Integer, nullable=False, server_default="0"),
     UniqueConstraint("sink", "incident", "status"),
     Index("outbox_waiting", "sink", "id", sqlite_where=_WAITING, postgresql_where=_WAITING),
     Index("outbox_of_incident", "incident"),
+    Index("outbox_of_event", "event"),
     sqlite_autoincrement=True,
 )
 
@@ -221,7 +250,7 @@ tokens = Table(
     sqlite_autoincrement=True,
 )
 
-# At most one row: since when there have been tokens. It stays when the last of them is revoked.
+# At most one row: when the first token was created. It stays after the last token is revoked.
 guarded = Table("guarded", metadata, Column("since", BigInteger, primary_key=True, autoincrement=False))
 
 audit = Table(
@@ -243,8 +272,7 @@ cursors = Table(
     Column("position", CleanText, nullable=False),
 )
 
-# What was observed and is not among the observations, since the store refuses it or its time was wrong: nothing is lost
-# without somebody being able to see it.
+# Observations that the store rejected, or whose time was wrong. They are listed here, so nothing disappears silently.
 refused = Table(
     "refused",
     metadata,

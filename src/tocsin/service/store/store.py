@@ -1,22 +1,23 @@
-"""Everything that the monitor keeps, in SQLite or PostgreSQL."""
+"""The store, in SQLite or PostgreSQL: opening, locking, transactions."""
 
 import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Self
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Engine
 
-from tocsin.service.audit import deed_now
-from tocsin.service.errors import DamagedError
+from tocsin.service.audit import pending_entry
+from tocsin.service.errors import DamagedError, StoreError
 from tocsin.service.store import schema
 from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
-from tocsin.service.store.files import check_file, keep_copy, told_damaged
+from tocsin.service.store.leadership import Heartbeat, Owner, SessionLock, evict, find_owner
 from tocsin.service.store.migrations import migrate, newest_version, version_of
-from tocsin.service.store.ownership import LockFile, take_in_postgresql
+from tocsin.service.store.ownership import LockFile
 from tocsin.service.store.reader import StoreReader
+from tocsin.service.store.sqlite_files import check_file, damage_message, keep_copy
 from tocsin.service.store.watchdog import WATCHDOG
 from tocsin.service.store.writer import StoreWriter
 
@@ -24,58 +25,66 @@ log = logging.getLogger("tocsin.store")
 
 
 class Store:
-    """The store: open it with `Store.open`. Threads may share it; one of them writes at a time."""
+    """The store; open it with `Store.open`. Threads may share it, and one at a time writes."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._reading, self._writing = for_reading(engine), for_writing(engine)
         self._lock = threading.Lock()
         self._owned = False
-        # In PostgreSQL the owner writes through the very connection that holds its lock: with the connection the lock
-        # is lost too, and nothing can be written before it is taken anew.
-        self._kept: Connection | None = None
+        # In PostgreSQL, the owner writes through the session that holds the lock.
+        self._session_lock = SessionLock(engine)
 
     @classmethod
     def open(cls, url: str, *, check: bool = False) -> Self:
-        """Open the store, make it where there is none, and bring its tables to the newest version.
+        """Open the store. Create it if it does not exist, and migrate its tables to the newest version.
 
-        Older tables are not changed under a monitor that works on them, and in SQLite they are copied before. With
-        `check` it is looked through for damage.
+        A store that another monitor uses is not migrated. In SQLite, the store is copied first. With `check`, look for
+        damage.
         """
-        engine = connect(url)
-        store = cls(engine)
+        store = cls.reach(url)
+        engine = store._engine
         try:
             with store_errors(engine):
                 if check:
                     check_file(engine)
-                store._bring_up_to_date()
+            store.bring_up_to_date()
         except DamagedError as error:
             engine.dispose()
             if engine.dialect.name == "sqlite":
-                raise DamagedError(told_damaged(sqlite_file(engine.url), str(error))) from error
+                raise DamagedError(damage_message(sqlite_file(engine.url), str(error))) from error
             raise
         except BaseException:
             engine.dispose()
             raise
         return store
 
-    def _bring_up_to_date(self) -> None:
-        with self._reading.connect() as connection:
-            version = version_of(connection)
-        if not 0 < version < newest_version():
-            migrate(self._engine)  # which makes the tables, or has something to say of those that there are
-            return
-        with self.own():
-            if self._engine.dialect.name == "sqlite":
-                log.warning("the store is copied to %s, and brought up to date", keep_copy(self._engine, version))
-            migrate(self._engine)
+    @classmethod
+    def reach(cls, url: str) -> Self:
+        """The store as it is. This does not connect yet, and does not migrate its tables."""
+        return cls(connect(url))
+
+    def bring_up_to_date(self) -> None:
+        """Create the tables, or migrate them to the newest version; StoreError if they are newer."""
+        with store_errors(self._engine):
+            with self._reading.connect() as connection:
+                version = version_of(connection)
+            if not 0 < version < newest_version():
+                migrate(self._engine)  # creates the tables, or rejects those of a newer version
+                return
+            with nullcontext() if self._owned else self.own():
+                if self._engine.dialect.name == "sqlite":
+                    log.warning(
+                        "migrating the store; the copy %s has the old version", keep_copy(self._engine, version)
+                    )
+                migrate(self._engine)
 
     def close(self) -> None:
         self._engine.dispose()
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """Keep other monitors from the store meanwhile; StoreError where another one has it."""
+        """Keep other monitors from using the store; OwnedError if one uses it already."""
         if self._engine.dialect.name == "sqlite":
             lock = LockFile(sqlite_file(self._engine.url))
             lock.take()
@@ -85,20 +94,50 @@ class Store:
                 lock.let_go()
             return
         with self._lock, store_errors(self._engine):
-            self._keep()
+            self._session_lock.take()
         self._owned = True
         try:
-            yield
+            with Heartbeat(self._beat):
+                yield
         finally:
             with self._lock:
                 self._owned = False
-                self._drop()
+                self._session_lock.let_go()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the owner lost its session, and with it the lock: another monitor may own the store now."""
+        return self._owned and self._session_lock.session is None
+
+    def regain(self) -> None:
+        """Take the lock again if it was lost; OwnedError if another monitor holds it.
+
+        The caller must then read everything again, because other monitors may have changed the store.
+        """
+        if self.lost:
+            with self._lock, store_errors(self._engine):
+                self._session_lock.take()
+
+    def check_owned(self) -> None:
+        """StoreError if the lock was lost."""
+        if self.lost:
+            raise StoreError("the connection that held the lock of the store was lost")
+
+    def owner(self) -> Owner | None:
+        """The monitor that uses the store in PostgreSQL, if any. End its session if it shows no sign of life."""
+        with store_errors(self._engine), self._reading.begin() as connection:
+            owner = find_owner(connection)
+            if owner is not None and owner.quiet:
+                log.warning("the leader shows no sign of life; ending its session: %s", owner.name)
+                evict(connection, owner)
+            return owner
 
     @contextmanager
     def transaction(self) -> Iterator[StoreWriter]:
-        """Change the store: all of it at the end of the block, or nothing where that is left by an exception.
+        """Change the store: commit at the end of the block, or roll back if it raises.
 
-        Where the database fails, the block is left with StoreError; the next transaction connects anew.
+        If the database fails, the block raises StoreError, and the next transaction connects again. An owner must first
+        regain the store, because what it would write may be stale.
         """
         with self._lock, store_errors(self._engine):
             if not self._owned or self._engine.dialect.name == "sqlite":
@@ -106,29 +145,42 @@ class Store:
                     yield (writer := StoreWriter(connection))
                     _note(writer)
                 return
-            connection = self._keep()
+            self.check_owned()
+            session = self._session_lock.session
+            assert session is not None  # noqa: S101 for the type checker
             try:
-                with _noting(), connection.begin():
-                    yield (writer := StoreWriter(connection))
+                with _noting(), session.begin():
+                    yield (writer := StoreWriter(session))
                     _note(writer)
             except BaseException:
-                if connection.invalidated:
-                    self._drop()
+                if session.invalidated:
+                    self._session_lock.let_go()
                 raise
+
+    def _beat(self) -> None:
+        """Show the server that the owner is alive. A transaction in progress shows it too."""
+        if self._lock.acquire(blocking=False):
+            try:
+                with store_errors(self._engine):
+                    self._session_lock.beat()
+            except StoreError as error:
+                log.error("the lock of the store is lost: %s", error)
+            finally:
+                self._lock.release()
 
     @contextmanager
     def reading(self) -> Iterator[StoreReader]:
-        """Look at the store as it is at the first look, whatever is written meanwhile."""
+        """Read a snapshot of the store, taken at the first query."""
         with store_errors(self._engine), self._reading.begin() as connection:
             yield StoreReader(connection)
 
     def cut(self) -> None:
-        """Let nobody wait any more for a server that does not answer: it is time to end."""
+        """Break all connections to a server that does not reply, because the monitor must stop."""
         if self._engine.dialect.name != "sqlite":
             WATCHDOG.cut_all()
 
     def size_bytes(self) -> int:
-        """How much room it takes on disk."""
+        """The size on disk."""
         if self._engine.dialect.name == "sqlite":
             file = sqlite_file(self._engine.url)
             files = (file.with_name(file.name + suffix) for suffix in ("", "-wal"))
@@ -138,37 +190,18 @@ class Store:
             query = f"SELECT sum(pg_total_relation_size(name::regclass)) FROM (VALUES {sizes}) AS tables(name)"  # noqa: S608
             return int(connection.exec_driver_sql(query).scalar_one())
 
-    def _keep(self) -> Connection:
-        if self._kept is None:
-            connection = self._engine.connect()
-            try:
-                take_in_postgresql(connection)
-            except BaseException:
-                connection.invalidate()
-                connection.close()
-                raise
-            self._kept = connection
-        return self._kept
-
-    def _drop(self) -> None:
-        """End the connection that holds the lock: only that lets go of it for sure."""
-        if self._kept is not None:
-            self._kept.invalidate()
-            self._kept.close()
-            self._kept = None
-
 
 def _note(writer: StoreWriter) -> None:
-    """Store what is being done, with all that it changes."""
-    deed = deed_now()
-    if deed is not None:
-        writer.add_audit(deed, time.time_ns())
+    """Add the current action to the audit trail, in the transaction of its changes."""
+    entry = pending_entry()
+    if entry is not None:
+        writer.add_audit(entry, time.time_ns())
 
 
 @contextmanager
 def _noting() -> Iterator[None]:
-    """Once the transaction in here is committed, what was being done is stored."""
-    deed = deed_now()
+    """Mark the current action as stored once the transaction in the block is committed."""
+    entry = pending_entry()
     yield
-    if deed is not None:
-        deed.stored = True
+    if entry is not None:
+        entry.stored = True

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from tocsin.service.observations import Status
-from tocsin.service.store import codec, schema
+from tocsin.service.store import encoding, schema
 from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import ObservationRow, SignalRow
 
@@ -144,11 +144,10 @@ def _pieces(reader: StoreReader, signal: SignalRow, first: int, last: int) -> It
         cursor = result.cursor
         while cursor is not None and (rows := cursor.fetchmany(_PIECE)):
             times, status, values, p, alarm = zip(*rows, strict=True)
+            numbers = [encoding.parts_values(one) for one in values] if several else values
             yield _Piece(
                 np.array(times, dtype=np.int64),
-                np.array([codec.parts_values(one) for one in values] if several else values, dtype=np.float64).reshape(
-                    len(rows), -1
-                ),
+                np.array(numbers, dtype=np.float64).reshape(len(rows), -1),
                 np.array(p, dtype=np.float64),
                 np.array(alarm, dtype=bool),
                 np.array(status) == int(Status.MAINTENANCE),

@@ -1,4 +1,4 @@
-"""That nobody waits for ever for a database that hangs."""
+"""Breaks connections to a database that hangs, so that nothing waits forever."""
 
 import socket
 import threading
@@ -11,9 +11,9 @@ CHECK_EVERY = 0.5
 
 
 class Watchdog:
-    """Cuts connections that have waited too long for an answer: the timeouts of a server that hangs do not help.
+    """Breaks connections that have waited too long for a reply: a server that hangs does not apply its own timeouts.
 
-    Who waits gets the error of a connection that broke.
+    The waiting call fails as it does when a connection is lost.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Watchdog:
 
     @contextmanager
     def limit(self, file: int, seconds: float) -> Iterator[None]:
-        """Cut the connection with this file number if what is done meanwhile takes longer."""
+        """Break the connection with this file descriptor if the block takes longer."""
         key = object()
         with self._lock:
             self._waiting[key] = (time.monotonic() + seconds, file)
@@ -37,7 +37,7 @@ class Watchdog:
                 self._waiting.pop(key, None)
 
     def cut_all(self) -> None:
-        """Let nobody wait any more."""
+        """Break all connections that wait."""
         with self._lock:
             self._cut(list(self._waiting))
 
@@ -49,7 +49,7 @@ class Watchdog:
                 self._cut([key for key, (until, _) in self._waiting.items() if until < now])
 
     def _cut(self, keys: list[object]) -> None:
-        """While the lock is held those are still waiting, so that the file is theirs."""
+        """The caller holds the lock, so these calls still wait and the file descriptors are still theirs."""
         for key in keys:
             _, file = self._waiting.pop(key)
             with suppress(OSError):
@@ -64,7 +64,7 @@ WATCHDOG = Watchdog()
 
 
 def limited(kind: Any, seconds: float) -> Any:
-    """The class of connections of psycopg, such that none waits longer than this for an answer."""
+    """A psycopg connection class whose connections wait no longer than this for a reply."""
 
     class Limited(kind):  # type: ignore[misc]
         def wait(self, *arguments: Any, **given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What can be changed in the store."""
+"""Changes of the store."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import BindParameter, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from tocsin.service.audit import Deed
+from tocsin.service.audit import AuditEntry
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import codec, pruning, schema
-from tocsin.service.store.bulk import insert_observations
+from tocsin.service.store import encoding, pruning, schema
+from tocsin.service.store.bulk_insert import insert_observations
+from tocsin.service.store.events import EventWriter
 from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import (
     IncidentFacts,
@@ -26,17 +27,17 @@ from tocsin.service.store.rows import (
     SignalRow,
 )
 
-# What tells incidents apart, and when it was first seen: these stay as they are.
+# What identifies an incident, and when it was first stored: these never change.
 _IDENTITY = frozenset({"signal", "kind", "start"})
 _FIRST = _IDENTITY | {"opened"}
 _CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
-# Entries of the audit trail that are kept, and after how many new ones the oldest are removed.
+# The most entries of the audit trail, and after how many new ones the oldest are removed.
 MOST_AUDITED = 200_000
 _AUDIT_PIECE = 1000
-_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template"})
+_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source"})
 
 
-class StoreWriter(StoreReader):
+class StoreWriter(StoreReader, EventWriter):
     """Reads and changes the store in one transaction."""
 
     def add_signal(
@@ -51,73 +52,76 @@ class StoreWriter(StoreReader):
         created: int,
         every: float | None = None,
         aggregate: str = "mean",
+        source: str | None = None,
     ) -> SignalRow:
         if self.signal(name) is not None:
-            raise RefusedError(f"there is a signal {name!r} already")
+            raise RefusedError(f"signal {name!r} already exists")
         values = {
             "name": name, "silent_after": silent_after, "unit": unit, "template": template, "created": created,
-            "every": every, "aggregate": aggregate,
+            "every": every, "aggregate": aggregate, "source": source,
         }  # fmt: skip
         number = self._insert(schema.signals, {**values, **_texts({"features": features, "settings": settings})})
         return SignalRow(
-            number, name, tuple(features), dict(settings), silent_after, unit, template, created, every, aggregate
-        )
+            number, name, tuple(features), dict(settings), silent_after, unit, template, created, every, aggregate,
+            source,
+        )  # fmt: skip
 
     def change_signal(self, signal_id: int, **changes: Any) -> None:
-        """Set fields of a signal: features, settings, silent_after, unit, template."""
+        """Change fields of a signal: features, settings, silent_after, unit, template, source."""
         _check_names(changes, _OF_SIGNALS, "a signal")
         self._change(schema.signals, signal_id, _texts(changes))
 
     def remove_signal(self, signal_id: int) -> None:
-        """Remove a signal and all that belongs to it. Pruning removes the rest of very many observations."""
+        """Remove a signal and everything that belongs to it. If it has many observations, pruning removes the rest."""
         if not self._delete(schema.signals, id=signal_id):  # states, incidents and messages go with it
             raise UnknownError(f"there is no signal with number {signal_id}")
+        pruning.remove_empty_events(self.connection)
         pruning.remove_observations(self.connection, [(signal_id, pruning.ALL)], pruning.PIECE)
 
     def add_observations(self, rows: Iterable[ObservationRow]) -> None:
-        """Add observations, none of which may be there yet."""
-        insert_observations(self.connection, [codec.observation_to_tuple(row) for row in rows])
+        """Add observations. None of them may be stored already."""
+        insert_observations(self.connection, [encoding.observation_to_columns(row) for row in rows])
 
     def add_parts(self, rows: Sequence[PartRow]) -> None:
-        """Add observations that are put together with others, none of which may be there yet."""
+        """Add observations to aggregate. None of them may be stored already."""
         if rows:
             given = [
-                {"signal": row.signal, "time": row.time, "value": codec.values_to_text(row.values)} for row in rows
+                {"signal": row.signal, "time": row.time, "value": encoding.values_to_text(row.values)} for row in rows
             ]
             self.connection.execute(insert(schema.parts), given)
 
     def remove_parts(self, signal_id: int, before: int) -> None:
-        """Remove those of a signal before a time."""
+        """Remove a signal's parts before a time."""
         columns = schema.parts.c
         self.connection.execute(delete(schema.parts).where(columns.signal == signal_id, columns.time < before))
 
     def judge_observations(self, rows: Sequence[ObservationRow]) -> None:
-        """Put the verdicts on observations that are there."""
+        """Store the verdicts on observations that are already stored."""
         columns = schema.observations.c
         names = [name for name in columns.keys() if name not in ("signal", "time", "status")]  # noqa: SIM118
         which = columns.signal == bindparam("of_signal"), columns.time == bindparam("at")
         change = update(schema.observations).where(*which).values({name: bindparam(f"new_{name}") for name in names})
         given = []
         for row in rows:
-            signal, time, _, *others = codec.observation_to_tuple(row)
+            signal, time, _, *others = encoding.observation_to_columns(row)
             news = {f"new_{name}": value for name, value in zip(names, others, strict=True)}
             given.append({"of_signal": signal, "at": time, **news})
         if given:
             self.connection.execute(change, given)
 
     def refuse(self, rows: Sequence[Refused]) -> None:
-        """List observations that are not among those of their signals."""
+        """List observations as refused."""
         if rows:
             self.connection.execute(insert(schema.refused), [asdict(row) for row in rows])
 
     def take_out(self, signal: SignalRow, after: int, reason: str, now: int) -> int:
-        """List all observations of a signal after a time as refused, and remove them; returns how many."""
+        """Remove a signal's observations after a time, and list them as refused; returns how many."""
         taken, last = 0, after
         while rows := self.observations(signal.id, after=last, limit=pruning.PIECE):
             last = rows[-1].time
             self.refuse(
                 [
-                    Refused(signal.name, row.time, codec.values_to_text(row.judged.value), "", reason, now)
+                    Refused(signal.name, row.time, encoding.values_to_text(row.judged.value), "", reason, now)
                     for row in rows
                 ]
             )
@@ -127,35 +131,35 @@ class StoreWriter(StoreReader):
         return taken
 
     def add_foretold(self, rows: Sequence[tuple[int, int, bytes]]) -> None:
-        """Keep what was forecast after the newest observations of signals, up to a time, until a state is stored."""
+        """Store forecasts as (signal, time of the last observation, forecasts), until the next state replaces them."""
         if rows:
             names = ("signal", "time", "foretold")
             self.connection.execute(insert(schema.foretold), [dict(zip(names, row, strict=True)) for row in rows])
 
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
-        """Store the state of a signal's detector in the place of the one before."""
+        """Store the state of a signal's detector in place of the previous one."""
         self.remove_state(signal_id)
         values = {"signal": signal_id, "time": time, "taken": taken, "state": state}
         self.connection.execute(insert(schema.states).values(values))
 
     def remove_state(self, signal_id: int) -> None:
-        """Remove the state of a signal's detector, and what was forecast after it."""
+        """Remove the state of a signal's detector and the forecasts made after it."""
         self._delete(schema.states, signal=signal_id)
         self._delete(schema.foretold, signal=signal_id)
 
     def put_reference(self, reference: ReferenceRow, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
-        """Store a signal's reference, with what was observed in it, in the place of the one before."""
+        """Store a signal's reference with a copy of its observations, in place of the previous one."""
         self.remove_reference(reference.signal)
-        columns = {**asdict(reference), "observed": codec.values_to_bytes(times, values)}
+        columns = {**asdict(reference), "observed": encoding.values_to_bytes(times, values)}
         self.connection.execute(insert(schema.reference).values(columns))
 
     def remove_reference(self, signal_id: int) -> None:
         self._delete(schema.reference, signal=signal_id)
 
     def put_incident(self, incident: IncidentFacts) -> int:
-        """Store an incident, or what is new of it, and return its number; what people did about it stays."""
+        """Store or update an incident and return its number. What people did about it stays."""
         facts = {field.name: getattr(incident, field.name) for field in fields(IncidentFacts)}
-        facts["contributions"] = codec.numbers_to_text(incident.contributions)
+        facts["contributions"] = encoding.numbers_to_text(incident.contributions)
         columns = schema.incidents.c
         known = self.connection.execute(
             select(columns.id, columns.closed).where(*(columns[name] == facts[name] for name in sorted(_IDENTITY)))
@@ -164,19 +168,19 @@ class StoreWriter(StoreReader):
             return self._insert(schema.incidents, {**facts, "excluded": False, "withheld": False})
         news = {name: value for name, value in facts.items() if name not in _FIRST}
         if news["closed"] is not None and known.closed is not None:
-            news["closed"] = known.closed  # it is told again what it knew, as after a restart
+            news["closed"] = known.closed  # this update repeats a known one, as after a restart
         self.connection.execute(update(schema.incidents).where(columns.id == known.id).values(news))
         return int(known.id)
 
     def remove_imported_incidents(self, signal_id: int, first: int, last: int) -> None:
-        """Remove what was found in an imported past from one time to another, but for what people said something of."""
+        """Remove incidents of imported history from one time to another, except those that people commented on."""
         columns = schema.incidents.c
         untouched = columns.label.is_(None), columns.note.is_(None), columns.acknowledged.is_(None)
         within = columns.signal == signal_id, columns.start >= first, columns.start <= last
         self.connection.execute(delete(schema.incidents).where(*within, columns.ended == "imported", *untouched))
 
     def prolong_incidents(self, lasted: Sequence[tuple[int, int, int]]) -> None:
-        """Incidents go on, by their numbers: until when so far, and for how many observations."""
+        """Extend open incidents, given as (number, new end, new duration in observations)."""
         if lasted:
             columns = schema.incidents.c
             number: BindParameter[int] = bindparam("number")
@@ -186,34 +190,53 @@ class StoreWriter(StoreReader):
             self.connection.execute(change, [{"number": one, "until": end, "long": many} for one, end, many in lasted])
 
     def change_incident(self, incident_id: int, **changes: Any) -> None:
-        """Set fields of an incident, such as `acknowledged` or `label`; not those that say which one it is."""
+        """Change fields of an incident, such as `acknowledged` or `label`, but not those that identify it."""
         _check_names(changes, _CHANGEABLE, "an incident")
         if "contributions" in changes:
-            changes["contributions"] = codec.numbers_to_text(changes["contributions"])
+            changes["contributions"] = encoding.numbers_to_text(changes["contributions"])
         self._change(schema.incidents, incident_id, changes)
 
     def add_outbox(self, sink: str, incident: int, status: Message, now: int) -> None:
-        """Have a sink told of an incident; each of both messages only once."""
+        """Queue a message about an incident for a sink, unless that message was queued before."""
         columns = schema.outbox.c
         same = columns.sink == sink, columns.incident == incident, columns.status == status
         if self.connection.execute(select(columns.id).where(*same)).first() is None:
             message = {"sink": sink, "incident": incident, "status": status, "created": now}
             self._insert(schema.outbox, {**message, "attempts": 0, "next_attempt": now})
 
-    def mark_delivered(self, ids: Collection[int], now: int) -> None:
-        """The sinks have got these messages."""
+    def mark_delivered(
+        self, ids: Collection[int], now: int, *, news: Mapping[int, int] = {}, update_every: int = 0
+    ) -> None:
+        """Record that the sinks received these messages, with `news` as far as there were any.
+
+        A message with newer ones is due again after `update_every`.
+        """
         columns = schema.outbox.c
-        delivered = {"delivered": now, "attempts": columns.attempts + 1, "error": None}
-        self.connection.execute(update(schema.outbox).where(columns.id.in_(ids)).values(delivered))
+        delivered = {"delivered": now, "told": now, "attempts": columns.attempts + 1, "error": None}
+        self.connection.execute(update(schema.outbox).where(columns.id.in_(list(ids))).values(delivered))
+        for number, told in news.items():
+            newer = columns.id == number, columns.news > told
+            again = {"delivered": None, "attempts": 0, "next_attempt": now + update_every}
+            self.connection.execute(update(schema.outbox).where(*newer).values(again))
 
     def settle(self, sink: str, incident: int, now: int) -> None:
-        """Nothing more is to be told to a sink of an incident."""
+        """Drop the waiting messages about an incident for a sink."""
         columns = schema.outbox.c
         which = columns.sink == sink, columns.incident == incident, columns.delivered.is_(None)
-        self.connection.execute(update(schema.outbox).where(*which).values(delivered=now))
+        self.connection.execute(update(schema.outbox).where(*which).values(delivered=now, attempts=0))
+
+    def skip_messages(self, ids: Collection[int], now: int) -> None:
+        """The sinks do not want these messages."""
+        change = update(schema.outbox).where(schema.outbox.c.id.in_(ids))
+        self.connection.execute(change.values(delivered=now, attempts=0))
+
+    def hold_messages(self, until: Mapping[int, int]) -> None:
+        """Deliver these messages, by their numbers, not before a time."""
+        for number, moment in until.items():
+            self._change(schema.outbox, number, {"next_attempt": moment})
 
     def mark_failed(self, outbox_id: int, error: str, next_attempt: int) -> None:
-        """A sink could not be told: try again at `next_attempt`."""
+        """Record that a message could not be delivered. It is tried again at `next_attempt`."""
         attempts = schema.outbox.c.attempts + 1
         failed = {"attempts": attempts, "error": error, "next_attempt": next_attempt}
         self._change(schema.outbox, outbox_id, failed)
@@ -231,8 +254,8 @@ class StoreWriter(StoreReader):
         self, name: str, role: Role, hash: str, created: int, expires: int | None = None,  # noqa: A002
         patterns: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        """Add a token, limited to the signals whose names fit one of the patterns, if there are any."""
-        limits = codec.names_to_text(patterns) if patterns else None
+        """Add a token. With patterns, it is limited to signals whose names match one of them."""
+        limits = encoding.names_to_text(patterns) if patterns else None
         token = {
             "name": name, "role": role, "hash": hash, "created": created, "expires": expires, "patterns": limits,
         }  # fmt: skip
@@ -242,21 +265,27 @@ class StoreWriter(StoreReader):
             with self.connection.begin_nested():
                 self._insert(schema.tokens, token)
         except IntegrityError as error:
-            raise RefusedError(f"there is a token called {name!r} already") from error
+            raise RefusedError(f"a token named {name!r} already exists") from error
 
-    def add_audit(self, deed: Deed, now: int) -> None:
-        """Keep who did what. Only so much is kept, the newest."""
-        values = {"time": now, "who": deed.who, "action": deed.action, "target": deed.target, "details": deed.details}
+    def add_audit(self, entry: AuditEntry, now: int) -> None:
+        """Add an entry to the audit trail. Only the newest `MOST_AUDITED` entries are kept."""
+        values = {
+            "time": now,
+            "who": entry.who,
+            "action": entry.action,
+            "target": entry.target,
+            "details": entry.details,
+        }
         number = self._insert(schema.audit, values)
         if number % _AUDIT_PIECE == 0:
             self.connection.execute(delete(schema.audit).where(schema.audit.c.id <= number - MOST_AUDITED))
 
     def remove_token(self, name: str) -> None:
         if not self._delete(schema.tokens, name=name):
-            raise UnknownError(f"there is no token called {name!r}")
+            raise UnknownError(f"there is no token named {name!r}")
 
     def put_cursor(self, source: str, position: str) -> None:
-        """Remember how far a source has read."""
+        """Store the position up to which a source has read."""
         columns = schema.cursors.c
         moved = self.connection.execute(
             update(schema.cursors).where(columns.source == source).values(position=position)
@@ -268,7 +297,7 @@ class StoreWriter(StoreReader):
         self._delete(schema.cursors, source=source)
 
     def remove_cursors(self, first: str, last: str) -> None:
-        """Remove those from one name up to, but not including, another."""
+        """Remove the cursors from one name up to, but not including, another."""
         source = schema.cursors.c.source
         self.connection.execute(delete(schema.cursors).where(source >= first, source < last))
 
@@ -279,10 +308,10 @@ class StoreWriter(StoreReader):
         keep_after: Mapping[int, int | None],
         piece: int = pruning.PIECE,
     ) -> Pruned:
-        """Remove what is too old, at most `piece` rows: call it again, in another transaction, while there is more.
+        """Remove old rows, at most `piece`. Call it again, in another transaction, while there are more.
 
-        Of a signal, no observation after its time in `keep_after` goes, and none if it has no time there: its detector
-        is rebuilt from them. Incidents go when they have been over since before `incidents_before`.
+        Observations of a signal after its time in `keep_after` stay, or all of them if it has no time there, because
+        its detector is rebuilt from them. Incidents are removed if they ended before `incidents_before`.
         """
         return pruning.prune(self.connection, observations_before, incidents_before, keep_after, piece)
 
@@ -299,10 +328,10 @@ class StoreWriter(StoreReader):
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A signal's fields as their columns."""
+    """The fields of a signal as columns."""
     texts = dict(values)
     if "features" in texts:
-        texts["features"] = codec.names_to_text(texts["features"])
+        texts["features"] = encoding.names_to_text(texts["features"])
     if "settings" in texts:
         texts["settings"] = json.dumps(dict(texts["settings"]))
     return texts

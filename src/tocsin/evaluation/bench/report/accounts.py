@@ -1,4 +1,4 @@
-"""Tables that account for the others: how long everything took, what went wrong, what each mean rests on."""
+"""Tables about the others: how long everything took, what failed, and how many files are behind each mean."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from tocsin.evaluation.bench.report.measures import MAIN, forecaster_order, method_order
 from tocsin.evaluation.bench.report.sheet import Cell, Column, Number, Row, Sheet, count
 from tocsin.evaluation.bench.report.summaries import MethodGroup, grouped, groups_of
-from tocsin.evaluation.bench.results import STATUSES, ForecastErrors, Results, Run
+from tocsin.evaluation.bench.results import STATUSES, BenchmarkResults, ForecastErrors, MethodRun
 
 _FORECASTS = "(the forecasts)"
 
 
-def account_sheets(results: Results) -> list[Sheet]:
-    """Those of the tables that there is something to say in."""
+def account_sheets(results: BenchmarkResults) -> list[Sheet]:
+    """Those of the tables that are not empty."""
     runs = results.runs()
     sheets = [
         runtime_sheet(runs, results.forecasts()),
@@ -22,9 +22,9 @@ def account_sheets(results: Results) -> list[Sheet]:
     return [sheet for sheet in sheets if sheet.rows]
 
 
-def runtime_sheet(runs: Sequence[Run], forecasts: Sequence[ForecastErrors]) -> Sheet:
+def runtime_sheet(runs: Sequence[MethodRun], forecasts: Sequence[ForecastErrors]) -> Sheet:
     """How long the methods took, and the forecasters."""
-    timed: list[tuple[tuple[str, str, bool], Run | ForecastErrors]] = []
+    timed: list[tuple[tuple[str, str, bool], MethodRun | ForecastErrors]] = []
     timed += [((file.forecaster, _FORECASTS, file.features > 1), file) for file in forecasts]
     timed += [((run.forecaster, run.method, run.features > 1), run) for run in runs if run.status == "ok"]
     found = grouped(timed, lambda item: item[0])
@@ -53,7 +53,7 @@ def runtime_sheet(runs: Sequence[Run], forecasts: Sequence[ForecastErrors]) -> S
     return Sheet("runtime", "Run time", columns, _block(rows), note)
 
 
-def failures_sheet(runs: Iterable[Run]) -> Sheet:
+def failures_sheet(runs: Iterable[MethodRun]) -> Sheet:
     """Every run that gave no result, and why."""
     rows: list[Row] = [
         (run.dataset, run.file, run.forecaster, run.method, run.status, run.problem or "no reason was given")
@@ -66,7 +66,7 @@ def failures_sheet(runs: Iterable[Run]) -> Sheet:
 
 
 def coverage_sheet(groups: Iterable[MethodGroup]) -> Sheet:
-    """How many files each mean rests on."""
+    """The number of files behind each mean."""
     rows: list[Row] = []
     for group in groups:
         counts: list[Cell] = [count(group.count(status)) for status in STATUSES]

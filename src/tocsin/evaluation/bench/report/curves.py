@@ -1,4 +1,4 @@
-"""How often there are false positives at each threshold: the figure that calibration is read from."""
+"""The false positive rate at each threshold: the figure that shows calibration."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from tocsin.evaluation.bench.report.summaries import MethodGroup, grouped
 from tocsin.evaluation.bench.results import Floats
 from tocsin.evaluation.metrics import THRESHOLDS
 
-# A file without any false positive has rate 0, which a log scale has no place for.
+# A file without false positives has rate 0, which a log scale cannot show.
 LEAST_RATE = 1e-4
 _COLUMNS = 4
 

@@ -8,17 +8,17 @@ import numpy as np
 
 from tocsin.evaluation.bench.report.measures import forecaster_order, label, method_order
 from tocsin.evaluation.bench.report.pictures import DOTS, literal
-from tocsin.evaluation.bench.results import Floats, Results, Run
+from tocsin.evaluation.bench.results import BenchmarkResults, Floats, MethodRun
 from tocsin.evaluation.metrics import Marks
 
 MOST_EXAMPLES = 3
 ALARM_RATE = 0.01
 
 
-def examples_of(results: Results) -> list[tuple[Run, Path, Path]]:
+def examples_of(results: BenchmarkResults) -> list[tuple[MethodRun, Path, Path]]:
     """A few runs whose signal and trace were kept, of W1-ACAS if there is one, from as many data sets as there are."""
-    by_file: dict[str, Run] = {}
-    # What needs no forecaster gives scores, which are no p-values.
+    by_file: dict[str, MethodRun] = {}
+    # Methods without a forecaster give scores, not p-values.
     runs = (run for run in results.runs() if run.status == "ok" and run.forecaster)
     for run in sorted(runs, key=lambda run: (method_order(run.method), forecaster_order(run.forecaster))):
         kept = results.signal_of(run.file).is_file() and results.trace_of(*run.key).is_file()
@@ -34,7 +34,7 @@ def examples_of(results: Results) -> list[tuple[Run, Path, Path]]:
     return [(run, results.signal_of(run.file), results.trace_of(*run.key)) for run in chosen]
 
 
-def draw_examples(examples: Sequence[tuple[Run, Path, Path]], path: Path) -> None:
+def draw_examples(examples: Sequence[tuple[MethodRun, Path, Path]], path: Path) -> None:
     """Values over p-values, with the weights beside them, one example under the other."""
     from matplotlib.figure import Figure
 

@@ -11,9 +11,9 @@ from tocsin.evaluation.bench.report.examples import draw_examples, examples_of
 from tocsin.evaluation.bench.report.measures import MAIN, Measure, label
 from tocsin.evaluation.bench.report.pictures import DOTS, Picture, colours_of, file_name, literal
 from tocsin.evaluation.bench.report.summaries import MethodGroup, Summary, grouped, groups_of, summaries_of
-from tocsin.evaluation.bench.results import Results
+from tocsin.evaluation.bench.results import BenchmarkResults
 
-# What the two axes of a trade-off are: a cost and a gain.
+# The two axes of a trade-off: a cost and a gain.
 _TRADE_OFFS = ((3, 0), (2, 5))
 # Costs differ by orders of magnitude; those below this are drawn at it.
 _LEAST_COST = 1e-3
@@ -22,8 +22,8 @@ _BRIGHTNESS = (0.299, 0.587, 0.114)
 _MARKERS = "osD^vPX*<>"
 
 
-def draw_figures(results: Results, folder: Path) -> list[Picture]:
-    """Draw every figure that there is something to show in."""
+def draw_figures(results: BenchmarkResults, folder: Path) -> list[Picture]:
+    """Draw every figure that has data."""
     folder.mkdir(parents=True, exist_ok=True)
     groups = groups_of(results.runs())
     single = [group for group in groups if not group.several_features]
@@ -57,7 +57,7 @@ def _heatmaps(groups: Sequence[MethodGroup], name: str, folder: Path) -> Picture
     datasets = list(dict.fromkeys(group.dataset for group in groups))
     methods = [(summary.forecaster, summary.method) for summary in summaries_of(groups)]
     columns = 3
-    width = 0.62 * len(datasets) + 1.2  # with the scale of its colours
+    width = 0.62 * len(datasets) + 1.2  # with its colour bar
     figure = Figure(figsize=(max(columns * width + 2.6, 8), 2 * (0.3 * len(methods) + 1.4) + 0.3), layout="constrained")
     panels = figure.subplots(2, columns, sharex=True, sharey=True, gridspec_kw={"wspace": 0.04})
     for axes, measure in zip(panels.flat, MAIN, strict=True):

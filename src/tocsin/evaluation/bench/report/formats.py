@@ -23,7 +23,7 @@ _LATEX = {
     "µ": r"$\mu$",
     "–": "--",  # noqa: RUF001  the dash that tables have where there is no number
 }
-# Text of any length, which must be broken into lines.
+# Columns with long text, which must wrap.
 _LONG = ("reason",)
 
 
@@ -123,19 +123,19 @@ def _latex_text(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text without line breaks, which a table has no room for."""
+    """Text without line breaks."""
     return " ".join(text.split())
 
 
 def for_terminal(sheet: Sheet) -> Table:
-    """The means alone; where there are blocks, what their rows share is a line of its own, so that 80 columns do."""
+    """Only the means; blocks have a heading row, so that the table fits 80 columns."""
     table = Table(title=escape(sheet.title), box=SIMPLE_HEAD, padding=0, pad_edge=False)
     blocks = len(sheet.blocks) > 1
     shown = [place for place, column in enumerate(sheet.columns) if column.terminal and (place or not blocks)]
     for place in shown:
         column = sheet.columns[place]
         heading = f"{sheet.columns[0].heading}\n  {column.heading}" if blocks and place == 1 else column.heading
-        # Text is broken where there is no room for it, numbers never are.
+        # Text wraps if there is no room for it; numbers never do.
         table.add_column(
             column.short or heading,
             justify="right" if column.numeric else "left",

@@ -82,7 +82,7 @@ def method_order(method: str) -> tuple[int, str]:
 
 
 def without_merge(method: str) -> str:
-    """The name of a method without that of how it merges features.
+    """The name of a method without the name of its merge.
 
     >>> without_merge("w1-acas-paper-fisher")
     'w1-acas-paper'
@@ -96,5 +96,5 @@ def forecaster_order(forecaster: str) -> tuple[bool, str]:
 
 
 def label(forecaster: str, method: str) -> str:
-    """A method with its forecaster, in few words."""
+    """A short name of a method and its forecaster."""
     return f"{method} · {forecaster}" if forecaster else method

@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing but itself."""
+"""The report as one self-contained page."""
 
 import base64
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from importlib import resources
 from tocsin.evaluation.bench.report.pictures import Picture
 from tocsin.evaluation.bench.report.sheet import Cell, Column, Sheet
 from tocsin.evaluation.bench.report.summaries import status_counts
-from tocsin.evaluation.bench.results import Results
+from tocsin.evaluation.bench.results import BenchmarkResults
 
 _READING = (
     "PA-F1 and Affiliation-F are F1 scores at the threshold that is best in hindsight: the first counts a labelled"
@@ -18,11 +18,11 @@ _READING = (
     " AUC-PR and VUS-PR need no threshold: they say how well anomalies are ranked above the rest, the second with some"
     " tolerance for where a stretch begins and ends."
 )
-# A table with more rows than this is folded up.
+# A table with more rows than this is collapsed.
 _MOST_ROWS = 40
 
 
-def page(results: Results, sheets: Sequence[Sheet], pictures: Sequence[Picture]) -> str:
+def page(results: BenchmarkResults, sheets: Sequence[Sheet], pictures: Sequence[Picture]) -> str:
     """The whole page."""
     folder = resources.files("tocsin.evaluation.bench.report")
     style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
@@ -53,8 +53,8 @@ def page(results: Results, sheets: Sequence[Sheet], pictures: Sequence[Picture])
 """
 
 
-def _overview(results: Results) -> str:
-    """How much was run and what came of it, and the facts that were noted about it."""
+def _overview(results: BenchmarkResults) -> str:
+    """The number of runs by status, and facts about the whole run."""
     runs = results.runs()
     counts = status_counts(runs)
     files, datasets = len({run.file for run in runs}), len({run.dataset for run in runs})

@@ -19,7 +19,7 @@ class Picture(NamedTuple):
 
 
 def colours_of(methods: Iterable[str]) -> dict[str, str]:
-    """A colour for each method; those that merge no features come first, so that theirs are the same in all figures."""
+    """A colour for each method; methods without a merge come first, so that they look the same in all figures."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -30,7 +30,7 @@ def colours_of(methods: Iterable[str]) -> dict[str, str]:
 
 
 def literal(text: str) -> str:
-    """Text that is drawn as it is, not read as a formula."""
+    """Text that is drawn literally, not as a formula."""
     return text.replace("$", r"\$")
 
 

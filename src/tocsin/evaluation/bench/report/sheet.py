@@ -1,11 +1,11 @@
-"""A table before it is written: what is in its cells, whatever the format."""
+"""A table before it is formatted."""
 
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 MISSING = "–"  # noqa: RUF001  the dash that tables have where there is no number
-# Numbers whose size is not known beforehand get so many digits in all.
+# Significant digits of numbers of unknown magnitude.
 SIGNIFICANT = 4
 
 
@@ -34,12 +34,12 @@ class Number:
 
     @property
     def text(self) -> str:
-        """The number and how it spreads."""
+        """The number and its standard deviation."""
         return self.mean_text if math.isnan(self.sd) else f"{self.mean_text} ± {self._text(self.sd)}"
 
     @property
     def paper_text(self) -> str:
-        """The paper's number with the digits that it prints, or nothing."""
+        """The paper's number with the digits printed there, or nothing."""
         if math.isnan(self.paper):
             return ""
         return f"{self.paper:g}" if self.decimals is None else self._text(self.paper)
@@ -70,17 +70,17 @@ class Sheet:
 
     @property
     def rows(self) -> list[Row]:
-        """All rows, without regard to blocks."""
+        """The rows of all blocks."""
         return [row for block in self.blocks for row in block]
 
 
 def count(value: int) -> Number:
-    """A number of things."""
+    """A count."""
     return Number(float(value), decimals=0)
 
 
 def best_of(values: list[float], better: int, decimals: int | None) -> list[bool]:
-    """Which values are the best, all that read the same; none where nothing is better."""
+    """Which values are the best, including all that look the same; none if neither direction is better."""
     known = [value for value in values if not math.isnan(value)]
     if not known or not better:
         return [False] * len(values)

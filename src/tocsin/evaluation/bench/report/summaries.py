@@ -9,7 +9,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 
 from tocsin.evaluation.bench.report.measures import forecaster_order, method_order
-from tocsin.evaluation.bench.results import STATUSES, ForecastErrors, Run
+from tocsin.evaluation.bench.results import STATUSES, ForecastErrors, MethodRun
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -24,7 +24,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Self:
-        """Of all values that say something: NaN is left out."""
+        """Of all values except NaN."""
         known = [value for value in values if math.isfinite(value)]
         if not known:
             return cls(math.nan, math.nan, 0)
@@ -46,7 +46,7 @@ class MethodGroup:
     forecaster: str
     method: str
     several_features: bool
-    runs: tuple[Run, ...]
+    runs: tuple[MethodRun, ...]
 
     def spread(self, metric: str) -> Spread:
         return Spread.of(run.metrics.get(metric, math.nan) for run in self.runs if run.status == "ok")
@@ -70,7 +70,7 @@ class Summary:
         return Spread.over_datasets(group.spread(metric) for group in self.groups)
 
     def datasets(self, metric: str) -> int:
-        """On how many data sets the mean rests."""
+        """The number of data sets behind the mean."""
         return sum(group.spread(metric).n > 0 for group in self.groups)
 
     def count(self, status: str) -> int:
@@ -78,14 +78,14 @@ class Summary:
 
     @property
     def tried(self) -> int:
-        """How many files there were, whatever came of them."""
+        """How many files were tried."""
         return sum(len(group.runs) for group in self.groups)
 
     def metrics(self) -> set[str]:
         return {name for group in self.groups for name in group.metrics()}
 
 
-def groups_of(runs: Sequence[Run]) -> list[MethodGroup]:
+def groups_of(runs: Sequence[MethodRun]) -> list[MethodGroup]:
     """The runs by data set, forecaster and method, in the order of the tables."""
     label = _dataset_labels(runs)
     found = grouped(runs, lambda run: (label(run), run.forecaster, run.method, run.features > 1))
@@ -121,8 +121,8 @@ def forecast_groups_of(forecasts: Sequence[ForecastErrors]) -> list[ForecastGrou
     return sorted(groups, key=lambda group: (group.several_features, group.dataset.lower(), group.forecaster))
 
 
-def status_counts(runs: Iterable[Run]) -> dict[str, int]:
-    """How many runs went well, failed and were skipped."""
+def status_counts(runs: Iterable[MethodRun]) -> dict[str, int]:
+    """How many runs succeeded, failed and were skipped."""
     counts = Counter(run.status for run in runs)
     return {status: counts[status] for status in STATUSES}
 
@@ -135,11 +135,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return dict(found)
 
 
-def _dataset_labels(items: Sequence[Run | ForecastErrors]) -> Callable[[Run | ForecastErrors], str]:
-    """Names data sets so that one with files of one feature and files of several is two."""
+def _dataset_labels(items: Sequence[MethodRun | ForecastErrors]) -> Callable[[MethodRun | ForecastErrors], str]:
+    """Names a data set twice if it has both univariate and multivariate files."""
     single = {item.dataset for item in items if item.features == 1}
 
-    def label(item: Run | ForecastErrors) -> str:
+    def label(item: MethodRun | ForecastErrors) -> str:
         return f"{item.dataset} (multivariate)" if item.features > 1 and item.dataset in single else item.dataset
 
     return label

@@ -17,7 +17,7 @@ from tocsin.evaluation.bench.report.summaries import (
     groups_of,
     summaries_of,
 )
-from tocsin.evaluation.bench.results import Results
+from tocsin.evaluation.bench.results import BenchmarkResults
 
 Rows = TypeVar("Rows", MethodGroup, Summary)
 
@@ -38,8 +38,8 @@ _BUDGET_NOTE = (
 _FILES = Column("files ok")
 
 
-def all_sheets(results: Results) -> list[Sheet]:
-    """Every table that there is something to say in, in the order of the report, but for `accounts.py`."""
+def all_sheets(results: BenchmarkResults) -> list[Sheet]:
+    """All tables that are not empty, in the order of the report, except those in `accounts.py`."""
     groups = groups_of(results.runs())
     single = [group for group in groups if not group.several_features]
     several = [group for group in groups if group.several_features]
@@ -112,7 +112,7 @@ def _summary_sheet(
 
 
 def _paper_mean(summary: Summary, metric: str) -> PaperValue | None:
-    """The paper's mean over the same data sets, where it has them all: its own summary rests on more of them."""
+    """The paper's mean over the same data sets, if it has all of them: its own summary includes more."""
     found = [_paper_cell(group, metric) for group in summary.groups if group.spread(metric).n]
     known = [value for value in found if value is not None]
     if not known or len(known) < len(found):
@@ -193,7 +193,7 @@ def _group_rows(groups: Sequence[MethodGroup]) -> list[Row]:
 
 
 def _numbers(found: Sequence[Rows], measure: Measure, paper: Callable[[Rows, str], PaperValue | None]) -> list[Number]:
-    """One column: the best is bold, but not what is only known for some of the data sets."""
+    """One column: the best is bold, unless it covers only some of the data sets."""
     spreads = [rows.spread(measure.key) for rows in found]
     datasets = [rows.datasets(measure.key) if isinstance(rows, Summary) else 1 for rows in found]
     compared = [
@@ -207,7 +207,13 @@ def _numbers(found: Sequence[Rows], measure: Measure, paper: Callable[[Rows, str
 
 
 def _number(spread: Spread, decimals: int | None, printed: PaperValue | None, best: bool) -> Number:
-    return Number(spread.mean, spread.sd, math.nan if printed is None else printed.mean, decimals, best)
+    return Number(
+        value=spread.mean,
+        sd=spread.sd,
+        paper=math.nan if printed is None else printed.mean,
+        decimals=decimals,
+        best=best,
+    )
 
 
 def _paper_row(printed: Iterable[PaperValue | None]) -> str:
@@ -220,12 +226,12 @@ def _headings(*names: str) -> tuple[Column, ...]:
 
 
 def _blocks(rows: Sequence[tuple[str, Row]]) -> tuple[tuple[Row, ...], ...]:
-    """The rows, with a rule wherever what stands before them changes."""
+    """The rows in blocks: one for each run of equal keys."""
     return tuple(tuple(row for _, row in members) for members in grouped(rows, lambda row: row[0]).values())
 
 
 def _without_empty(sheet: Sheet) -> Sheet:
-    """Without columns of text in which nothing stands."""
+    """Without empty columns of text."""
 
     def says(cell: Cell) -> bool:
         return not isinstance(cell, str) or bool(cell)

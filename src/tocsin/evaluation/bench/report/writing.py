@@ -15,16 +15,16 @@ from tocsin.evaluation.bench.report.pictures import file_name
 from tocsin.evaluation.bench.report.sheet import Sheet
 from tocsin.evaluation.bench.report.summaries import MethodGroup, Spread, groups_of, summaries_of
 from tocsin.evaluation.bench.report.tables import all_sheets
-from tocsin.evaluation.bench.results import Results
+from tocsin.evaluation.bench.results import BenchmarkResults
 
 _COLUMNS = ["dataset", "forecaster", "method", "metric", "mean", "sd", "n"]
 _FORMATS = {"md": markdown, "csv": comma_separated, "tex": latex}
-# Of what is said of each data set a terminal shows nothing, and of the rest what fits it.
+# A terminal shows no tables of single data sets.
 _PRINTED = ("summary", "incidents", "multivariate", "incidents-multivariate", "forecasts")
 
 
-def write_report(results: Results, out: Path, *, figures: bool = True) -> list[Path]:
-    """Write all tables, figures and the page `report.html` into a folder; which files there are now."""
+def write_report(results: BenchmarkResults, out: Path, *, figures: bool = True) -> list[Path]:
+    """Write all tables, figures and the page `report.html` into a folder; returns the files."""
     out.mkdir(parents=True, exist_ok=True)
     groups = groups_of(results.runs())
     texts = {out / "datasets.csv": dataset_rows(groups), out / "summary.csv": summary_rows(groups)}
@@ -39,8 +39,8 @@ def write_report(results: Results, out: Path, *, figures: bool = True) -> list[P
     return sorted([*texts, *(picture.path for picture in pictures)])
 
 
-def summary_tables(results: Results) -> list[Table]:
-    """What a terminal has room for: the means over data sets, errors of forecasts, run time and failures."""
+def summary_tables(results: BenchmarkResults) -> list[Table]:
+    """The tables that fit a terminal: means over data sets, errors of forecasts, run time and failures."""
     runs = results.runs()
     sheets = [sheet for sheet in all_sheets(results) if sheet.name in _PRINTED]
     sheets += [runtime_sheet(runs, results.forecasts()), failures_sheet(runs)]
@@ -73,7 +73,7 @@ def _row(dataset: str, forecaster: str, method: str, metric: str, spread: Spread
 
 
 def _named(sheets: Iterable[Sheet]) -> dict[str, Sheet]:
-    """The sheets by names that can be those of files, no two the same on any system."""
+    """The sheets by file names that are distinct on any system."""
     named: dict[str, Sheet] = {}
     taken: set[str] = set()
     for sheet in sheets:

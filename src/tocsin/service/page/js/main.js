@@ -3,17 +3,18 @@
 import { agreeOnZone, switchZone } from "./address.js";
 import { showConnected, showDisconnected } from "./connection.js";
 import { byId, el } from "./dom.js";
-import { Events } from "./events.js";
 import { fleet } from "./fleet.js";
 import { count } from "./format.js";
 import { isUtc, zoneName } from "./zone.js";
 import { setViewKeys, startKeys } from "./keys.js";
 import { allowed, currentRole, loadRole } from "./role.js";
 import { parseRoute } from "./router.js";
+import { Stream } from "./stream.js";
 import { startTheme } from "./theme.js";
 import { openViews } from "./saved_views.js";
 import { forgetToken, token } from "./token.js";
 import { audit } from "./views/audit.js";
+import { event } from "./views/event.js";
 import { importing } from "./views/import.js";
 import { incident } from "./views/incident.js";
 import { incidents } from "./views/incidents.js";
@@ -24,7 +25,7 @@ import { status } from "./views/status.js";
 import { wall } from "./views/wall.js";
 
 /** @type {Record<string, import("./views/view.js").View>} */
-const VIEWS = { overview, signal, incidents, incident, maintenance, status, audit, importing, wall };
+const VIEWS = { overview, signal, incidents, incident, event, maintenance, status, audit, importing, wall };
 
 /** Milliseconds until everything is asked for again, while the monitor is not ready. */
 const RELOAD_AFTER = 3000;
@@ -33,14 +34,14 @@ const main = byId("main");
 /** @type {import("./views/view.js").Shown | null} */
 let shown = null;
 
-const events = new Events({
+const stream = new Stream({
   connected: (resumed) => {
     // Without a place to resume from, what happened in between is unknown.
     if (!resumed || loading) return void reload();
     showConnected();
     shown?.connected?.();
   },
-  disconnected: (reason) => showDisconnected(reason, () => events.retryNow()),
+  disconnected: (reason) => showDisconnected(reason, () => stream.retryNow()),
   event: (kind, data) => {
     if (kind === "reset") return void reload();
     if (loading) return void waiting.push([kind, data]);
@@ -65,7 +66,7 @@ async function reload() {
   try {
     await Promise.all([loadRole(), fleet.load()]);
   } catch (error) {
-    showDisconnected(error instanceof Error ? error.message : String(error), () => events.retryNow());
+    showDisconnected(error instanceof Error ? error.message : String(error), () => stream.retryNow());
     setTimeout(reload, RELOAD_AFTER);
     return;
   }
@@ -96,7 +97,7 @@ function show() {
     else link.removeAttribute("aria-current");
   });
   setViewKeys(shown.keys ?? {});
-  events.watch(shown.signals ?? []);
+  stream.watch(shown.signals ?? []);
   nameWindow();
   // After a change of view, screen readers start at its heading; on load, at the top of the page.
   if (before) main.querySelector("h1")?.focus({ preventScroll: true });
@@ -138,8 +139,8 @@ byId("skip").addEventListener("click", (event) => {
   main.focus();
 });
 addEventListener("hashchange", () => shown && show());
-addEventListener("online", () => events.retryNow());
-document.addEventListener("visibilitychange", () => document.hidden || events.retryNow());
+addEventListener("online", () => stream.retryNow());
+document.addEventListener("visibilitychange", () => document.hidden || stream.retryNow());
 const first = parseRoute(location.hash);
-if (first?.view === "signal" && first.id) events.watch([first.id]);
-events.start();
+if (first?.view === "signal" && first.id) stream.watch([first.id]);
+stream.start();

@@ -4,7 +4,7 @@
  * @typedef {object} Route
  * @property {string} view
  * @property {string} section the view of all that this one belongs to
- * @property {string | null} id the signal's name or the incident's number
+ * @property {string | null} id the signal's name, or the number of the incident or the event
  * @property {URLSearchParams} query
  */
 
@@ -13,6 +13,7 @@ const VIEWS = {
   "": ["overview", "overview"],
   signals: ["overview", "signal"],
   incidents: ["incidents", "incident"],
+  events: ["incidents", "event"],
   maintenance: ["maintenance", "maintenance"],
   status: ["status", "status"],
   audit: ["audit", "audit"],
@@ -45,6 +46,11 @@ export function signalHash(name) {
 /** @param {number} id */
 export function incidentHash(id) {
   return `#/incidents/${id}`;
+}
+
+/** @param {number} id */
+export function eventHash(id) {
+  return `#/events/${id}`;
 }
 
 /** @param {string} name the signal whose history is to be imported */

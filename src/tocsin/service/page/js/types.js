@@ -75,6 +75,40 @@
  * @property {string | null} note
  * @property {boolean} excluded
  * @property {boolean} withheld whether it is not reported to sinks, because a budget is for rarer incidents
+ * @property {number | null} event the event that it belongs to
+ *
+ * @typedef {object} Member an incident of an event, in short
+ * @property {number} incident
+ * @property {string} signal
+ * @property {string} start
+ * @property {number | null} severity
+ * @property {boolean} open
+ *
+ * @typedef {object} Event incidents that belong together
+ * @property {number} id
+ * @property {"alarm" | "silence"} kind
+ * @property {string} title
+ * @property {number} count how many incidents
+ * @property {number} signals on how many signals
+ * @property {number} open_count how many of them are open
+ * @property {Member} first
+ * @property {Member} strongest
+ * @property {string} start
+ * @property {boolean} open
+ * @property {string | null} closed
+ * @property {string | null} acknowledged
+ * @property {string | null} acknowledged_by
+ * @property {string | null} label
+ * @property {string | null} note
+ * @property {Incident[]} [members] in the order of their start; only of one event
+ * @property {Suspect[]} [suspects]
+ *
+ * @typedef {object} Suspect a signal that moved early in an event
+ * @property {string} signal
+ * @property {string} start
+ * @property {number} seconds_after_first
+ * @property {number} past_incidents
+ * @property {{signal: string, times: number}[]} together
  *
  * @typedef {object} History columns; value, forecast, low and high have one for each feature
  * @property {string[]} times

@@ -7,7 +7,7 @@ import { fillWhenLoaded } from "./view.js";
 
 const AT_ONCE = 100;
 
-/** @typedef {{id: number, time: string, who: string, action: string, target: string, details: string}} Deed */
+/** @typedef {{id: number, time: string, who: string, action: string, target: string, details: string}} AuditEntry */
 
 /** @type {[RegExp, string][]} requests, and what they do in words; the group is the target */
 const WORDS = [
@@ -42,13 +42,13 @@ export function audit(main) {
 
 /**
  * @param {number} [before]
- * @returns {Promise<Deed[]>}
+ * @returns {Promise<AuditEntry[]>}
  */
 async function page(before) {
   return (await get("/audit", { before, limit: AT_ONCE })).audit;
 }
 
-/** @param {Deed[]} deeds */
+/** @param {AuditEntry[]} deeds */
 function content(deeds) {
   if (!deeds.length) return [el("p", { class: "empty" }, "No changes yet.")];
   const list = el("ul", { class: "cards" }, ...deeds.map(card));
@@ -64,24 +64,24 @@ function content(deeds) {
   return [list, more];
 }
 
-/** @param {Deed} deed */
-function card(deed) {
+/** @param {AuditEntry} entry */
+function card(entry) {
   return el(
     "li",
     { class: "card" },
     el(
       "div",
       { class: "what" },
-      el("div", { class: "title" }, el("strong", {}, deed.who), " ", ...words(deed)),
-      el("div", { class: "muted" }, `${time(deed.time)} (${ago(deed.time)})`),
-      deed.details && el("div", { class: "muted" }, el("code", {}, deed.details)),
+      el("div", { class: "title" }, el("strong", {}, entry.who), " ", ...words(entry)),
+      el("div", { class: "muted" }, `${time(entry.time)} (${ago(entry.time)})`),
+      entry.details && el("div", { class: "muted" }, el("code", {}, entry.details)),
     ),
   );
 }
 
-/** @param {Deed} deed */
-function words(deed) {
-  const request = `${deed.action} ${deed.target}`;
+/** @param {AuditEntry} entry */
+function words(entry) {
+  const request = `${entry.action} ${entry.target}`;
   for (const [form, said] of WORDS) {
     const found = form.exec(request);
     if (found) return found[1] ? [said, " ", nameOf(found[1])] : [said];

@@ -3,6 +3,7 @@
 import { address, note } from "../address.js";
 import { bulkBar } from "../bulk_bar.js";
 import { el } from "../dom.js";
+import { OpenEvents } from "../event_list.js";
 import { fleet } from "../fleet.js";
 import { count } from "../format.js";
 import { moving } from "../keys.js";
@@ -79,6 +80,7 @@ export function overview(main, route) {
     ...["", "State", "Signal", "Newest values", "Value", "p", "Seen"].map((word) => el("span", {}, word)),
   );
   const table = el("section", { class: "table" }, head, list.element);
+  const events = new OpenEvents();
   main.append(
     el(
       "div",
@@ -92,6 +94,7 @@ export function overview(main, route) {
     ),
     ...(level ? [levelPath(level, (path) => address("#/", { ...shownNow(), level: path }))] : []),
     promise,
+    events.element,
     bulk.element,
     table,
     nothing,
@@ -207,6 +210,8 @@ export function overview(main, route) {
 
   return {
     title: level || "Signals",
+    event: (kind) => kind === "event" && events.refresh(),
+    reload: () => events.refresh(),
     keys: {
       "/": () => search.select(),
       ArrowRight: () => unfold(true),
@@ -217,6 +222,7 @@ export function overview(main, route) {
       scrolledTo = scrollY;
       clearInterval(clock);
       cancelAnimationFrame(frame);
+      events.close();
       themeChanges.removeEventListener("change", redraw);
       unlisten();
       list.close();

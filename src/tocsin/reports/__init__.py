@@ -1,0 +1,1 @@
+"""What was found, for people: tables, summaries, pictures and pages of results."""

@@ -1,0 +1,231 @@
+"""A detector's findings on one self-contained page: no network, no other files."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin import __version__
+from tocsin.detection import Incident, SignalResult
+from tocsin.reports.features import alarms_of, feature_column, features_of, is_blamed, worst_severity
+from tocsin.reports.table import incident_rows, intervals_of
+
+# The most signals on a page, and the most features of one; the file stays below about 20 MB.
+MOST_SIGNALS = 20
+MOST_FEATURES = 8
+MOST_POINTS = 200_000
+MOST_ROWS = 500
+# All observations around an incident are drawn, this many before and after; for a long one, this many at each end.
+AROUND = 150
+LONGEST = 3000
+
+PROMISE = (
+    "Alarms are decided by p-values in the signal's own past, so the threshold is a rate of false alarms. It is kept "
+    "in the long run as long as the future resembles the past in one respect: how anomalous the most anomalous "
+    "stretches are. True faults come on top, and nothing is guaranteed during warm-up."
+)
+
+
+@dataclass
+class Account:
+    """The text besides the charts: how each file was read, and what is guaranteed."""
+
+    title: str
+    understood: list[tuple[str, str, list[str]]] = field(default_factory=list)  # file, in one line, its problems
+    promised: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult], account: Account) -> str:
+    """The page. `results` are those of all signals, `drawn` those whose verdicts were kept."""
+    shown = sorted((one for one in drawn if one.columns is not None), key=worst_severity, reverse=True)[:MOST_SIGNALS]
+    charts = charts_of(shown)
+    first = shown[0].columns if shown else None
+    left = len(results) - len(shown)
+    return filled_page(
+        _text(files("tocsin") / "reports" / "assets" / "report.html"),
+        charts,
+        dated=first is not None and first["time"].dtype.kind == "M",
+        title=escape(account.title),
+        lead=escape(_lead(results)),
+        incidents=_incidents(results, [result.signal for result in shown], charts),
+        left_out=f'<p class="note">The {left:,} signals with milder incidents or none are not drawn.</p>'
+        if left
+        else "",
+        understood="".join(_file(*one) for one in account.understood),
+        promised=_paragraphs([*account.promised.splitlines(), *account.notes, PROMISE]),
+    )
+
+
+def charts_of(shown: Sequence[SignalResult]) -> list[dict[str, Any]]:
+    """The charts of signals whose verdicts were kept, together not too large for a page."""
+    curves = sum(min(len(features_of(one)), MOST_FEATURES) + 1 for one in shown)
+    points = max(200, MOST_POINTS // max(curves, 1))
+    return [_signal(result, number, points) for number, result in enumerate(shown)]
+
+
+def filled_page(template: str, charts: Sequence[Mapping[str, Any]], *, dated: bool, **parts: str) -> str:
+    """A page with charts; the template has the fields `parts`, `styles`, `data`, `script` and `version`."""
+    data = {"dated": dated, "charts": charts}
+    page = files("tocsin") / "reports" / "assets"
+    chart = files("tocsin") / "service" / "page" / "vendor" / "uplot"
+    library = _text(chart / "uPlot.esm.js").replace("export { uPlot as default };", "")
+    return Template(template).substitute(
+        parts,
+        styles=_text(chart / "uPlot.min.css") + _text(page / "report.css"),
+        version=__version__,
+        # Whatever a name holds must not end the element, nor begin another.
+        data=json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        script=library + _text(page / "report.js"),
+    )
+
+
+def _text(path: Any) -> str:
+    text: str = path.read_text(encoding="utf-8")
+    return text
+
+
+def _lead(results: Sequence[SignalResult]) -> str:
+    incidents = sum(len(result.incidents) for result in results)
+    observations = sum(result.observations for result in results)
+    signals = f" of {len(results):,} signals" if len(results) > 1 else ""
+    return f"{incidents:,} incident{'' if incidents == 1 else 's'} in {observations:,} observations{signals}"
+
+
+def _file(label: str, line: str, problems: Sequence[str]) -> str:
+    lines = "".join(f"<p>{escape(one)}</p>" for one in [line, *problems])
+    return f'<div class="panel"><h3>{escape(label)}</h3>{lines}</div>'
+
+
+def _paragraphs(lines: Sequence[str]) -> str:
+    return f'<div class="panel">{"".join(f"<p>{escape(line)}</p>" for line in lines)}</div>'
+
+
+def _incidents(results: Sequence[SignalResult], drawn: Sequence[str], charts: Sequence[Mapping[str, Any]]) -> str:
+    incidents = [incident for result in results for incident in result.incidents]
+    if not incidents:
+        return '<div class="panel"><p>No incidents.</p></div>'
+    headings, rows = incident_rows(incidents, top=MOST_ROWS, many=len(results) > 1, intervals=intervals_of(results))
+    body = []
+    for incident, cells in rows:
+        number = drawn.index(incident.signal) if incident.signal in drawn else None
+        target = "" if number is None else target_of(incident.start, incident.end, number, charts[number])
+        body.append(f"<tr{target}>{''.join(map(_cell, headings, cells, [number is not None] * len(cells)))}</tr>")
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+    more = (
+        f'<p class="note">The {MOST_ROWS} most severe of {len(incidents):,}.</p>' if len(incidents) > MOST_ROWS else ""
+    )
+    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{more}'
+
+
+def target_of(first: Any, last: Any, number: int, chart: Mapping[str, Any]) -> str:
+    """Where a chart shows an incident, with as much around it as it lasts: attributes of a row."""
+    start, end = _seconds(np.array([first, last]))
+    room = max(end - start, 30 * chart["step"])
+    low, high = max(start - room, chart["start"]), min(end + room, chart["end"])
+    return f' data-chart="{number}" data-from="{low}" data-to="{high}"'
+
+
+def _cell(heading: str, text: str, linked: bool) -> str:
+    shown = escape(text)
+    if heading == "start" and linked:
+        shown = f'<button type="button">{shown}</button>'
+    kind = {"what was seen": "seen", "signal": "name", "feature": "feature"}.get(heading, "short")
+    return f'<td class="{kind}">{shown}</td>'
+
+
+def _signal(result: SignalResult, number: int, points: int) -> dict[str, Any]:
+    columns = result.columns or {}
+    time = _seconds(columns["time"])
+    warm = columns["warm"]
+    judged = int(np.argmax(warm)) if warm.any() else len(time) - 1
+    features = features_of(result)[:MOST_FEATURES]
+    charts = [_values(result, feature, time, points) for feature in features]
+    at = _picked(columns["severity"], result.incidents, points)
+    alarm = columns["alarm"]
+    charts.append(
+        {
+            "title": "severity: how anomalous it is over all views (usual: below 1)",
+            "time": time[at].tolist(),
+            "severity": _numbers(columns["severity"][at]),
+            "alarms": [time[alarm].tolist(), _numbers(columns["severity"][alarm])],
+            "incidents": _spans(result.incidents),
+        }
+    )
+    return {
+        "number": number,
+        "name": result.signal,
+        "start": float(time[0]),
+        "end": float(time[-1]),
+        "step": float(np.median(np.diff(time))) if len(time) > 1 else 1.0,
+        "warm_up": [[float(time[0]), float(time[judged])]] if judged else [],
+        "charts": charts,
+    }
+
+
+def _values(result: SignalResult, feature: str | None, time: NDArray[np.float64], points: int) -> dict[str, Any]:
+    value, forecast, low, high = (
+        feature_column(result, name, feature) for name in ("value", "forecast", "low", "high")
+    )
+    at = _picked(value, result.incidents, points)
+    known = value[np.isfinite(value)]
+    bottom, top = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    room = 0.06 * (top - bottom) or 0.5
+    bottom, top = bottom - room, top + room
+    # A band wider than the chart shows nothing.
+    bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
+    alarm = alarms_of(result, feature)
+    blamed = [incident for incident in result.incidents if is_blamed(incident, feature)]
+    return {
+        "title": feature or "value",
+        "range": [bottom, top],
+        "time": time[at].tolist(),
+        "value": _numbers(value[at]),
+        "forecast": _numbers(np.where((forecast >= bottom) & (forecast <= top), forecast, np.nan)[at]),
+        "low": _numbers(np.where(bounded, np.clip(low, bottom, top), np.nan)[at]),
+        "high": _numbers(np.where(bounded, np.clip(high, bottom, top), np.nan)[at]),
+        "alarms": [time[alarm].tolist(), _numbers(value[alarm])],
+        "incidents": _spans(blamed),
+    }
+
+
+def _picked(values: NDArray[Any], incidents: Sequence[Incident], points: int) -> NDArray[np.intp]:
+    """Which observations are drawn: the least and the largest of every piece, and all around incidents."""
+    count = len(values)
+    if count <= points:
+        return np.arange(count)
+    size = -(-2 * count // points)
+    whole = count // size * size
+    pieces = values[:whole].reshape(-1, size)
+    starts = np.arange(0, whole, size)
+    least = np.argmin(np.where(np.isnan(pieces), np.inf, pieces), axis=1)
+    most = np.argmax(np.where(np.isnan(pieces), -np.inf, pieces), axis=1)
+    kept = np.zeros(count, dtype=np.bool_)
+    kept[starts + least] = kept[starts + most] = True
+    kept[[0, count - 1]] = True
+    for incident in sorted(incidents, key=lambda incident: -incident.severity)[:MOST_ROWS]:
+        first, last = max(incident.first - AROUND, 0), incident.last + AROUND + 1
+        kept[first : min(last, first + LONGEST)] = True
+        kept[max(first, last - LONGEST) : last] = True
+    return np.flatnonzero(kept)
+
+
+def _spans(incidents: Sequence[Incident]) -> list[list[float]]:
+    return [_seconds(np.array([incident.start, incident.end])).tolist() for incident in incidents]
+
+
+def _seconds(times: NDArray[Any]) -> NDArray[np.float64]:
+    if times.dtype.kind == "M":
+        return times.astype("datetime64[ns]").astype(np.int64) / 1e9
+    return times.astype(np.float64)
+
+
+def _numbers(values: NDArray[Any]) -> list[float | None]:
+    """Six digits are more than a screen shows."""
+    return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.tolist()]

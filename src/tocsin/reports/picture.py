@@ -1,0 +1,282 @@
+"""A detector's findings as a picture."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.detection import Incident, SignalResult
+from tocsin.detection.views import available_views, make_view
+from tocsin.reports.features import (
+    alarms_of,
+    blamed_feature,
+    columns_of,
+    feature_column,
+    features_of,
+    is_blamed,
+    worst_severity,
+)
+from tocsin.reports.similar import nearest_lag
+from tocsin.reports.thinning import averaged, thinned
+
+# The most signals in a picture, the most features of one, and the most close-ups of incidents.
+MOST_SIGNALS = 6
+MOST_FEATURES = 4
+MOST_CLOSE_UPS = 3
+# A close-up shows this many observations before and after an incident; for a long one, this many around its peak.
+AROUND = 60
+LONGEST_CLOSE_UP = 400
+
+VALUE, FORECAST, ALARM, NEAREST, FAULT = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333"
+COLOURS = {"error": "#d62728", "level": "#e67e00", "shape": "#9467bd", "quiet": "#1f9eb5"}
+OTHER_VIEW = "#8c564b"
+# What each view detects, for readers who do not know the views.
+SEEN = {"error": "off its forecast", "level": "shifted level", "shape": "unknown shape", "quiet": "too still"}
+
+Fault = tuple[Any, Any, str, str]
+"""A known fault: its start, end, feature and name."""
+
+
+def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Sequence[Fault] = ()) -> None:
+    """Write `detection_figure` to a file."""
+    detection_figure(results, faults=faults).savefig(path, dpi=110)
+
+
+def detection_figure(results: Sequence[SignalResult], *, faults: Sequence[Fault] = ()) -> Any:
+    """One signal: values, forecast, band, incidents, severity, and the worst incidents close up. Several: the worst.
+
+    Known `faults` are labelled: they should be found.
+    """
+    from matplotlib.figure import Figure
+
+    shown = [result for result in results if result.columns is not None]
+    if len(shown) == 1:
+        return _draw_one(shown[0], faults)
+    shown = sorted(shown, key=worst_severity, reverse=True)
+    shown = shown[:MOST_SIGNALS]
+    figure = Figure(figsize=(12, 2.4 * len(shown)), layout="constrained")
+    for axes, result in zip(figure.subplots(len(shown), squeeze=False)[:, 0], shown, strict=True):
+        feature = features_of(result)[0]
+        _draw_values(axes, result, feature)
+        _shade(axes, result, feature)
+        axes.set_title(result.signal if feature is None else f"{result.signal}: {feature}", loc="left", fontsize=10)
+    return figure
+
+
+def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
+    from matplotlib.figure import Figure
+
+    features = features_of(result)[:MOST_FEATURES]
+    close = sorted(result.incidents, key=lambda incident: -incident.severity)[:MOST_CLOSE_UPS]
+    heights = [*([2.6] * len(features)), 1.8, *([3.0] if close else [])]
+    figure = Figure(figsize=(12, sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(heights), max(len(close), 1), height_ratios=heights)
+    first = None
+    for row, feature in enumerate(features):
+        axes = figure.add_subplot(grid[row, :], sharex=first)
+        first = axes if first is None else first
+        _draw_values(axes, result, feature)
+        _shade(axes, result, feature)
+        _name_faults(axes, [fault for fault in faults if feature is None or fault[2] == feature])
+        axes.set_title(feature or result.signal, loc="left", fontsize=10)
+        if row == 0:
+            _explain_colours(axes, result, named=bool(faults))
+    _draw_severity(figure.add_subplot(grid[len(features), :], sharex=first), result)
+    for column, incident in enumerate(sorted(close, key=lambda incident: incident.first)):
+        during = [name for start, end, _, name in faults if start <= incident.end and end >= incident.start]
+        _draw_close_up(figure.add_subplot(grid[-1, column]), result, incident, ", ".join(during))
+    return figure
+
+
+def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: slice = slice(None)) -> None:
+    time, alarm = columns_of(result)["time"][part], alarms_of(result, feature)[part]
+    value, forecast, low, high = (
+        feature_column(result, name, feature)[part] for name in ("value", "forecast", "low", "high")
+    )
+    bottom, top = _limits(value)
+    # A band wider than the picture shows nothing.
+    bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
+    if bounded.any():
+        at, (low, high) = averaged(time, [np.clip(low, bottom, top), np.clip(high, bottom, top)], bounded)
+        axes.fill_between(at, low, high, color=FORECAST, alpha=0.2, linewidth=0, label="expected range")
+    if np.isfinite(forecast).any():
+        axes.plot(*thinned(time, forecast), color=FORECAST, linewidth=0.6, alpha=0.8, label="forecast")
+    axes.plot(*thinned(time, value), color=VALUE, linewidth=0.8, label="value")
+    axes.plot(time[alarm], value[alarm], "o", color=ALARM, markersize=2.5, linewidth=0, label="alarm")
+    axes.set_ylim(bottom, top)
+    if time.size:
+        axes.set_xlim(time[0], time[-1] if time.size > 1 else time[0] + 1)
+    axes.grid(alpha=0.2)
+
+
+def _limits(values: NDArray[Any]) -> tuple[float, float]:
+    """From the least value to the largest with some room, and more above it, for names."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    room = 0.08 * (high - low) or 0.5
+    return low - room, high + 2 * room
+
+
+def _shade(axes: Any, result: SignalResult, feature: str | None) -> None:
+    """Incidents from start to end, in the colour of the view that saw them; strongly where this feature is blamed."""
+    blamed = [incident for incident in result.incidents if is_blamed(incident, feature)]
+    for incident in result.incidents:
+        strong = incident in blamed
+        # The edge makes that of a single observation visible, too.
+        axes.axvspan(
+            incident.start, incident.end, facecolor=_colour(incident), edgecolor=_colour(incident),
+            alpha=0.3 if strong else 0.08, linewidth=1.2 if strong else 0.5, zorder=0.5,
+        )  # fmt: skip
+    _label(axes, result, blamed)
+
+
+def _label(axes: Any, result: SignalResult, incidents: Sequence[Incident]) -> None:
+    """Write over each incident what was seen: over the most severe first, and nothing over anything else."""
+    count = max(len(columns_of(result)["time"]), 1)
+    taken: list[tuple[float, float]] = []
+    for incident in sorted(incidents, key=lambda incident: -incident.severity):
+        name = _seen(incident)
+        centre, half = (incident.first + incident.last) / 2 / count, 0.0032 * len(name) + 0.003
+        centre = min(max(centre, half), 1 - half)
+        if all(centre + half < left or centre - half > right for left, right in taken):
+            taken.append((centre - half, centre + half))
+            axes.text(
+                centre, 0.97, name, transform=axes.transAxes, ha="center", va="top", fontsize=7,
+                color=_colour(incident), fontweight="bold",
+            )  # fmt: skip
+
+
+def _name_faults(axes: Any, faults: Sequence[Fault]) -> None:
+    """A bar along the bottom for each fault, with its name."""
+    across = axes.get_xaxis_transform()
+    middle = np.mean(axes.get_xlim())
+    for start, end, _, name in faults:
+        # Marks at its ends make one of a single observation visible, too.
+        axes.plot([start, end], [0.02, 0.02], "s-", transform=across, color=FAULT, linewidth=5, markersize=5)
+        left = axes.convert_xunits(start) > middle
+        at = axes.convert_xunits(end if left else start)
+        axes.annotate(
+            f"fault: {name}", (at, 0.02), xycoords=across, xytext=(0, 5),
+            textcoords="offset points", ha="right" if left else "left", fontsize=8, color=FAULT,
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
+        )  # fmt: skip
+
+
+def _explain_colours(axes: Any, result: SignalResult, *, named: bool) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles, labels = axes.get_legend_handles_labels()
+    views = {_seen(incident): _colour(incident) for incident in result.incidents}
+    for view in sorted(views):
+        handles.append(Patch(facecolor=views[view], alpha=0.35))
+        labels.append(f"incident: {view}")
+    if named:
+        handles.append(Line2D([], [], color=FAULT, linewidth=5))
+        labels.append("fault put in")
+    axes.legend(
+        handles, labels, loc="lower right", bbox_to_anchor=(1, 1), fontsize=7, ncols=len(labels), frameon=False,
+        borderaxespad=0.1, columnspacing=1.0, handlelength=1.2,
+    )  # fmt: skip
+
+
+def _draw_severity(axes: Any, result: SignalResult) -> None:
+    columns = columns_of(result)
+    time, severity, alarm = columns["time"], columns["severity"], columns["alarm"]
+    axes.plot(*thinned(time, severity), color="#555555", linewidth=0.6)
+    axes.plot(time[alarm], severity[alarm], "o", color=ALARM, markersize=2.5)
+    for incident in result.incidents:
+        axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.25, linewidth=1, zorder=0.5)
+    _shade_early(axes, columns)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.2)
+    axes.set_title("severity: how anomalous it is over all views (usual: below 1)", loc="left", fontsize=10)
+
+
+def _shade_early(axes: Any, columns: Mapping[str, NDArray[Any]]) -> None:
+    """The warm-up, and lighter what was judged by an estimate."""
+    time, warm = columns["time"], columns["warm"]
+    judged, own = (
+        int(np.argmax(there)) if there.any() else time.size - 1 for there in (warm, warm & ~columns["estimated"])
+    )
+    for name, colour, first, last in (("warm-up", "0.88", 0, judged), ("estimated", "0.95", judged, own)):
+        if first < last and warm.any():
+            axes.axvspan(time[first], time[last], color=colour, linewidth=0, zorder=0.4)
+            axes.annotate(
+                name, (axes.convert_xunits(time[first]), 0.93), xycoords=axes.get_xaxis_transform(), xytext=(3, 0),
+                textcoords="offset points", va="top", fontsize=8, color="0.4",
+            )  # fmt: skip
+
+
+def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: str) -> None:
+    """An incident with what came before it; for an anomalous shape the stretch of the past that resembles it most.
+
+    `fault` is what was wrong at that time, where it is known.
+    """
+    columns = columns_of(result)
+    time = columns["time"]
+    peak = int(np.flatnonzero(time == incident.peak)[0])
+    first, last = incident.first, incident.last
+    if last - first > LONGEST_CLOSE_UP:
+        first, last = max(first, peak - LONGEST_CLOSE_UP // 2), min(last, peak + LONGEST_CLOSE_UP // 2)
+    part = slice(max(first - AROUND, 0), min(last + AROUND, time.size - 1) + 1)
+    features = [*incident.contributions]
+    feature = None if len(features) < 2 else blamed_feature(incident)
+    _draw_values(axes, result, feature, part)
+    axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.2, linewidth=1, zorder=0.5)
+    length = _stretch(incident)
+    if length:
+        names = [None] if feature is None else features
+        values = np.column_stack([feature_column(result, "value", name) for name in names])
+        lag = nearest_lag(values[: peak + 1], length)
+        if lag:
+            here = slice(peak - length + 1, peak + 1)
+            past = slice(here.start - lag, here.stop - lag)
+            axes.plot(
+                time[here], feature_column(result, "value", feature)[past], color=NEAREST, linewidth=1.6,
+                label=f"most similar earlier stretch, {lag} before",
+            )  # fmt: skip
+            axes.legend(handles=[axes.get_lines()[-1]], loc="best", fontsize=7, framealpha=0.7)
+    if time.dtype.kind == "M":
+        _plain_times(axes)
+    if feature is not None:
+        axes.set_ylabel(feature, fontsize=8)
+    told = "\n".join(textwrap.wrap(incident.explanation or _seen(incident), 58))
+    told = f"fault: {fault}\n{told}" if fault else told
+    axes.set_title(told, loc="left", fontsize=8, color=_colour(incident))
+
+
+def _plain_times(axes: Any) -> None:
+    """Few dates, so that none runs into the next."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(minticks=2, maxticks=5)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+
+
+def _view(incident: Incident) -> str:
+    """The view that saw an incident, by a name that fits in a picture."""
+    return (incident.view or "").removesuffix("-light") or "incident"
+
+
+def _seen(incident: Incident) -> str:
+    return SEEN.get(_view(incident), _view(incident))
+
+
+def _colour(incident: Incident) -> str:
+    return COLOURS.get(_view(incident), OTHER_VIEW)
+
+
+def _stretch(incident: Incident) -> int:
+    """The number of observations in an anomalous shape; 0 if it is not one."""
+    if _view(incident) != "shape" or incident.view not in available_views():
+        return 0
+    told = [stream.length for stream in make_view(incident.view).streams]
+    named = [length for length in told if f"last {length} " in (incident.explanation or "")]
+    return (named or told)[0]

@@ -1,0 +1,31 @@
+"""The settings of events: which incidents belong together, and how often a message about them is sent."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tocsin.service.config.section import DURATION, Seconds, Section
+
+# None at all is allowed.
+Wait = Annotated[float, DURATION, Field(ge=0, le=1e10)]
+
+
+class EventSettings(Section):
+    """Incidents that begin together and belong together are one event, with one message."""
+
+    enabled: bool = Field(
+        default=True, description="Whether incidents become events; otherwise each has its own message, at once."
+    )
+    window: Seconds = Field(
+        default=300.0, description="An incident joins an event if it starts at most this long after its last start."
+    )
+    levels: int = Field(
+        default=2,
+        ge=0,
+        le=100,
+        description="How many leading levels of signals' names (plant/line-3/...) are one place; 0 for no places.",
+    )
+    hold: Wait = Field(default=10.0, description="How long to wait for further incidents before the first message.")
+    update_every: Seconds = Field(
+        default=300.0, description="How often, at most, to send the message again while the event grows."
+    )

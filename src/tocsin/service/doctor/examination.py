@@ -1,0 +1,21 @@
+"""All checks, one after the other."""
+
+from collections.abc import Iterator
+
+from tocsin.service.config import Settings
+from tocsin.service.doctor.certificates import check_certificate
+from tocsin.service.doctor.finding import Finding
+from tocsin.service.doctor.machine import check_clock, check_disk, check_extras, check_files
+from tocsin.service.doctor.neighbours import check_neighbours
+from tocsin.service.doctor.stores import check_store
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """What each check finds. Nothing is changed, and nothing is sent but what it takes to connect."""
+    yield from check_extras(settings)
+    yield check_files(settings)
+    yield from check_disk(settings)
+    yield from check_clock()
+    yield from check_store(settings)
+    yield from check_certificate(settings.server)
+    yield from check_neighbours(settings)

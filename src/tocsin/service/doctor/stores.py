@@ -1,0 +1,98 @@
+"""The store: whether it can be reached, what it is, and what its tokens and times say."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from tocsin.service.config import Settings
+from tocsin.service.doctor.finding import Finding, failed, ok, warning
+from tocsin.service.errors import StoreError
+from tocsin.service.store import TokenRow
+from tocsin.service.store.facts import StoreFacts, look_at
+
+# The oldest PostgreSQL that its makers still maintain, by its first number.
+OLDEST_POSTGRESQL = 13
+# In seconds.
+AHEAD = 5.0
+SOON = 30 * 86400
+_NEW_TOKEN = "tocsin token create NAME --role ROLE"  # noqa: S105 no token, but how to make one
+
+
+def check_store(settings: Settings) -> Iterator[Finding]:
+    """All that can be said of the store."""
+    if settings.storage.url is None and not (settings.storage.folder / "tocsin.db").exists():
+        yield warning(
+            "store",
+            f"there is none in {settings.storage.folder} yet",
+            "the first start makes it; if there should be one, check --data and storage.folder",
+        )
+        return
+    try:
+        facts = look_at(settings.store_url)
+    except StoreError as error:
+        yield failed("store", str(error), "check storage.url, the server, its network and its rights")
+        return
+    yield _database(facts)
+    yield _tables(facts)
+    if settings.storage.url is not None:
+        yield _clock(facts)
+    if facts.current:
+        yield _newest(facts, settings)
+        yield _tokens(facts.tokens, private=settings.server.private)
+
+
+def _database(facts: StoreFacts) -> Finding:
+    name, _, version = facts.database.partition(" ")
+    said = f"{facts.database}, {facts.encoding}" + (f", in use by {facts.owner}" if facts.owner else "")
+    if name == "PostgreSQL" and facts.encoding != "UTF8":
+        return failed("store", said, "create one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0")
+    if name == "PostgreSQL" and int(version.partition(".")[0]) < OLDEST_POSTGRESQL:
+        return warning("store", said, f"update it: versions before {OLDEST_POSTGRESQL} are no longer maintained")
+    return ok("store", said)
+
+
+def _tables(facts: StoreFacts) -> Finding:
+    said = f"version {facts.tables}, and this program works with version {facts.newest_tables}"
+    if facts.tables > facts.newest_tables:
+        return failed("tables", said, "use the newer tocsin that wrote them, or restore a backup from before")
+    if facts.tables == 0:
+        return warning("tables", "there are none yet", "the first start makes them")
+    if not facts.current:
+        return warning("tables", said, "back up (`tocsin backup` of the version in use): the next start changes them")
+    return ok("tables", f"version {facts.tables}")
+
+
+def _clock(facts: StoreFacts) -> Finding:
+    said = (
+        f"the clock of the database is {abs(facts.clock_ahead):.1f} s {'ahead' if facts.clock_ahead > 0 else 'behind'}"
+    )
+    if abs(facts.clock_ahead) > AHEAD:
+        return warning("clock of the database", said, "synchronise both machines with a time server")
+    return ok("clock of the database", said)
+
+
+def _newest(facts: StoreFacts, settings: Settings) -> Finding:
+    if facts.newest is None:
+        return ok("newest observation", "there are no observations yet")
+    ahead = (facts.newest - time.time_ns()) / 1e9
+    if ahead > settings.engine.future_tolerance:
+        return warning(
+            "newest observation",
+            f"it is {ahead:,.0f} s ahead of this machine's clock",
+            "if the clock is behind, set it right; else see POST /api/v1/signals/NAME/-/clock in docs/api.md",
+        )
+    return ok("newest observation", f"{max(0.0, -ahead):,.0f} s ago")
+
+
+def _tokens(tokens: Sequence[TokenRow], *, private: bool) -> Finding:
+    now = time.time_ns()
+    valid = [one for one in tokens if one.expires is None or one.expires > now]
+    soon = [one.name for one in valid if one.expires is not None and one.expires < now + SOON * 10**9]
+    if not valid and (tokens or not private):
+        return failed("tokens", "there is no valid one, so nobody can sign in", f"create one: {_NEW_TOKEN}")
+    if not valid:
+        return ok("tokens", "none, and none is needed: a browser on this machine may do everything")
+    if soon:
+        return warning(
+            "tokens", f"these expire within {SOON // 86400} days: {', '.join(soon)}", f"create new ones: {_NEW_TOKEN}"
+        )
+    return ok("tokens", f"{len(valid)} valid, {len(tokens) - len(valid)} expired")

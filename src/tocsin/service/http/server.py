@@ -1,0 +1,138 @@
+"""The HTTP server, which accepts connections itself to limit their number."""
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from tocsin.service.config import ServerSettings
+from tocsin.service.errors import MonitorError
+from tocsin.service.http.certificate import CHECK_EVERY, Certificate
+from tocsin.service.http.connections import HEADER_SECONDS, ClientConnection, ConnectionSlot, ConnectionSlots
+from tocsin.service.metrics import Metrics
+from tocsin.service.open_files import room_for
+
+# Seconds until the next attempt when the system allows no more connections.
+_RETRY = 0.1
+# How long pending requests may take when the server stops.
+PATIENCE = 5
+
+log = logging.getLogger("tocsin.http")
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn with limits on connections. It does not handle signals, because the monitor must stop other parts too."""
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=PATIENCE,
+            )
+        )
+        self.config.load()
+        self._certificate = Certificate.of(settings)
+        self._places = ConnectionSlots(room_for(settings.max_connections), settings.max_connections_per_address)
+        self._rejected = metrics.rejected
+        self._welcomes: set[asyncio.Task[None]] = set()
+        self._accepting: list[asyncio.Task[None]] = []
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        self.servers = []
+        self._accepting = [asyncio.create_task(self._accept(one)) for one in sockets or ()]
+        if self._certificate is not None:
+            self._accepting.append(asyncio.create_task(self._renew(self._certificate)))
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        tasks = [*self._accepting, *self._welcomes]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await super().shutdown(sockets)
+
+    @staticmethod
+    async def _renew(certificate: Certificate) -> None:
+        while True:
+            await asyncio.sleep(CHECK_EVERY)
+            await asyncio.to_thread(certificate.renew)
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        listening.setblocking(False)
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(listening)
+            except OSError as error:
+                # Most likely there are too many open files: close an idle connection.
+                log.warning("cannot accept a connection: %s", error.strerror)
+                self._rejected.labels("connections").inc()
+                await asyncio.sleep(0 if self._places.free() else _RETRY)
+                continue
+            place = self._places.enter(str(address[0]))
+            if place is None:
+                self._rejected.labels("connections").inc()
+                accepted.close()
+            else:
+                welcome = asyncio.create_task(self._welcome(accepted, place))
+                place.drop = welcome.cancel
+                self._welcomes.add(welcome)
+                welcome.add_done_callback(self._welcomes.discard)
+            await asyncio.sleep(0)  # let other tasks run, however many connections there are
+
+    async def _welcome(self, accepted: socket.socket, place: ConnectionSlot) -> None:
+        """Start the protocol, after the TLS handshake if there is one."""
+        protocol = ClientConnection(
+            place,
+            self._rejected.labels("malformed").inc,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        tls = self._certificate.context if self._certificate else None
+        patience = HEADER_SECONDS if tls else None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: protocol, accepted, ssl=tls, ssl_handshake_timeout=patience
+            )
+        except (OSError, ssl.SSLError, asyncio.CancelledError):
+            place.leave()
+            accepted.close()
+
+
+def listen(server: ServerSettings) -> socket.socket:
+    """A socket at the server's address."""
+    try:
+        found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:
+        # The system's message, without the address that Python repeats.
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise MonitorError(
+            f"cannot listen on {server.host} port {server.port} (server.host, server.port): {why}"
+        ) from error
+
+
+def address_of(listening: socket.socket, server: ServerSettings) -> str:
+    """Where a server with this socket is reached."""
+    host, port = listening.getsockname()[:2]
+    scheme = "https" if server.tls_certificate else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -1,0 +1,87 @@
+/** One event: its incidents in the order of their start, and where to look first. */
+
+import { get } from "../api.js";
+import { el, nameOf } from "../dom.js";
+import { acknowledgeButton, eventTags } from "../event_list.js";
+import { counted, duration, time } from "../format.js";
+import { incidentCard } from "../incident_card.js";
+import { signalHash } from "../router.js";
+import { fillWhenLoaded } from "./view.js";
+
+/** @typedef {import("../types.js").Event} Event */
+/** @typedef {import("../types.js").Suspect} Suspect */
+
+const PAGE = 50;
+/** Milliseconds in which changes are gathered. */
+const GATHERED = 500;
+
+/** @type {import("./view.js").View} */
+export function event(main, route) {
+  const id = Number(route.id);
+  let shown = PAGE;
+  let timer = 0;
+
+  const head = el("h1", { tabindex: "-1" }, `Event ${id}`);
+  const box = el("div", {}, "Loading…");
+  main.append(el("div", { class: "bar" }, el("a", { class: "back", href: "#/incidents" }, "‹ Incidents"), head), box);
+
+  const load = () => {
+    timer = 0;
+    return fillWhenLoaded(box, async () => {
+      const found = /** @type {Event} */ (await get(`/events/${id}`, { limit: shown }));
+      head.replaceChildren(el("bdi", {}, found.title));
+      const { members = [], suspects = [] } = found;
+      const more = found.count > members.length;
+      return [
+        el("p", {}, `since ${time(found.start)} `, eventTags(found)),
+        el("div", { class: "actions" }, acknowledgeButton(found, () => void load())),
+        found.note && el("p", { class: "note" }, found.note),
+        where(suspects),
+        el("h2", {}, counted(found.count, "incident"), " in the order of their start"),
+        el("ol", { class: "cards" }, ...members.map((incident) => incidentCard(incident, { withSignal: true }))),
+        more && el("button", { type: "button", onclick: showMore }, "Show more"),
+      ];
+    });
+  };
+
+  function showMore() {
+    shown = Math.min(2 * shown, 1000);
+    void load();
+  }
+  void load();
+
+  return {
+    title: `Event ${id}`,
+    event: (kind, data) => {
+      if (kind === "event" && data.id === id) timer ||= setTimeout(load, GATHERED);
+    },
+    reload: () => void load(),
+    close: () => clearTimeout(timer),
+  };
+}
+
+/**
+ * Which signals moved first, and which have moved near them before.
+ * @param {Suspect[]} suspects
+ */
+function where(suspects) {
+  return el(
+    "section",
+    { class: "suspects" },
+    el("h2", {}, "First to move"),
+    el("ol", {}, ...suspects.map((suspect) => el("li", {}, ...words(suspect)))),
+    el("p", { class: "muted" }, "Order and past coincidence show where to look first. They do not show the cause."),
+  );
+}
+
+/** @param {Suspect} suspect */
+function words({ signal, seconds_after_first: after, past_incidents: past, together }) {
+  const [usual] = together;
+  return [
+    el("a", { href: signalHash(signal) }, nameOf(signal)),
+    after > 0 ? ` ${duration(1000 * after)} later` : " first",
+    ...(usual
+      ? [`; in ${usual.times} of its last ${counted(past, "incident")}, `, nameOf(usual.signal), " moved too"]
+      : [past ? `; no other one of these moved with it in its last ${counted(past, "incident")}` : ""]),
+  ];
+}

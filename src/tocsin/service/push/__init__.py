@@ -1,0 +1,6 @@
+"""What others push over HTTP in their own formats: bytes in, observations out."""
+
+from tocsin.service.push.intake import Intake, MalformedError, Naming, TooManyError
+from tocsin.service.push.receivers import Receiver, Receivers
+
+__all__ = ["Intake", "MalformedError", "Naming", "Receiver", "Receivers", "TooManyError"]

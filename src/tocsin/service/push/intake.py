@@ -1,0 +1,132 @@
+"""What becomes of the series in one request: which are signals, under which names, with which observations."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Generic, TypeVar
+
+from tocsin.service.config import PushRule
+from tocsin.service.observations import Observation, check_name
+from tocsin.service.push.rates import OpenRates
+from tocsin.service.sources.naming import NameTemplate, series_signal
+
+R = TypeVar("R", bound=PushRule)
+
+_NO_LABEL = re.compile(r"[^A-Za-z0-9_]")
+_TIMES = 2**63  # ns, of either sign
+
+
+class MalformedError(ValueError):
+    """A body that is not what it says it is."""
+
+
+class TooManyError(ValueError):
+    """A body with more points than one request may have."""
+
+
+def label_name(text: str) -> str:
+    """The name of a label as a template can have it: service.name is service_name, as Prometheus writes it."""
+    name = _NO_LABEL.sub("_", text)
+    return f"_{name}" if name[:1].isdecimal() else name
+
+
+class Naming(Generic[R]):
+    """The rules of one format, the first match of which applies; without rules everything is a signal."""
+
+    def __init__(self, rules: Sequence[R], default: R) -> None:
+        self._rules = [(rule, None if rule.signal is None else NameTemplate(rule.signal)) for rule in rules]
+        self._rules = self._rules or [(default, None)]
+        self._found: dict[str, tuple[R, NameTemplate | None] | None] = {}
+
+    def rule_for(self, name: str) -> tuple[R, NameTemplate | None] | None:
+        """The rule for a series of this name with its template, None if it is no signal."""
+        if name not in self._found:
+            if len(self._found) >= 10_000:  # names come from outside
+                self._found.clear()
+            self._found[name] = next((one for one in self._rules if fnmatchcase(name, one[0].match)), None)
+        return self._found[name]
+
+
+class Intake:
+    """Collects the observations of one request, and counts the points that are none.
+
+    Every point is one of three: an observation, refused (the sender is told), or ignored (what nobody asked for, such
+    as a text, or a counter's first point).
+    """
+
+    def __init__(self, rates: OpenRates, may_send: Callable[[str], bool], most: int) -> None:
+        self.rates = rates
+        self._may_send, self._most = may_send, most
+        self.observations: list[Observation] = []
+        self.refused = 0
+        #: Why the first refused one was.
+        self.why: str | None = None
+        self.ignored: Counter[str] = Counter()
+        self._points = 0
+        self._series_of: dict[str, Hashable] = {}
+
+    def signal(
+        self,
+        template: NameTemplate | None,
+        labels: Mapping[str, str],
+        points: int = 1,
+        more: Mapping[str, str] | None = None,
+    ) -> str | None:
+        """The name of the signal that a series is; None, and its points are refused, if it may be none.
+
+        `more` are labels that belong to the series, but to its name only if the template asks for them.
+        """
+        whole = {**more, **labels} if more else labels
+        try:
+            signal = check_name(series_signal(template, labels if template is None else whole, "unnamed"))
+            if not self._may_send(signal):
+                raise ValueError(f"this token does not allow the signal {signal!r}")
+            series = frozenset(whole.items())
+            if self._series_of.setdefault(signal, series) != series:
+                raise ValueError(f"two series map to the same signal {signal!r}: use more labels in `signal`")
+        except ValueError as error:
+            self.refuse(str(error), points)
+            return None
+        return signal
+
+    def add(self, signal: str, time: int | None, *values: float, features: tuple[str, ...] | None = None) -> None:
+        """An observation; values that are not finite are missing."""
+        if time is not None and not -_TIMES < time < _TIMES:
+            self.refuse(f"{signal!r}: a time must be between 1678 and 2262, got {time} ns since 1970")
+            return
+        self._count(1)
+        finite = tuple(value if math.isfinite(value) else math.nan for value in values)
+        self.observations.append(Observation(signal, time, finite, features))
+
+    def add_rate(self, signal: str, time: int, *totals: float, features: tuple[str, ...] | None = None) -> None:
+        """The increase per second of each of a signal's counters since its last point."""
+        found = [self._per_second(f"{signal}\0{place}", time, total) for place, total in enumerate(totals)]
+        if all(rate is None for rate in found):
+            self.ignore("the first point of a counter, or one that is not newer than the last")
+        else:
+            self.add(signal, time, *(math.nan if rate is None else rate for rate in found), features=features)
+
+    def _per_second(self, counter: str, time: int, total: float) -> float | None:
+        """None if it is not known; a total that is not finite is a missing value."""
+        if not math.isfinite(total):
+            return math.nan
+        increase = self.rates.increase(counter, time, (total,))
+        return None if increase is None else increase.totals[0] / increase.seconds
+
+    def refuse(self, why: str, points: int = 1) -> None:
+        """Points that can never be observations."""
+        self._count(points)
+        self.refused += points
+        self.why = self.why or why
+
+    def ignore(self, what: str, points: int = 1) -> None:
+        """Points that are left out on purpose."""
+        self._count(points)
+        self.ignored[what] += points
+
+    def _count(self, points: int) -> None:
+        self._points += points
+        if self._points > self._most:
+            raise TooManyError(f"a request may contain at most {self._most} points, got more")

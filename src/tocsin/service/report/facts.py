@@ -1,0 +1,154 @@
+"""What the store knows about a period: incidents, the promise, and what took people's attention."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from sqlalchemy import Integer, cast, func, select
+
+from tocsin.detection import Audit, DetectorSettings
+from tocsin.detection.audit import OF_STRETCHES, audit_together, rate_bounds
+from tocsin.service.observations import Status
+from tocsin.service.store import IncidentRow, SignalRow, StoreReader, schema
+
+LEVEL = 0.99
+_PIECE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From one moment up to another, in nanoseconds since 1970."""
+
+    start: int
+    end: int
+
+    def overlap(self, start: int, end: int) -> float:
+        """For how many seconds something that lasted so long was within it."""
+        return max(0, min(end, self.end) - max(start, self.start)) / 1e9
+
+
+@dataclass
+class SignalReport:
+    """What one signal did."""
+
+    row: SignalRow
+    incidents: list[IncidentRow] = field(default_factory=list)
+    #: Observations that were judged after the warm-up.
+    judged: int = 0
+    #: Promised and observed alarm rates in the period; None where nothing was judged, or nothing is promised.
+    audit: Audit | None = None
+    #: Messages that sinks accepted about its incidents.
+    messages: int = 0
+    open_seconds: float = 0.0
+    #: How long people took to acknowledge incidents, at the median.
+    acknowledged_after: float | None = None
+
+    @property
+    def false_alarms(self) -> int:
+        """Incidents that people labelled as false alarms."""
+        return sum(incident.label == "false alarm" for incident in self.incidents)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A period of all signals that were asked for."""
+
+    period: Period
+    signals: list[SignalReport]
+
+    @property
+    def incidents(self) -> list[tuple[SignalReport, IncidentRow]]:
+        """All incidents, the newest first."""
+        found = [(signal, incident) for signal in self.signals for incident in signal.incidents]
+        return sorted(found, key=lambda one: -one[1].start)
+
+    @property
+    def audits(self) -> dict[str, Audit]:
+        """What was promised and kept by all signals together: of incidents, and of alarms where they are promised."""
+        by_unit: dict[str, list[Audit]] = defaultdict(list)
+        for signal in self.signals:
+            if signal.audit is not None:
+                by_unit[signal.audit.unit].append(signal.audit)
+        return {unit: audit_together(audits) for unit, audits in by_unit.items()}
+
+    @property
+    def by_attention(self) -> list[SignalReport]:
+        """Signals with incidents, those first about which people got most messages."""
+        busy = [signal for signal in self.signals if signal.incidents]
+        return sorted(busy, key=lambda one: (-one.messages, -len(one.incidents), -one.open_seconds, one.row.name))
+
+
+def gather(reader: StoreReader, signals: Sequence[SignalRow], period: Period) -> Report:
+    """Everything about these signals in a period."""
+    reports = {row.id: SignalReport(row) for row in signals}
+    for incident in _incidents(reader, list(reports), period):
+        reports[incident.signal].incidents.append(incident)
+    judged = _judged(reader, period)
+    messages = _messages(reader, period)
+    for number, report in reports.items():
+        report.judged, alarms = judged.get(number, (0, 0))
+        report.audit = _audit(report, alarms, period)
+        report.messages = messages[number]
+        report.open_seconds = sum(period.overlap(one.start, end_of(one, period)) for one in report.incidents)
+        waits = [(one.acknowledged - one.opened) / 1e9 for one in report.incidents if one.acknowledged is not None]
+        report.acknowledged_after = median(waits) if waits else None
+    return Report(period, sorted(reports.values(), key=lambda report: report.row.name))
+
+
+def _incidents(reader: StoreReader, signals: list[int], period: Period) -> Iterator[IncidentRow]:
+    """Those that lasted into the period. What was imported was over before anybody watched."""
+    before = None
+    while rows := reader.incidents(signal_ids=signals, since=period.start, before_id=before, limit=_PIECE):
+        before = rows[-1].id
+        yield from (row for row in rows if row.start <= period.end and row.ended != "imported")
+
+
+def end_of(incident: IncidentRow, period: Period) -> int:
+    """When it ended, by the times of its observations, which may have arrived much later; an open one lasts on."""
+    return period.end if incident.open else incident.end
+
+
+def _judged(reader: StoreReader, period: Period) -> dict[int, tuple[int, int]]:
+    """By signal, how many observations were judged after the warm-up, and how many of them alarmed."""
+    columns = schema.observations.c
+    wanted = (
+        select(columns.signal, func.count(), func.sum(cast(columns.alarm, Integer)))
+        .where(columns.time >= period.start, columns.time <= period.end)
+        .where(columns.status == int(Status.SCORED), columns.warm)
+        .group_by(columns.signal)
+    )
+    return {signal: (count, int(alarms or 0)) for signal, count, alarms in reader.connection.execute(wanted)}
+
+
+def _messages(reader: StoreReader, period: Period) -> Counter[int]:
+    """By signal, how many messages sinks accepted."""
+    outbox, incidents = schema.outbox.c, schema.incidents.c
+    wanted = (
+        select(incidents.signal, func.count())
+        .join(schema.incidents, incidents.id == outbox.incident)
+        # What was settled without being sent has no attempts.
+        .where(outbox.delivered >= period.start, outbox.delivered <= period.end, outbox.attempts > 0)
+        .group_by(incidents.signal)
+    )
+    return Counter({signal: count for signal, count in reader.connection.execute(wanted)})  # noqa: C416
+
+
+def _audit(report: SignalReport, alarms: int, period: Period) -> Audit | None:
+    """The promise in this period alone. The detector's own audit covers all its time, and is on the signal's page."""
+    try:
+        settings = DetectorSettings(**report.row.settings)
+        promised = settings.rate
+    except (TypeError, ValueError):
+        return None  # settings of another version: the signal is set aside
+    if not report.judged:
+        return None
+    if settings.promise == "observations":
+        raised, faults, unit, dispersion = alarms, 0, "alarms", OF_STRETCHES
+    else:
+        began = [one for one in report.incidents if one.kind == "alarm" and one.start >= period.start]
+        raised, faults = len(began), sum(one.label == "fault" for one in began)
+        unit, dispersion = "incidents", 1.0
+    counted = (raised - faults) / dispersion, report.judged / dispersion
+    low, high = rate_bounds(*counted, promised, LEVEL)
+    return Audit(promised, report.judged, raised, dispersion, LEVEL, low, high, faults=faults, unit=unit)

@@ -1,0 +1,120 @@
+"""A message about an incident in words, for sinks that write to people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tocsin.service.as_json import incident_json
+from tocsin.service.config import Settings
+from tocsin.service.config.texts import TextSettings
+from tocsin.service.sinks.alerts import alert_of, level_of, link_to
+from tocsin.service.sinks.rules import told_as
+from tocsin.service.sinks.templates import TextTemplate
+from tocsin.service.store import IncidentRow, Message, SignalRow
+
+
+def _sample(**given: Any) -> IncidentRow:
+    """An incident to try templates on; what is not given is missing."""
+    nothing = dict.fromkeys((field.name for field in fields(IncidentRow)), None)
+    numbers = dict.fromkeys(("p", "severity", "return_period", "deviation"), float("nan"))
+    some = {"id": 1, "signal": 1, "start": 1, "end": 2, "peak": 1, "alarms": 0, "duration": 0, "opened": 1}
+    return IncidentRow(**{**nothing, **numbers, **some, "contributions": {}, **given})
+
+
+_ALARM = _sample(
+    kind="alarm", alarms=3, p=1e-4, severity=4.2, return_period=1e4, deviation=2.0, view="error", direction="above",
+    explanation="2 above the forecast", open=False, closed=2, ended="returned", acknowledged=2,
+    acknowledged_by="somebody", snoozed_until=2, label="fault", note="a note",
+)  # fmt: skip
+_SILENCE = _sample(kind="silence", open=True)
+_SIGNAL = SignalRow(1, "plant/pump", ("value",), {"interval": "1min"}, None, "bar", None, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message: its title, its text, the most important facts, and all its fields."""
+
+    status: Message
+    title: str
+    text: str
+    fields: Mapping[str, Any]
+
+    @property
+    def over(self) -> bool:
+        """Whether the incident has ended."""
+        return self.status == "resolved"
+
+    @property
+    def critical(self) -> bool:
+        """Whether somebody should look at it now."""
+        return not self.over and self.fields["level"] == "critical"
+
+    @property
+    def colour(self) -> str:
+        """Its colour where a channel shows one: green, red or amber."""
+        return "#2e7d32" if self.over else "#b3261e" if self.critical else "#b26a00"
+
+    @property
+    def link(self) -> str:
+        """The address of the incident on the page; empty if server.external_url is not set."""
+        return str(self.fields["link"])
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What to show beside the text."""
+        told = self.fields
+        severity = None if told["severity"] is None else f"{told['severity']:.1f} ({told['level']})"
+        shown = {
+            "Signal": told["signal"],
+            "Event": told.get("event"),
+            "Members": told.get("members"),
+            "Severity": severity,
+            "Start": told["start"],
+            "End": told["closed"] if self.over else None,
+        }
+        return {name: str(value) for name, value in shown.items() if value}
+
+
+def fields_of(incident: IncidentRow, signal: SignalRow, status: Message, link: str) -> dict[str, Any]:
+    """The fields of a message: those of the incident as the API has them, and its text in words."""
+    notes = alert_of(incident, signal, link, status).annotations
+    told = {name: _shown(value) for name, value in incident_json(incident, signal.name).items()}
+    return told | {
+        "message": told_as(incident, status),
+        "level": level_of(incident),
+        "unit": signal.unit,
+        "summary": notes["summary"],
+        "description": notes["description"],
+        "link": link,
+    }
+
+
+def _shown(value: Any) -> Any:
+    """Lists and tables in one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(value)
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+class Notices:
+    """Writes the messages of one sink; ValueError if a template names a field that there is not."""
+
+    def __init__(self, settings: TextSettings, monitor: Settings) -> None:
+        self._monitor = monitor
+        samples = [
+            fields_of(_ALARM, _SIGNAL, "resolved", "https://example.com"),
+            fields_of(_SILENCE, _SIGNAL, "firing", ""),
+        ]
+        self._title = TextTemplate("title", settings.title, *samples)
+        self._text = TextTemplate("text", settings.text, *samples)
+
+    def write(self, incident: IncidentRow, signal: SignalRow, status: Message) -> Notice:
+        """The message about an incident."""
+        told = fields_of(incident, signal, status, link_to(self._monitor, incident))
+        title = " ".join(self._title.fill(told).split())  # a title is one line
+        return Notice(status, title, self._text.fill(told).strip(), told)
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters, with dots in the place of the rest."""
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,219 @@
+"""Observations from an OPC UA server."""
+
+import asyncio
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from asyncua import Client, Node, ua
+from asyncua.crypto import security_policies
+
+from tocsin.service.backoff import Backoff
+from tocsin.service.config import OpcUaSourceSettings
+from tocsin.service.error_text import error_text
+from tocsin.service.errors import MonitorError
+from tocsin.service.observations import MOST_FEATURES, Cursor, Observation, check_name
+from tocsin.service.sources.base import LONGEST_WAIT, Source, SourceContext
+from tocsin.service.sources.naming import fitting
+from tocsin.service.stamps import Stamps
+
+# How often to see whether the server is still there.
+LOOK_EVERY = 2.0
+# While the monitor takes nothing, we ask for nothing: so many intervals the server keeps the subscription meanwhile.
+LIFETIME = 10_000
+KEEP_ALIVE = 10
+# Values of one node that are asked for at once, out of the server's history.
+MOST_AT_ONCE = 5000
+
+_NODE_ID = re.compile(r"(?:(ns|nsu)=[^;]+;)?[isgb]=")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ServerError(MonitorError):
+    """The server does not do what it should."""
+
+
+class OpcUaSource(Source):
+    """Subscribes to variables; the server queues their values, and is told that we have them once they are durable.
+
+    While the monitor takes nothing, nothing is acknowledged, and the server keeps what its queues hold. A lost
+    connection is made again, with a new subscription. What happened meanwhile is read from the server's history, if
+    that is wanted: from the newest value that was stored on; what is stored already is known by its time.
+    """
+
+    kind = "opcua"
+
+    def __init__(self, settings: OpcUaSourceSettings, context: SourceContext) -> None:
+        super().__init__(settings.name, context)
+        self._settings, self._cursor, self._most = settings, context.cursor, context.most
+        self._signals = [check_name(fitting(one.signal or one.node)) for one in settings.nodes]
+        twice = {signal for signal in self._signals if self._signals.count(signal) > 1}
+        if twice:
+            raise ValueError(f"nodes must be signals of different names, got {', '.join(sorted(twice))} more than once")
+        self._stamps = Stamps()
+        self._newest: int | None = None
+        #: How many features each signal has.
+        self._widths: dict[str, int] = {}
+
+    async def _work(self, backoff: Backoff) -> None:
+        if self._newest is None and (position := self._cursor(self.name)) is not None:
+            self._newest = int(position)
+        client = await self._client()
+        async with client:
+            nodes = [await self._node(client, one.node) for one in self._settings.nodes]
+            feed = _Feed(self)
+            if self._settings.history and self._newest is not None:
+                await self._catch_up(nodes, self._newest)
+            await self._subscribe(client, nodes, feed)
+            self._succeeded()
+            backoff.succeeded()
+            while True:
+                await asyncio.sleep(LOOK_EVERY)
+                feed.check()
+                await client.nodes.server_state.read_value()
+
+    async def _client(self) -> Client:
+        settings = self._settings
+        client = Client(settings.url, timeout=settings.timeout)
+        client.application_uri = settings.application_uri
+        client.name = client.description = "Tocsin"
+        if settings.username is not None:
+            client.set_user(settings.username)
+            client.set_password(settings.password.get_secret_value() if settings.password else "")
+        if settings.policy != "none":
+            mode = ua.MessageSecurityMode.SignAndEncrypt if settings.encrypt else ua.MessageSecurityMode.Sign
+            await client.set_security(
+                getattr(security_policies, f"SecurityPolicy{settings.policy}"),
+                str(settings.certificate),
+                str(settings.key),
+                server_certificate=None if settings.server_certificate is None else str(settings.server_certificate),
+                mode=mode,
+            )
+        return client
+
+    async def _node(self, client: Client, text: str) -> Node:
+        if not _NODE_ID.match(text):
+            return await client.nodes.objects.get_child(text.split("/"))
+        if text.startswith("nsu="):
+            space, _, rest = text.removeprefix("nsu=").partition(";")
+            text = f"ns={await client.get_namespace_index(space)};{rest}"
+        return client.get_node(text)
+
+    async def _subscribe(self, client: Client, nodes: Sequence[Node], feed: "_Feed") -> None:
+        # Below what the library offers for this: that acknowledges before anything is done with the values.
+        period = self._settings.interval * 1000
+        parameters = ua.CreateSubscriptionParameters(
+            RequestedPublishingInterval=period,
+            RequestedLifetimeCount=LIFETIME,
+            RequestedMaxKeepAliveCount=KEEP_ALIVE,
+            MaxNotificationsPerPublish=self._most,
+            PublishingEnabled=True,
+        )
+        feed.signals = dict(enumerate(self._signals))
+        made = await client.uaclient.create_subscription(parameters, feed.publish)
+        # A value that is measured anew counts, even if it is the same.
+        changes = ua.DataChangeFilter(Trigger=ua.DataChangeTrigger.StatusValueTimestamp)
+        items = [
+            ua.MonitoredItemCreateRequest(
+                ItemToMonitor=ua.ReadValueId(NodeId=node.nodeid, AttributeId=ua.AttributeIds.Value),
+                MonitoringMode=ua.MonitoringMode.Reporting,
+                RequestedParameters=ua.MonitoringParameters(
+                    ClientHandle=handle,
+                    SamplingInterval=period,
+                    QueueSize=self._settings.queue,
+                    DiscardOldest=True,
+                    Filter=changes,
+                ),
+            )
+            for handle, node in enumerate(nodes)
+        ]
+        wanted = ua.CreateMonitoredItemsParameters(
+            SubscriptionId=made.SubscriptionId, TimestampsToReturn=ua.TimestampsToReturn.Both, ItemsToCreate=items
+        )
+        results = await client.uaclient.create_monitored_items(wanted)
+        for one, result in zip(self._settings.nodes, results, strict=True):
+            if not result.StatusCode.is_good():
+                self._skipped(f"{one.node!r} cannot be subscribed to: {result.StatusCode.name}")
+
+    async def _catch_up(self, nodes: Sequence[Node], since: int) -> None:
+        """Read what the server has kept since then, node by node."""
+        for signal, node in zip(self._signals, nodes, strict=True):
+            start = _EPOCH + timedelta(microseconds=since // 1000)
+            try:
+                while True:
+                    values = await node.read_raw_history(start, datetime.now(UTC), MOST_AT_ONCE)
+                    await self.take([(signal, value) for value in values])
+                    if len(values) < MOST_AT_ONCE or values[-1].SourceTimestamp is None:
+                        break
+                    start = _aware(values[-1].SourceTimestamp)
+            except ua.UaStatusCodeError as error:
+                self._skipped(f"the server has no history of {signal!r}: {error}")
+
+    async def take(self, values: Iterable[tuple[str, Any]]) -> None:
+        """Hand over values; returns when they are durable, however long that takes."""
+        observations = [one for signal, value in values if (one := self._observation(signal, value)) is not None]
+        backoff = Backoff(most=LONGEST_WAIT)
+        for begin in range(0, len(observations), self._most):
+            piece = observations[begin : begin + self._most]
+            newest = max([self._newest or 0, *(one.time or 0 for one in piece)])
+            while True:
+                try:
+                    await self._hand_over(piece, Cursor(self.name, str(newest)))
+                    break
+                except MonitorError as error:
+                    self._failed(error)
+                    await asyncio.sleep(backoff.failed())
+            self._newest = newest
+
+    def _observation(self, signal: str, value: ua.DataValue) -> Observation | None:
+        """What a value is; whatever is not good is missing."""
+        stamp = value.SourceTimestamp or value.ServerTimestamp
+        time = self._stamps.next() if stamp is None else (_aware(stamp) - _EPOCH) // timedelta(microseconds=1) * 1000
+        found = None if value.Value is None else value.Value.Value
+        if found is None or not (value.StatusCode is None or value.StatusCode.is_good()):
+            # How many features it has is known once there was a good value.
+            return Observation(signal, time, (math.nan,) * self._widths.get(signal, 1))
+        numbers = found if isinstance(found, list) else [found]
+        if not 1 <= len(numbers) <= MOST_FEATURES or not all(isinstance(one, (bool, int, float)) for one in numbers):
+            self._skipped(f"{signal!r}: a value must be a number or up to {MOST_FEATURES} of them, got {found!r:.60}")
+            return None
+        self._widths[signal] = len(numbers)
+        return Observation(signal, time, tuple(float(one) if math.isfinite(one) else math.nan for one in numbers))
+
+
+class _Feed:
+    """What the server publishes. The library acknowledges it, and asks for more, when `publish` has returned."""
+
+    def __init__(self, source: OpcUaSource) -> None:
+        self._source = source
+        self.signals: Mapping[int, str] = {}
+        self._ended: str | None = None
+
+    async def publish(self, result: ua.PublishResult) -> None:
+        """Take what the server sent."""
+        try:
+            await self._take(result)
+        except Exception as error:
+            # To return would acknowledge it: the connection is given up instead, which cancels this.
+            self._ended = f"a message of the server cannot be read: {error_text(error)}"
+            await asyncio.Event().wait()
+
+    async def _take(self, result: ua.PublishResult) -> None:
+        values = []
+        for notification in result.NotificationMessage.NotificationData or ():
+            if isinstance(notification, ua.StatusChangeNotification):
+                self._ended = f"the server ended the subscription: {notification.Status.name}"
+            elif isinstance(notification, ua.DataChangeNotification):
+                values += [(self.signals[item.ClientHandle], item.Value) for item in notification.MonitoredItems]
+        await self._source.take(values)
+
+    def check(self) -> None:
+        """Raise what ended the subscription."""
+        if self._ended is not None:
+            raise ServerError(self._ended)
+
+
+def _aware(time: datetime) -> datetime:
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

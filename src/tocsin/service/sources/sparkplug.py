@@ -1,0 +1,201 @@
+"""Observations from Sparkplug B nodes at an MQTT broker."""
+
+import math
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from tocsin.service.config import SparkplugSourceSettings
+from tocsin.service.mqtt import Message
+from tocsin.service.observations import Observation, check_name
+from tocsin.service.push.messages import messages
+from tocsin.service.sources.base import SourceContext
+from tocsin.service.sources.broker import BrokerSource
+from tocsin.service.sources.naming import NameTemplate, fitting
+
+MILLISECOND = 10**6  # ns
+# How often a node is asked for its birth, at most.
+ASK_EVERY = 10.0  # seconds
+MOST_NODES = 10_000
+
+_NAMESPACE = "spBv1.0"
+_REBIRTH = "Node Control/Rebirth"
+_CONTROL = ("bdSeq", "Node Control/*", "Device Control/*", "Node Info/*")
+_BOOLEAN = 11
+_NUMERIC = range(1, _BOOLEAN + 1)
+_SIGNED = {1: 8, 2: 16, 3: 32, 4: 64}  # the bits of each type that has a sign
+_NUMBERS = ("int_value", "long_value", "float_value", "double_value", "boolean_value")
+_MESSAGES = messages(
+    "org.eclipse.tahu.protobuf",
+    {
+        "Payload": ["uint64 timestamp = 1", "repeated Metric metrics = 2", "uint64 seq = 3"],
+        "Metric": [
+            "string name = 1", "uint64 alias = 2", "uint64 timestamp = 3", "uint32 datatype = 4", "bool is_null = 7",
+            "uint32 int_value = 10", "uint64 long_value = 11", "float float_value = 12", "double double_value = 13",
+            "bool boolean_value = 14",
+        ],
+    },
+    syntax="proto2",
+)  # fmt: skip
+Payload = _MESSAGES["Payload"]
+
+
+@dataclass
+class _Metric:
+    """What a birth says about a metric."""
+
+    device: str
+    name: str
+    datatype: int
+
+
+@dataclass
+class _Node:
+    """A node that is alive: what its births said, and the newest time of each of its signals."""
+
+    birth: int | None = None
+    seq: int = 0
+    aliases: dict[int, _Metric] = field(default_factory=dict)
+    names: dict[tuple[str, str], _Metric] = field(default_factory=dict)
+    newest: dict[tuple[str, str], int] = field(default_factory=dict)  # by device and signal
+
+
+class SparkplugSource(BrokerSource):
+    """Follows nodes and their devices from birth to death.
+
+    Data may name metrics by aliases, which only a birth explains: a node whose birth was missed, or of whose messages
+    one is missing, is asked for another. When a node or a device dies, its signals get a missing value, and then fall
+    silent.
+    """
+
+    kind = "sparkplug"
+
+    def __init__(self, settings: SparkplugSourceSettings, context: SourceContext) -> None:
+        self._settings, self._template = settings, NameTemplate(settings.signal)
+        self._nodes: dict[tuple[str, str], _Node] = {}
+        self._asked: dict[tuple[str, str], float] = {}
+        options = SubscribeOptions(1, noLocal=True, retainHandling=SubscribeOptions.RETAIN_DO_NOT_SEND)
+        subscriptions = [(f"{_NAMESPACE}/{group}/#", options) for group in settings.groups or ("+",)]
+        super().__init__(settings.name, settings, context, subscriptions)
+
+    def _read(self, message: Message) -> list[Observation]:
+        levels = message.topic.split("/")
+        if len(levels) not in (4, 5):
+            return []  # such as STATE, which is about applications
+        _, group, kind, name, *device = levels
+        if kind[1:] not in ("BIRTH", "DATA", "DEATH") or kind[:1] != ("D" if device else "N"):
+            return []
+        try:
+            payload = Payload.FromString(message.payload)
+            if any(isinstance(metric.name, bytes) for metric in payload.metrics):
+                raise ValueError("the name of a metric is not in UTF-8")
+            return self._follow((group, name), kind, device[0] if device else "", payload, message.arrival)
+        except (DecodeError, ValueError) as error:
+            self._skipped(f"{message.topic!r}: no Sparkplug B payload: {error}")
+            return []
+
+    def _follow(self, key: tuple[str, str], kind: str, device: str, payload: Any, arrival: int) -> list[Observation]:
+        if kind == "NBIRTH":
+            if len(self._nodes) >= MOST_NODES:
+                self._nodes.clear()  # they are asked for their births again
+            self._nodes[key] = _Node(birth=_birth_number(payload), seq=payload.seq)
+        node = self._nodes.get(key)
+        if kind == "NDEATH":
+            # The will of an earlier connection of the node says nothing about this one.
+            if node is None or node.birth not in (None, _birth_number(payload)):
+                return []
+            return self._gone(self._nodes.pop(key), None)
+        if node is None:
+            self._ask_for_birth(key)
+            node = _Node()  # what has names can be read without a birth
+        elif kind != "NBIRTH":
+            if payload.seq != (node.seq + 1) % 256:
+                self._ask_for_birth(key)
+            node.seq = payload.seq
+        if kind == "DDEATH":
+            return self._gone(node, device)
+        if kind.endswith("BIRTH"):
+            for metric in payload.metrics:
+                known = _Metric(device, metric.name, metric.datatype)
+                node.names[device, metric.name] = known
+                if metric.HasField("alias"):
+                    node.aliases[metric.alias] = known
+        return self._observations(key, node, device, payload, arrival)
+
+    def _observations(
+        self, key: tuple[str, str], node: _Node, device: str, payload: Any, arrival: int
+    ) -> list[Observation]:
+        found = []
+        for metric in payload.metrics:
+            known = node.names.get((device, metric.name)) if metric.name else node.aliases.get(metric.alias)
+            if known is None and not metric.name:
+                self._ask_for_birth(key)
+                self._skipped(f"{'/'.join(key)}: a metric with the alias {metric.alias}, whose birth is not known yet")
+                continue
+            name = metric.name or (known.name if known else "")
+            value = _value(metric, metric.datatype or (known.datatype if known else 0))
+            if value is None or not self._wanted(name):
+                continue
+            stamp = metric.timestamp or payload.timestamp
+            moment = stamp * MILLISECOND if 0 < stamp < 2**63 // MILLISECOND else arrival
+            try:
+                signal = self._signal(key, device, name)
+            except ValueError as error:
+                self._skipped(f"{'/'.join(key)}: {error}")
+                continue
+            node.newest[device, signal] = max(moment, node.newest.get((device, signal), 0))
+            found.append(Observation(signal, moment, (value,)))
+        return found
+
+    def _signal(self, key: tuple[str, str], device: str, metric: str) -> str:
+        name = self._template.fill({"group": key[0], "node": key[1], "device": device, "metric": metric})
+        return check_name(fitting(re.sub("/+", "/", name).strip("/")))  # where there is no device
+
+    def _wanted(self, name: str) -> bool:
+        return _fits(name, self._settings.metrics) and not _fits(name, _CONTROL)
+
+    def _gone(self, node: _Node, device: str | None) -> list[Observation]:
+        """A missing value after the last one of each signal of a device, or of the whole node, by its own clock."""
+        gone = [one for one in node.newest if device in (None, one[0])]
+        return [Observation(one[1], node.newest.pop(one) + MILLISECOND, (math.nan,)) for one in gone]
+
+    def _ask_for_birth(self, key: tuple[str, str]) -> None:
+        now = time.monotonic()
+        if not self._settings.rebirth or now - self._asked.get(key, -math.inf) < ASK_EVERY:
+            return
+        if len(self._asked) >= MOST_NODES:
+            self._asked.clear()
+        command = Payload(timestamp=time.time_ns() // MILLISECOND)
+        command.metrics.add(name=_REBIRTH, datatype=_BOOLEAN, boolean_value=True, timestamp=command.timestamp)
+        if self._connection.send(f"{_NAMESPACE}/{key[0]}/NCMD/{key[1]}", command.SerializeToString()):
+            self._asked[key] = now
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _birth_number(payload: Any) -> int | None:
+    """Which of the node's births this is, or which of them has died."""
+    return next((int(one.long_value or one.int_value) for one in payload.metrics if one.name == "bdSeq"), None)
+
+
+def _value(metric: Any, datatype: int) -> float | None:
+    """The number of a metric, NaN if it is missing; None if it is no number."""
+    kind = next((one for one in _NUMBERS if metric.HasField(one)), None)
+    if metric.is_null:
+        return math.nan if datatype in _NUMERIC else None
+    if kind is None:
+        return None
+    number = getattr(metric, kind)
+    if datatype in _SIGNED and kind in ("int_value", "long_value"):
+        bits = _SIGNED[datatype]
+        number &= (1 << bits) - 1
+        number -= (number >> (bits - 1)) << bits
+    return float(number) if math.isfinite(number) else math.nan

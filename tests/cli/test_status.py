@@ -1,0 +1,170 @@
+"""`tocsin status` and `tocsin doctor`, as a user calls them."""
+
+import json
+import socket
+import time
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.calling import invoke, words
+from tests.service.postgres import Postgres
+from tests.service.process import MonitorProcess
+from tests.service.servers import postgres as postgres
+from tests.service.test_tls import write_certificate
+from tocsin.service.doctor.certificates import expiry_of
+from tocsin.service.store import Store
+from tocsin.service.store.migrations import newest_version
+
+DAY = 86400 * 10**9
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOCSIN_CONFIG", raising=False)
+
+
+def examined(folder: Path, config: str = "", *options: str) -> tuple[dict[str, dict[str, str]], int]:
+    """The findings of `tocsin doctor` by the names of the checks, and its exit code."""
+    file = folder / "tocsin.toml"
+    file.write_text(config)
+    result = invoke("doctor", "--json", "--config", file, *options)
+    return {one["check"]: one for one in json.loads(result.stdout)}, result.exit_code
+
+
+def with_token(folder: Path, days: float | None = None) -> None:
+    now = time.time_ns()
+    with closing(Store.open(f"sqlite:///{folder}/data/tocsin.db")) as store, store.transaction() as writer:
+        writer.add_token("gateway", "ingest", "hash", now - 1, None if days is None else now + round(days * DAY))
+
+
+class TestDoctor:
+    def test_a_store_and_settings_that_are_well(self, tmp_path: Path) -> None:
+        with_token(tmp_path, days=300)
+        found, code = examined(tmp_path, "", "--data", str(tmp_path / "data"))
+        assert code == 0
+        assert {one["state"] for name, one in found.items() if name != "clock"} == {"ok"}
+        assert {"settings", "libraries", "open files", "disk space", "store", "tables", "tokens"} <= found.keys()
+        assert found["store"]["message"].startswith("SQLite 3.")
+        assert found["tables"]["message"] == f"version {newest_version()}"
+
+    def test_it_prints_a_table_and_makes_nothing(self, tmp_path: Path) -> None:
+        result = invoke("doctor", "--data", tmp_path / "none")
+        assert result.exit_code == 0
+        assert "there is none in" in words(result)
+        assert "warning" in words(result)
+        assert not (tmp_path / "none").exists()
+
+    def test_wrong_settings(self, tmp_path: Path) -> None:
+        found, code = examined(tmp_path, "[server]\nport = 'no'\n")
+        assert code == 1
+        assert "server.port" in found["settings"]["message"]
+        assert found["settings"]["advice"]
+
+    @pytest.mark.parametrize(("days", "state"), [(10, "warning"), (-1e-6, "failed")])
+    def test_tokens_that_expire(self, tmp_path: Path, days: float, state: str) -> None:
+        with_token(tmp_path, days)
+        found, code = examined(tmp_path, "", "--data", str(tmp_path / "data"))
+        assert found["tokens"]["state"] == state
+        assert "tocsin token create" in found["tokens"]["advice"]
+        assert code == (1 if state == "failed" else 0)
+
+    @pytest.mark.parametrize(
+        ("days", "state", "said"),
+        [(90, "ok", "expires in 90 days"), (5, "warning", "expires in 5 days"), (-3, "failed", "expired 3 days ago")],
+    )
+    def test_certificates_that_expire(self, tmp_path: Path, days: float, state: str, said: str) -> None:
+        certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+        write_certificate(certificate, key, "monitor", days, elliptic=True)
+        assert expiry_of(certificate) == pytest.approx(time.time() + days * 86400, abs=60)
+        config = f'[server]\ntls_certificate = "{certificate}"\ntls_key = "{key}"\n'
+        found, _ = examined(tmp_path, config, "--data", str(tmp_path / "data"))
+        assert found["certificate"]["state"] == state
+        assert said in found["certificate"]["message"]
+
+    def test_a_certificate_that_cannot_be_used(self, tmp_path: Path) -> None:
+        (tmp_path / "tls.crt").write_text("nothing")
+        config = f'[server]\ntls_certificate = "{tmp_path}/tls.crt"\ntls_key = "{tmp_path}/tls.key"\n'
+        found, code = examined(tmp_path, config, "--data", str(tmp_path / "data"))
+        assert found["certificate"]["state"] == "failed"
+        assert code == 1
+
+    def test_sources_and_sinks_are_reached_and_nothing_is_sent_to_them(self, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as there, socket.create_server(("127.0.0.1", 0)) as gone:
+            port, closed = there.getsockname()[1], gone.getsockname()[1]
+            gone.close()
+            config = (
+                f'[[sources.mqtt]]\nname = "plant"\ntopics = ["a"]\nport = {closed}\n'
+                f'[[sources.files]]\nname = "files"\npath = "{tmp_path}/none"\n'
+                f'[[sinks.mail]]\nname = "mail"\nhost = "127.0.0.1"\nport = {port}\nsender = "a@example.com"\n'
+                'recipients = ["b@example.com"]\n'
+                f'[[sinks.webhook]]\nname = "chat"\nurl = "http://127.0.0.1:{port}/hooks/secret-of-the-chat"\n'
+            )
+            found, code = examined(tmp_path, config, "--data", str(tmp_path / "data"))
+            for _ in range(2):
+                accepted, _ = there.accept()
+                with accepted:
+                    assert accepted.recv(100) == b""
+        assert code == 1
+        assert found["sinks.webhook[0] chat"]["state"] == "ok"
+        assert found["sinks.mail[0] mail"]["state"] == "ok"
+        assert found["sources.mqtt[0] plant"]["state"] == "failed"
+        assert found["sources.files[0] files"]["state"] == "warning"
+        assert "secret-of-the-chat" not in json.dumps(found)
+
+    def test_a_store_in_postgresql(self, tmp_path: Path, postgres: Postgres) -> None:
+        url = postgres.new_database()
+        with closing(Store.open(url)) as store, store.own():
+            found, code = examined(tmp_path, f'[storage]\nurl = "{url}"\n')
+        assert code == 0
+        assert found["store"]["message"].startswith("PostgreSQL ")
+        assert "UTF8, in use by process " in found["store"]["message"]
+        assert found["clock of the database"]["state"] == "ok"
+
+    def test_a_database_that_cannot_be_reached(self, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        found, code = examined(tmp_path, f'[storage]\nurl = "postgresql://me:hunter22@127.0.0.1:{port}/none"\n')
+        assert (found["store"]["state"], code) == ("failed", 1)
+        assert "hunter22" not in json.dumps(found)
+
+    def test_tables_of_a_newer_version(self, tmp_path: Path) -> None:
+        with_token(tmp_path)
+        with closing(Store.open(f"sqlite:///{tmp_path}/data/tocsin.db")) as store, store.transaction() as writer:
+            writer.connection.exec_driver_sql("UPDATE schema_version SET version = version + 1")
+        found, code = examined(tmp_path, "", "--data", str(tmp_path / "data"))
+        assert (found["tables"]["state"], code) == ("failed", 1)
+
+
+class TestStatus:
+    @pytest.mark.slow
+    def test_a_monitor_that_runs(self, tmp_path: Path) -> None:
+        with MonitorProcess(tmp_path, '[detector]\nforecaster = "last-value"\n') as monitor:
+            monitor.start()
+            sent = {"signal": "pump/1", "time": time.time() - 60, "value": 1.0}
+            httpx.post(f"{monitor.address}/api/v1/observations", json=[sent]).raise_for_status()
+            token = monitor.make_token("read")
+            time_to_learn_of_it = time.monotonic() + 60
+            result = invoke("status", "--url", monitor.address, "--token", token)
+            while result.exit_code and time.monotonic() < time_to_learn_of_it:
+                result = invoke("status", "--url", monitor.address, "--token", token)
+            assert result.exit_code == 0
+            lines = dict(line.split(": ", 1) for line in result.stdout.splitlines())
+            assert lines["signals"] == "1, 0 silent"
+            assert lines["observations"].startswith("1 since the start")
+            assert lines["open incidents"] == "0"
+            assert lines["monitor"].endswith(", ready")
+            found = json.loads(invoke("status", "--url", monitor.address, "--token", token, "--json").stdout)
+            assert (found["signals"], found["observations"], found["ready"]) == (1, 1, True)
+            refused = invoke("status", "--url", monitor.address, "--token", "tocsin_" + 43 * "x")
+            assert refused.exit_code == 1
+            assert "this token is not valid" in refused.stderr
+
+    def test_no_monitor(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        result = invoke("status", "--url", f"http://127.0.0.1:{port}")
+        assert result.exit_code == 1
+        assert "no monitor answers at" in result.stderr

@@ -1,0 +1,124 @@
+"""What was found, as tables and in a few lines."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tocsin.detection import Audit, Incident, SignalResult
+from tocsin.detection.incident_words import incident_columns
+from tocsin.reports.features import worst_severity
+from tocsin.reports.summary import audit_summary
+from tocsin.reports.table import incident_table
+
+
+def an_incident(number=0, severity=3.0, **more):
+    fields = {
+        "signal": f"signal {number}", "start": np.datetime64("2026-01-01T00:00:00", "ns"),
+        "end": np.datetime64("2026-01-01T01:00:00", "ns"), "peak": np.datetime64("2026-01-01T00:30:00", "ns"),
+        "first": 10, "last": 22, "alarms": 5, "p": 0.001, "severity": severity, "return_period": 3456.0,
+        "view": "level", "explanation": "pressure: level 3.25 above what was forecast", "direction": "above",
+        "deviation": 3.25, "contributions": {"flow": 1.0, "pressure": 4.0}, "ended": "returned", **more,
+    }  # fmt: skip
+    return Incident(**fields)
+
+
+def printed(table, width=160):
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(table)
+    return console.export_text()
+
+
+def test_the_most_severe_come_first_and_the_rest_is_counted():
+    incidents = [an_incident(k, severity=1 + k) for k in range(30)]
+    text = printed(incident_table(incidents, top=3, many=True))
+    assert "30 incidents, the 3 most severe" in text
+    assert [text.index(f"signal {k} ") for k in (29, 28, 27)] == sorted(
+        text.index(f"signal {k} ") for k in (29, 28, 27)
+    )
+    assert "signal 26 " not in text
+    assert "pressure   level 3.25 above" in " ".join(text.split("\n"))
+
+
+def test_lengths_are_told_in_time_where_the_interval_is_known():
+    every = {"signal 0": 300.0}
+    text = printed(incident_table([an_incident()], top=3, many=False, intervals=every))
+    assert "65 min" in text  # 13 observations, one every 5 minutes
+    assert "about once in 12 days" in text
+    numbered = [an_incident(start=10, end=22, peak=15)]
+    for incidents, intervals in ((numbered, every), ([an_incident()], {"signal 0": None}), ([an_incident()], None)):
+        text = printed(incident_table(incidents, top=3, many=False, intervals=intervals))
+        assert "13 observations" in text
+        assert "about once in 3,456 observations" in text
+
+
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [("returned", "returned"), ("accepted", "accepted"), ("silent", "no more values"), ("labelled", "labelled"),
+     (None, "still open")],
+)  # fmt: skip
+def test_how_an_incident_ended_is_told(ended, words):
+    text = printed(incident_table([an_incident(ended=ended)], top=3, many=False))
+    assert "1 incident" in text
+    assert words in text
+    columns = incident_columns([an_incident(ended=ended)])
+    assert (columns["ended"].tolist(), columns["open"].tolist()) == ([ended or ""], [ended is None])
+
+
+def test_units_stand_beside_what_was_seen_and_not_in_names():
+    incident = an_incident(
+        contributions={"flow [l/s]": 1.0, "pressure [bar]": 4.0}, explanation="flow: 3.2 l/s above the forecast"
+    )
+    text = printed(incident_table([incident], top=3, many=False))
+    assert "flow      3.2 l/s above the forecast" in text
+    assert "[bar]" not in text
+
+
+def test_the_summary_tells_the_finding_with_its_ratio_and_since_when():
+    audit = Audit(0.01, 4000, 120, 1.0, 0.99, 0.021, 0.042, first=551)
+    one = SignalResult("a", 4551, [], 0.01, audit)
+    assert audit_summary([one]) == (
+        "4,551 observations; after warm-up 120 incidents, 40 tolerated (true faults count too)\n"
+        "too many: 3.0 times the promised incidents since observation 551 (99% sure: 2.1 to 4.2 times)"
+    )
+    several = audit_summary([one, one])
+    assert several.startswith("9,102 observations of 2 signals; after warm-up 240 incidents, 80 tolerated")
+    assert "too many: 3.0 times the promised incidents since warm-up" in several
+    nothing = SignalResult("a", 40, [], 0.01, Audit(0.01, 0, 0, 1.0, 0.99, 0.0, 1.0))
+    assert audit_summary([nothing]) == "40 observations, all of them warm-up"
+
+
+@pytest.mark.parametrize(
+    ("since", "own", "told"),
+    [
+        (551, 551, "judged since 551, by its own past"),
+        (551, 1200, "judged since 551; by its own past since 1200, before that estimated"),
+        (551, None, "judged since 551, by an estimate: the signal is too short for its own past to tell"),
+    ],
+)
+def test_the_summary_tells_since_when_and_by_what_a_signal_is_judged(since, own, told):
+    audit = Audit(0.01, 4000, 40, 1.0, 0.99, 0.008, 0.012, first=since)
+    one = SignalResult("a", 4551, [], 0.01, audit, judged_since=since, own_past_since=own)
+    assert audit_summary([one]).splitlines()[-1] == told
+    assert "judged" not in audit_summary([one, one])
+
+
+def test_the_signal_with_the_most_severe_incident_is_the_worst():
+    calm, bad = (SignalResult("a", 1, [an_incident(severity=severity)]) for severity in (1.0, 4.0))
+    none = SignalResult("a", 1, [])
+    assert sorted([calm, none, bad], key=worst_severity) == [none, calm, bad]
+
+
+@pytest.mark.parametrize("times", ["moments", "numbers", "floats"])
+def test_columns_of_incidents(times):
+    kinds = {"moments": np.datetime64("2026-01-01T00:00:00", "ns"), "numbers": 7, "floats": 7.5}
+    incident = an_incident(start=kinds[times], end=kinds[times], peak=kinds[times])
+    columns = incident_columns([incident])
+    assert columns["start"].dtype.kind == {"moments": "M", "numbers": "i", "floats": "f"}[times]
+    assert columns["duration"].tolist() == [13]
+    assert columns["features"].tolist() == ["pressure, flow"]
+    assert (columns["return_period"].tolist(), columns["view"].tolist()) == ([3456.0], ["level"])
+    assert columns["explanation"].tolist() == ["pressure: level 3.25 above what was forecast"]
+    assert {len(column) for column in columns.values()} == {1}
+    assert {len(column) for column in incident_columns([]).values()} == {0}

@@ -1,0 +1,225 @@
+"""Prometheus remote write, with requests made by hand; tests/service/test_push.py has a real Prometheus."""
+
+import math
+import struct
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.service.wire import field, snappy, varint, write_1, write_2
+from tocsin.service.config import PushSettings, RemoteWriteRule
+from tocsin.service.errors import NotReadyError, OverloadedError
+from tocsin.service.http import push as push_module
+
+from .conftest import Client, Make
+from .fake import FakeMonitor
+
+URL = "/api/v1/write"
+V1 = {"Content-Type": "application/x-protobuf", "Content-Encoding": "snappy"}
+V2 = {"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request", "Content-Encoding": "snappy"}
+T0 = 1_767_225_600_000
+STALE = struct.unpack("<d", struct.pack("<Q", 0x7FF0000000000002))[0]
+LOAD = {"__name__": "load", "instance": "a:9100"}
+
+
+def post(client: Client, body: bytes, headers: dict[str, str] = V1, **more: str) -> httpx.Response:
+    return client.post(URL, content=snappy(body), headers={**headers, **more})
+
+
+def taken(monitor: FakeMonitor) -> list[tuple[str, int | None, float]]:
+    return [(one.signal, one.time, one.values[0]) for batch in monitor.engine.submitted for one in batch.observations]
+
+
+def with_rules(make: Make, *rules: dict[str, Any]) -> FakeMonitor:
+    monitor = make()
+    push = PushSettings(remote_write=tuple(RemoteWriteRule(**rule) for rule in rules))
+    monitor.settings = monitor.settings.model_copy(update={"push": push})
+    return monitor
+
+
+@pytest.mark.parametrize(("write", "headers"), [(write_1, V1), (write_2, V2)])
+def test_samples_become_observations_under_the_name_of_their_series(
+    client: Client, monitor: FakeMonitor, write: Any, headers: dict[str, str]
+) -> None:
+    reply = post(client, write((LOAD, [(T0, 1.5), (T0 + 15_000, 2.5)]), ({"__name__": "up"}, [(T0, 1.0)])), headers)
+    assert reply.status_code == 204, reply.text
+    signal = 'load{instance="a:9100"}'
+    time = T0 * 10**6
+    assert taken(monitor) == [(signal, time, 1.5), (signal, time + 15 * 10**9, 2.5), ("up", time, 1.0)]
+    assert {batch.source for batch in monitor.engine.submitted} == {"remote_write"}
+    written = {
+        name: reply.headers.get(f"x-prometheus-remote-write-{name}-written") for name in ("samples", "exemplars")
+    }
+    assert written == ({"samples": None, "exemplars": None} if headers is V1 else {"samples": "3", "exemplars": "0"})
+
+
+def test_sending_the_same_again_is_harmless(client: Client, monitor: FakeMonitor) -> None:
+    for _ in range(2):
+        assert post(client, write_1((LOAD, [(T0, 1.5)]))).status_code == 204
+    assert monitor.engine.statuses['load{instance="a:9100"}'].observations == 1
+
+
+def test_a_series_that_ended_and_infinite_samples_are_missing_values(client: Client, monitor: FakeMonitor) -> None:
+    body = write_1((LOAD, [(T0, STALE), (T0 + 1, math.nan), (T0 + 2, math.inf), (T0 + 3, 1.0)]))
+    assert post(client, body).status_code == 204
+    assert [repr(value) for *_, value in taken(monitor)] == ["nan", "nan", "nan", "1.0"]
+
+
+@pytest.mark.parametrize(("write", "headers"), [(write_1, V1), (write_2, V2)])
+def test_native_histograms_are_left_out(
+    client: Client, monitor: FakeMonitor, write: Any, headers: dict[str, str]
+) -> None:
+    reply = post(client, write((LOAD, [(T0, 1.0)]), histograms=2), headers)
+    assert reply.status_code == 204
+    assert len(taken(monitor)) == 1
+    assert reply.headers.get("x-prometheus-remote-write-histograms-written", "0") == "0"
+
+
+def test_rules_name_choose_and_differentiate(make: Make) -> None:
+    monitor = with_rules(make, {"match": "*_total", "rate": True, "signal": "{job}/{__name__}"}, {"match": "load"})
+    client = Client(monitor)
+    counter = {"__name__": "requests_total", "job": "web"}
+    first = write_1((counter, [(T0, 100.0)]), (LOAD, [(T0, 1.0)]), ({"__name__": "other"}, [(T0, 1.0)]))
+    assert post(client, first).status_code == 204
+    assert [signal for signal, *_ in taken(monitor)] == ['load{instance="a:9100"}']
+    # 30 in 10 s; the counter begins again; 5 in 10 s.
+    body = write_1((counter, [(T0 + 10_000, 130.0), (T0 + 20_000, 3.0), (T0 + 30_000, 8.0)]))
+    monitor.engine.submitted.clear()
+    monitor.engine.refusal = OverloadedError(2.0)
+    assert post(client, body).status_code == 429
+    monitor.engine.refusal = None
+    for _ in range(2):  # the second time the reply was lost, say
+        assert post(client, body).status_code == 204
+    assert taken(monitor) == [
+        ("web/requests_total", (T0 + 10_000) * 10**6, 3.0),
+        ("web/requests_total", (T0 + 30_000) * 10**6, 0.5),
+    ]
+
+
+def test_two_series_of_one_name_are_refused_and_the_first_is_kept(make: Make) -> None:
+    monitor = with_rules(make, {"signal": "{__name__}"})
+    body = write_1((LOAD, [(T0, 1.0)]), ({**LOAD, "instance": "b"}, [(T0, 2.0), (T0 + 1, 2.0)]))
+    reply = post(Client(monitor), body)
+    assert reply.status_code == 400
+    assert reply.text.startswith("2 samples were refused, 1 kept: two series map to the same signal 'load'")
+    assert taken(monitor) == [("load", T0 * 10**6, 1.0)]
+
+
+def test_refusals_are_counted_and_shown(client: Client, monitor: FakeMonitor) -> None:
+    assert [one["name"] for one in client.get("/api/v1/status").json()["sources"]] == ["broker"]
+    reply = post(client, write_2((LOAD, [(T0, 1.0)]), ({"__name__": "x" * 3, "a": "/./"}, [(T0, 1.0)])), V2)
+    assert reply.status_code == 400
+    assert reply.headers["x-prometheus-remote-write-samples-written"] == "1"
+    shown = client.get("/api/v1/status").json()["sources"][-1]
+    assert shown["name"] == "remote_write"
+    assert "between slashes" in shown["last_error"]
+    assert shown["last_success"] is not None
+    text = client.get("/metrics").text
+    assert 'tocsin_source_errors_total{source="remote_write"} 1.0' in text
+    assert 'tocsin_observations_total{source="remote_write",status="refused"} 1.0' in text
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"\xff\xff", V1, 400),  # no snappy
+        (snappy(b"\xff"), V1, 400),
+        (snappy(b"\xff"), V2, 400),
+        (snappy(field(4, "x") + field(5, b"")), V2, 400),
+        (snappy(field(4, "") + field(5, field(1, varint(0)))), V2, 400),  # half a label
+        (snappy(field(4, "") + field(5, field(1, varint(0) + varint(7)))), V2, 400),  # no such symbol
+        (snappy(field(1, field(1, field(1, b"\xff")))), V1, 400),  # no UTF-8
+        (b"", {**V1, "Content-Type": "text/plain"}, 415),
+        (b"", {**V1, "Content-Type": "application/x-protobuf;proto=other"}, 415),
+        (b"", {**V1, "Content-Encoding": "gzip"}, 415),
+    ],
+)
+def test_what_is_no_request_is_not_to_be_sent_again(
+    client: Client, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    reply = client.post(URL, content=body, headers=headers)
+    assert reply.status_code == status
+    assert reply.headers["content-type"].startswith("text/plain")
+    assert reply.text
+
+
+def test_a_bomb_is_not_unpacked(make: Make) -> None:
+    client = Client(make(max_body_bytes=2**20))
+    bomb = snappy(bytes(2**24))
+    assert len(bomb) < 2**20
+    assert client.post(URL, content=bomb, headers=V1).status_code == 413
+    lie = varint(2**32 - 1) + b"\x00"  # says that it is far longer than it is
+    assert client.post(URL, content=lie, headers=V1).status_code == 413
+
+
+def test_too_many_points_are_refused_and_many_go_in_pieces(
+    make: Make, monkeypatch: pytest.MonkeyPatch, client: Client, monitor: FakeMonitor
+) -> None:
+    monkeypatch.setattr(push_module, "MOST_OBSERVATIONS", 10)
+    monkeypatch.setattr(push_module, "MOST_POINTS", 25)
+    assert post(client, write_1((LOAD, [(T0 + i, 1.0) for i in range(25)]))).status_code == 204
+    assert [len(batch.observations) for batch in monitor.engine.submitted] == [10, 10, 5]
+    assert post(client, write_1((LOAD, [(T0 + i, 1.0) for i in range(26)]))).status_code == 413
+
+
+@pytest.mark.parametrize(("error", "status"), [(OverloadedError(3.0), 429), (NotReadyError("starting"), 503)])
+def test_what_is_not_durable_is_to_be_sent_again(
+    client: Client, monitor: FakeMonitor, error: Exception, status: int
+) -> None:
+    monitor.engine.refusal = error
+    reply = post(client, write_1((LOAD, [(T0, 1.0)])))
+    assert reply.status_code == status
+    assert int(reply.headers["retry-after"]) >= 1
+    assert not monitor.engine.submitted
+
+
+def test_bodies_unpacked_at_once_are_limited(make: Make) -> None:
+    client = Client(make(max_body_bytes=2**20, max_bodies_bytes=2**20))
+    half = write_1(({"__name__": "load", "x": "x" * 2**20}, []))[: 2**20]
+    assert post(client, half).status_code in (204, 400)
+    assert post(client, write_1((LOAD, [(T0, 1.0)]))).status_code == 204, "what was held is given back"
+
+
+def test_tokens_need_the_role_and_are_limited_to_their_patterns(monitor: FakeMonitor) -> None:
+    from tocsin.service.tokens import hash_token, make_token
+
+    tokens = {role: make_token() for role in ("read", "ingest")}
+    with monitor.store.transaction() as writer:
+        writer.add_token("reader", "read", hash_token(tokens["read"]), 0, None)
+        writer.add_token("sender", "ingest", hash_token(tokens["ingest"]), 0, None, ("load*",))
+    body = write_1((LOAD, [(T0, 1.0)]), ({"__name__": "up"}, [(T0, 1.0)]))
+    assert post(Client(monitor), body).status_code == 401
+    assert post(Client(monitor, tokens["read"]), body).status_code == 403
+    reply = post(Client(monitor, tokens["ingest"]), body)
+    assert reply.status_code == 400
+    assert "this token does not allow the signal 'up'" in reply.text
+    assert [signal for signal, *_ in taken(monitor)] == ['load{instance="a:9100"}']
+
+
+def test_the_extra_is_named_if_it_is_missing(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push_module, "find_spec", lambda module: None)
+    reply = post(client, b"")
+    assert reply.status_code == 501
+    assert "pip install 'tocsin[protobuf]'" in reply.text
+
+
+valid = write_2((LOAD, [(T0, 1.0)]), ({"__name__": "up"}, [(T0, 1.0)]))
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    raw=st.one_of(st.binary(max_size=200), st.integers(0, len(valid)).map(lambda cut: valid[:cut])),
+    place=st.integers(0, len(valid) - 1), bits=st.integers(0, 255),
+    packed=st.booleans(), headers=st.sampled_from([V1, V2]),
+)  # fmt: skip
+def test_broken_bytes_are_refused(
+    client: Client, raw: bytes, place: int, bits: int, packed: bool, headers: dict[str, str]
+) -> None:
+    spoilt = bytearray(raw if place % 2 else valid)
+    if spoilt:
+        spoilt[place % len(spoilt)] ^= bits
+    body = snappy(bytes(spoilt)) if packed else bytes(spoilt)
+    assert client.post(URL, content=body, headers=headers).status_code in (204, 400, 413)

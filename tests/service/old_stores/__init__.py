@@ -1,0 +1,1 @@
+"""Stores that earlier versions of the monitor wrote."""

@@ -1,0 +1,163 @@
+"""What sinks tell of an event: one message that grows, with one identity, until all of it is over."""
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.service.engine.helpers import SECOND
+from tests.service.helpers import Alertmanager, Running, run, until
+from tests.service.receiver import Receiver
+from tests.service.sinks.office import Office, facts
+from tocsin.service.config import AlertmanagerSettings, EventSettings, Settings, WebhookSettings
+from tocsin.service.engine.events import Events
+from tocsin.service.metrics import Metrics
+from tocsin.service.sinks.alertmanager import AlertmanagerSink
+from tocsin.service.sinks.outbox import Outbox
+from tocsin.service.sinks.webhook import WebhookSink
+
+MONITOR = Settings(server={"external_url": "https://tocsin.example"})
+START = 1_700_000_000 * SECOND
+
+
+class Plant:
+    """Incidents of signals, in events as the engine puts them."""
+
+    def __init__(self, office: Office) -> None:
+        self._office = office
+        settings = EventSettings(hold=0, update_every=0.2)
+        self._events = Events(settings, [WebhookSettings(name="sink", url="http://127.0.0.1:1")])
+        self._signals: dict[int, Any] = {}
+
+    def begin(self, name: str, start: int = START, **given: Any) -> int:
+        signal = self._office.signal(name)
+        made = facts(signal.id, start=start, **given)
+        with self._office.store.transaction() as writer:
+            number = writer.put_incident(made)
+            self._events.note(writer, signal, number, made, time.time_ns())
+        self._signals[number] = signal
+        return number
+
+    def end(self, number: int) -> None:
+        signal = self._signals[number]
+        now = time.time_ns()
+        with self._office.store.transaction() as writer:
+            writer.change_incident(number, open=False, closed=now, ended="returned")
+            row = writer.incident(number)
+            assert row is not None
+            self._events.note(writer, signal, number, row, now)
+
+
+@pytest.fixture
+def plant(office: Office) -> Plant:
+    return Plant(office)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.close()
+
+
+def test_one_message_grows_and_ends(receiver: Receiver, office: Office, plant: Plant, metrics: Metrics) -> None:
+    sink = WebhookSink(WebhookSettings(name="sink", url=f"http://{receiver.place}"), MONITOR)
+
+    async def test() -> None:
+        first = plant.begin("plant/line-3/a")
+        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.02, update_every=0.2)):
+            await until(lambda: len(receiver.taken) == 1)
+            second = plant.begin("plant/line-3/b", START + 5 * SECOND, severity=6.5)
+            await until(lambda: len(receiver.taken) == 2)
+            plant.end(first)
+            third = plant.begin("plant/line-3/c", START + 9 * SECOND)
+            await until(lambda: len(receiver.taken) == 3)
+            plant.end(third)
+            plant.end(second)
+            await until(lambda: len(receiver.taken) == 4)
+        alone, grown, *_, over = receiver.taken
+        assert [one["status"] for one in receiver.taken] == ["firing", "firing", "firing", "resolved"]
+        assert len({one["groupKey"] for one in receiver.taken}) == 1
+        assert len({one["alerts"][0]["fingerprint"] for one in receiver.taken}) == 1
+        assert {one["commonLabels"]["signal"] for one in receiver.taken} == {"plant/line-3/a"}
+
+        # By itself it is what it was without events, and says so beside it.
+        assert alone["commonAnnotations"]["summary"] == "plant/line-3/a: 2 above the forecast"
+        assert alone["alerts"][0]["generatorURL"] == f"https://tocsin.example/#/incidents/{first}"
+        number = alone["event"]["id"]
+        member = {
+            "incident": first, "signal": "plant/line-3/a", "start": "2023-11-14T22:13:20.000Z", "severity": 2.3,
+            "open": True, "link": f"https://tocsin.example/#/incidents/{first}",
+        }  # fmt: skip
+        assert alone["event"] == {
+            "id": number, "title": "plant/line-3/a: 2 above the forecast", "count": 1, "signals": 1, "open_count": 1,
+            "first": member, "strongest": member, "members": [member],
+            "link": f"https://tocsin.example/#/events/{number}",
+        }  # fmt: skip
+
+        assert grown["commonAnnotations"]["summary"] == "plant/line-3: 2 incidents on 2 signals"
+        assert grown["commonLabels"]["severity"] == "critical"  # the strongest is
+        assert grown["alerts"][0]["generatorURL"] == f"https://tocsin.example/#/events/{number}"
+        event = grown["event"]
+        assert (event["first"]["incident"], event["strongest"]["incident"]) == (first, second)
+        assert [one["signal"] for one in event["members"]] == ["plant/line-3/a", "plant/line-3/b"]
+
+        assert over["commonAnnotations"]["summary"] == "plant/line-3: resolved, all 3 incidents ended"
+        assert (over["event"]["count"], over["event"]["open_count"]) == (3, 0)
+
+    run(test)
+
+
+def test_a_large_event_is_told_in_a_few_words(
+    receiver: Receiver, office: Office, plant: Plant, metrics: Metrics
+) -> None:
+    sink = WebhookSink(WebhookSettings(name="sink", url=f"http://{receiver.place}"), MONITOR)
+
+    async def test() -> None:
+        for number in range(200):
+            plant.begin(f"plant/line-3/{number:03}", START + number, kind="silence", severity=float("nan"))
+        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.02, update_every=0.2)):
+            await until(lambda: receiver.taken)
+        message = receiver.taken[0]
+        assert message["event"]["count"] == 200
+        assert len(message["event"]["members"]) == 10
+        assert message["commonAnnotations"]["summary"] == "plant/line-3: 200 signals silent"
+        assert len(json.dumps(message)) < 6000
+
+    run(test)
+
+
+def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
+    alertmanager: Alertmanager, office: Office, plant: Plant, metrics: Metrics
+) -> None:
+    """Also after the incident is over with which the event began."""
+    settings = AlertmanagerSettings(name="sink", url=alertmanager.url, refresh=0.4)
+
+    def alerts() -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"{alertmanager.url}/api/v2/alerts") as answer:
+            return [alert for alert in json.load(answer) if alert["status"]["state"] == "active"]
+
+    async def test() -> None:
+        first, second = plant.begin("plant/line-3/a"), plant.begin("plant/line-3/b", START + SECOND)
+        sink = AlertmanagerSink(settings, MONITOR)
+        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.05, update_every=0.2)):
+            (alert,) = await until(alerts)
+            assert alert["labels"]["incident"] == str(first)
+            notes = alert["annotations"]
+            assert (notes["incidents"], notes["signals"]) == ("2", "2")
+            plant.end(first)
+            began = alert["updatedAt"]
+            # It is repeated all the same, beyond the end that the first message gave.
+            await until(lambda: alerts()[0]["updatedAt"] > began)
+            third = plant.begin("plant/line-3/c", START + 2 * SECOND)
+            await until(lambda: alerts()[0]["annotations"]["incidents"] == "3")
+            (alert,) = alerts()
+            assert alert["labels"]["incident"] == str(first)
+            plant.end(second)
+            plant.end(third)
+            await until(lambda: not alerts())
+
+    run(test)

@@ -1,0 +1,158 @@
+"""`tocsin report` on a real store, looked at in a real browser and sent by real mail."""
+
+import math
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.calling import invoke, words
+from tests.service.sinks.office import NOTHING_SEEN, Office
+from tests.service.sinks.test_mail import Post
+from tocsin.service.observations import Status, StoredVerdict
+from tocsin.service.report import Period, gather, summary_of
+from tocsin.service.store import ObservationRow
+
+MINUTE, HOUR, DAY = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
+NASTY = "plant/<script>alert(1)</script>"
+
+
+def observe(office: Office, name: str, now: int, *, faults: tuple[int, ...] = (), warm: bool = True) -> None:
+    """Eight days of a signal, one observation every ten minutes, with faults so many hours ago."""
+    signal, noise = office.signal(name), np.random.default_rng(0)
+    rows = []
+    for moment in range(now - 8 * DAY, now, 10 * MINUTE):
+        wave = math.sin(moment / DAY * 2 * math.pi)
+        alarm = any(0 <= moment - (now - hours * HOUR) < HOUR for hours in faults)
+        value = wave + float(noise.normal(scale=0.1)) + 2 * alarm
+        judged = StoredVerdict(
+            (value,), (wave,), (wave - 0.4,), (wave + 0.4,), 0.5, 1e-4 if alarm else 0.3, (0.5,), alarm=alarm, warm=warm
+        )
+        rows.append(ObservationRow(signal.id, moment, Status.SCORED, judged))
+    with office.store.transaction() as writer:
+        writer.add_observations(rows)
+        writer.change_signal(signal.id, settings={"alarm_rate": 0.001})
+
+
+def begin(office: Office, name: str, now: int, hours: int, **given: object) -> int:
+    start = now - hours * HOUR
+    times = {"start": start, "end": start + HOUR, "peak": start, "opened": start + MINUTE}
+    number = office.begin(name, **{"severity": 4.1, **times, **given})
+    with office.store.transaction() as writer:
+        writer.mark_delivered([row.id for row in office.due("sink")], start + 2 * MINUTE)
+    return number
+
+
+def end(office: Office, number: int, closed: int, ended: str = "returned") -> None:
+    office.change(number, open=False, closed=closed, ended=ended)
+
+
+@pytest.fixture
+def now() -> int:
+    return time.time_ns() // MINUTE * MINUTE
+
+
+@pytest.fixture
+def office(tmp_path: Path, now: int) -> Iterator[Office]:
+    """A busy signal, one with a fault, a silent one, and one that warms up."""
+    made = Office(tmp_path, "sink")
+    observe(made, NASTY, now, faults=(100, 60, 30, 5))
+    observe(made, "plant/valve", now, faults=(48,))
+    observe(made, "plant/new", now, warm=False)
+    for hours in (100, 60, 30):
+        end(made, begin(made, NASTY, now, hours), now)  # its observations arrived late
+    made.change(begin(made, NASTY, now, 5), acknowledged=now - 4 * HOUR, acknowledged_by="Eve", label="false alarm")
+    fault = begin(made, "plant/valve", now, 48)
+    end(made, fault, now - 47 * HOUR, "accepted")
+    made.change(fault, label="fault")
+    begin(made, "plant/new", now, 20, kind="silence", p=math.nan, **NOTHING_SEEN)
+    end(made, begin(made, "plant/valve", now, 190), now - 189 * HOUR)  # before the week
+    yield made
+    made.close()
+
+
+def test_what_is_gathered(office: Office, now: int) -> None:
+    with office.store.reading() as reader:
+        report = gather(reader, reader.signals(), Period(now - 7 * DAY, now))
+    busy, valve = report.by_attention[0], next(one for one in report.signals if one.row.name == "plant/valve")
+    assert (busy.row.name, len(busy.incidents), busy.messages, busy.false_alarms) == (NASTY, 4, 4, 1)
+    assert busy.open_seconds == pytest.approx((3 * HOUR + 5 * HOUR) / 1e9)
+    assert busy.acknowledged_after == pytest.approx((HOUR - MINUTE) / 1e9)
+    assert len(valve.incidents) == 1  # not the one before
+    assert busy.audit is not None
+    assert valve.audit is not None
+    assert (busy.audit.alarms, busy.audit.faults, busy.audit.observations) == (4, 0, 1008)
+    assert (valve.audit.alarms, valve.audit.faults, valve.audit.rate) == (1, 1, 0.0)
+    together = report.audits["incidents"]
+    assert (together.alarms, together.observations) == (5, 2016)
+    assert together.low <= 4 / 2016 <= together.high
+    assert summary_of(report) == [
+        "6 incidents on 3 of 3 signals; 1 of them silences, 2 still open.",
+        "5 incidents raised (1 labelled as faults), 2.02 tolerated in 2,016 observations: cannot tell yet.",
+        f"Most attention: {NASTY} (4 incidents, 4 messages).",
+    ]
+
+
+def test_the_page(office: Office, now: int, tmp_path: Path) -> None:
+    page = tmp_path / "week.html"
+    done = invoke("report", "--week", "--data", tmp_path, "--out", page)
+    assert done.exit_code == 0, done.output
+    assert "6 incidents on 3 of 3 signals" in words(done)
+    text = page.read_text()
+    assert "<script>alert(1)" not in text
+    assert "\\u003cscript>alert(1)" in text  # in the data of the charts
+    assert "plant/&lt;script&gt;" in text
+
+
+def test_by_mail(office: Office, now: int, tmp_path: Path) -> None:
+    post = Post()
+    config = tmp_path / "tocsin.toml"
+    config.write_text(
+        f'[[sinks.mail]]\nname = "plant"\nhost = "127.0.0.1"\nport = {post.port}\nsecurity = "none"\n'
+        'sender = "Tocsin <tocsin@plant.example>"\nrecipients = ["a@plant.example"]\n'
+    )
+    try:
+        done = invoke("report", "--mail", "plant", "--config", config, "--data", tmp_path)
+        assert done.exit_code == 0, done.output
+        refused = invoke("report", "--mail", "other", "--config", config, "--data", tmp_path)
+    finally:
+        post.close()
+    ((_, mail),) = post.mails
+    assert mail["Subject"].startswith("Tocsin: What happened from ")
+    body = mail.get_body(("plain",))
+    assert body is not None
+    assert "6 incidents on 3 of 3 signals" in body.get_content()
+    (attached,) = mail.iter_attachments()
+    assert (attached.get_content_type(), attached.get_filename()) == ("text/html", "tocsin-report.html")
+    assert "What was promised and kept" in attached.get_content()
+    assert refused.exit_code == 1
+    assert "no mail sink 'other' in the settings; mail sinks: plant" in words(refused)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--week", "--from", "2026-01-01"], "--week and --from exclude each other"),
+        (["--from", "2026-01-02", "--to", "2026-01-01"], "2026-01-02 is not before 2026-01-01"),
+        (["--from", "nonsense"], "nonsense"),
+        (["--out", "week.pdf"], "must end in one of .html"),
+        (["--signal", "nothing*"], "no signal matches nothing*"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(office: Office, tmp_path: Path, arguments: list[str], says: str) -> None:
+    done = invoke("report", "--data", tmp_path, *arguments)
+    assert done.exit_code in (1, 2)
+    assert says in words(done)
+
+
+def test_a_period_without_anything(office: Office, tmp_path: Path) -> None:
+    page = tmp_path / "empty.html"
+    year = datetime.now(UTC).year - 10
+    done = invoke("report", "--from", f"{year}-01-01", "--to", f"{year}-02-01", "--data", tmp_path, "--out", page)
+    assert done.exit_code == 0, done.output
+    # Silences and incidents that are open now began later.
+    assert "0 incidents on 0 of 3 signals" in words(done)
+    assert "Nobody was needed." in page.read_text()
