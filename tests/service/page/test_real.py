@@ -64,7 +64,7 @@ def test_the_page_and_a_real_monitor(browser: "sync_api.Browser", served: Monito
     page.get_by_label("Select plant", exact=True).check()
     page.get_by_role("button", name="Acknowledge…").click()
     expect(page.locator("dialog h2")).to_have_text("Acknowledge 2 open incidents of 2 signals")
-    page.get_by_role("button", name="Acknowledge", exact=True).click()
+    page.locator("dialog").get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator(".notice")).to_have_text("Acknowledge: 2 done")
     found = api.get("/incidents", params={"open": True, "kind": "alarm"}).json()["incidents"]
     assert [one["acknowledged_by"] for one in found] == ["local", "local"]

@@ -125,7 +125,7 @@ def test_what_is_shown_is_acknowledged_at_once(opened, plant):
     expect(page.locator(".bulk")).to_contain_text("All 2 signals shown")
     page.get_by_role("button", name="Acknowledge…").click()
     expect(page.locator("dialog h2")).to_have_text("Acknowledge 2 open incidents of 2 signals")
-    page.get_by_role("button", name="Acknowledge", exact=True).click()
+    page.locator("dialog").get_by_role("button", name="Acknowledge", exact=True).click()
     expect(page.locator(".notice")).to_have_text("Acknowledge: 2 done")
     names = ["plant/line 2/pump 07", "plant/line 2/pump 09"]
     assert plant.calls == [("POST", "/bulk/incidents", {"signals": names, "acknowledge": {"note": None}})]
