@@ -3,7 +3,7 @@
 import { intervalPlot } from "./charts/interval.js";
 import { weightsChart } from "./charts/weights_chart.js";
 import { el, fact } from "./dom.js";
-import { bytes, count, duration, number } from "./format.js";
+import { bytes, count, counted, duration, number } from "./format.js";
 import { auditInWords } from "./rates.js";
 import { allowed } from "./role.js";
 import { settingsForm } from "./settings_form.js";
@@ -40,7 +40,7 @@ export function signalDetails(signal, details, box) {
 
 /** @param {Details} details */
 function auditContent({ audit, guarantee, settings }) {
-  const counted = settings.promise === "observations" ? "alarms" : "incidents";
+  const promised = settings.promise === "observations" ? "alarm" : "incident";
   const finding = audit.finding.replaceAll(" ", "-");
   return [
     el("h2", {}, "Is the promise kept?"),
@@ -49,7 +49,7 @@ function auditContent({ audit, guarantee, settings }) {
     el(
       "p",
       { class: "muted" },
-      `${count(audit.alarms)} ${counted} in ${count(audit.observations)} observations since warm-up. `,
+      `${counted(audit.alarms, promised)} in ${counted(audit.observations, "observation")} since warm-up. `,
       audit.faults ? `${count(audit.faults)} of them, labelled as faults, do not count. ` : "",
       `The bounds hold at all times (${number(audit.level * 100)}%). True faults count until they are labelled.`,
     ),
