@@ -195,3 +195,17 @@ def test_while_the_monitor_starts_no_signal_is_said_to_be_missing(make: Make) ->
         response = client.get(path)
         assert (response.status_code, response.headers["retry-after"]) == (503, "5")
         assert "1 of 2" in error_of(response)["message"]
+
+
+def test_a_history_for_a_chart_keeps_what_stands_out(client: Client) -> None:
+    observe(client, "a", *(1.0 if i != 555 else 50.0 for i in range(900)))
+    whole = client.get(f"{URL}/a/-/history?points=1000").json()
+    assert (len(whole["times"]), whole["thinned"]) == (900, False)
+    few = client.get(f"{URL}/a/-/history?points=200").json()
+    assert few["thinned"]
+    assert len(few["times"]) <= 200
+    assert max(few["value"][0]) == 50.0
+    part = client.get(f"{URL}/a/-/history?points=200&from=1767225600&to=1767225609").json()
+    assert (len(part["times"]), part["thinned"]) == (10, False)
+    for wrong in (199, 10_001):
+        assert error_of(client.get(f"{URL}/a/-/history?points={wrong}"))["field"] == "points"

@@ -2,7 +2,9 @@
 
 import math
 import random
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import compress
 from typing import Any
 from urllib.parse import quote
 
@@ -40,6 +42,18 @@ def history(count: int, features: int, seed: int, end: datetime) -> dict[str, An
     }
 
 
+def between(columns: dict[str, Any], start: str | None, end: str | None) -> dict[str, Any]:
+    """The part of a history from one time to another."""
+    wanted = [(start or "") <= time <= (end or "~") for time in columns["times"]]
+    cut = {
+        name: [list(compress(one, wanted)) for one in column]
+        if column and isinstance(column[0], list)
+        else list(compress(column, wanted))
+        for name, column in columns.items()
+    }
+    return {**cut, "thinned": False}
+
+
 def signal(
     name: str, now: datetime, seed: int = 0, features: tuple[str, ...] = ("value",), **more: Any
 ) -> dict[str, Any]:
@@ -55,6 +69,17 @@ def signal(
         "silent": False, "incident": None, "reference": None,
         "recent": list(zip(columns["times"], columns["value"][0], columns["p"], alarms, strict=True)),
     } | more  # fmt: skip
+
+
+def overview(signals: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """All signals as columns."""
+    kept = (
+        "name", "features", "unit", "template", "alarm_rate", "promise", "last_time", "value", "p", "severity", "warm",
+        "observations", "warm_up", "own_past_after", "silent",
+    )  # fmt: skip
+    signals = list(signals)
+    told = {name: [one[name] for one in signals] for name in kept}
+    return {**told, "aside": [one.get("aside") for one in signals], "pace": [STEP.total_seconds() for _ in signals]}
 
 
 def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, Any]:

@@ -31,10 +31,14 @@ class FakeMonitor:
         self.windows: list[dict[str, Any]] = []
         self.deeds: list[dict[str, Any]] = []
         self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
-        self.refusal: str | None = None  # what is said of any reference
+        self.refusal: str | None = None  # what is said of any change
+        self.trials: list[dict[str, Any]] = []  # what is said of a trial, one after the other
+        self.details: dict[str, Any] = {}  # what is different in the details of signals
+        self.failures: dict[str, str] = {}  # why something for many fails, by signal
         self.role, self.token = "admin", None
         self.reachable = True
         self.calls: list[tuple[str, str, Any]] = []
+        self.histories: list[dict[str, str]] = []  # what was asked for of histories
         self.streams: list[queue.Queue[tuple[str, str, Any] | None]] = []
         self.asked: list[tuple[str | None, list[str]]] = []  # Last-Event-ID and signals of each stream
         self.sent: list[tuple[str, str, Any]] = []
@@ -152,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/stream":
             self._stream(query)
             return
-        if path.endswith("/reference") and self.fake.refusal:
+        if self.command != "GET" and self.fake.refusal:
             self._send(422, {"error": {"message": self.fake.refusal}})
             return
         found = self._look_up(path, query, body)
@@ -171,8 +175,18 @@ class _Handler(BaseHTTPRequestHandler):
                 return {"audit": rest[: int(query["limit"][0])]}
             case ["status"]:
                 return data.status(len(fake.signals), data.now())
+            case ["templates"]:
+                return {"templates": [{"match": "line */motor *", "detector": {"alarm_rate": "1/day"}}]}
             case ["signals"]:
                 return {"signals": list(fake.signals.values())}
+            case ["overview"]:
+                return data.overview(fake.signals.values())
+            case ["recent"]:
+                return {"recent": {name: fake.signals[name]["recent"] for name in query["signals"]}}
+            case ["bulk", kind]:
+                return self._bulk(kind, body)
+            case ["signals", _] if body:
+                return fake.signals[names]
             case ["signals", _]:
                 return fake.signals.get(names)
             case ["signals", _, "-", part]:
@@ -203,17 +217,35 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _part(self, part: str, known: dict[str, Any], query: dict[str, list[str]], body: Any) -> Any:
         if part == "details":
-            return data.details(len(known["features"]))
+            return data.details(len(known["features"])) | self.fake.details
         if part == "history":
-            if "from" in query and "to" not in query:  # nothing came in between
-                return {column: [] for column in data.history(60, 1, 0, data.now())}
-            count = 300 if "from" in query else int(query["limit"][0])
-            return data.history(count, len(known["features"]), 7, self.fake.now)
+            self.fake.histories.append({name: one[0] for name, one in query.items()})
+            return data.between(
+                data.history(2000, len(known["features"]), 7, self.fake.now),
+                *(query.get(name, [None])[0] for name in ("from", "to")),
+            )
+        if part == "trial":
+            return self.fake.trials.pop(0) if self.fake.trials else {}
         if part == "reference":
             told = {**body, "observations": 61, "created": data.text(data.now()), "created_by": "ana"} if body else None
             known["reference"] = told
             return told or {}
         return {}
+
+    def _bulk(self, kind: str, body: Any) -> Any:
+        items = [{"signal": name, "incident": None, "error": None} for name in body["signals"]]
+        if kind == "incidents":
+            items = [
+                {"signal": one["signal"], "incident": one["id"], "error": None}
+                for one in self.fake.incidents.values()
+                if one["open"] and one["signal"] in body["signals"]
+            ]
+            for one in items:
+                self.fake.change_incident(one["incident"], acknowledged=data.text(data.now()))
+        for one in items:
+            one["error"] = self.fake.failures.get(one["signal"])
+        failed = sum(one["error"] is not None for one in items)
+        return {"done": len(items) - failed, "failed": failed, "items": items}
 
     def _incidents(self, query: dict[str, list[str]]) -> list[Any]:
         found = sorted(self.fake.incidents.values(), key=lambda one: -one["id"])

@@ -20,6 +20,7 @@ from tocsin.service.engine.pending_imports import Progress
 from tocsin.service.engine.recovery import StoppedError, recover
 from tocsin.service.engine.signal_changes import SignalChanges
 from tocsin.service.engine.status import SignalStatus
+from tocsin.service.engine.trials import Trials
 from tocsin.service.engine.upkeep import SystemClock, Upkeep
 from tocsin.service.errors import MonitorError, RefusedError, UnfitError
 from tocsin.service.hub import Hub
@@ -65,6 +66,8 @@ class Engine:
         self.incidents = IncidentChanges(self._state, self._inbox.ask)
         self.events = EventChanges(self._state, self._inbox.ask, self.incidents)
         self.maintenance = MaintenanceChanges(self._state, self._inbox.ask)
+        #: What other settings would have found.
+        self.trials = Trials(self._state)
 
     @property
     def ready(self) -> bool:
@@ -94,6 +97,7 @@ class Engine:
 
     def stop(self) -> None:
         """Process what waits, store the detectors' states, and stop; stop without that if the store does not reply."""
+        self.trials.stop()
         self._learner.stop(TIME_TO_CUT)
         self._inbox.stop()
         if self._thread.ident is not None:

@@ -244,11 +244,16 @@ def _begin_anew(
 ) -> IncidentLabels:
     """Learn the reference, and set the time from which to replay the newest observations; returns their labels."""
     learn_reference(reader, signal, marks, observed)
+    before = reader.time_before_newest(signal.row.id, rebuilt_from(signal), TAKEN)
+    signal.last_time = latest(signal.last_time, before)
+    return incident_labels(reader, signal, signal.last_time, marks)
+
+
+def rebuilt_from(signal: MonitoredSignal) -> int:
+    """How many of the newest observations a detector takes that is built anew."""
     sizes = signal.block.fleet.settings.sizes
     remembered = sizes.view_warm_up + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
-    most = max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
-    signal.last_time = latest(signal.last_time, reader.time_before_newest(signal.row.id, most, TAKEN))
-    return incident_labels(reader, signal, signal.last_time, marks)
+    return max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
 
 
 def incident_labels(

@@ -9,6 +9,7 @@ from tocsin.service.http import (
     annotations,
     audit,
     azure,
+    bulk,
     clock,
     events,
     imports,
@@ -17,6 +18,7 @@ from tocsin.service.http import (
     maintenance,
     observations,
     otlp,
+    overview,
     reference,
     remote_write,
     signal_metrics,
@@ -24,6 +26,7 @@ from tocsin.service.http import (
     status,
     stream,
     tokens,
+    trials,
 )
 from tocsin.service.http.auth import Keys
 from tocsin.service.http.errors import handle_errors
@@ -57,11 +60,11 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     app.state.receivers = Receivers(monitor.settings.push, monitor.metrics)
     app.add_middleware(Gate, monitor=monitor, keys=keys)
     handle_errors(app)
+    app.include_router(page_router())  # first: a page requests dozens of files
     # The route of a signal matches any rest of a path, so routes with the same start come first.
     for theme in (
-        observations, imports, reference, clock, signals, incidents, annotations, events, maintenance, tokens, stream,
-        audit,
-        status,
+        observations, imports, reference, clock, trials, signals, incidents, annotations, events, maintenance, tokens,
+        stream, audit, status, overview, bulk,
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)
@@ -69,5 +72,4 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
         app.include_router(pushed.router)
     app.include_router(status.probes)
     app.include_router(signal_metrics.router)
-    app.include_router(page_router())
     return app

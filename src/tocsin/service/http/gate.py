@@ -22,8 +22,9 @@ _OPEN = ("/", "/favicon.ico")
 _OPEN_BELOW = "/static/"
 # The cost of a failed authentication, in requests. Guessing a token is hopeless, but should not be cheap either.
 _FAILURE_COST = 20.0
-# Only observations and states have large bodies, and history files, which are written to a file as they arrive.
-_LARGE = ("/observations", "/-/state", "/detect")
+# Only observations, states and lists of signals have large bodies, and history files, which are written to a file as
+# they arrive.
+_LARGE = ("/observations", "/-/state", "/detect", "/bulk/incidents", "/bulk/signals", "/bulk/maintenance")
 _UPLOAD = "/imports"
 _SMALL = 64 * 1024
 _API = "/api/v1"

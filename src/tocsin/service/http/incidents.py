@@ -34,20 +34,21 @@ async def list_incidents(
     open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None,  # noqa: A002
     kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
     since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
+    until: Annotated[Given | None, Query(description="Only those that did not start after this time.")] = None,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_INCIDENTS, description="The most incidents.")] = 100,
 ) -> Response:
     """The newest first. To page, pass the number of the last one as `before`."""
 
     def read(reader: StoreReader) -> list[dict[str, Any]]:
-        names = {row.id: row.name for row in reader.signals() if caller.may_see(row.name)}
+        names = {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
         chosen = list(names) if caller.patterns else None
         if signal is not None:
             chosen = [number for number, name in names.items() if name == signal]
             if not chosen:
                 raise UnknownError(f"there is no signal {signal!r}")
         found = reader.incidents(
-            signal_ids=chosen, open=open, kind=kind, since=since, before_id=before,
+            signal_ids=chosen, open=open, kind=kind, since=since, until=until, before_id=before,
             limit=limit,
         )  # fmt: skip
         return [incident_json(row, names[row.signal]) for row in found]
@@ -64,7 +65,7 @@ async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response
 def _incident(reader: StoreReader, number: int, caller: Caller) -> dict[str, Any]:
     """An incident of a signal that the caller may see."""
     row = reader.incident(number)
-    names = {signal.id: signal.name for signal in reader.signals()}
+    names = reader.signal_names()
     if row is None or not caller.may_see(names[row.signal]):
         raise UnknownError(f"there is no incident {number}")
     return incident_json(row, names[row.signal])

@@ -125,7 +125,8 @@ class History(BaseModel):
     p: list[Number]
     alarm: list[bool]
     warm: list[bool]
-    status: list[Literal["scored", "late", "maintenance", "aside"]]
+    status: list[Literal["scored", "late", "maintenance", "aside", "imported"]]
+    thinned: bool = Field(description="Whether observations in between were left out, to keep to `points`.")
 
 
 class RefusedOut(BaseModel):

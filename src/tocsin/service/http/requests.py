@@ -32,11 +32,11 @@ Given = Annotated[
 ]
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """Reject numbers that are not finite: settings are stored as JSON, which cannot write them."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
-        _finite(part)
+        finite(part)
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("numbers must be finite")
     return value
@@ -72,7 +72,7 @@ class SignalIn(Model):
     features: list[ShortText] | None = Field(
         None, min_length=1, max_length=MOST_FEATURES, description="Its feature names.", examples=[["x", "y"]]
     )
-    detector: Annotated[dict[str, Any], AfterValidator(_finite)] | None = Field(
+    detector: Annotated[dict[str, Any], AfterValidator(finite)] | None = Field(
         None, description="Settings of the detector.", examples=[{"alarm_rate": 0.001}]
     )
     silent_after: float | None = Field(

@@ -15,6 +15,7 @@ from tocsin.service.http.replies import Details, History, SignalOut, SignalsRepl
 from tocsin.service.http.requests import Given, SignalIn
 from tocsin.service.observations import LONGEST_NAME, check_name
 from tocsin.service.store import ObservationRow, StoreReader
+from tocsin.service.store.thinning import LEAST_POINTS, thinned_history
 
 MOST_HISTORY = 10_000
 _BYTES = "application/octet-stream"
@@ -63,7 +64,7 @@ async def list_signals(
         {
             "signals": [
                 status_json(status, recent)
-                for status in sorted(_overview(monitor), key=lambda status: status.name)
+                for status in sorted(overview_of(monitor), key=lambda status: status.name)
                 if caller.may_see(status.name)
                 and wanted in status.name.casefold()
                 and silent in (None, status.silent)
@@ -84,6 +85,15 @@ async def history(
     start: Annotated[Given | None, Query(alias="from", description="The first time.")] = None,
     end: Annotated[Given | None, Query(alias="to", description="The last time.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_HISTORY, description="The most observations.")] = 1000,
+    points: Annotated[
+        int | None,
+        Query(
+            ge=LEAST_POINTS,
+            le=MOST_HISTORY,
+            description="For a chart of the whole range: at most so many observations, chosen so that extremes, "
+            "alarms and missing values stay. Replaces `limit`.",
+        ),
+    ] = None,
 ) -> Response:
     """Observations with their verdicts, by time: the first ones since `from`, or the newest ones without it."""
 
@@ -91,6 +101,9 @@ async def history(
         row = reader.signal(name)
         if row is None:
             raise UnknownError(f"there is no signal {name!r}")
+        if points is not None:
+            chosen = thinned_history(reader, row, start, end, points)
+            return reply(_history_json(chosen.rows, len(row.features), thinned=chosen.thinned))
         # `start` is included, but the store returns observations after a time.
         after = None if start is None else start - 1
         found = reader.observations(row.id, after=after, until=end, limit=limit, newest=start is None)
@@ -174,7 +187,8 @@ async def remove(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
     return Response(status_code=204)
 
 
-def _overview(monitor: MonitorAccess) -> list[SignalStatus]:
+def overview_of(monitor: MonitorAccess) -> list[SignalStatus]:
+    """How all signals are doing; NotReadyError while none of them is there yet."""
     signals = monitor.engine.overview()
     if not signals:
         check_ready(monitor)  # during a start, show the signals that are already rebuilt
@@ -202,16 +216,19 @@ def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
         "own_past_after": status.own_past_after,
         "silent": status.silent,
         "incident": status.incident,
-        "recent": [
-            (time_text(point.time), point.value, point.p, point.alarm)
-            for point in (status.recent[-recent:] if recent else ())
-        ],
+        "recent": recent_json(status, recent),
         "reference": None if status.reference is None else reference_json(status.reference),
         "aside": status.aside,
     }
 
 
-def _history_json(rows: list[ObservationRow], count: int) -> dict[str, Any]:
+def recent_json(status: SignalStatus, count: int = 60) -> list[tuple[str, float, float, bool]]:
+    """The newest observations, as they are told."""
+    points = status.recent[-count:] if count else ()
+    return [(time_text(point.time), point.value, point.p, point.alarm) for point in points]
+
+
+def _history_json(rows: list[ObservationRow], count: int, *, thinned: bool = False) -> dict[str, Any]:
     judged = [row.judged for row in rows]
     return {
         "times": [time_text(row.time) for row in rows],
@@ -223,6 +240,7 @@ def _history_json(rows: list[ObservationRow], count: int) -> dict[str, Any]:
         "alarm": [one.alarm for one in judged],
         "warm": [one.warm for one in judged],
         "status": [row.status.name.lower() for row in rows],
+        "thinned": thinned,
     }
 
 

@@ -71,6 +71,11 @@ def observation_from_columns(columns: Sequence[Any]) -> ObservationRow:
     return ObservationRow(signal, time, _STATUSES[status], judged)
 
 
+def parts_values(parts: str) -> list[float]:
+    """The values alone of an observation with several features."""
+    return [NAN if number is None else float(number) for number in json.loads(parts)["value"]]
+
+
 def values_to_bytes(times: Sequence[int], values: Sequence[tuple[float, ...]]) -> bytes:
     """All times, then a row of values for each."""
     return np.array(times, dtype="<i8").tobytes() + np.array(values, dtype="<f8").tobytes()

@@ -51,10 +51,22 @@ export class Columns {
       const values = perFeature(verdict[name]);
       this[name].forEach((column, feature) => column.push(values[feature] ?? null));
     }
-    if (this.times.length > this.limit) {
-      for (const column of this.#all()) column.shift();
-    }
+    if (this.times.length > this.limit) this.#drop(1);
     return true;
+  }
+
+  /**
+   * Leave out what is older than a time, in seconds.
+   * @param {number} time
+   */
+  dropBefore(time) {
+    const first = this.times.findIndex((one) => one >= time);
+    this.#drop(first < 0 ? this.times.length : first);
+  }
+
+  /** @param {number} many of the oldest */
+  #drop(many) {
+    if (many) for (const column of this.#all()) column.splice(0, many);
   }
 
   /**

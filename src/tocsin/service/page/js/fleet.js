@@ -1,6 +1,6 @@
 /** All signals and the open incidents, kept up to date by events. */
 
-import { ApiError, get, signalPath } from "./api.js";
+import { ApiError, get, request, signalPath } from "./api.js";
 import { moment } from "./format.js";
 
 /** @typedef {import("./types.js").Signal} Signal */
@@ -17,6 +17,9 @@ const RECENT = 60;
 /** When more signals than this have changed at once, it is quicker to load all. */
 const MOST_SINGLE_LOADS = 10;
 const MOST_INCIDENTS = 1000;
+/** Of so many signals the newest observations are asked for at once, after so many milliseconds. */
+const MOST_RECENT = 60;
+const TOGETHER = 30;
 
 /**
  * @param {(number | null)[] | number | null | undefined} value
@@ -43,6 +46,21 @@ async function openIncidents() {
   return found;
 }
 
+/**
+ * @param {Record<string, any[]>} columns
+ * @returns {Map<string, Signal>}
+ */
+function fromColumns(columns) {
+  const fields = Object.entries(columns);
+  return new Map(
+    columns.name.map((name, at) => {
+      const signal = Object.fromEntries(fields.map(([field, column]) => [field, column[at]]));
+      signal.features ??= ["value"];
+      return [name, /** @type {Signal} */ (/** @type {unknown} */ ({ ...signal, alarm: false, recent: null }))];
+    }),
+  );
+}
+
 class Fleet {
   /** @type {Map<string, Signal>} */
   signals = new Map();
@@ -54,6 +72,8 @@ class Fleet {
   /** @type {Set<string>} Signals whose status has to be asked for. */
   #outdated = new Set();
   #timer = 0;
+  /** @type {Set<string>} Signals whose newest observations are to be asked for. */
+  #wanted = new Set();
 
   /**
    * Be told of changes: "signals" (newest values), "incident" (what is open or silent) or "all".
@@ -71,8 +91,8 @@ class Fleet {
   }
 
   async load() {
-    const [signals, incidents] = await Promise.all([get("/signals"), openIncidents()]);
-    this.signals = new Map(signals.signals.map((/** @type {Signal} */ signal) => [signal.name, signal]));
+    const [signals, incidents] = await Promise.all([get("/overview"), openIncidents()]);
+    this.signals = fromColumns(signals);
     this.open = new Map(incidents.map((incident) => [incident.id, incident]));
     this.loaded = true;
     this.#outdated.clear();
@@ -96,12 +116,38 @@ class Fleet {
   #takeVerdict(signal, verdict) {
     // In a maintenance window there is no verdict, and all that one says is missing.
     const { time, p = null, severity = null, alarm = false } = verdict;
-    signal.recent = [...signal.recent.slice(1 - RECENT), [time, perFeature(verdict.value)[0] ?? null, p, alarm]];
+    if (signal.recent) signal.recent = [...signal.recent.slice(1 - RECENT), [time, perFeature(verdict.value)[0] ?? null, p, alarm]];
     signal.last_time = time;
     signal.silent = false;
     signal.value = perFeature(verdict.value);
     signal.observations = verdict.observations ?? signal.observations + 1;
     Object.assign(signal, { p, severity, alarm, warm: verdict.warm ?? signal.warm });
+  }
+
+  /**
+   * Ask for the newest observations of a signal soon, together with those of others in sight.
+   * @param {string} name
+   */
+  wantRecent(name) {
+    if (!this.#wanted.size) setTimeout(() => void this.#loadRecent(), TOGETHER);
+    this.#wanted.add(name);
+  }
+
+  async #loadRecent() {
+    const names = [...this.#wanted].slice(0, MOST_RECENT);
+    try {
+      const query = new URLSearchParams(names.map((name) => ["signals", name]));
+      const found = (await request("GET", `/recent?${query}`)).recent;
+      for (const name of names) {
+        const signal = this.signals.get(name);
+        if (signal && signal.recent === null) signal.recent = found[name] ?? [];
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error; // they are asked for again with the next drawing
+    }
+    for (const name of names) this.#wanted.delete(name);
+    if (this.#wanted.size) void this.#loadRecent();
+    this.#tell("signals");
   }
 
   /** @param {Incident} incident */

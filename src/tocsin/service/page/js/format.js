@@ -1,5 +1,7 @@
 /** Numbers and times as people read them. */
 
+import { clock, day } from "./zone.js";
+
 const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
@@ -82,17 +84,8 @@ export function moment(time) {
   return time ? Date.parse(time) : NaN;
 }
 
-/** @param {number} part */
-const two = (part) => String(part).padStart(2, "0");
-
-/** @param {Date} date */
-const clock = (date) => `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-
-/** @param {Date} date */
-const day = (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-
 /**
- * A time in the viewer's zone; the day only where it is not today.
+ * A time in the page's zone; the day only where it is not today.
  * @param {string | number | null | undefined} time
  */
 export function time(time) {
@@ -102,7 +95,7 @@ export function time(time) {
 }
 
 /**
- * A stretch of time in the viewer's zone.
+ * A stretch of time in the page's zone.
  * @param {string} start
  * @param {string | null} end
  */
@@ -120,30 +113,4 @@ export function ago(time) {
   const past = Date.now() - moment(time);
   if (Number.isNaN(past)) return "never";
   return past < SECOND ? "now" : `${duration(past)} ago`;
-}
-
-/** The viewer's zone, by name and by what it is ahead of UTC. */
-export function zone() {
-  const ahead = -new Date().getTimezoneOffset();
-  const hours = `${Math.floor(Math.abs(ahead) / 60)}${ahead % 60 ? `:${two(Math.abs(ahead) % 60)}` : ""}`;
-  const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return `Times are in ${name}${ahead ? ` (UTC${ahead < 0 ? "−" : "+"}${hours})` : name === "UTC" ? "" : " (UTC)"}`;
-}
-
-/**
- * What an <input type="datetime-local" step="1"> takes: seconds too.
- * @param {number} time milliseconds since 1970
- */
-export function localSeconds(time) {
-  const date = new Date(time);
-  return `${day(date)}T${clock(date)}`;
-}
-
-/**
- * What an <input type="datetime-local"> takes.
- * @param {number} time milliseconds since 1970
- */
-export function localInput(time) {
-  const date = new Date(time);
-  return `${day(date)}T${two(date.getHours())}:${two(date.getMinutes())}`;
 }

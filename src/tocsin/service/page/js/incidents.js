@@ -1,7 +1,7 @@
 /** Incidents in words. */
 
 import { counted, duration, moment, number, span, time } from "./format.js";
-import { often, spacing } from "./rates.js";
+import { often, paceOf } from "./rates.js";
 
 /** @typedef {import("./types.js").Incident} Incident */
 
@@ -63,7 +63,7 @@ export function whatWasSeen({ explanation, direction, deviation }) {
  */
 export function rarity({ return_period: observations }, signal) {
   if (!observations) return null;
-  const seconds = observations * spacing((signal?.recent ?? []).map(([time]) => moment(time)));
+  const seconds = observations * paceOf(signal);
   return `about once in ${often(seconds) || counted(Math.round(observations), "observation")}`;
 }
 

@@ -25,6 +25,7 @@ const MEANINGS = [
   ["/", "search"],
   ["j, k, ↓, ↑", "next and previous row"],
   ["Enter", "open the row"],
+  ["→, ←", "open and close a level of the tree"],
   ["a, s, l", "acknowledge, snooze, label the incident"],
   ["z", "zoom out in the charts"],
   ["1 to 4", "signals, incidents, maintenance, status"],

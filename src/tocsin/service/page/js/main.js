@@ -1,14 +1,17 @@
 /** The page: puts its parts together, shows the view of the address, hands on events. */
 
+import { agreeOnZone, switchZone } from "./address.js";
 import { showConnected, showDisconnected } from "./connection.js";
 import { byId, el } from "./dom.js";
 import { fleet } from "./fleet.js";
-import { count, zone } from "./format.js";
+import { count } from "./format.js";
+import { isUtc, zoneName } from "./zone.js";
 import { setViewKeys, startKeys } from "./keys.js";
 import { allowed, currentRole, loadRole } from "./role.js";
 import { parseRoute } from "./router.js";
 import { Stream } from "./stream.js";
 import { startTheme } from "./theme.js";
+import { openViews } from "./saved_views.js";
 import { forgetToken, token } from "./token.js";
 import { audit } from "./views/audit.js";
 import { event } from "./views/event.js";
@@ -19,9 +22,10 @@ import { maintenance } from "./views/maintenance.js";
 import { overview } from "./views/overview.js";
 import { signal } from "./views/signal.js";
 import { status } from "./views/status.js";
+import { wall } from "./views/wall.js";
 
 /** @type {Record<string, import("./views/view.js").View>} */
-const VIEWS = { overview, signal, incidents, incident, event, maintenance, status, audit, importing };
+const VIEWS = { overview, signal, incidents, incident, event, maintenance, status, audit, importing, wall };
 
 /** Milliseconds until everything is asked for again, while the monitor is not ready. */
 const RELOAD_AFTER = 3000;
@@ -60,8 +64,7 @@ function take(kind, data) {
 async function reload() {
   loading = true;
   try {
-    await loadRole();
-    await fleet.load();
+    await Promise.all([loadRole(), fleet.load()]);
   } catch (error) {
     showDisconnected(error instanceof Error ? error.message : String(error), () => stream.retryNow());
     setTimeout(reload, RELOAD_AFTER);
@@ -81,6 +84,8 @@ async function reload() {
 }
 
 function show() {
+  agreeOnZone();
+  nameZone();
   const route = parseRoute(location.hash);
   const before = shown;
   shown?.close();
@@ -103,6 +108,12 @@ function notFound() {
   return { title: "Not found", close: () => {} };
 }
 
+function nameZone() {
+  byId("zone").textContent = `Times are in ${zoneName()}`;
+  byId("use-zone").hidden = !isUtc() && zoneName() === "UTC";
+  byId("use-zone").textContent = isUtc() ? "Use this browser's zone" : "Use UTC";
+}
+
 /** The number of open incidents in the title is seen in a tab in the background too. */
 function nameWindow() {
   const open = fleet.open.size;
@@ -113,7 +124,11 @@ function nameWindow() {
 
 startTheme();
 startKeys();
-byId("zone").textContent = zone();
+byId("views").addEventListener("click", () => void openViews());
+byId("use-zone").addEventListener("click", () => {
+  switchZone();
+  show();
+});
 byId("sign-out").addEventListener("click", () => {
   forgetToken();
   location.reload();

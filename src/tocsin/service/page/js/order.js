@@ -6,6 +6,9 @@ import { isSnoozed } from "./incidents.js";
 /** @typedef {import("./types.js").Incident} Incident */
 /** @typedef {"aside" | "incident" | "silent" | "learning" | "fine"} State */
 
+/** @type {State[]} the worst first */
+export const STATES = ["aside", "incident", "silent", "learning", "fine"];
+
 /** @type {Record<State, number>} */
 const RANK = { aside: 0, incident: 0, silent: 0, learning: 1, fine: 1 };
 
@@ -75,13 +78,26 @@ export function ordered(signals, incidents) {
 
 /**
  * @param {Signal} signal
- * @param {string} search words that must all be in its name, unit or features
+ * @param {string} search words that must all be in its name, unit, template or features
  */
 export function matches(signal, search) {
   if (!search) return true;
-  const text = [signal.name, signal.unit ?? "", ...signal.features].join("\n").toLowerCase();
-  return search
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
+  let text = texts.get(signal);
+  if (text === undefined) {
+    text = [signal.name, signal.unit ?? "", signal.template ?? "", ...signal.features].join("\n").toLowerCase();
+    texts.set(signal, text);
+  }
+  return wordsOf(search).every((word) => text.includes(word));
+}
+
+/** @type {WeakMap<Signal, string>} what is searched in, for thousands of signals at each key */
+const texts = new WeakMap();
+
+/** @type {{search: string, words: string[]}} */
+let last = { search: "", words: [] };
+
+/** @param {string} search */
+function wordsOf(search) {
+  if (last.search !== search) last = { search, words: search.toLowerCase().split(/\s+/) };
+  return last.words;
 }

@@ -1,6 +1,6 @@
 /** Alarm rates in words: as odds, as budgets and as the audit's finding. */
 
-import { count } from "./format.js";
+import { count, moment } from "./format.js";
 
 /** @typedef {import("./types.js").Audit} Audit */
 
@@ -68,6 +68,14 @@ export function auditInWords({ promised, rate, observations, low, high, finding,
   const from = since === null || since === undefined ? "warm-up" : `observation ${count(since)}`;
   const times = `${finding}, ${few(ratio ?? NaN)} times the promised ${unit} since ${from}`;
   return `promised ${odds(promised)}, ${seen} (between ${few(low * base)} and ${few(high * base)}): ${times}`;
+}
+
+/**
+ * Seconds between a signal's observations; NaN if that is not known.
+ * @param {import("./types.js").Signal | undefined} signal
+ */
+export function paceOf(signal) {
+  return signal?.pace ?? spacing((signal?.recent ?? []).map(([time]) => moment(time)));
 }
 
 /**

@@ -3,9 +3,10 @@
 import { request, signalPath } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { el } from "./dom.js";
-import { counted, localSeconds, moment, span } from "./format.js";
+import { counted, moment, span } from "./format.js";
 import { attempt } from "./notices.js";
 import { allowed } from "./role.js";
+import { fromInput, toInput } from "./zone.js";
 
 /** @typedef {import("./types.js").Reference} Reference */
 
@@ -38,7 +39,7 @@ export function referenceBar(name, changed) {
   /** @param {Event} event */
   async function put(event) {
     event.preventDefault();
-    const [from, until] = [start, end].map((input) => new Date(input.value).toISOString());
+    const [from, until] = [start, end].map((input) => new Date(fromInput(input.value)).toISOString());
     // Learning a long period takes some seconds.
     use.disabled = true;
     if (await attempt(() => request("PUT", path, { start: from, end: until }), "Reference set"))
@@ -68,8 +69,8 @@ export function referenceBar(name, changed) {
      * @param {number} to
      */
     choose(from, to) {
-      start.value = localSeconds(Math.floor(from) * 1000);
-      end.value = localSeconds(Math.ceil(to) * 1000);
+      start.value = toInput(Math.floor(from) * 1000);
+      end.value = toInput(Math.ceil(to) * 1000);
     },
   };
 }

@@ -18,6 +18,7 @@ const VIEWS = {
   status: ["status", "status"],
   audit: ["audit", "audit"],
   import: ["importing", "importing"],
+  wall: ["wall", "wall"],
 };
 
 /**

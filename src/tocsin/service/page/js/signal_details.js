@@ -3,45 +3,58 @@
 import { intervalPlot } from "./charts/interval.js";
 import { weightsChart } from "./charts/weights_chart.js";
 import { el, fact } from "./dom.js";
-import { bytes, count, duration, number } from "./format.js";
+import { bytes, count, counted, duration, number } from "./format.js";
 import { auditInWords } from "./rates.js";
+import { allowed } from "./role.js";
+import { settingsForm } from "./settings_form.js";
 
 /** @typedef {import("./types.js").Details} Details */
 
 /**
+ * @param {import("./types.js").Signal} signal
  * @param {Details} details
  * @param {HTMLElement} box where it is going to be shown
  */
-export function signalDetails(details, box) {
+export function signalDetails(signal, details, box) {
   const weights = weightsChart(details.weights);
   const learned = details.weights.some((row) => row.some((weight) => weight !== null && weight > 0));
-  const element = [auditPanel(details), weightsPanel(learned ? weights.element : null), settingsPanel(details)];
+  const audit = el("section", { class: "panel", "aria-live": "off" }, ...auditContent(details));
+  const settings = settingsPanel(signal, details);
+  const element = [audit, weightsPanel(learned ? weights.element : null), settings.element];
   if (learned) {
     box.replaceChildren(...element); // charts have to know how wide they may be
     weights.draw();
   }
-  return { element, close: weights.close };
+  return {
+    element,
+    /** What has changed since: the audit. The rest would jump under who reads it, or lose what is being filled in.
+     * @param {Details} newest
+     */
+    update: (newest) => audit.replaceChildren(...auditContent(newest)),
+    close: () => {
+      weights.close();
+      settings.stop();
+    },
+  };
 }
 
 /** @param {Details} details */
-function auditPanel({ audit, guarantee, settings }) {
-  const counted = settings.promise === "observations" ? "alarms" : "incidents";
+function auditContent({ audit, guarantee, settings }) {
+  const promised = settings.promise === "observations" ? "alarm" : "incident";
   const finding = audit.finding.replaceAll(" ", "-");
-  return el(
-    "section",
-    { class: "panel" },
+  return [
     el("h2", {}, "Is the promise kept?"),
     intervalPlot(audit),
     el("p", { class: `audit ${finding}` }, auditInWords(audit)),
     el(
       "p",
       { class: "muted" },
-      `${count(audit.alarms)} ${counted} in ${count(audit.observations)} observations since warm-up. `,
+      `${counted(audit.alarms, promised)} in ${counted(audit.observations, "observation")} since warm-up. `,
       audit.faults ? `${count(audit.faults)} of them, labelled as faults, do not count. ` : "",
       `The bounds hold at all times (${number(audit.level * 100)}%). True faults count until they are labelled.`,
     ),
-    guarantee && el("p", { class: "muted" }, guarantee),
-  );
+    ...(guarantee ? [el("p", { class: "muted" }, guarantee)] : []),
+  ];
 }
 
 /** @param {HTMLElement | null} chart */
@@ -60,8 +73,31 @@ function weightsPanel(chart) {
   );
 }
 
+/**
+ * The settings, and a form to change them.
+ * @param {import("./types.js").Signal} signal
+ * @param {Details} details
+ */
+function settingsPanel(signal, details) {
+  let stop = () => {};
+  const element = el("section", { class: "panel" });
+  const show = () => {
+    stop();
+    element.replaceChildren(...settingsContent(details), ...(allowed("write") ? [change] : []));
+  };
+  const edit = () => {
+    const form = settingsForm(signal.name, details, signal.unit, show);
+    stop = form.stop;
+    element.replaceChildren(el("h2", {}, "Settings"), form.element);
+    form.element.querySelector("input")?.focus();
+  };
+  const change = el("button", { type: "button", onclick: edit }, "Change settings");
+  show();
+  return { element, stop: () => stop() };
+}
+
 /** @param {Details} details */
-function settingsPanel({ settings, silent_after: silent, memory_bytes: memory }) {
+function settingsContent({ settings, silent_after: silent, memory_bytes: memory }) {
   const text = (/** @type {any} */ value) =>
     value === null
       ? "none"
@@ -70,11 +106,9 @@ function settingsPanel({ settings, silent_after: silent, memory_bytes: memory })
         : typeof value === "number"
           ? number(value)
           : String(value);
-  return el(
-    "section",
-    { class: "panel" },
+  return [
     el("h2", {}, "Settings"),
-    Object.keys(settings).length === 0 && el("p", {}, "All defaults."),
+    ...(Object.keys(settings).length ? [] : [el("p", {}, "All defaults.")]),
     el(
       "dl",
       { class: "facts" },
@@ -82,5 +116,5 @@ function settingsPanel({ settings, silent_after: silent, memory_bytes: memory })
       fact("silent after", silent === null ? "automatic" : duration(silent * 1000)),
       fact("memory", bytes(memory)),
     ),
-  );
+  ];
 }

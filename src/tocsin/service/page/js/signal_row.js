@@ -2,7 +2,7 @@
 
 import { drawSparkline } from "./charts/sparkline.js";
 import { el, nameOf } from "./dom.js";
-import { perFeature } from "./fleet.js";
+import { fleet, perFeature } from "./fleet.js";
 import { ago, count, pValue, values } from "./format.js";
 import { icon } from "./icons.js";
 import { story } from "./incidents.js";
@@ -47,7 +47,7 @@ export function signalRow(incidents) {
  * @param {Map<string, Incident>} incidents
  */
 function update(row, signal, incidents) {
-  const [stateBox, title, , value, p, seen] = /** @type {HTMLElement[]} */ ([...row.children]);
+  const [, stateBox, title, , value, p, seen] = /** @type {HTMLElement[]} */ ([...row.children]);
   const state = stateOf(signal, incidents);
   if (row.dataset.state !== state) {
     row.dataset.state = state;
@@ -70,10 +70,11 @@ function paint(rows) {
   const sizes = canvases.map(({ clientWidth, clientHeight }) => [clientWidth, clientHeight]);
   rows.forEach(([, signal], at) => {
     const [width, height] = sizes[at];
-    const drawn = `${signal.last_time} ${width} ${height} ${colour("--value")}`;
+    if (signal.recent === null) fleet.wantRecent(signal.name);
+    const drawn = `${signal.recent ? signal.last_time : ""} ${width} ${height} ${colour("--value")}`;
     if (canvases[at].dataset.drawn === drawn) return;
     canvases[at].dataset.drawn = drawn;
-    drawSparkline(canvases[at], signal.recent, width, height);
+    drawSparkline(canvases[at], signal.recent ?? [], width, height);
   });
 }
 

@@ -2,10 +2,10 @@
 
 import { el, fact } from "./dom.js";
 import { fleet, perFeature } from "./fleet.js";
-import { ago, count, moment, pValue, time, values } from "./format.js";
+import { ago, count, pValue, time, values } from "./format.js";
 import { icon } from "./icons.js";
 import { bySignal, stateOf, STATE_WORDS } from "./order.js";
-import { budget, odds, spacing } from "./rates.js";
+import { budget, odds, paceOf } from "./rates.js";
 import { incidentHash } from "./router.js";
 
 /** What the alarm rate counts, in words. */
@@ -18,7 +18,7 @@ export function signalSummary(signal) {
   const incident = incidents.get(signal.name);
   const words =
     state === "learning" ? `learning, ${count(signal.observations)} of ${count(signal.warm_up)}` : STATE_WORDS[state];
-  const perSecond = signal.alarm_rate / spacing(signal.recent.map(([time]) => moment(time)));
+  const perSecond = signal.alarm_rate / paceOf(signal);
   return [
     el(
       "dl",

@@ -20,8 +20,9 @@
  * @property {string | null} aside why its detector cannot be rebuilt
  * @property {number} alarm_rate
  * @property {"incidents" | "observations"} promise what the alarm rate counts
- * @property {Recent[]} recent
- * @property {Reference | null} reference what it is compared with in place of its own past
+ * @property {Recent[] | null} recent null where they are not loaded yet
+ * @property {number | null} [pace] the usual seconds between observations, where `recent` need not be there
+ * @property {Reference | null} [reference] what it is compared with in place of its own past
  *
  * @typedef {object} Reference a stretch that somebody says was good
  * @property {string} start

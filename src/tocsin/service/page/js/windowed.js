@@ -2,8 +2,11 @@
 
 import { el } from "./dom.js";
 
+/** What of a row gets the focus: what opens it. */
+const FOCUSED = "a, button";
+
 /** Rows above and below those in sight. */
-const SPARE = 8;
+const SPARE = 5;
 
 /**
  * @template Item
@@ -84,10 +87,15 @@ export class WindowedList {
     return key;
   }
 
+  /** Which row has the focus; -1 for none. */
+  get focused() {
+    const focused = [...this.#rows].find(([, row]) => row.contains(document.activeElement))?.[0];
+    return this.#items.findIndex((item) => this.kind.key(item) === focused);
+  }
+
   /** @param {number} step */
   moveFocus(step) {
-    const focused = [...this.#rows].find(([, row]) => row.contains(document.activeElement))?.[0];
-    const at = this.#items.findIndex((item) => this.kind.key(item) === focused);
+    const at = this.focused;
     if (this.#items.length) this.focus(at < 0 ? 0 : Math.max(0, Math.min(this.#items.length - 1, at + step)));
   }
 
@@ -95,7 +103,7 @@ export class WindowedList {
   focus(at) {
     const key = this.#place(at);
     const row = /** @type {HTMLElement} */ (this.#rows.get(key));
-    /** @type {HTMLElement | null} */ (row.querySelector("a"))?.focus({ preventScroll: true });
+    /** @type {HTMLElement | null} */ (row.querySelector(FOCUSED))?.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
     this.draw();
   }

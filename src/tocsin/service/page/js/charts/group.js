@@ -10,6 +10,12 @@ import { valueChart, valueData } from "./value_chart.js";
 /** @typedef {import("../columns.js").Columns} Columns */
 /** @typedef {import("../types.js").Signal} Signal */
 
+/**
+ * Is told of a stretch that was dragged over, in seconds, and of a double click.
+ * @typedef {{chosen: (from: number, to: number) => void, out: () => void}} Zooming
+ */
+/** @typedef {{from: number, to: number}} Sight what is in sight, in seconds */
+
 /** More charts are drawn when asked for. */
 const FIRST_FEATURES = 6;
 const LEAST_TIME_BETWEEN_DRAWINGS = 200;
@@ -23,6 +29,7 @@ export class ChartGroup {
   /** @type {HTMLElement[]} */
   #readouts = [];
   #waiting = 0;
+  #told = false;
   #shown = FIRST_FEATURES;
   /** @type {Columns} */
   #columns;
@@ -30,16 +37,18 @@ export class ChartGroup {
   #spans = [];
   /** All there was when all was shown last: the columns themselves have grown since. */
   #drawn = { from: Infinity, to: -Infinity };
+  /** @type {Sight | null} What is to be seen where that is not just all there is. */
+  #sight = null;
   #key = `group-${(groups += 1)}`;
 
   /**
    * @param {Signal} signal
    * @param {Columns} columns
-   * @param {(from: number, to: number) => void} [chosen] is told of a stretch that was dragged over, in seconds
+   * @param {Zooming} [zooming] whoever fetches what is to be seen; without it, zooming shows less of what is there
    */
-  constructor(signal, columns, chosen) {
+  constructor(signal, columns, zooming) {
     this.signal = signal;
-    this.chosen = chosen;
+    this.zooming = zooming;
     this.#columns = columns;
     this.element = el("div", { class: "charts" });
     this.rebuild = this.rebuild.bind(this);
@@ -54,7 +63,12 @@ export class ChartGroup {
       setCursor: [(/** @type {any} */ plot) => this.#read(plot.cursor.idx)],
       setSelect: [(/** @type {any} */ plot) => this.#choose(plot)],
     };
-    const cursor = { sync: { key: this.#key }, drag: { x: true, y: false }, points: { size: 7 } };
+    const cursor = {
+      sync: { key: this.#key },
+      drag: { x: true, y: false },
+      points: { size: 7 },
+      bind: { dblclick: () => () => void this.zoomOut() },
+    };
     const alarms = () => this.#columns.alarm;
     const spans = () => this.#spans;
     features.forEach((feature) => {
@@ -99,14 +113,16 @@ export class ChartGroup {
    * New data; drawn soon, and where the viewer has zoomed the sight stays.
    * @param {Columns} columns
    * @param {import("./marks.js").Span[]} spans
+   * @param {Sight | null} [sight]
    */
-  update(columns, spans) {
+  update(columns, spans, sight = null) {
     this.#columns = columns;
     this.#spans = spans;
+    this.#sight = sight;
     if (this.#waiting) return;
     this.#waiting = setTimeout(() => {
       this.#waiting = 0;
-      this.#draw(!this.zoomed);
+      this.#draw(sight !== null || !this.zoomed);
     }, LEAST_TIME_BETWEEN_DRAWINGS);
   }
 
@@ -116,17 +132,20 @@ export class ChartGroup {
   }
 
   zoomOut() {
-    this.#draw(true);
+    if (this.zooming) this.zooming.out();
+    else this.#draw(true);
   }
 
   /** @param {boolean} whole whether to show all there is */
   #draw(whole) {
     const { times } = this.#columns;
-    if (whole) this.#drawn = { from: times[0], to: times[times.length - 1] };
+    if (whole) this.#drawn = this.#sight ?? { from: times[0], to: times[times.length - 1] };
     this.#plots.forEach((plot, at) => {
       const isLast = at === this.#plots.length - 1;
-      plot.setData(isLast ? [this.#columns.times, this.#columns.p] : valueData(this.#columns, at), whole);
-      if (!whole) plot.redraw();
+      const reset = whole && this.#sight === null;
+      plot.setData(isLast ? [this.#columns.times, this.#columns.p] : valueData(this.#columns, at), reset);
+      if (this.#sight && whole) plot.setScale("x", { min: this.#sight.from, max: this.#sight.to });
+      else if (!reset) plot.redraw();
     });
     this.#read(null);
   }
@@ -159,7 +178,11 @@ export class ChartGroup {
   /** @param {any} plot */
   #choose(plot) {
     const { left, width } = plot.select;
-    if (width > 0) this.chosen?.(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+    // The other charts zoom along at once, and would tell of the same stretch.
+    if (width <= 0 || this.#told) return;
+    this.#told = true;
+    queueMicrotask(() => (this.#told = false));
+    this.zooming?.chosen(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
   }
 
   #clear() {

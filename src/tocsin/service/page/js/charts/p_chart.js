@@ -7,7 +7,7 @@ import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { pValue } from "../format.js";
 import { colour } from "../theme.js";
 import { alarmMarks, levelLine, shaded } from "./marks.js";
-import { leftAxis, timeAxis } from "./parts.js";
+import { leftAxis, timeAxis, zoned } from "./parts.js";
 
 /**
  * @param {HTMLElement} box
@@ -25,6 +25,7 @@ export function pChart(box, { alarm_rate: alarmRate, promise }, alarms, spans, c
       width: box.clientWidth || 300,
       height: 150,
       legend: { show: false },
+      tzDate: zoned,
       cursor,
       hooks,
       scales: {

@@ -1,9 +1,20 @@
 /** What all charts have in common. */
 
+import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { number } from "../format.js";
 import { colour } from "../theme.js";
+import { isUtc } from "../zone.js";
 
 const AXIS_WIDTH = 62;
+
+/**
+ * The moment as uPlot writes it in the page's zone.
+ * @param {number} seconds since 1970
+ */
+export function zoned(seconds) {
+  const date = new Date(seconds * 1000);
+  return isUtc() ? uPlot.tzDate(date, "Etc/UTC") : date;
+}
 
 /**
  * An axis in the theme's colours.

@@ -3,7 +3,7 @@
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { colour } from "../theme.js";
 import { alarmMarks, shaded } from "./marks.js";
-import { leftAxis, timeAxis } from "./parts.js";
+import { leftAxis, timeAxis, zoned } from "./parts.js";
 
 /** @typedef {import("../columns.js").Columns} Columns */
 
@@ -22,6 +22,7 @@ export function valueChart(box, height, alarms, spans, cursor, hooks) {
       width: box.clientWidth || 300,
       height,
       legend: { show: false },
+      tzDate: zoned,
       cursor,
       hooks,
       series: [

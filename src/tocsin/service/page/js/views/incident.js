@@ -1,15 +1,16 @@
 /** One incident: what happened, its signal around that time, and which features contributed. */
 
+import { address } from "../address.js";
 import { get, signalPath } from "../api.js";
 import { ChartGroup } from "../charts/group.js";
 import { Columns } from "../columns.js";
 import { el, fact, nameOf } from "../dom.js";
 import { fleet } from "../fleet.js";
-import { moment, number, pValue, time } from "../format.js";
+import { number, pValue, time } from "../format.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { actions, tags } from "../incident_card.js";
 import { ending, rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
-import { spacing } from "../rates.js";
+import { paceOf } from "../rates.js";
 import { referenceSpans } from "../reference.js";
 import { signalHash } from "../router.js";
 import { fillWhenLoaded } from "./view.js";
@@ -52,7 +53,7 @@ export function incident(main, route) {
       const { from, to } = around(found);
       const [status, history] = await Promise.all([
         get(signalPath(found.signal)),
-        get(signalPath(found.signal, "history"), { from, to, limit: MOST_OBSERVATIONS }),
+        get(signalPath(found.signal, "history"), { from, to, points: MOST_OBSERVATIONS }),
       ]);
       if (closed) return [];
       charts?.close();
@@ -92,7 +93,7 @@ export function incident(main, route) {
  */
 function around(incident) {
   const { from, to } = spanOf(incident);
-  const step = spacing((fleet.signals.get(incident.signal)?.recent ?? []).map(([time]) => moment(time)));
+  const step = paceOf(fleet.signals.get(incident.signal));
   const margin = Math.max(AROUND * step * 1000 || HOUR, ((to - from) * 1000) / 2);
   return { from: new Date(from * 1000 - margin).toISOString(), to: new Date(to * 1000 + margin).toISOString() };
 }
@@ -106,7 +107,7 @@ function describe(incident) {
     el(
       "p",
       { class: "lead" },
-      el("a", { href: signalHash(incident.signal) }, nameOf(incident.signal)),
+      el("a", { href: address(signalHash(incident.signal), around(incident)) }, nameOf(incident.signal)),
       ": ",
       el("bdi", {}, story(incident)),
     ),

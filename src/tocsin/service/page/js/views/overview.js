@@ -1,34 +1,47 @@
-/** All signals: the ones that need attention first. */
+/** All signals, as a list with the ones that need attention first, or by the levels of their names. */
 
+import { address, note } from "../address.js";
+import { bulkBar } from "../bulk_bar.js";
 import { el } from "../dom.js";
 import { OpenEvents } from "../event_list.js";
 import { fleet } from "../fleet.js";
-import { count, moment } from "../format.js";
+import { count } from "../format.js";
 import { moving } from "../keys.js";
 import { FILTERS, bySignal, matches, ordered, stateOf } from "../order.js";
-import { budget, spacing } from "../rates.js";
+import { emptyOverview, falseAlarms, levelPath } from "../overview_parts.js";
+import { overviewRow } from "../overview_row.js";
 import { allowed } from "../role.js";
-import { signalRow } from "../signal_row.js";
+import { Selection } from "../selection.js";
 import { themeChanges } from "../theme.js";
+import { isIn, treeOf, treeRows } from "../tree.js";
 import { WindowedList } from "../windowed.js";
 
 /** @typedef {import("../types.js").Signal} Signal */
+/** @typedef {import("../tree.js").TreeRow} TreeRow */
 
 /** Severities change all the time: rows that never stop jumping cannot be read. */
 const SORT_EVERY = 5000;
 /** Nor may a row jump away from under the pointer. */
 const POINTER_RESTS_AFTER = 1500;
+/** A level with fewer signals is open at first. */
+const FEW = 40;
 
 /** Where the user was, to come back to. */
 let scrolledTo = 0;
+/** @type {Map<string, boolean>} Levels that the user opened or closed. */
+const toggled = new Map();
 
 /** @type {import("./view.js").View} */
 export function overview(main, route) {
   let filter = route.query.get("filter") ?? "all";
+  let asTree = route.query.get("view") === "tree";
+  const level = route.query.get("level") ?? "";
   let sorted = /** @type {Signal[]} */ ([]);
+  let rows = /** @type {TreeRow[]} */ ([]);
   let sortedAt = 0;
   let pointedAt = 0;
   let frame = 0;
+  let open = bySignal(fleet.open.values());
 
   const search = el("input", {
     type: "search",
@@ -37,52 +50,99 @@ export function overview(main, route) {
     value: route.query.get("search") ?? "",
     spellcheck: "false",
   });
-  const offer = allowed("write") && el("a", { class: "button", href: "#/import" }, "Import history");
   const filters = el("div", { class: "filters", role: "group", "aria-label": "Filter" });
   const promise = el("p", { class: "muted" });
   const nothing = el("div", { class: "empty" });
-  const row = signalRow(() => open);
-  let open = bySignal(fleet.open.values());
-  const list = new WindowedList(row, "Signals");
-  const buttons = FILTERS.map(([address, words]) => {
+  const selection = new Selection(() => draw());
+  const bulk = bulkBar(selection, (selecting) => table.classList.toggle("selecting", selecting));
+  const list = new WindowedList(
+    overviewRow(() => open, selection, { toggle, enter: (path) => address("#/", { ...shownNow(), level: path }) }),
+    "Signals",
+  );
+  const buttons = FILTERS.map(([name, words]) => {
     const number = el("b", {});
     const button = el(
       "button",
-      { type: "button", class: `filter ${address}`, onclick: () => choose(address) },
+      { type: "button", class: `filter ${name}`, onclick: () => choose(name) },
       words,
       " ",
       number,
     );
     filters.append(button);
-    return { address, button, number };
+    return { button, number };
   });
+  const kinds = [false, true].map((tree) =>
+    el("button", { type: "button", onclick: () => arrange(tree) }, tree ? "Tree" : "List"),
+  );
   const head = el(
     "div",
     { class: "row head", "aria-hidden": "true" },
-    ...["State", "Signal", "Newest values", "Value", "p", "Seen"].map((word) => el("span", {}, word)),
+    ...["", "State", "Signal", "Newest values", "Value", "p", "Seen"].map((word) => el("span", {}, word)),
   );
+  const table = el("section", { class: "table" }, head, list.element);
   const events = new OpenEvents();
   main.append(
-    el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Signals"), search, filters, offer),
+    el(
+      "div",
+      { class: "bar" },
+      el("h1", { tabindex: "-1" }, "Signals"),
+      search,
+      filters,
+      el("div", { class: "filters", role: "group", "aria-label": "Arrangement" }, ...kinds),
+      bulk.button,
+      allowed("write") && el("a", { class: "button", href: "#/import" }, "Import history"),
+    ),
+    ...(level ? [levelPath(level, (path) => address("#/", { ...shownNow(), level: path }))] : []),
     promise,
     events.element,
-    el("section", { class: "table" }, head, list.element),
+    bulk.element,
+    table,
     nothing,
   );
 
-  /** @param {string} address */
-  function choose(address) {
-    filter = address;
-    remember();
+  /** What the address says, but for the level. */
+  function shownNow() {
+    return { filter: filter === "all" ? null : filter, search: search.value, view: asTree ? "tree" : null };
+  }
+
+  /** @param {boolean} step whether Back is to undo it */
+  function remember(step) {
+    note(address("#/", { ...shownNow(), level }), step);
     scrollTo(0, 0);
     draw();
   }
 
-  function remember() {
-    const query = new URLSearchParams();
-    if (filter !== "all") query.set("filter", filter);
-    if (search.value) query.set("search", search.value);
-    history.replaceState(null, "", query.size ? `#/?${query}` : "#/");
+  /** @param {string} name */
+  function choose(name) {
+    filter = name;
+    remember(true);
+  }
+
+  /** @param {boolean} tree */
+  function arrange(tree) {
+    asTree = tree;
+    remember(true);
+  }
+
+  /** @param {string} path */
+  function toggle(path) {
+    const row = rows.find((one) => "level" in one && one.level.path === path);
+    if (row && "level" in row) toggled.set(path, !row.open);
+    draw();
+  }
+
+  /** Open the level with the focus, or close it, or go to the one that it is in.
+   * @param {boolean} wanted
+   */
+  function unfold(wanted) {
+    const at = list.focused;
+    const row = rows[at];
+    if (!row) return;
+    if ("level" in row && row.open !== wanted) return toggle(row.level.path);
+    if (wanted) return list.moveFocus(1);
+    const depth = "level" in row ? row.level.depth : row.depth;
+    const above = rows.slice(0, at).findLastIndex((one) => "level" in one && one.level.depth < depth);
+    if (above >= 0) list.focus(above);
   }
 
   function sort() {
@@ -93,18 +153,32 @@ export function overview(main, route) {
 
   function draw() {
     frame = 0;
-    const wanted = FILTERS.find(([address]) => address === filter)?.[2] ?? null;
-    const shown = sorted.filter(
-      (signal) => (!wanted || stateOf(signal, open) === wanted) && matches(signal, search.value.trim()),
-    );
-    list.show(shown);
-    const states = sorted.map((signal) => stateOf(signal, open));
-    FILTERS.forEach(([address, , state], at) => {
-      buttons[at].number.textContent = count(state ? states.filter((other) => other === state).length : sorted.length);
-      buttons[at].button.setAttribute("aria-pressed", String(address === filter));
+    const wanted = FILTERS.find(([name]) => name === filter)?.[2] ?? null;
+    const words = search.value.trim();
+    /** @type {Record<string, number>} */
+    const counts = {};
+    const shown = [];
+    for (const signal of sorted) {
+      const state = stateOf(signal, open);
+      if (!isIn(signal.name, level)) continue;
+      counts[state] = (counts[state] ?? 0) + 1;
+      counts.all = (counts.all ?? 0) + 1;
+      if ((!wanted || state === wanted) && matches(signal, words)) shown.push(signal);
+    }
+    rows = asTree
+      ? treeRows(treeOf(shown, open, level), (one) => toggled.get(one.path) ?? (one.total <= FEW || words !== ""))
+      : shown.map((signal) => ({ signal, depth: 0, label: signal.name }));
+    selection.show(shown.map(({ name }) => name));
+    list.show(rows);
+    bulk.draw();
+    FILTERS.forEach(([name, , state], at) => {
+      buttons[at].number.textContent = count(counts[state ?? "all"] ?? 0);
+      buttons[at].button.setAttribute("aria-pressed", String(name === filter));
     });
-    head.hidden = shown.length === 0;
-    nothing.replaceChildren(...(shown.length ? [] : [fleet.loaded ? empty(sorted.length > 0) : "Loading…"]));
+    kinds.forEach((button, at) => button.setAttribute("aria-pressed", String(asTree === Boolean(at))));
+    table.classList.toggle("tree", asTree);
+    head.hidden = table.hidden = shown.length === 0;
+    nothing.replaceChildren(...(shown.length ? [] : [fleet.loaded ? emptyOverview(sorted.length > 0) : "Loading…"]));
   }
 
   /** @param {string} kind */
@@ -117,16 +191,12 @@ export function overview(main, route) {
     frame ||= requestAnimationFrame(draw);
   }
 
-  search.addEventListener("input", () => {
-    remember();
-    scrollTo(0, 0);
-    draw();
-  });
+  search.addEventListener("input", () => remember(false));
   search.addEventListener("keydown", (event) => {
     if (event.key === "Escape") search.blur();
     if (event.key === "ArrowDown" || event.key === "Enter") {
       event.preventDefault();
-      list.focus(0);
+      if (rows.length) list.focus(0);
     }
   });
   list.element.addEventListener("pointermove", () => (pointedAt = performance.now()), { passive: true });
@@ -139,10 +209,15 @@ export function overview(main, route) {
   scrollTo(0, scrolledTo);
 
   return {
-    title: "Signals",
+    title: level || "Signals",
     event: (kind) => kind === "event" && events.refresh(),
     reload: () => events.refresh(),
-    keys: { "/": () => search.select(), ...moving((step) => list.moveFocus(step)) },
+    keys: {
+      "/": () => search.select(),
+      ArrowRight: () => unfold(true),
+      ArrowLeft: () => unfold(false),
+      ...moving((step) => list.moveFocus(step)),
+    },
     close: () => {
       scrolledTo = scrollY;
       clearInterval(clock);
@@ -153,30 +228,4 @@ export function overview(main, route) {
       list.close();
     },
   };
-}
-
-/**
- * What the alarm rates add up to.
- * @param {Signal[]} signals
- */
-function falseAlarms(signals) {
-  let perSecond = 0;
-  for (const { alarm_rate: rate, recent, silent } of signals) {
-    const seconds = silent ? NaN : spacing(recent.map(([time]) => moment(time)));
-    if (seconds > 0) perSecond += rate / seconds;
-  }
-  return perSecond > 0 ? `Expected false incidents over all signals: ${budget(perSecond)}.` : "";
-}
-
-/** @param {boolean} filtered */
-function empty(filtered) {
-  if (filtered) return el("p", {}, "No signal matches.");
-  const [address, kind] = [`${location.origin}/api/v1/observations`, "Content-Type: application/json"];
-  const example = `curl ${address} -H '${kind}' -d '{"signal": "demo", "value": 1.5}'`;
-  return el(
-    "div",
-    {},
-    el("p", {}, "No signals yet. A signal appears with its first observation:"),
-    el("pre", {}, el("code", {}, example)),
-  );
 }

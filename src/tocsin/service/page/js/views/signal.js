@@ -1,33 +1,40 @@
 /** One signal: its values, its forecast, how anomalous it is, and whether the promise is kept. */
 
+import { address, note } from "../address.js";
 import { get, request, signalPath } from "../api.js";
 import { ChartGroup } from "../charts/group.js";
 import { Columns } from "../columns.js";
 import { confirmed } from "../dialogs.js";
 import { el, nameOf } from "../dom.js";
 import { fleet } from "../fleet.js";
-import { count } from "../format.js";
 import { incidentCard } from "../incident_card.js";
-import { moveFocus, moving } from "../keys.js";
+import { moveFocus, moving as moves } from "../keys.js";
 import { attempt } from "../notices.js";
 import { spanOf } from "../incidents.js";
 import { askForMaintenance } from "../maintenance_dialog.js";
 import { escapePattern } from "../pattern.js";
+import { fittingRange, limits, rangeOf, rangeQuery } from "../range.js";
+import { rangeBar } from "../range_bar.js";
 import { referenceBar, referenceSpans } from "../reference.js";
 import { allowed } from "../role.js";
-import { importHash } from "../router.js";
+import { importHash, signalHash } from "../router.js";
 import { signalDetails } from "../signal_details.js";
 import { signalSummary } from "../signal_summary.js";
 import { fillWhenLoaded } from "./view.js";
 
 /** @typedef {import("../types.js").Incident} Incident */
+/** @typedef {import("../range.js").Range} Range */
 
-const RANGES = [200, 1000, 5000];
+/** Observations in the charts at most: the monitor chooses those that stand out. */
+const POINTS = 5000;
 const MOST_INCIDENTS = 50;
+const MOST_SPANS = 500;
+/** Milliseconds after which a range up to now moves on, whatever comes. */
+const MOVE_EVERY = 10_000;
+/** Milliseconds until the audit is loaded anew after an observation: it costs the detector's thread some time. */
+const AUDIT_EVERY = 5000;
 /** Changes that make the displayed data stale. */
 const RELOADED = ["reset", "configured", "reference", "imported"];
-/** The range stays as chosen from one signal to the next. */
-let range = RANGES[0];
 
 /** @type {import("./view.js").View} */
 export function signal(main, route) {
@@ -36,9 +43,14 @@ export function signal(main, route) {
   let charts = null;
   /** @type {Columns | null} */
   let columns = null;
-  /** @type {Incident[]} */
+  /** @type {Incident[]} Those in the range. */
   let incidents = [];
-  let closeDetails = () => {};
+  let range = rangeOf(route.query) ?? fittingRange(fleet.signals.get(name));
+  /** @type {Range[]} What was shown before each zoom. */
+  const wider = [];
+  /** @type {ReturnType<typeof signalDetails> | null} */
+  let shown = null;
+  let auditDue = 0;
   let closed = false;
 
   const summary = el("div", { class: "summary" });
@@ -46,8 +58,7 @@ export function signal(main, route) {
   const reference = referenceBar(name, () => load());
   const details = el("div", { class: "panels" });
   const incidentBox = el("div", {});
-  const ranges = el("div", { class: "filters", role: "group", "aria-label": "Observations shown" });
-  const zoomOut = el("button", { type: "button", onclick: () => charts?.zoomOut() }, "Zoom out");
+  const bar = rangeBar((wanted) => choose(wanted), zoomOut);
   main.append(
     el(
       "div",
@@ -57,13 +68,7 @@ export function signal(main, route) {
       offers(),
     ),
     summary,
-    el(
-      "div",
-      { class: "bar" },
-      ranges,
-      zoomOut,
-      el("span", { class: "muted hint" }, "drag in a chart to zoom and to select a period, double-click to zoom out"),
-    ),
+    bar.element,
     reference.element,
     chartBox,
     details,
@@ -90,21 +95,31 @@ export function signal(main, route) {
     if (sure && (await attempt(() => request("POST", signalPath(name, "reset")), "Reset"))) load();
   }
 
-  function drawRanges() {
-    ranges.replaceChildren(
-      ...RANGES.map((size) => {
-        const choose = () => {
-          range = size;
-          drawRanges();
-          void loadCharts();
-        };
-        return el(
-          "button",
-          { type: "button", "aria-pressed": String(size === range), onclick: choose },
-          `Last ${count(size)}`,
-        );
-      }),
-    );
+  /**
+   * @param {Range} wanted
+   * @param {boolean} [step] whether Back is to undo it
+   */
+  function choose(wanted, step = true) {
+    range = wanted;
+    note(address(signalHash(name), rangeQuery(range)), step);
+    bar.show(range);
+    void loadCharts();
+  }
+
+  /** @param {number} from @param {number} to in seconds */
+  function zoomIn(from, to) {
+    reference.choose(from, to);
+    wider.push(range);
+    choose({ from: Math.floor(from * 1000), to: Math.ceil(to * 1000) });
+  }
+
+  function zoomOut() {
+    const before = wider.pop();
+    if (before) return choose(before);
+    const { from, to } = limits(range);
+    // Opened by a link, there is nothing to go back to.
+    if (from !== null && to !== null) choose({ from: from - (to - from), to: to + (to - from) });
+    else choose({ last: "all" });
   }
 
   function spans() {
@@ -112,40 +127,68 @@ export function signal(main, route) {
     return [...good, ...(columns?.maintenance() ?? []), ...incidents.map(spanOf)];
   }
 
+  /** What is in sight: a range up to now moves on. */
+  function sight() {
+    const { from, to } = limits(range);
+    if (from === null) return null;
+    const newest = (columns?.times.at(-1) ?? 0) * 1000;
+    return { from: from / 1000, to: (to ?? Math.max(Date.now(), newest)) / 1000 };
+  }
+
+  function drawCharts() {
+    if (columns) charts?.update(columns, spans(), sight());
+  }
+
   const loadCharts = () =>
     fillWhenLoaded(chartBox, async () => {
-      const [status, history] = await Promise.all([
+      const asked = range;
+      const { from, to } = limits(range);
+      const [since, until] = [from, to].map((time) => (time === null ? null : new Date(time).toISOString()));
+      const [status, history, found] = await Promise.all([
         get(signalPath(name)),
-        get(signalPath(name, "history"), { limit: range }),
+        get(signalPath(name, "history"), { from: since, to: until, points: POINTS }),
+        get("/incidents", { signal: name, since, until, limit: MOST_SPANS }),
       ]);
-      if (closed) return [];
+      if (closed || range !== asked) return [charts?.element ?? "Loading…"];
       fleet.signals.set(name, status);
       drawSummary();
       reference.show(status.reference);
-      charts?.close();
-      columns = new Columns(history, status.features.length, range);
-      charts = new ChartGroup(status, columns, reference.choose);
-      chartBox.replaceChildren(charts.element);
-      charts.rebuild();
-      charts.update(columns, spans());
+      incidents = found.incidents;
+      columns = new Columns(history, status.features.length, 2 * POINTS);
+      if (charts === null) {
+        charts = new ChartGroup(status, columns, { chosen: zoomIn, out: zoomOut });
+        chartBox.replaceChildren(charts.element);
+        charts.rebuild();
+      }
+      drawCharts();
       return [charts.element];
     });
 
   const loadDetails = () =>
     fillWhenLoaded(details, async () => {
-      const { element, close } = signalDetails(await get(signalPath(name, "details")), details);
-      closeDetails();
-      closeDetails = close;
-      return element;
+      const [status, found] = await Promise.all([get(signalPath(name)), get(signalPath(name, "details"))]);
+      if (closed) return [];
+      shown?.close();
+      shown = signalDetails(status, found, details);
+      return shown.element;
     });
+
+  /** The audit follows what comes, though not each observation. */
+  function auditSoon() {
+    auditDue ||= setTimeout(async () => {
+      await attempt(async () => shown?.update(await get(signalPath(name, "details"))));
+      auditDue = 0;
+    }, AUDIT_EVERY);
+  }
 
   const loadIncidents = () =>
     fillWhenLoaded(incidentBox, async () => {
-      incidents = (await get("/incidents", { signal: name, limit: MOST_INCIDENTS })).incidents;
-      if (columns) charts?.update(columns, spans());
+      const newest = /** @type {Incident[]} */ (
+        (await get("/incidents", { signal: name, limit: MOST_INCIDENTS })).incidents
+      );
       return [
-        incidents.length
-          ? el("ul", { class: "cards" }, ...incidents.map((incident) => incidentCard(incident, { withSignal: false })))
+        newest.length
+          ? el("ul", { class: "cards" }, ...newest.map((incident) => incidentCard(incident, { withSignal: false })))
           : "None so far.",
       ];
     });
@@ -153,10 +196,21 @@ export function signal(main, route) {
   /** Verdicts arrive once the stream is open: those between the charts' data and that moment are requested. */
   async function catchUp() {
     const newest = columns?.times.at(-1);
-    if (!columns || !newest) return;
+    if (!columns || !newest || !("last" in range)) return;
     const since = new Date(newest * 1000).toISOString();
-    const missed = await get(signalPath(name, "history"), { from: since, limit: range });
-    if (!closed && columns.addHistory(missed)) charts?.update(columns, spans());
+    const missed = await get(signalPath(name, "history"), { from: since, points: POINTS });
+    if (!closed && columns.addHistory(missed)) drawCharts();
+  }
+
+  /** @param {import("../types.js").Verdict} verdict */
+  function take(verdict) {
+    auditSoon();
+    if (!columns || !("last" in range) || !columns.add(verdict)) return;
+    const { from } = limits(range);
+    if (from !== null) columns.dropBefore(from / 1000);
+    // Too much has come since: the monitor chooses anew.
+    if (columns.times.length >= 2 * POINTS) void loadCharts();
+    else drawCharts();
   }
 
   function drawSummary() {
@@ -170,32 +224,39 @@ export function signal(main, route) {
     void loadIncidents();
   }
 
-  const unlisten = fleet.listen((kind, changed) => {
+  const unlisten = fleet.listen((kind, changed, incident) => {
     drawSummary();
-    if (kind === "incident" && changed === name) void loadIncidents();
+    if (kind !== "incident" || changed !== name) return;
+    if (incident) incidents = [incident, ...incidents.filter(({ id }) => id !== incident.id)];
+    drawCharts();
+    void loadIncidents();
   });
-  drawRanges();
+  const moving = setInterval(() => "last" in range && drawCharts(), MOVE_EVERY);
+  choose(range, false);
   drawSummary();
-  load();
+  void loadDetails();
+  void loadIncidents();
 
   return {
     title: name,
     signals: [name],
     keys: {
-      z: () => charts?.zoomOut(),
-      ...moving((step) => moveFocus(incidentBox.querySelectorAll(".card"), step)),
+      z: zoomOut,
+      ...moves((step) => moveFocus(incidentBox.querySelectorAll(".card"), step)),
     },
     event: (kind, data) => {
-      if (kind === "verdict" && data.signal === name && columns?.add(data)) charts?.update(columns, spans());
+      if (kind === "verdict" && data.signal === name) take(data);
       if (kind === "signal" && data.name === name && RELOADED.includes(data.change)) load();
     },
     connected: () => void attempt(catchUp),
     reload: load,
     close: () => {
       closed = true;
+      clearInterval(moving);
       unlisten();
+      clearTimeout(auditDue);
       charts?.close();
-      closeDetails();
+      shown?.close();
     },
   };
 }
