@@ -41,6 +41,7 @@ unit = "mm/s"
 {DETECTOR}
 """
 PLACES = [f"plant/line-{line}/{part}" for line in (1, 2, 3) for part in ("pump", "oven")]
+SHOWN = "plant/line-2/oven/temperature"
 SENSORS = ("pressure", "temperature", "vibration")
 
 
@@ -54,7 +55,7 @@ def plant() -> dict[str, "np.ndarray"]:
             level, swing = random.uniform(20, 80), random.uniform(2, 6)
             values = level + swing * np.sin(2 * np.pi * (times + random.random())) + random.normal(size=COUNT)
             signals[f"{place}/{sensor}"] = values
-    signals["plant/line-2/oven/temperature"][-150:] += np.linspace(0, 14, 150)
+    signals[SHOWN][-150:] += np.linspace(0, 14, 150)
     signals["plant/line-1/pump/pressure"][-60:] = signals["plant/line-1/pump/pressure"][-60]
     for sensor in SENSORS:
         signals[f"plant/line-3/oven/{sensor}"][-40:] = np.nan
@@ -62,18 +63,22 @@ def plant() -> dict[str, "np.ndarray"]:
 
 
 def send(address: str, signals: dict[str, "np.ndarray"]) -> None:
-    """Everything in the order of time, up to now."""
-    start = time.time_ns() - COUNT * MINUTES * 60 * 10**9
+    """Everything in the order of time, up to now. The first of the two weeks is the reference of one signal."""
+    step_ns = MINUTES * 60 * 10**9
+    start = time.time_ns() - COUNT * step_ns
     with httpx.Client(timeout=300) as client:
-        for first in range(0, COUNT, 250):
+        for first in range(0, COUNT, 252):
+            if first == COUNT // 2:
+                week = {"start": start // 10**9, "end": (start + (first - 1) * step_ns) // 10**9 + 1}
+                client.put(f"{address}/api/v1/signals/{SHOWN}/-/reference", json=week).raise_for_status()
             rows = [
-                {"signal": name, "time": start + step * MINUTES * 60 * 10**9, "value": float(values[step])}
-                for step in range(first, min(COUNT, first + 250))
+                {"signal": name, "time": start + step * step_ns, "value": float(values[step])}
+                for step in range(first, first + 252)
                 for name, values in signals.items()
                 if not np.isnan(values[step])
             ]
             client.post(f"{address}/api/v1/observations", json=rows).raise_for_status()
-            print(f"\r{first + 250:,} of {COUNT:,}", end="", flush=True)  # noqa: T201
+            print(f"\r{first + 252:,} of {COUNT:,}", end="", flush=True)  # noqa: T201
     print()  # noqa: T201
 
 
@@ -86,7 +91,7 @@ def main() -> None:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
-            for name, route in (("overview", ""), ("signal", "#/signals/plant%2Fline-2%2Foven%2Ftemperature")):
+            for name, route in (("overview", ""), ("signal", f"#/signals/{SHOWN.replace('/', '%2F')}?range=all")):
                 page.goto(f"{monitor.address}/{route}")
                 page.wait_for_load_state("load")
                 page.wait_for_timeout(4000)
