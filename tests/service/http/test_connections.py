@@ -1,4 +1,9 @@
+import socket
+
+from tests.service.helpers import free_port
+from tocsin.service.config import ServerSettings
 from tocsin.service.http.connections import ConnectionSlot, ConnectionSlots
+from tocsin.service.http.server import listen
 
 
 def entered(places: ConnectionSlots, address: str, dropped: list[str], name: str) -> ConnectionSlot | None:
@@ -45,3 +50,13 @@ def test_one_address_keeps_out_only_itself() -> None:
     assert dropped == ["0", "1", "2"]
     assert other is not None
     assert len(places) == 3
+
+
+def test_replies_are_sent_without_waiting_for_acknowledgements() -> None:
+    """Both parts of a reply are sent at once: the second must not wait until the client has acknowledged the first."""
+    with (
+        listen(ServerSettings(port=free_port())) as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

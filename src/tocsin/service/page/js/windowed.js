@@ -5,6 +5,9 @@ import { el } from "./dom.js";
 /** What of a row gets the focus: what opens it. */
 const FOCUSED = "a, button";
 
+/** Milliseconds after which pictures are drawn: the words of all rows come first. */
+const PAINT_AFTER = 40;
+
 /** Rows above and below those in sight. */
 const SPARE = 5;
 
@@ -14,7 +17,7 @@ const SPARE = 5;
  * @property {(item: Item) => string} key
  * @property {(item: Item) => HTMLElement} make
  * @property {(row: HTMLElement, item: Item) => void} update must not ask for sizes
- * @property {(rows: [HTMLElement, Item][]) => void} paint what needs sizes, once all rows are in their place
+ * @property {(rows: [HTMLElement, Item][]) => void} paint what needs sizes, soon after all rows are in their place
  */
 
 /** @template Item */
@@ -24,6 +27,7 @@ export class WindowedList {
   /** @type {Map<string, HTMLElement>} */
   #rows = new Map();
   #rowHeight = 44;
+  #painting = 0;
 
   /** @param {RowKind<Item>} kind @param {string} label */
   constructor(kind, label) {
@@ -35,6 +39,7 @@ export class WindowedList {
   }
 
   close() {
+    clearTimeout(this.#painting);
     removeEventListener("scroll", this.draw);
     removeEventListener("resize", this.draw);
   }
@@ -66,7 +71,8 @@ export class WindowedList {
       row.remove();
       this.#rows.delete(key);
     }
-    this.kind.paint(placed);
+    clearTimeout(this.#painting);
+    this.#painting = setTimeout(() => this.kind.paint(placed), PAINT_AFTER);
   }
 
   /** @param {number} at @returns {string} the row's key */
