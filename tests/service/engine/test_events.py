@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from tests.service.engine.helpers import SECOND, START, Rig, one, rig, settings_of, until
+from tests.service.helpers import Running, run
+from tests.service.helpers import until as until_async
+from tests.service.sinks.test_outbox import Recorder
+from tocsin.service.config.rules import DeliveryRules
 from tocsin.service.engine.events import Events
 from tocsin.service.errors import UnknownError
+from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Observation
+from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.store import EventRow, OutboxRow
 
 SINK = {"webhook": [{"name": "desk", "url": "http://127.0.0.1:1"}]}
@@ -245,3 +251,33 @@ def test_events_go_with_their_incidents(tmp_path: Path) -> None:
         assert events(made) == []
         assert isinstance(made.state.events, Events)
         assert made.state.events._groups == {}
+
+
+def test_an_escalation_is_told_of_the_end_if_and_only_if_it_was_told_of_the_start(tmp_path: Path) -> None:
+    """The sink's rules and events together: acknowledged in time it hears nothing, and later it hears the end."""
+    rules = DeliveryRules(after=0.5)
+    sinks = {"webhook": [{"name": "desk", "url": "http://127.0.0.1:1", "after": 0.5}]}
+    with rig(tmp_path, settings(sinks=sinks, events={"hold": 0}, templates=PATIENT)) as made:
+        for name in ("hall/seen", "shed/late"):
+            made.feed(name, [float(number % 3) for number in range(300)])
+        sink = Recorder()
+        sink.name = "desk"
+
+        def incident(name: str) -> int:
+            with made.store.reading() as reader:
+                signal = reader.signal(name)
+            return next(row.id for row in made.incidents(kind="alarm") if signal and row.signal == signal.id)
+
+        async def test() -> None:
+            async with Running(Outbox(sink, made.store, made.engine.write, Metrics(), rules, poll=0.02)):
+                made.take(*(one(name, START + 300 * SECOND, 90.0) for name in ("hall/seen", "shed/late")))
+                made.engine.incidents.acknowledge(incident("hall/seen"), "ada").result(100)
+                await until_async(lambda: sink.told)
+                assert sink.told == [("shed/late", "firing")]
+                made.engine.incidents.acknowledge(incident("shed/late"), "ada").result(100)
+                for name in ("hall/seen", "shed/late"):
+                    made.engine.incidents.label(incident(name), "false alarm").result(100)
+                await until_async(lambda: len(sink.told) == 2 and messages(made) == [])
+            assert sink.told == [("shed/late", "firing"), ("shed/late", "resolved")]
+
+        run(test)

@@ -113,6 +113,8 @@ class Events:
         # Whoever has acknowledged an event need not hear that it grows.
         news = grown and event.acknowledged is None
         for sink in self._sinks:
+            if sink.after is not None and event.acknowledged is not None:
+                continue  # nothing to escalate
             if sink.wants(signal.name, severity):
                 due = max(now, event.opened + self._hold)
                 writer.tell_event(sink.name, event.id, number, now, due, self._update_every if news else None)

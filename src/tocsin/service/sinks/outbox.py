@@ -133,7 +133,7 @@ class Outbox:
             writer.hold_messages(held)
             writer.skip_messages(skipped, now)
             for incident in left_out:
-                writer.settle(self.name, incident, now)
+                writer.drop_messages(self.name, incident)
 
         return wanted, store if held or skipped or left_out else None
 

@@ -23,12 +23,14 @@ def told_as(incident: IncidentRow, status: Message) -> Told:
 
 def decide(rules: DeliveryRules, row: OutboxRow, incident: IncidentRow, now: int) -> Decision | int:
     """The decision, or the moment until which the message is held back."""
-    if row.status == "firing":
+    # Whoever knows of an incident, or may know of it after an attempt without a reply, must learn of its end, too.
+    if row.status == "firing" and row.told is None:
         if _slept_through(incident):
             return Decision.LEAVE_OUT
-        # After an attempt without a reply, the sink may know of the incident: then it must learn of its end, too.
         if row.attempts == 0 and (decision := _before_first_attempt(rules, incident, now)) is not None:
             return decision
+    elif row.status == "firing" and rules.after is not None and incident.acknowledged is not None:
+        return Decision.SKIP  # that it has grown: somebody takes care of it
     if told_as(incident, row.status) not in rules.messages:
         return Decision.SKIP
     allowed = rules.next_time(now)

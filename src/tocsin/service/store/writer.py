@@ -219,11 +219,11 @@ class StoreWriter(StoreReader, EventWriter):
             again = {"delivered": None, "attempts": 0, "next_attempt": now + update_every}
             self.connection.execute(update(schema.outbox).where(*newer).values(again))
 
-    def settle(self, sink: str, incident: int, now: int) -> None:
-        """Drop the waiting messages about an incident for a sink."""
+    def drop_messages(self, sink: str, incident: int) -> None:
+        """Remove the waiting messages about an incident for a sink: then it is told nothing of its end either."""
         columns = schema.outbox.c
         which = columns.sink == sink, columns.incident == incident, columns.delivered.is_(None)
-        self.connection.execute(update(schema.outbox).where(*which).values(delivered=now, attempts=0))
+        self.connection.execute(delete(schema.outbox).where(*which))
 
     def skip_messages(self, ids: Collection[int], now: int) -> None:
         """The sinks do not want these messages."""
