@@ -23,6 +23,8 @@ TOPIC = "plant/pump-1/vibration"
 CONFIG = """
 [server]
 external_url = "https://tocsin.example"
+[events]
+hold = 0  # days pass within seconds here: what was over before the fault must not be one with it
 [detector]
 alarm_rate = 0.02
 views = ["error"]

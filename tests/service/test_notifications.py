@@ -39,6 +39,8 @@ def post() -> Iterator[Post]:
 
 def test_escalation_in_a_monitor_that_is_killed(chat: Channel, pager: Channel, post: Post, tmp_path: Path) -> None:
     config = f"""
+        [events]
+        enabled = false
         [detector]
         forecaster = "last-value"
         views = ["error"]

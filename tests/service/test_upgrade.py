@@ -42,9 +42,11 @@ def unpack_postgresql(version: int, server: Postgres) -> Iterator[str]:
     url = admin.removesuffix("/postgres") + f"/{name}"
     dump = lzma.decompress((STORES / f"version-{version}.postgresql.xz").read_bytes())
     subprocess.run(["psql", "--quiet", "--set=ON_ERROR_STOP=1", url], input=dump, check=True, capture_output=True)
-    yield url.replace("postgresql://", "postgresql+psycopg://")
-    with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    try:
+        yield url.replace("postgresql://", "postgresql+psycopg://")
+    finally:
+        with psycopg.connect(admin, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -147,5 +149,5 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path, postgres: Postgre
         with MonitorProcess(tmp_path, config_for(url, f"standby = {str(standby).lower()}\n")) as monitor:
             with pytest.raises(RuntimeError, match="the monitor ended"):
                 monitor.start()
-            assert "it was written by a newer tocsin, so use that one" in monitor.log.read_text()
+            assert "a newer tocsin wrote it, so use that one" in monitor.log.read_text()
             assert "Traceback" not in monitor.log.read_text()

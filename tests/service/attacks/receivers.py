@@ -88,7 +88,7 @@ def a_receiver_repeats_what_it_was_sent(ground: Ground) -> None:
     server.close()
 
 
-@attack(config=SILENT)
+@attack(config=f"[events]\nenabled = false\n{SILENT}")
 def a_proxy_refuses_large_requests_in_a_mass_outage(ground: Ground) -> None:
     receiver = Receiver(largest=10_000, hated=("pump/7 ",))
     point_at(ground, receiver.place)

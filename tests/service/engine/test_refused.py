@@ -39,7 +39,7 @@ def test_a_row_that_is_refused_is_listed_and_its_source_goes_on(tmp_path: Path, 
             (row,) = reader.refused(limit=10)
             assert reader.cursor("file") == "the end"
         assert (row.signal, row.time, row.value, row.source) == ("a", START + 22 * SECOND + 5, "[666.0]", "file")
-        assert "refuses this" in row.reason
+        assert "rejects the data" in row.reason
         assert made.sample("tocsin_refused_observations_total") == 1
     finally:
         made.close()

@@ -248,9 +248,12 @@ def test_an_incident_that_goes_on_is_shown_as_one_without_alarms_too(opened, mon
     page.wait_for_selector(".charts canvas")
     expect(page.locator(".summary .state")).to_have_text("incident")
     expect(page.locator(".card[data-id='2'] .tags")).to_have_text("open")
-    page.wait_for_timeout(500)
     page.mouse.move(5, 5)
-    before, within, after_alarms, now = (shaded_pixels(page, part) for part in (0.5, 0.93, 0.97, 0.995))
+    for _ in range(100):  # until all of it is drawn
+        before, within, after_alarms, now = (shaded_pixels(page, part) for part in (0.5, 0.93, 0.97, 0.995))
+        if min(within, after_alarms, now) > 100 + before:
+            break
+        page.wait_for_timeout(100)
     assert min(within, after_alarms, now) > 100 + before
     over = {"open": False, "ended": "accepted", "closed": data.text(data.now())}
     monitor.push("incident", monitor.change_incident(2, **over))

@@ -57,8 +57,8 @@ def test_the_page_and_a_real_monitor(browser: "sync_api.Browser", served: Monito
     page.goto(f"{served.address}/#/?view=tree")
     expect(page.locator(".filter.all b")).to_have_text("3")
     expect(page.locator(".row.level .counts").first).to_have_text(re.compile("2 with an incident, 2 in all"))
-    drawn = "document.querySelector('.row[data-state=incident] canvas')?.dataset.drawn.startsWith('20')"
-    page.wait_for_function(drawn)  # the newest observations have come
+    # The newest observations have come.
+    expect(page.locator(".row[data-state=incident] canvas").first).to_have_attribute("data-drawn", re.compile("^20"))
 
     page.get_by_role("button", name="Select", exact=True).click()
     page.get_by_label("Select plant", exact=True).check()

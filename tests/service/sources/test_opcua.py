@@ -194,6 +194,9 @@ def test_what_was_missed_is_read_from_the_history(metrics: Metrics) -> None:
                 await until(lambda: len(inbox.kept) == 2)
             for step in range(1, 6):  # nobody listens
                 await server.write(ahead + step * 0.001, 1.0 + step)
+                # The server notes its history when it comes to it.
+                while 1.0 + step not in [one.Value.Value for one in await server.flow.read_raw_history()]:
+                    await asyncio.sleep(0.02)
             async with Running(OpcUaSource(given, inbox.context(metrics))):
                 await until(lambda: len(inbox.kept) == 7)
             assert inbox.values("flow") == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
