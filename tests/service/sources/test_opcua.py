@@ -211,7 +211,7 @@ def test_nodes_that_are_not_there_do_not_hold_up_others(metrics: Metrics) -> Non
             given = settings(server.port, ("ns=2;s=None", "none"), ("ns=2;s=Flow", "flow"))
             source = OpcUaSource(given, inbox.context(metrics))
             async with Running(source):
-                await until(lambda: inbox.kept)
+                await until(lambda: inbox.kept and source.health.last_error)
             assert "'ns=2;s=None' cannot be subscribed to: BadNodeIdUnknown" in (source.health.last_error or "")
 
     run(test)
