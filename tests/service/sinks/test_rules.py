@@ -1,6 +1,7 @@
 """The rules of sinks on the real store: who is told of what, and when."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.service.sinks.test_outbox import Recorder
 from tocsin.service.config.rules import DAYS, DeliveryRules
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.outbox import Outbox
+from tocsin.service.sinks.rules import Decision, decide
 from tocsin.service.store import Store
 
 
@@ -189,3 +191,17 @@ def test_what_was_over_before_the_hours_began_is_left_out(office: Office, metric
         assert sink.told == [("valve", "firing")]
 
     run(test)
+
+
+def test_news_of_what_a_sink_knows_is_skipped_and_never_left_out(office: Office) -> None:
+    """Its end must still reach the sink, so its message stays: acknowledged, or over before a snooze was."""
+    number = office.begin("pump", opened=1)
+    (row,) = office.due("sink")
+    grown = replace(row, told=10, attempts=0, news=1)
+    office.change(number, acknowledged=20, acknowledged_by="me")
+    rules = DeliveryRules(after=1.0)
+    assert decide(rules, grown, office.incident(number), now=10**18) is Decision.SKIP
+    assert decide(rules, row, office.incident(number), now=10**18) is Decision.LEAVE_OUT
+    office.change(number, open=False, closed=30, snoozed_until=40)
+    assert decide(DeliveryRules(), grown, office.incident(number), now=10**18) is Decision.SEND
+    assert decide(DeliveryRules(), row, office.incident(number), now=10**18) is Decision.LEAVE_OUT
