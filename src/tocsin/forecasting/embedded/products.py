@@ -18,11 +18,14 @@ from tocsin.forecasting.embedded.vectors import (
     HAS_WIDE_REGISTERS,
     INDEX,
     LANES,
+    MULTIPLIES_BY_LANE,
     READS_HALVES,
     SINGLES,
+    consecutive,
     equal,
     fused,
     generated,
+    loop,
     place,
     spread,
     stays_one,
@@ -36,9 +39,11 @@ _inner = inner()
 
 #: Matrices are stored in panels of so many columns, each of them contiguous.
 PANEL = 2 * LANES
-# So many rows and vectors of columns are multiplied together as the registers can hold the sums of.
-_TILE = 6
+# So many rows and vectors of columns are multiplied together as the registers can hold the sums of. Where a factor can
+# be taken from any lane of a register, there is room in them for the next terms of each row, too.
+_TILE = 5 if MULTIPLIES_BY_LANE else 6
 _VECTORS = 2 if HAS_WIDE_REGISTERS else 1
+_TERMS = 4 if MULTIPLIES_BY_LANE else 1
 # Heads that share their keys and values are multiplied with them together.
 _HEADS = 3
 
@@ -71,35 +76,29 @@ def _tile(rows: int, vectors: int, *, adds: bool = False) -> Callable[..., Any]:
             left_rows = [row_of(row, signature.args[0], left, left_at, left_step) for row in range(rows)]
             out_rows = [row_of(row, signature.args[7], out, out_at, out_step) for row in range(rows)]
             right_first = place(context, builder, signature.args[3], right, right_at)
-            results = [[vector_at(builder, row, column) for column in range(vectors)] for row in out_rows]
-            begun = [[builder.load(result, align=4) if adds else equal(0.0) for result in row] for row in results]
+            results = [vector_at(builder, row, column) for row in out_rows for column in range(vectors)]
 
-            before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            k = builder.phi(INDEX)
-            sums = [[builder.phi(SINGLES) for _ in row] for row in results]
-            right_row = builder.gep(right_first, [builder.mul(k, right_step)])
+            def add_terms(together: int) -> Callable[[Any, list[Any]], list[Any]]:
+                """Add so many terms to each sum, in their order; the sums are in the order of rows and columns."""
+
+                def add(k: Any, sums: list[Any]) -> list[Any]:
+                    numbers = [consecutive(builder, builder.gep(row, [k]), together) for row in left_rows]
+                    for term in range(together):
+                        right_row = builder.gep(right_first, [builder.mul(builder.add(k, INDEX(term)), right_step)])
+                        factors = [_load(builder, right_row, column, is_half) for column in range(vectors)]
+                        terms = [(spread(builder, row[term]), factor) for row in numbers for factor in factors]
+                        sums = [fused(builder, *term, so_far) for term, so_far in zip(terms, sums, strict=True)]
+                    return sums
+
+                return add
+
             is_half = signature.args[3].dtype == types.uint16
-            factors = [_load(builder, right_row, column, is_half) for column in range(vectors)]
-            added = []
-            for row, row_sums in zip(left_rows, sums, strict=True):
-                number = spread(builder, builder.load(builder.gep(row, [k])))
-                added.append(
-                    [fused(builder, number, factor, so_far) for factor, so_far in zip(factors, row_sums, strict=True)]
-                )
-            following = builder.add(k, INDEX(1))
-            k.add_incoming(INDEX(0), before)
-            k.add_incoming(following, loop)
-            for row in range(rows):
-                for column in range(vectors):
-                    sums[row][column].add_incoming(begun[row][column], before)
-                    sums[row][column].add_incoming(added[row][column], loop)
-            builder.cbranch(builder.icmp_signed("<", following, depth), loop, after)
-            builder.position_at_end(after)
-            for row in range(rows):
-                for column in range(vectors):
-                    builder.store(added[row][column], results[row][column], align=4)
+            most = builder.and_(depth, INDEX(-_TERMS))
+            sums = [builder.load(result, align=4) if adds else equal(0.0) for result in results]
+            sums = loop(builder, INDEX(0), most, _TERMS, sums, add_terms(_TERMS))
+            sums = loop(builder, most, depth, 1, sums, add_terms(1))
+            for total, result in zip(sums, results, strict=True):
+                builder.store(total, result, align=4)
             return context.get_dummy_value()
 
         entry = types.intp

@@ -15,8 +15,10 @@ LANES = 16
 _MACHINE, _, _FEATURES = cpu_target.target_context.codegen().magic_tuple()
 #: Has the machine 32 registers of so many lanes?
 HAS_WIDE_REGISTERS = "+avx512f" in _FEATURES
+#: Can it multiply a vector by any lane of another? Where it cannot, it reads a factor from memory as fast.
+MULTIPLIES_BY_LANE = _MACHINE.startswith(("aarch64", "arm64"))
 #: Does it read half-precision numbers? Where it does not, LLVM calls a function for it that need not be there.
-READS_HALVES = "+f16c" in _FEATURES or _MACHINE.startswith(("aarch64", "arm64"))
+READS_HALVES = "+f16c" in _FEATURES or MULTIPLIES_BY_LANE
 
 INDEX = ir.IntType(64)
 SINGLES = ir.VectorType(ir.FloatType(), LANES)
@@ -62,6 +64,33 @@ def place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
 def vector_at(builder: Any, pointer: Any, number: int, kind: Any = SINGLES) -> Any:
     """Where the vector of that number lies behind a pointer to single entries."""
     return builder.bitcast(builder.gep(pointer, [INDEX(number * LANES)]), kind.as_pointer())
+
+
+def consecutive(builder: Any, pointer: Any, count: int) -> list[Any]:
+    """So many single numbers behind a pointer, read together."""
+    if count == 1:
+        return [builder.load(pointer)]
+    read = builder.load(builder.bitcast(pointer, ir.VectorType(ir.FloatType(), count).as_pointer()), align=4)
+    return [builder.extract_element(read, ir.IntType(32)(number)) for number in range(count)]
+
+
+def loop(
+    builder: Any, first: Any, end: Any, step: int, carried: list[Any], turn: Callable[[Any, list[Any]], list[Any]]
+) -> list[Any]:
+    """What becomes of the values `carried` from turn to turn, for the numbers from `first` up to `end`."""
+    before, test, body, after = builder.block, *(builder.append_basic_block() for _ in range(3))
+    builder.branch(test)
+    builder.position_at_end(test)
+    number, *current = [builder.phi(value.type) for value in (first, *carried)]
+    builder.cbranch(builder.icmp_signed("<", number, end), body, after)
+    builder.position_at_end(body)
+    following = [builder.add(number, INDEX(step)), *turn(number, current)]
+    for value, begun, next_ in zip((number, *current), (first, *carried), following, strict=True):
+        value.add_incoming(begun, before)
+        value.add_incoming(next_, builder.block)
+    builder.branch(test)
+    builder.position_at_end(after)
+    return current
 
 
 @generated
