@@ -20,7 +20,7 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks.service import CONFIG, TOGETHER, Load, process_figures
+from benchmarks.service import AS_JSON, CONFIG, TOGETHER, Load, process_figures
 from tests.service.postgres import Postgres, find_programs
 from tests.service.process import MonitorProcess
 
@@ -28,10 +28,11 @@ from tests.service.process import MonitorProcess
 def until_accepted(monitor, load):
     """Seconds until the monitor has accepted an observation."""
     began = time.perf_counter()
-    batch = load.batch(0, 1)
+    body = load.batch(slice(0, 1))
     while True:
         try:
-            if httpx.post(f"{monitor.address}/api/v1/observations", json=batch, timeout=60).status_code == 200:
+            reply = httpx.post(f"{monitor.address}/api/v1/observations", content=body, headers=AS_JSON, timeout=60)
+            if reply.status_code == 200:
                 return time.perf_counter() - began
         except httpx.HTTPError:
             pass

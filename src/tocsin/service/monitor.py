@@ -1,6 +1,7 @@
 """The monitor as a whole: assembles its parts, and starts and stops them in the right order."""
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -68,6 +69,10 @@ class Monitor:
             ready = asyncio.create_task(self._until_ready())
             await asyncio.wait([ready, *ending], return_when=asyncio.FIRST_COMPLETED)
             if ready.done():
+                # What is there now stays. To look through all of it in every full collection would hold up everything
+                # for more than a tenth of a second.
+                gc.collect()
+                gc.freeze()
                 if announce:
                     announce(self)
                 working = [
@@ -77,6 +82,7 @@ class Monitor:
                 await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
             working.append(ready)
         finally:
+            gc.unfreeze()
             log.info("stopping: finishing work in progress and storing detector states")
             for task in (*working, *ending[1:]):
                 task.cancel()

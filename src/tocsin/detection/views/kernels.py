@@ -250,7 +250,9 @@ def _remake(signal: int, lengths: Array, kept: int, memory: ShapeMemory) -> None
                 steps[f, i] = _steps_of(past[f, i], unit[0, f], unit[1, f], furthest)
     for m in range(lengths.shape[0]):
         distances[m] = 0.0
-        lost[m] = 0
+        # Few signals have gaps, and memory that is never written is not taken from the machine.
+        if lost[m].any():
+            lost[m] = 0
         for age in range(min(lengths[m], there)):
             for f in range(features):
                 row = steps[f, head + age : head + there]

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -163,10 +163,10 @@ def unauthorised(authorization: str | None = None) -> HttpError:
     return HttpError(401, message, headers={"WWW-Authenticate": 'Bearer realm="tocsin"'})
 
 
-def needs(role: Role | None) -> Callable[..., Caller]:
+def needs(role: Role | None) -> Callable[..., Awaitable[Caller]]:
     """A dependency that requires this role, or one that includes it; None requires any token."""
 
-    def allowed(request: Request, _: Annotated[Any, Depends(BEARER)]) -> Caller:
+    async def allowed(request: Request, _: Annotated[Any, Depends(BEARER)]) -> Caller:
         caller: Caller | None = request.scope["caller"]
         if caller is None:
             raise unauthorised()

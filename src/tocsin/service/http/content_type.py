@@ -1,6 +1,6 @@
 """Checks the content type of request bodies."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
@@ -24,8 +24,8 @@ def check_type(headers: Headers, *accepted: str) -> str:
     return found
 
 
-def _takes(accepted: str) -> Callable[[Request], None]:
-    def check(request: Request) -> None:
+def _takes(accepted: str) -> Callable[[Request], Awaitable[None]]:
+    async def check(request: Request) -> None:
         headers = request.headers
         if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
             check_type(headers, accepted)

@@ -83,7 +83,8 @@ class MonitorAccess(Protocol):
         """When it was started, in nanoseconds since 1970."""
 
 
-def _monitor(request: Request) -> MonitorAccess:
+# Async although it waits for nothing: FastAPI would run it in a thread, which takes far longer than the function does.
+async def _monitor(request: Request) -> MonitorAccess:
     monitor: MonitorAccess = request.app.state.monitor
     return monitor
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_POINTS = 50_000
 
 
-def _receivers(request: Request) -> Receivers:
+async def _receivers(request: Request) -> Receivers:
     receivers: Receivers = request.app.state.receivers
     return receivers
 

@@ -23,7 +23,7 @@ _STATE = {_BYTES: {"schema": {"type": "string", "format": "binary"}}}
 router = APIRouter(tags=["signals"])
 
 
-def signal_name(
+async def signal_name(
     request: Request,
     name: Annotated[
         str,
