@@ -147,10 +147,14 @@ class MonitoredSignal:
 
     def is_overdue(self, now: int) -> bool:
         """Whether it has become silent and has no incident for that yet."""
-        after = self.silent_after
-        if self.silence_incident is not None or self.last_arrival is None or after is None or not self.live:
+        if self.silence_incident is not None or self.last_arrival is None or not self.live:
             return False
-        return now - self.last_arrival >= after * 1e9
+        quiet = (now - self.last_arrival) / 1e9
+        # Finding out the pace takes long, for something that is asked of every signal each second.
+        if self.row.silent_after is None and quiet < LEAST_SILENCE:
+            return False
+        after = self.silent_after
+        return after is not None and quiet >= after
 
     def remember(self, incident: IncidentRow) -> None:
         """Remember a stored incident."""
