@@ -113,8 +113,14 @@ def test_one_on_standby_says_so_and_takes_nothing(pair: Pair) -> None:
 def test_it_takes_over_from_one_that_is_killed_and_goes_back_to_standby_when_asked_to(pair: Pair) -> None:
     first, second = pair.first, pair.second
     assert all(send(first, number).status_code == 200 for number in range(5))
+    template = {"match": "door", "unit": "cm"}
+    httpx.post(f"{first.address}/api/v1/templates", json=template, timeout=30).raise_for_status()
     first.kill()
     assert until(lambda: accepted(second, 5)) < TAKEOVER
+    # Stored templates are in force where the other one was.
+    door = [{"signal": "door", "value": 1.0}]
+    httpx.post(f"{second.address}/api/v1/observations", json=door, timeout=30).raise_for_status()
+    assert httpx.get(f"{second.address}/api/v1/signals/door", timeout=30).json()["unit"] == "cm"
     first.start(wait=False)
     until(lambda: "standby" in says(first))
     # In order, as for an upgrade.

@@ -21,7 +21,7 @@ from tocsin.service.store.facts import look_at
 from tocsin.service.store.migrations import newest_version
 
 STORES = Path(making.__file__).parent
-VERSIONS = (8, 9)
+VERSIONS = (8, 9, 10)
 SETTINGS = {"alarm_rate": 0.05, "preset": "light", "forecaster": "last-value", "views": ["error", "level"]}
 # The fault that goes on in the store is over by then.
 LAST = making.SENT + 90

@@ -7,13 +7,15 @@ import pytest
 
 from tests.service.engine.helpers import QUICK, SECOND, START, one, rig, until
 from tocsin.detection import Detector
+from tocsin.service.engine import many_trials as many_module
 from tocsin.service.engine import trials as trials_module
+from tocsin.service.engine.trial_run import TrialRun
 from tocsin.service.errors import RefusedError, UnknownError
 
 
-def strange(count: int = 900) -> list[float]:
+def strange(count: int = 900, seed: int = 5) -> list[float]:
     """Noise with some spikes."""
-    values = np.round(np.random.default_rng(5).normal(size=count), 3)
+    values = np.round(np.random.default_rng(seed).normal(size=count), 3)
     values[400::50] += 12
     return values.tolist()
 
@@ -79,15 +81,77 @@ def test_trials_are_bounded_and_can_be_ended(tmp_path: Path, monkeypatch: pytest
             made.engine.trials.start("a", QUICK)
         monkeypatch.setattr(trials_module, "AT_ONCE", 1)
         # Ended before it does anything: it waits for a store that is being read.
-        step = made.engine.trials._step
+        step = TrialRun._step
         ended = []
 
         def slowly(*given):
             until(lambda: ended)
             return step(*given)
 
-        monkeypatch.setattr(made.engine.trials, "_step", slowly)
+        monkeypatch.setattr(TrialRun, "_step", slowly)
         made.engine.trials.start("a", QUICK)
         made.engine.trials.cancel("a")
         ended.append(True)
         assert finished(made, "a").stage == "cancelled"
+
+
+def finished_many(made, number: int):
+    until(lambda: made.engine.trials.progress_of_many(number, "ada").stage != "running")
+    return made.engine.trials.progress_of_many(number, "ada")
+
+
+def test_a_trial_of_many_adds_up_what_trials_of_each_find(tmp_path: Path) -> None:
+    with rig(tmp_path) as made:
+        for name, seed in (("a", 5), ("b", 6), ("c", 7)):
+            made.feed(name, strange(seed=seed))
+        made.engine.signals.configure("b", detector={**QUICK, "gap": 5}).result(60)
+        before = [made.engine.status(name) for name in "abc"], made.incidents()
+        alone = {}
+        for name in "abc":
+            # Of each signal, only what is given changes.
+            own = {"gap": 5} if name == "b" else {}
+            made.engine.trials.start(name, {**QUICK, **own, "alarm_rate": 0.01})
+            trial = finished(made, name)
+            alone[name] = trial.incidents, trial.raised
+        many = finished_many(made, made.engine.trials.start_change(["a", "b", "c"], {"alarm_rate": 0.01}, "ada"))
+        assert (many.stage, many.signals, many.chosen, many.complete) == ("done", 3, 3, True)
+        assert many.done == 2700
+        assert {one.signal: (one.incidents, one.raised) for one in many.found} == alone
+        changes = [abs(one.incidents - one.raised) for one in many.found]
+        assert changes == sorted(changes, reverse=True)
+        assert changes[0] > 0
+        assert ([made.engine.status(name) for name in "abc"], made.incidents()) == before
+
+
+def test_a_trial_of_many_says_how_many_it_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many_module, "MOST_SIGNALS", 3)
+    with rig(tmp_path) as made:
+        for number in range(5):
+            made.feed(f"s/{number}", strange(300))
+        names = [f"s/{number}" for number in range(5)]
+        trials = made.engine.trials
+        many = finished_many(made, trials.start_change(names, {"alarm_rate": 0.01}, "ada"))
+        assert (many.signals, many.chosen, len(many.found), many.complete) == (5, 3, 3, True)
+        again = finished_many(made, trials.start_change(names[::-1], {"alarm_rate": 0.01}, "ada"))
+        assert again.found == many.found  # the same signals, so that two trials can be compared
+        monkeypatch.setattr(trials_module, "MOST_ROWS", 400)
+        part = finished_many(made, trials.start_change(names, {"alarm_rate": 0.01}, "ada"))
+        assert (len(part.found), part.complete) == (2, False)
+        with pytest.raises(RefusedError, match="alarm_rate must be"):
+            trials.start_change(names, {"alarm_rate": 7}, "ada")
+        with pytest.raises(RefusedError, match="there is no signal to try this on"):
+            trials.start_change([], {}, "ada")
+        with pytest.raises(UnknownError, match="there is no trial 1 of yours"):
+            trials.progress_of_many(1, "bob")
+
+
+def test_signals_that_cannot_have_the_settings_are_named(tmp_path: Path) -> None:
+    with rig(tmp_path) as made:
+        for name in "ab":
+            made.feed(name, strange(300))
+        made.engine.signals.configure("a", detector={**QUICK, "interval": "10s"}).result(60)
+        many = finished_many(made, made.engine.trials.start_change(["a", "b"], {"alarm_rate": "20/hour"}, "ada"))
+        assert [one.signal for one in many.found] == ["a"]
+        ((name, why),) = many.failed
+        assert name == "b"
+        assert "interval" in why

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tocsin.detection import Audit
@@ -81,6 +82,7 @@ class FakeEngine:
         # It is what changes signals and incidents, too.
         self.signals = self.incidents = self
         self.maintenance = FakeMaintenance(store)
+        self.templates = SimpleNamespace(known=())
 
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
         if self.refusal is not None:
@@ -141,7 +143,9 @@ class FakeEngine:
 
         return at_once(call)
 
-    def configure(self, name: str, *, features: Any, detector: Any, silent_after: Any, unit: Any) -> "Future[Any]":
+    def configure(
+        self, name: str, *, features: Any, detector: Any, silent_after: Any, unit: Any, keep: bool = False
+    ) -> "Future[Any]":
         def call() -> None:
             self.statuses[name] = replace(self.status(name), unit=unit or self.statuses[name].unit)
 

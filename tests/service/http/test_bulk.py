@@ -102,7 +102,7 @@ def test_windows_for_names_that_no_pattern_describes(clients: dict[str, Client])
         ("incidents", {"signals": ["a"], "pattern": "a", "acknowledge": {}}, "give either signals or pattern"),
         ("incidents", {"pattern": "*"}, "give one of acknowledge, snooze and label"),
         ("incidents", {"signals": ["a"] * 1001, "acknowledge": {}}, "at most 1000"),
-        ("signals", {"pattern": "*"}, "give either reset or settings"),
+        ("signals", {"pattern": "*"}, "give one of reset, settings and template"),
         ("signals", {"pattern": "*", "reset": False}, "reset"),
     ],
 )

@@ -145,3 +145,24 @@ def now() -> datetime:
 def of_signal(name: str) -> str:
     """The address of a signal's view."""
     return f"#/signals/{quote(name, safe='')}"
+
+
+TEMPLATE = ("match", "features", "silent_after", "unit", "every", "aggregate", "detector")
+
+
+def template(match: str, **given: Any) -> dict[str, Any]:
+    """A template as it is listed, from the file unless something else is given."""
+    settings = {"match": match, "features": None, "silent_after": None, "unit": None, "every": None}
+    settings |= {"aggregate": "mean", "detector": {}}
+    origin = {"stored": False, "file": None, "changed": None, "changed_by": None, "problem": None}
+    return {**settings, **origin, **given}
+
+
+def many_trial(**more: Any) -> dict[str, Any]:
+    """A trial of many signals that is over."""
+    found = [("plant/pump 3/pressure", 1, 9), ("hall/door", 2, 5), ("lab/new sensor", 4, 4)]
+    return {
+        "number": 7, "stage": "done", "signals": 340, "chosen": 20, "tried": 20, "done": 90_000, "incidents": 7,
+        "raised": 18, "failed": [], "complete": True, "warm": True, "message": "",
+        "found": [{"signal": name, "incidents": new, "raised": old} for name, new, old in found],
+    } | more  # fmt: skip

@@ -33,6 +33,8 @@ class FakeMonitor:
         self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
         self.refusal: str | None = None  # what is said of any change
         self.trials: list[dict[str, Any]] = []  # what is said of a trial, one after the other
+        self.templates = [data.template("line */motor *", detector={"alarm_rate": "1/day"})]
+        self.affected: dict[str, list[str]] = {"signals": [], "own": []}  # by a changed template
         self.details: dict[str, Any] = {}  # what is different in the details of signals
         self.failures: dict[str, str] = {}  # why something for many fails, by signal
         self.role, self.token = "admin", None
@@ -175,8 +177,17 @@ class _Handler(BaseHTTPRequestHandler):
                 return {"audit": rest[: int(query["limit"][0])]}
             case ["status"]:
                 return data.status(len(fake.signals), data.now())
+            case ["templates"] if body:
+                return self._store(body)
             case ["templates"]:
-                return {"templates": [{"match": "line */motor *", "detector": {"alarm_rate": "1/day"}}]}
+                return {"templates": fake.templates}
+            case ["templates", match]:
+                of_file = [one["file"] for one in fake.templates if one["match"] == unquote(match) and one["file"]]
+                others = [one for one in fake.templates if one["match"] != unquote(match)]
+                fake.templates = [*(data.template(**one) for one in of_file), *others]
+                return fake.affected
+            case ["trials", *_]:
+                return fake.trials.pop(0) if fake.trials else {}
             case ["signals"]:
                 return {"signals": list(fake.signals.values())}
             case ["overview"]:
@@ -231,6 +242,17 @@ class _Handler(BaseHTTPRequestHandler):
             known["reference"] = told
             return told or {}
         return {}
+
+    def _store(self, body: Any) -> Any:
+        """A template in place of the one with the same pattern."""
+        fake = self.fake
+        before = [one for one in fake.templates if one["match"] == body["match"]]
+        plain = [{name: one[name] for name in data.TEMPLATE} for one in before if not one["stored"]]
+        kept = [one["file"] for one in before if one["file"]]
+        stored = data.template(**body, stored=True, file=next(iter(plain + kept), None))
+        stored |= {"changed": data.text(data.now()), "changed_by": "ana"}
+        fake.templates = [stored, *(one for one in fake.templates if one["match"] != body["match"])]
+        return fake.affected
 
     def _bulk(self, kind: str, body: Any) -> Any:
         items = [{"signal": name, "incident": None, "error": None} for name in body["signals"]]

@@ -29,6 +29,10 @@ VIEWS = {
     "maintenance": ("#/maintenance", ".card", ()),
     "window": ("#/maintenance", ".card", ("Add a window",)),
     "status": ("#/status", ".panel", ()),
+    "template": ("#/status", ".panel .card code", ("Change line */motor *",)),
+    "new template": ("#/status", ".panel .card code", ("Add a template…",)),
+    "file again": ("#/status", ".panel .card code", ("Use the file's again pump/*", "Try on stored observations")),
+    "bulk settings": ("#/?search=pump", ".windowed .row", ("Select", "Settings…", "Try on stored observations")),
     "audit": ("#/audit", ".card", ()),
     "import": ("#/import", ".drop", ()),
     "wall": ("#/wall", ".tile", ()),
@@ -42,6 +46,8 @@ VIEWS = {
 def test_no_view_has_serious_problems(opened, monitor, scheme):
     time = data.text(monitor.now)
     monitor.deeds = [{"id": 1, "time": time, "who": "ana", "action": "POST", "target": "/maintenance", "details": "{}"}]
+    monitor.templates.append(data.template("pump/*", stored=True, file={"match": "pump/*", "detector": {"gap": 4}}))
+    monitor.trials = [data.many_trial() for _ in range(4)]
     page = opened(color_scheme=scheme)
     found = {}
     for name, (address, shown, pressed) in VIEWS.items():

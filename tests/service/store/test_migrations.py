@@ -1,13 +1,15 @@
 """From one version of the tables to the next."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import Connection, Engine, inspect
 
 from tests.service.store.helpers import add_signal, incident
 from tocsin.detection import DetectorSettings
-from tocsin.service.store import PartRow, ReferenceRow, Store, StoreError, migrations
+from tocsin.service.errors import UnknownError
+from tocsin.service.store import PartRow, ReferenceRow, Store, StoreError, TemplateRow, migrations
 from tocsin.service.store.connections import connect
 from tocsin.service.store.migrations import migrate, newest_version, version_of
 
@@ -44,7 +46,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 10
+    assert version(engine) == newest_version() == 11
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -88,13 +90,21 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 11, and this release supports versions up to 10"):
+    with pytest.raises(StoreError, match="tables of version 12, and this release supports versions up to 11"):
         Store.open(store_url)
-    assert version(engine) == 11
+    assert version(engine) == 12
+
+
+def as_version_10(engine: Engine) -> None:
+    """Make the tables those of version 10."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE templates")
+        connection.exec_driver_sql("UPDATE schema_version SET version = 10")
 
 
 def as_version_9(engine: Engine) -> None:
     """Make the tables those of version 9."""
+    as_version_10(engine)
     with engine.begin() as connection:
         for index in ("incidents_of_event", "outbox_of_event"):
             connection.exec_driver_sql(f"DROP INDEX {index}")
@@ -327,6 +337,26 @@ def test_incidents_of_version_9_are_events_by_themselves(store_url: str, engine:
         assert (first.first, first.last, first.shared, first.acknowledged_by) == (100, 100, (), "ada")
         assert writer.delivered_firing("mail") == [told]
         assert writer.add_event("alarm", 500, ["place:a"], 501) > over
+    store.close()
+
+
+def test_templates_can_be_stored_in_a_store_of_version_10(store_url: str, engine: Engine) -> None:
+    Store.open(store_url).close()
+    as_version_10(engine)
+    store = Store.open(store_url)
+    assert version(engine) == newest_version()
+    assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
+    first, other = TemplateRow("pump/*", {"unit": "bar"}, 5, "ada"), TemplateRow("*", {"detector": {"gap": 3}}, 6, "")
+    with store.transaction() as writer:
+        assert writer.templates() == []
+        writer.put_template(first)
+        writer.put_template(other)
+        writer.put_template(replace(first, template={"unit": "\u00b0C"}, changed=7))
+    with store.transaction() as writer:
+        assert writer.templates() == [other, replace(first, template={"unit": "\u00b0C"}, changed=7)]
+        writer.remove_template("*")
+        with pytest.raises(UnknownError, match=r"there is no stored template '\*'"):
+            writer.remove_template("*")
     store.close()
 
 

@@ -6,7 +6,7 @@ from string import Formatter
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, WithJsonSchema
 
 from tocsin.data import parse_duration
 
@@ -19,8 +19,8 @@ class Section(BaseModel):
 
 def _seconds(duration: Any) -> float:
     """Seconds, from a number of them or from text such as '5min'."""
-    if isinstance(duration, (int, float)) and not isinstance(duration, bool):
-        return float(duration)
+    if isinstance(duration, bool):
+        raise ValueError(f"must be seconds or text such as '5min', got {duration!r}")
     try:
         return float(duration)  # in an environment variable, a number is text
     except (TypeError, ValueError):
@@ -70,7 +70,9 @@ DURATION = BeforeValidator(_seconds)
 #: Marks a secret that may be given as {file = "/path"}. Its value is never shown.
 OF_FILE = BeforeValidator(_of_file)
 
-Seconds = Annotated[float, DURATION, Field(gt=0, le=1e10)]
+_IN_JSON = {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 1e10}, {"type": "string"}]}
+
+Seconds = Annotated[float, DURATION, Field(gt=0, le=1e10), WithJsonSchema(_IN_JSON)]
 Name = Annotated[str, AfterValidator(_name)]
 Url = Annotated[str, AfterValidator(_url)]
 Secret = Annotated[SecretStr, OF_FILE]

@@ -1,6 +1,7 @@
 """All settings of the monitor."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -52,8 +53,7 @@ class Settings(Section):
     def _check(self) -> Self:
         _check_part("detector", self.detector, None)
         for number, template in enumerate(self.templates):
-            merged = {**self.detector, **template.settings}
-            _check_part(f"templates[{number}].detector", merged, template.features)
+            self.check_template(template, f"templates[{number}].detector")
         for kind, parts in (("sources", self.sources), ("sinks", self.sinks)):
             names = [one.name for _, one in parts.each()]
             twice = sorted({name for name in names if names.count(name) > 1})
@@ -81,6 +81,23 @@ class Settings(Section):
     def most_detector_bytes(self) -> int:
         """The memory limit of all detectors together."""
         return self.engine.max_detector_bytes or memory_of_machine() // 2
+
+    def check_template(self, template: SignalTemplate, path: str = "detector") -> None:
+        """Reject a template with whose settings, added to `[detector]`, there can be no detector."""
+        _check_part(path, {**self.detector, **template.settings}, template.features)
+
+    def with_templates(self, stored: Iterable[SignalTemplate]) -> Self:
+        """The settings with stored templates: one with the pattern of another takes its place.
+
+        Any other one comes before the first whose pattern is shorter, so that `pump/3/*` goes before `pump/*`, and `*`
+        after everything.
+        """
+        left = {template.match: template for template in stored}
+        templates = [left.pop(template.match, template) for template in self.templates]
+        for template in sorted(left.values(), key=lambda one: (-len(one.match), one.match)):
+            shorter = (place for place, one in enumerate(templates) if len(one.match) < len(template.match))
+            templates.insert(next(shorter, len(templates)), template)
+        return self.model_copy(update={"templates": tuple(templates)})
 
     def template_for(self, name: str) -> SignalTemplate | None:
         """The first template whose pattern matches the name."""

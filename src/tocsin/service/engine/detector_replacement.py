@@ -124,4 +124,6 @@ class DetectorReplacement:
 
 def store_settings(writer: StoreWriter, row: SignalRow) -> None:
     """Store the fields of a signal that can change."""
-    writer.change_signal(row.id, settings=row.settings, silent_after=row.silent_after, unit=row.unit)
+    writer.change_signal(
+        row.id, settings=row.settings, silent_after=row.silent_after, unit=row.unit, template=row.template
+    )

@@ -20,6 +20,7 @@ from tocsin.service.engine.pending_imports import Progress
 from tocsin.service.engine.recovery import StoppedError, recover
 from tocsin.service.engine.signal_changes import SignalChanges
 from tocsin.service.engine.status import SignalStatus
+from tocsin.service.engine.template_changes import TemplateChanges
 from tocsin.service.engine.trials import Trials
 from tocsin.service.engine.upkeep import SystemClock, Upkeep
 from tocsin.service.errors import MonitorError, RefusedError, UnfitError
@@ -66,6 +67,7 @@ class Engine:
         self.incidents = IncidentChanges(self._state, self._inbox.ask)
         self.events = EventChanges(self._state, self._inbox.ask, self.incidents)
         self.maintenance = MaintenanceChanges(self._state, self._inbox.ask)
+        self.templates = TemplateChanges(self._state, self._inbox.ask)
         #: What other settings would have found.
         self.trials = Trials(self._state)
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from tocsin.service.as_json import incident_json
-from tocsin.service.config import Settings
+from tocsin.service.config import Settings, SignalTemplate
 from tocsin.service.engine.allocation import Allocation, Arrays
 from tocsin.service.engine.block import SignalBlock
 from tocsin.service.engine.budgets import Budgets
@@ -16,10 +16,11 @@ from tocsin.service.engine.pending_imports import PendingImports
 from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
 from tocsin.service.engine.stages import JudgedObservation, Received
 from tocsin.service.engine.status import SignalStatus
+from tocsin.service.engine.templates import in_force
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
-from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, SignalRow, Store, StoreWriter
+from tocsin.service.store import IncidentFacts, IncidentRow, MaintenanceRow, SignalRow, Store, StoreWriter, TemplateRow
 
 
 class EngineState:
@@ -30,7 +31,9 @@ class EngineState:
     """
 
     def __init__(self, settings: Settings, store: Store, hub: Hub, metrics: Metrics) -> None:
-        self.settings, self.store, self.hub, self.metrics = settings, store, hub, metrics
+        self.store, self.hub, self.metrics = store, hub, metrics
+        self._given = settings
+        self.use_templates(())
         self.events = Events(settings.events, [sink for _, sink in settings.sinks.each()])
         self.pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="tocsin-score")
         self.lock = threading.Lock()
@@ -51,6 +54,21 @@ class EngineState:
             #: The signals whose detector states are due to be stored.
             self.due: set[MonitoredSignal] = set()
             self.places = Allocation(engine.max_signal_bytes, self.settings.most_detector_bytes)
+
+    def use_templates(self, rows: Sequence[TemplateRow]) -> None:
+        """Let these stored templates be in force, with those of the settings file."""
+        #: The settings of the file with all templates in force, and how these are listed.
+        self.settings, self.templates = in_force(self._given, rows)
+
+    def settings_with(self, template: SignalTemplate) -> Settings:
+        """What the settings would be if this template were stored."""
+        stored = [known.template for known in self.templates if known.stored and known.problem is None]
+        return self._given.with_templates([*stored, template])
+
+    def rows(self) -> list[SignalRow]:
+        """The rows of all signals; from any thread."""
+        with self.lock:
+            return [one.row for one in self.signals.values()] + [one.row for one in self.aside.values()]
 
     def put_alarm(self, writer: StoreWriter, signal: MonitoredSignal, facts: IncidentFacts, now: int) -> int:
         """Store an alarm incident as it is now, and queue messages about it; returns its number."""

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -98,19 +98,14 @@ def new_row(
         check_name(name)
     except ValueError as error:
         raise RefusedError(str(error)) from None
-    if silent_after is not None and not (0 < silent_after < math.inf):
-        raise RefusedError(f"silent_after must be more than 0 seconds, got {silent_after!r}")
+    check_silent_after(silent_after)
     template = settings.template_for(name)
     if features is None and template is not None:
         features = template.features
     names = check_features(["value"] if features is None else features)
     every = None if template is None else template.every
     chosen = {**settings.detector_for(name), **(detector or {}), **({} if every is None else {"interval": every})}
-    try:
-        json.dumps(chosen, allow_nan=False)
-        check_detector(chosen, names)
-    except (TypeError, ValueError) as error:
-        raise RefusedError(str(error)) from error
+    check_settings(chosen, names)
     return SignalRow(
         id=0,
         name=name,
@@ -123,6 +118,21 @@ def new_row(
         every=every,
         aggregate="mean" if template is None else template.aggregate,
     )
+
+
+def check_settings(detector: Mapping[str, Any], features: Sequence[str]) -> None:
+    """Check that there can be a detector with these settings and that they can be stored, or RefusedError."""
+    try:
+        json.dumps(detector, allow_nan=False)
+        check_detector(detector, features)
+    except (TypeError, ValueError) as error:
+        raise RefusedError(str(error)) from error
+
+
+def check_silent_after(seconds: float | None) -> None:
+    """Check the time after which a signal is silent, or RefusedError."""
+    if seconds is not None and not (0 < seconds < math.inf):
+        raise RefusedError(f"silent_after must be more than 0 seconds, got {seconds!r}")
 
 
 def check_features(features: Sequence[str]) -> tuple[str, ...]:

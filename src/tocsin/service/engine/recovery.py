@@ -27,6 +27,7 @@ from tocsin.service.store import (
     StateRow,
     Store,
     StoreReader,
+    TemplateRow,
 )
 
 log = logging.getLogger("tocsin.engine")
@@ -46,6 +47,7 @@ class StoredSignals:
     """What the store knows about signals, except observations and states."""
 
     signals: Sequence[SignalRow]
+    templates: Sequence[TemplateRow]
     windows: list[MaintenanceRow]
     references: Mapping[int, ReferenceRow]
     #: The open incidents, by signal.
@@ -58,7 +60,7 @@ class StoredSignals:
         for one in reader.open_incidents():
             incidents.setdefault(one.signal, []).append(one)
         references = {one.signal: one for one in reader.references()}
-        return cls(reader.signals(), reader.maintenance(), references, incidents)
+        return cls(reader.signals(), reader.templates(), reader.maintenance(), references, incidents)
 
     def set_aside(self, row: SignalRow, error: Exception) -> AsideSignal:
         """Set aside a signal that cannot be rebuilt."""
@@ -198,6 +200,7 @@ def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
         known = StoredSignals.read(reader)
         state.events.recover(reader, time.time_ns())
     state.windows = known.windows
+    state.use_templates(known.templates)  # before the first new signal
     state.rebuilding = {row.name for row in known.signals}
     total, replayed, logged = len(known.signals), 0, time.monotonic()
     with closing(Recovery(state.store, state.places, known).run(state.pool)) as recovery:

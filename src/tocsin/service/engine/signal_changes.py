@@ -15,12 +15,19 @@ from tocsin.service.engine.detector_replacement import store_settings
 from tocsin.service.engine.detector_states import state_of
 from tocsin.service.engine.incident_changes import FAULT
 from tocsin.service.engine.incidents import nanoseconds
-from tocsin.service.engine.new_signals import check_features, create, new_row
+from tocsin.service.engine.new_signals import (
+    check_features,
+    check_silent_after,
+    check_text,
+    create,
+    new_row,
+)
 from tocsin.service.engine.replay import TAKEN, latest, value_of
-from tocsin.service.engine.signals import NOTHING, AsideSignal
+from tocsin.service.engine.row_changes import changed, configured, templated
+from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import ReferenceRow
+from tocsin.service.store import ReferenceRow, SignalRow
 
 log = logging.getLogger("tocsin.engine")
 
@@ -48,11 +55,12 @@ class SignalChanges(Changes):
     @on_engine_thread
     def configure(
         self, name: str, features: Sequence[str] | None = None, detector: dict[str, Any] | None = None,
-        silent_after: float | None = None, unit: str | None = None,
+        silent_after: float | None = None, unit: str | None = None, *, keep: bool = False,
     ) -> SignalStatus:  # fmt: skip
         """Change a signal; None leaves a setting unchanged.
 
-        If the detector's settings change, or the signal was set aside, the detector learns anew from the store.
+        Settings of the detector that are not given come from the template; with `keep`, they stay. If they change, or
+        the signal was set aside, the detector learns anew from the store.
         """
         state = self._state
         signal = state.aside.get(name) or state.signal(name)
@@ -61,15 +69,25 @@ class SignalChanges(Changes):
                 f"features of {name!r} cannot change from {', '.join(signal.row.features)}, "
                 f"got {', '.join(features)}: remove the signal first"
             )
-        given = new_row(state.settings, name, signal.row.features, detector, silent_after, unit)
-        # Stored observations were aggregated with this interval, so it stays.
-        interval = {} if signal.row.every is None else {"interval": signal.row.every}
+        check_silent_after(silent_after)
         row = replace(
             signal.row,
-            settings=signal.row.settings if detector is None else {**given.settings, **interval},
             silent_after=signal.row.silent_after if silent_after is None else silent_after,
-            unit=signal.row.unit if unit is None else unit,
+            unit=signal.row.unit if unit is None else check_text("unit", unit),
         )
+        if detector is not None:
+            row = changed(row, detector) if keep else configured(state.settings, row, detector)
+        return self._put(signal, row)
+
+    @on_engine_thread
+    def follow_template(self, name: str) -> SignalStatus:
+        """Give a signal the settings that a new one of its name gets; its features and its aggregation stay."""
+        signal = self._state.aside.get(name) or self._state.signal(name)
+        return self._put(signal, templated(self._state.settings, signal.row))
+
+    def _put(self, signal: MonitoredSignal | AsideSignal, row: SignalRow) -> SignalStatus:
+        """Store a signal's settings. If its detector's change, or it was set aside, the detector learns anew."""
+        state = self._state
         if isinstance(signal, AsideSignal):
             self._detectors.mend(signal, row, learn=True)
         elif row.settings == signal.row.settings:
@@ -79,7 +97,7 @@ class SignalChanges(Changes):
                 signal.row = row
         else:
             self._detectors.relearn(signal, self._detectors.fresh(row, signal.reference))
-        return self._published(name, "configured")
+        return self._published(row.name, "configured")
 
     @on_engine_thread
     def reset(self, name: str) -> SignalStatus:

@@ -16,6 +16,7 @@ from tocsin.service.http import (
     incidents,
     influx,
     maintenance,
+    many_trials,
     observations,
     otlp,
     overview,
@@ -25,6 +26,7 @@ from tocsin.service.http import (
     signals,
     status,
     stream,
+    templates,
     tokens,
     trials,
 )
@@ -64,7 +66,7 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     # The route of a signal matches any rest of a path, so routes with the same start come first.
     for theme in (
         observations, imports, reference, clock, trials, signals, incidents, annotations, events, maintenance, tokens,
-        stream, audit, status, overview, bulk,
+        stream, audit, status, templates, overview, bulk, many_trials,
     ):  # fmt: skip
         app.include_router(theme.router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)

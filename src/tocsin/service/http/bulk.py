@@ -62,15 +62,18 @@ class BulkIncidents(Chosen):
 
 
 class BulkSignals(Chosen):
-    """What to do with these signals: give reset or settings."""
+    """What to do with these signals: give one of reset, settings and template."""
 
     reset: Literal[True] | None = None
-    settings: SignalIn | None = None
+    settings: SignalIn | None = Field(None, description="What to change; all other settings stay as they are.")
+    template: Literal[True] | None = Field(
+        None, description="Give each the settings that a new signal of its name gets. Features and `every` stay."
+    )
 
     @model_validator(mode="after")
     def _one_action(self) -> "BulkSignals":
-        if (self.reset is None) == (self.settings is None):
-            raise ValueError("give either reset or settings")
+        if sum(one is not None for one in (self.reset, self.settings, self.template)) != 1:
+            raise ValueError("give one of reset, settings and template")
         return self
 
 
@@ -122,7 +125,7 @@ class _Item:
 )  # fmt: skip
 async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) -> Response:
     """Acknowledges, snoozes or labels each open incident. A signal without one is left out."""
-    names = set(_names(given, monitor, caller))
+    names = set(chosen_names(given, monitor, caller))
 
     def read(reader: StoreReader) -> list[tuple[int, str]]:
         known = reader.signal_names()
@@ -155,20 +158,18 @@ async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) ->
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def signals(given: BulkSignals, monitor: Monitor, caller: WRITER) -> Response:
-    """Resets each detector, or changes its settings; up to 200 signals. Settings that are not given stay."""
-    names = _names(given, monitor, caller)
+    """Resets each detector, changes only the settings given, or applies templates; up to 200 signals."""
+    names = chosen_names(given, monitor, caller)
     _check_count(len(names), MOST_LEARNING, "signals")
     engine, settings = monitor.engine.signals, given.settings
 
     def item(name: str) -> _Item:
+        if given.template is not None:
+            return _Item(name, "PUT", f"/signals/{name}", lambda: engine.follow_template(name))
         if settings is None:
             return _Item(name, "POST", f"/signals/{name}/-/reset", lambda: engine.reset(name))
-        wanted = settings
-        configure = lambda: engine.configure(  # noqa: E731
-            name, features=wanted.features, detector=wanted.detector, silent_after=wanted.silent_after,
-            unit=wanted.unit,
-        )  # fmt: skip
-        return _Item(name, "PUT", f"/signals/{name}", configure)
+        wanted = settings.model_dump()
+        return _Item(name, "PUT", f"/signals/{name}", lambda: engine.configure(name, **wanted, keep=True))
 
     return await _do(map(item, names), caller, _told(given), _missing(given, monitor, caller), 1)
 
@@ -188,11 +189,11 @@ async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR
         add = lambda: engine.add(pattern, given.start, given.end, given.reason, caller.name)  # noqa: E731
         return _Item(name, "POST", "/maintenance", add)
 
-    names = _names(chosen, monitor, caller)
+    names = chosen_names(chosen, monitor, caller)
     return await _do(map(item, names), caller, _told(given), _missing(chosen, monitor, caller), _AT_ONCE)
 
 
-def _names(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[str]:
+def chosen_names(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[str]:
     """The chosen signals that exist and concern the caller."""
     check_ready(monitor)
     there = sorted(one.name for one in monitor.engine.overview() if caller.may_see(one.name))

@@ -24,7 +24,7 @@ _OPEN_BELOW = "/static/"
 _FAILURE_COST = 20.0
 # Only observations, states and lists of signals have large bodies, and history files, which are written to a file as
 # they arrive.
-_LARGE = ("/observations", "/-/state", "/detect", "/bulk/incidents", "/bulk/signals", "/bulk/maintenance")
+_LARGE = ("/observations", "/-/state", "/detect", "/bulk/incidents", "/bulk/signals", "/bulk/maintenance", "/trials")
 _UPLOAD = "/imports"
 _SMALL = 64 * 1024
 _API = "/api/v1"

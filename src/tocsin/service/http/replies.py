@@ -347,20 +347,39 @@ class Tokens(BaseModel):
     tokens: list[TokenOut]
 
 
-class TemplateOut(BaseModel):
+class TemplateSettings(BaseModel):
     """Settings of signals whose names match a pattern."""
 
     match: str
     features: list[str] | None
     silent_after: Number
     unit: str | None
+    every: Number
+    aggregate: str
     detector: dict[str, Any]
+
+
+class TemplateOut(TemplateSettings):
+    """A template, and where it is from."""
+
+    stored: bool = Field(description="Whether it is stored; false: it is from the settings file.")
+    file: TemplateSettings | None = Field(description="The template of the settings file whose place it takes.")
+    changed: Moment | None = Field(description="When it was stored.")
+    changed_by: str | None
+    problem: str | None = Field(description="Why it is not in force.")
 
 
 class Templates(BaseModel):
     """All templates, in the order in which they are tried."""
 
     templates: list[TemplateOut]
+
+
+class AffectedOut(BaseModel):
+    """The signals to which a changed template applies. They stay as they are."""
+
+    signals: list[str] = Field(description="Those with the settings that templates gave them so far.")
+    own: list[str] = Field(description="Those with other settings.")
 
 
 class NeighbourOut(BaseModel):

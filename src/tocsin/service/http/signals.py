@@ -166,14 +166,13 @@ async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
 async def put_signal(name: Name, given: SignalIn, monitor: Monitor, caller: WRITER) -> Response:
     """An existing signal keeps settings that are not given. If they change, its detector relearns from the store."""
     check_ready(monitor)
+    wanted, engine = given.model_dump(), monitor.engine
     try:
-        monitor.engine.status(name)
-        change, code = monitor.engine.signals.configure, 200
+        engine.status(name)
+        change, code = engine.signals.configure(name, **wanted), 200
     except UnknownError:
-        change, code = monitor.engine.signals.create, 201
-    await done(
-        change(name, features=given.features, detector=given.detector, silent_after=given.silent_after, unit=given.unit)
-    )
+        change, code = engine.signals.create(name, **wanted), 201
+    await done(change)
     return reply(status_json(monitor.engine.status(name)), code)
 
 

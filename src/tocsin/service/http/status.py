@@ -1,4 +1,4 @@
-"""The status of the monitor: probes, metrics, templates."""
+"""The status of the monitor: probes and metrics."""
 
 import time
 from typing import Any
@@ -8,13 +8,12 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from tocsin import __version__
 from tocsin.service.as_json import time_or_none, time_text
-from tocsin.service.config import SignalTemplate
 from tocsin.service.errors import NotReadyError
 from tocsin.service.http.auth import READER
 from tocsin.service.http.error_replies import COMMON, errors
 from tocsin.service.http.monitor_access import Monitor, SourceOrSink, reply
 from tocsin.service.http.push import Pushed
-from tocsin.service.http.replies import Health, StatusOut, Templates
+from tocsin.service.http.replies import Health, StatusOut
 
 router = APIRouter(tags=["system"])
 probes = APIRouter(tags=["system"])
@@ -88,22 +87,6 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
             "sinks": [_source_or_sink(sink) for sink in sinks],
         }
     )
-
-
-@router.get("/templates", summary="Templates of signals", response_model=Templates, responses=COMMON)
-async def templates(monitor: Monitor, caller: READER) -> Response:
-    """In the order in which they are tried for a new signal."""
-    return reply({"templates": [_template(one) for one in monitor.settings.templates]})
-
-
-def _template(template: SignalTemplate) -> dict[str, Any]:
-    return {
-        "match": template.match,
-        "features": template.features,
-        "silent_after": template.silent_after,
-        "unit": template.unit,
-        "detector": template.detector,
-    }
 
 
 def _source_or_sink(one: SourceOrSink) -> dict[str, Any]:

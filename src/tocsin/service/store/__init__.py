@@ -26,6 +26,7 @@ from tocsin.service.store.rows import (
     Role,
     SignalRow,
     StateRow,
+    TemplateRow,
     TokenRow,
 )
 from tocsin.service.store.store import Store
@@ -60,6 +61,7 @@ __all__ = [
     "StoreError",
     "StoreReader",
     "StoreWriter",
+    "TemplateRow",
     "TokenRow",
     "UnfitError",
 ]

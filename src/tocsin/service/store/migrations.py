@@ -142,6 +142,14 @@ def _events(connection: Connection) -> None:
         do("SELECT setval(pg_get_serial_sequence('events', 'id'), coalesce(max(id), 0) + 1, false) FROM events")
 
 
+def _templates(connection: Connection) -> None:
+    """Templates may be stored, besides those of the settings file."""
+    connection.exec_driver_sql(
+        "CREATE TABLE templates (pattern TEXT NOT NULL PRIMARY KEY, template TEXT NOT NULL, changed BIGINT NOT NULL, "
+        "changed_by TEXT NOT NULL)"
+    )
+
+
 # The first step migrates from version 1 to 2, and so on. A new store is created from `schema.metadata`, so the last
 # step must result in the same tables. Never change a released step.
 STEPS: tuple[Step, ...] = (
@@ -154,6 +162,7 @@ STEPS: tuple[Step, ...] = (
     _foretold,
     _parts,
     _events,
+    _templates,
 )
 
 # The lock held while tables are created or changed, so that two processes do not do so at the same time.

@@ -22,6 +22,7 @@ from tocsin.service.store.rows import (
     RefusedRow,
     SignalRow,
     StateRow,
+    TemplateRow,
     TokenRow,
 )
 
@@ -278,6 +279,11 @@ class StoreReader(EventReader):
         """All maintenance windows, by start."""
         windows = schema.maintenance
         return self._rows(MaintenanceRow, select(windows).order_by(windows.c.start, windows.c.id))
+
+    def templates(self) -> list[TemplateRow]:
+        """All stored templates, by pattern."""
+        rows = self.connection.execute(select(schema.templates).order_by(schema.templates.c.pattern))
+        return [TemplateRow(row.pattern, json.loads(row.template), row.changed, row.changed_by) for row in rows]
 
     def tokens(self) -> list[TokenRow]:
         """All tokens, by name, including expired ones."""

@@ -217,6 +217,16 @@ class MaintenanceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TemplateRow:
+    """A stored template: its pattern, its other settings, and who changed it last."""
+
+    pattern: str
+    template: dict[str, Any]
+    changed: int
+    changed_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class TokenRow:
     """A token. Only its hash is stored."""
 

@@ -237,6 +237,16 @@ maintenance = Table(
     sqlite_autoincrement=True,
 )
 
+# Templates that people changed, by pattern. The rest of a template is JSON, which the settings' models check.
+templates = Table(
+    "templates",
+    metadata,
+    Column("pattern", CleanText, primary_key=True),
+    Column("template", CleanText, nullable=False),
+    Column("changed", BigInteger, nullable=False),
+    Column("changed_by", CleanText, nullable=False),
+)
+
 tokens = Table(
     "tokens",
     metadata,

@@ -25,6 +25,7 @@ from tocsin.service.store.rows import (
     Refused,
     Role,
     SignalRow,
+    TemplateRow,
 )
 
 # What identifies an incident, and when it was first stored: these never change.
@@ -249,6 +250,16 @@ class StoreWriter(StoreReader, EventWriter):
     def remove_maintenance(self, maintenance_id: int) -> None:
         if not self._delete(schema.maintenance, id=maintenance_id):
             raise UnknownError(f"there is no maintenance window with number {maintenance_id}")
+
+    def put_template(self, row: TemplateRow) -> None:
+        """Store a template in place of the one with the same pattern."""
+        self._delete(schema.templates, pattern=row.pattern)
+        columns = {**asdict(row), "template": json.dumps(row.template)}
+        self.connection.execute(insert(schema.templates).values(columns))
+
+    def remove_template(self, pattern: str) -> None:
+        if not self._delete(schema.templates, pattern=pattern):
+            raise UnknownError(f"there is no stored template {pattern!r}")
 
     def add_token(
         self, name: str, role: Role, hash: str, created: int, expires: int | None = None,  # noqa: A002

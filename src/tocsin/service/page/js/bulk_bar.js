@@ -1,8 +1,9 @@
 /** What can be done with many signals at once: with those selected, or with all that are shown. */
 
-import { request } from "./api.js";
-import { ask, confirmed, field, tell } from "./dialogs.js";
-import { el, nameOf } from "./dom.js";
+import { send } from "./bulk.js";
+import { askForSettings } from "./bulk_settings.js";
+import { ask, confirmed, field } from "./dialogs.js";
+import { el } from "./dom.js";
 import { fleet } from "./fleet.js";
 import { counted } from "./format.js";
 import { askForLabel, askForSnooze } from "./incident_forms.js";
@@ -13,8 +14,6 @@ import { allowed } from "./role.js";
 /** As many as the monitor takes in one request. */
 const MOST = 1000;
 const MOST_LEARNING = 200;
-
-/** @typedef {{signal: string, incident: number | null, error: string | null}} Item */
 
 /**
  * @param {import("./selection.js").Selection} selection
@@ -78,29 +77,6 @@ function openIncidents(names) {
   return [...fleet.open.values()].filter(({ signal }) => chosen.has(signal)).length;
 }
 
-/**
- * Send one request for all, and say what became of them.
- * @param {string} path
- * @param {object} body
- * @param {string} done what was done, in words
- */
-async function send(path, body, done) {
-  /** @type {{done: number, failed: number, items: Item[]}} */
-  let reply;
-  try {
-    reply = await request("POST", `/bulk/${path}`, body);
-  } catch (error) {
-    return notice(error instanceof Error ? error.message : String(error), "failed");
-  }
-  notice(`${done}: ${reply.done} done${reply.failed ? `, ${reply.failed} failed` : ""}`, reply.failed ? "failed" : "done");
-  await fleet.load();
-  const failed = reply.items.filter(({ error }) => error);
-  if (!failed.length) return;
-  await tell(`${counted(failed.length, "item")} failed`, [
-    el("ul", { class: "failures" }, ...failed.map(({ signal, error }) => el("li", {}, nameOf(signal), `: ${error}`))),
-  ]);
-}
-
 /** @param {string[]} names */
 async function acknowledge(names) {
   const what = `${counted(openIncidents(names), "open incident")} of ${counted(names.length, "signal")}`;
@@ -137,26 +113,7 @@ async function maintenance(names) {
 /** @param {string[]} names */
 async function settings(names) {
   if (names.length > MOST_LEARNING) return notice(`At most ${MOST_LEARNING} signals at once`, "failed");
-  const text = el("textarea", { name: "settings", rows: 5, spellcheck: "false" }, '{"alarm_rate": 0.001}');
-  const body = await ask({
-    title: `Settings of ${counted(names.length, "signal")}`,
-    body: [
-      el("p", {}, "Each detector relearns from its stored observations. Settings that are not given come from the template."),
-      field("Settings of the detector, as JSON", text),
-    ],
-    accept: `Change ${counted(names.length, "signal")}`,
-    answer: () => {
-      try {
-        return JSON.parse(text.value);
-      } catch {
-        text.setCustomValidity("This is not JSON.");
-        text.reportValidity();
-        text.addEventListener("input", () => text.setCustomValidity(""), { once: true });
-        return null;
-      }
-    },
-  });
-  if (body) await send("signals", { signals: names, settings: { detector: body } }, "Settings");
+  await askForSettings(names);
 }
 
 /** @param {string[]} names */

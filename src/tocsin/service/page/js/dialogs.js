@@ -12,6 +12,17 @@ export function field(label, input, hint) {
   return el("label", { class: "field" }, el("span", {}, label), input, hint && el("small", { class: "muted" }, hint));
 }
 
+/** A line of a form that says what is wrong, read out at once. */
+export function problemLine() {
+  const element = el("p", { role: "alert", class: "failed" });
+  return {
+    element,
+    clear: () => (element.textContent = ""),
+    /** @param {unknown} error what the monitor said, or words */
+    refuse: (error) => (element.textContent = error instanceof Error ? error.message : String(error)),
+  };
+}
+
 /**
  * Show a dialog; returns what `answer` returns, or null when it is cancelled.
  * @template Answer
@@ -21,18 +32,22 @@ export function field(label, input, hint) {
  * @param {string} options.accept the text of the button
  * @param {string | null} [options.cancel] "": no cancel button, null: it cannot be cancelled
  * @param {boolean} [options.danger]
- * @param {() => Answer | null} options.answer null: not complete yet
+ * @param {() => Answer | null | Promise<Answer | null>} options.answer null: not complete yet
  * @returns {Promise<Answer | null>}
  */
 export function ask({ title, body, accept, cancel = "Cancel", danger = false, answer }) {
   return new Promise((resolve) => {
     /** @type {Answer | null} */
     let given = null;
+    let answering = false;
     const before = document.activeElement;
     // The form is never sent anywhere: the page's policy forbids it.
-    const submit = (/** @type {Event} */ event) => {
+    const submit = async (/** @type {Event} */ event) => {
       event.preventDefault();
-      given = answer();
+      if (answering) return;
+      answering = true; // the button is not disabled: the focus would be lost
+      given = await answer();
+      answering = false;
       if (given !== null) dialog.close();
     };
     const heading = el("h2", { id: "dialog-title" }, title);

@@ -144,6 +144,24 @@
  * @property {number | null} silent_after
  * @property {number} memory_bytes
  *
+ * @typedef {object} Template settings of signals whose names match a pattern
+ * @property {string} match
+ * @property {string[] | null} features
+ * @property {number | null} silent_after
+ * @property {string | null} unit
+ * @property {number | null} every
+ * @property {string} aggregate
+ * @property {Record<string, any>} detector
+ *
+ * @typedef {object} Listed where a template is from
+ * @property {boolean} stored false: from the settings file
+ * @property {Template | null} file the template of the file whose place it takes
+ * @property {string | null} changed
+ * @property {string | null} changed_by
+ * @property {string | null} problem why it is not in force
+ *
+ * @typedef {Template & Listed} ListedTemplate
+ *
  * @typedef {object} Maintenance
  * @property {number} id
  * @property {string} pattern

@@ -24,6 +24,8 @@ const WORDS = [
   [/^PUT \/signals\/(.+)\/-\/state$/, "restored the state of"],
   [/^PUT \/signals\/(.+)$/, "created or configured"],
   [/^DELETE \/signals\/(.+)$/, "removed"],
+  [/^POST \/templates()$/, "changed a template"],
+  [/^DELETE \/templates\/(.+)$/, "removed the stored template"],
   [/^POST \/imports()$/, "imported history"],
   [/^POST \/tokens()$/, "created a token"],
   [/^DELETE \/tokens\/(.+)$/, "revoked token"],

@@ -1,10 +1,9 @@
 /** The state of the monitor itself. */
 
-import { address } from "../address.js";
 import { get } from "../api.js";
-import { el, fact, nameOf } from "../dom.js";
-import { fleet } from "../fleet.js";
-import { ago, bytes, count, counted, duration, moment, number, time } from "../format.js";
+import { el, fact } from "../dom.js";
+import { ago, bytes, count, duration, moment, number, time } from "../format.js";
+import { templatesPanel } from "../templates.js";
 import { fillWhenLoaded } from "./view.js";
 
 const RELOAD_EVERY = 10_000;
@@ -13,18 +12,18 @@ const ISO_TIME = /^\d{4}-\d\d-\d\dT/;
 /** @type {import("./view.js").View} */
 export function status(main) {
   const box = el("div", {}, "Loading…");
-  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Status")), box);
-  const load = () =>
-    void fillWhenLoaded(box, async () => {
-      const [answer, { templates: found }] = await Promise.all([get("/status"), get("/templates")]);
-      return [...content(answer), templates(found)];
-    });
+  const templates = templatesPanel();
+  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Status")), box, templates.element);
+  const load = () => void fillWhenLoaded(box, async () => content(await get("/status")));
   const timer = setInterval(load, RELOAD_EVERY);
   load();
   return {
     title: "Status",
     event: (kind) => kind === "status" && load(),
-    reload: load,
+    reload: () => {
+      load();
+      void templates.load();
+    },
     close: () => clearInterval(timer),
   };
 }
@@ -45,39 +44,6 @@ function content(answer) {
     ),
     ...parts.map(([name, value]) => el("section", { class: "panel" }, el("h2", {}, words(name)), part(value))),
   ];
-}
-
-/**
- * The templates of the settings file, and the way to the signals that came from each: new settings are for them, too.
- * @param {{match: string, detector: Record<string, any>}[]} found
- */
-function templates(found) {
-  const signals = [...fleet.signals.values()];
-  const cards = found.map(({ match, detector }) => {
-    const many = signals.filter(({ template }) => template === match).length;
-    return el(
-      "li",
-      { class: "card" },
-      el(
-        "div",
-        { class: "what" },
-        el("div", { class: "title" }, nameOf(match)),
-        el("div", {}, el("code", {}, JSON.stringify(detector))),
-        el("a", { href: address("#/", { search: match }) }, counted(many, "signal")),
-      ),
-    );
-  });
-  return el(
-    "section",
-    { class: "panel" },
-    el("h2", {}, "Templates"),
-    cards.length ? el("ul", { class: "cards" }, ...cards) : el("p", {}, "None."),
-    el(
-      "p",
-      { class: "muted" },
-      "Templates are in the settings file, and apply to new signals. To change existing ones, open them here and select them.",
-    ),
-  );
 }
 
 /** @param {any} value a list, a part, or parts by name */

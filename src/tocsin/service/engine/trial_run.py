@@ -1,0 +1,130 @@
+"""One run of a trial: a detector with other settings judges what is stored of one signal.
+
+It only reads the store: nothing of the engine changes.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tocsin.detection import Incident
+from tocsin.service.engine.incidents import nanoseconds
+from tocsin.service.engine.replay import (
+    PIECE,
+    TAKEN,
+    IncidentLabels,
+    incident_labels,
+    latest,
+    learn_reference,
+    rebuilt_from,
+    stored_input,
+)
+from tocsin.service.engine.signals import MonitoredSignal
+from tocsin.service.store import Store
+
+MOST_COUNTED = 100_000
+
+TrialStage = Literal["running", "done", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialProgress:
+    """How far a trial is. Incidents count that began since `since`, and up to `until`, as far as it came."""
+
+    stage: TrialStage
+    since: int
+    until: int | None = None
+    done: int = 0
+    total: int = 0
+    #: How many there would have been, and how many there were.
+    incidents: int = 0
+    raised: int = 0
+    #: Whether it came to the newest observation.
+    complete: bool = False
+    #: Whether the detector was warm before `since`.
+    warm: bool = False
+    message: str = ""
+
+
+class Limits:
+    """How much a trial may still do, be it of one signal or of many: observations, seconds, until it is stopped."""
+
+    def __init__(self, rows: int, seconds: float) -> None:
+        self.rows, self._end = rows, time.monotonic() + seconds
+        self.stop = threading.Event()
+
+    @property
+    def reached(self) -> bool:
+        """Whether it may do no more."""
+        return self.rows <= 0 or time.monotonic() >= self._end or self.stop.is_set()
+
+
+class TrialRun:
+    """A run for one signal. Any thread may read `progress`."""
+
+    def __init__(self, store: Store, since: int, limits: Limits) -> None:
+        self._store, self.limits = store, limits
+        self.progress = TrialProgress("running", since)
+
+    def run(self, new: MonitoredSignal) -> None:
+        """Let a new detector judge what is stored, as far as the limits allow."""
+        since = self.progress.since
+        labels = self._begin(new)
+        found = 0
+        while not self.limits.reached:
+            taken, closed, more = self._step(new, labels)
+            self.limits.rows -= taken
+            found += _since(closed, since)
+            going_on = new.block.fleet.open_incident(new.place)
+            self.progress = replace(
+                self.progress, done=self.progress.done + taken, until=new.last_time, complete=not more,
+                incidents=found + _since([] if going_on is None else [going_on], since),
+            )  # fmt: skip
+            if not more:
+                break
+        raised = self._raised(new, since, self.progress.until)
+        stage: TrialStage = "cancelled" if self.limits.stop.is_set() else "done"
+        self.progress = replace(self.progress, stage=stage, raised=raised)
+
+    def fail(self, message: str) -> None:
+        """It cannot go on."""
+        self.progress = replace(self.progress, stage="failed", message=message)
+
+    def _begin(self, new: MonitoredSignal) -> IncidentLabels:
+        """Learn the reference, and find from when on the detector learns."""
+        since = self.progress.since
+        with self._store.reading() as reader:
+            learn_reference(reader, new)
+            before = reader.time_before_newest(new.row.id, rebuilt_from(new), TAKEN, before=since)
+            new.last_time = latest(new.last_time, before)
+            labels = incident_labels(reader, new, new.last_time)
+            total = reader.count_observations(new.row.id, new.last_time, TAKEN)
+            learned = total - reader.count_observations(new.row.id, since - 1, TAKEN)
+        warm = new.reference is not None or learned >= new.block.fleet.warm_up
+        self.progress = replace(self.progress, total=min(total, self.limits.rows), warm=warm)
+        return labels
+
+    def _step(self, new: MonitoredSignal, labels: IncidentLabels) -> tuple[int, list[Incident], bool]:
+        """Take the next piece: how many there were, the incidents that are over, and whether there may be more."""
+        accepted = labels.next_accepted(new.last_time)
+        with self._store.reading() as reader:
+            rows = reader.observations(new.row.id, after=new.last_time, until=accepted, statuses=TAKEN, limit=PIECE)
+        if rows:
+            new.block.run({new.place: stored_input(new, rows, labels)})
+            new.last_time = rows[-1].time
+        if accepted is not None and len(rows) < PIECE:
+            new.block.fleet.accept(new.place)
+            new.last_time = accepted
+        closed = [incident for _, incident in new.block.take_closed()]
+        return len(rows), closed, len(rows) == PIECE or accepted is not None
+
+    def _raised(self, new: MonitoredSignal, since: int, until: int | None) -> int:
+        with self._store.reading() as reader:
+            rows = reader.incidents(signal_id=new.row.id, kind="alarm", since=since, until=until, limit=MOST_COUNTED)
+        return sum(row.start >= since for row in rows)
+
+
+def _since(incidents: Sequence[Incident], since: int) -> int:
+    return sum(nanoseconds(one.start) >= since for one in incidents)
