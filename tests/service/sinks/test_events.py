@@ -12,12 +12,14 @@ from tests.service.engine.helpers import SECOND
 from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import Office, facts
+from tests.service.sinks.test_outbox import Busy
 from tocsin.service.config import AlertmanagerSettings, EventSettings, Settings, WebhookSettings
 from tocsin.service.engine.events import Events
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.alertmanager import AlertmanagerSink
 from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.sinks.webhook import WebhookSink
+from tocsin.service.store import OutboxRow
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})
 START = 1_700_000_000 * SECOND
@@ -61,6 +63,56 @@ def receiver() -> Iterator[Receiver]:
     made = Receiver()
     yield made
     made.close()
+
+
+def test_what_grew_and_was_over_while_a_message_was_on_its_way(office: Office, plant: Plant, metrics: Metrics) -> None:
+    """That it grew is not told after its end."""
+    sink = Busy()
+
+    async def test() -> None:
+        first = plant.begin("plant/line-3/a")
+        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.02, update_every=0.2)):
+            await until(lambda: sink.tries)
+            second = plant.begin("plant/line-3/b", START + 5 * SECOND)
+            plant.end(first)
+            plant.end(second)
+            sink.go_on.set()
+            await until(lambda: office.waiting() == {})
+        assert sink.told == [("plant/line-3/a", "firing"), ("plant/line-3/a", "resolved")]
+
+    run(test)
+
+
+def test_an_event_that_goes_on_after_its_end_was_told_begins_and_ends_again(office: Office) -> None:
+    """The engine was slow: by its time others could still join, when the sink had been told of both already."""
+    events = Events(EventSettings(hold=10), [WebhookSettings(name="sink", url="http://127.0.0.1:1")])
+
+    def note(name: str, now: int, *, open: bool = True) -> None:  # noqa: A002
+        signal = office.signal(name)
+        made = facts(signal.id, start=START, opened=now, open=open, closed=None if open else now)
+        with office.store.transaction() as writer:
+            events.note(writer, signal, writer.put_incident(made), made, now)
+
+    def told(now: int) -> list[str]:
+        found = []
+        while rows := office_due(office, now):
+            found += [row.status for row in rows]
+            with office.store.transaction() as writer:
+                writer.mark_delivered([row.id for row in rows], now)
+        return found
+
+    note("plant/line-3/a", START)
+    note("plant/line-3/a", START + SECOND, open=False)
+    assert told(START + 11 * SECOND) == ["firing", "resolved"]
+    note("plant/line-3/b", START + 9 * SECOND)
+    assert told(START + 12 * SECOND) == ["firing"]
+    note("plant/line-3/b", START + 20 * SECOND, open=False)
+    assert told(START + 20 * SECOND) == ["resolved"]
+
+
+def office_due(office: Office, now: int) -> list[OutboxRow]:
+    with office.store.reading() as reader:
+        return reader.outbox_due("sink", now, 10)
 
 
 def test_one_message_grows_and_ends(receiver: Receiver, office: Office, plant: Plant, metrics: Metrics) -> None:

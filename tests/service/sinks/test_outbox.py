@@ -39,6 +39,18 @@ class Recorder(Sink):
         self.told.append((signal.name, status))
 
 
+class Busy(Recorder):
+    """Takes its first message, and replies to nothing until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = asyncio.Event()
+
+    async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
+        await super().deliver(incident, signal, status)
+        await self.go_on.wait()
+
+
 @pytest.fixture
 def sink() -> Recorder:
     return Recorder()

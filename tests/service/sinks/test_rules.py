@@ -1,5 +1,6 @@
 """The rules of sinks on the real store: who is told of what, and when."""
 
+import asyncio
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,9 +12,10 @@ from pydantic import ValidationError
 
 from tests.service.helpers import Running, run, until
 from tests.service.sinks.office import Office
-from tests.service.sinks.test_outbox import Recorder
+from tests.service.sinks.test_outbox import Busy, Recorder
 from tocsin.service.config.rules import DAYS, DeliveryRules
 from tocsin.service.metrics import Metrics
+from tocsin.service.sinks import outbox as outbox_module
 from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.sinks.rules import Decision, decide
 from tocsin.service.store import Store
@@ -116,6 +118,26 @@ def test_escalation_is_for_what_nobody_has_taken_care_of(office: Office, metrics
     run(test)
 
 
+def test_who_acknowledges_while_a_slow_sink_is_busy_is_heard(
+    office: Office, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "FRESH", 0.05)
+    sink = Busy()
+
+    async def test() -> None:
+        office.begin("first", opened=1)
+        seen = office.begin("seen", opened=1)
+        async with Running(box(office, sink, metrics, after=0.001)):
+            await until(lambda: sink.tries)
+            office.change(seen, acknowledged=time.time_ns(), acknowledged_by="me")
+            await asyncio.sleep(0.06)  # until what was read is no longer fresh
+            sink.go_on.set()
+            await until(lambda: office.waiting() == {})
+        assert sink.told == [("first", "firing")]
+
+    run(test)
+
+
 def test_escalation_survives_a_restart_and_tells_once(office: Office, metrics: Metrics, tmp_path: Path) -> None:
     async def test() -> None:
         first, second, third = Recorder(), Recorder(), Recorder()
@@ -194,7 +216,7 @@ def test_what_was_over_before_the_hours_began_is_left_out(office: Office, metric
 
 
 def test_news_of_what_a_sink_knows_is_skipped_and_never_left_out(office: Office) -> None:
-    """Its end must still reach the sink, so its message stays: acknowledged, or over before a snooze was."""
+    """Its end must still reach the sink, so its message stays: acknowledged, or over, even before a snooze was."""
     number = office.begin("pump", opened=1)
     (row,) = office.due("sink")
     grown = replace(row, told=10, attempts=0, news=1)
@@ -203,5 +225,8 @@ def test_news_of_what_a_sink_knows_is_skipped_and_never_left_out(office: Office)
     assert decide(rules, grown, office.incident(number), now=10**18) is Decision.SKIP
     assert decide(rules, row, office.incident(number), now=10**18) is Decision.LEAVE_OUT
     office.change(number, open=False, closed=30, snoozed_until=40)
-    assert decide(DeliveryRules(), grown, office.incident(number), now=10**18) is Decision.SEND
+    assert decide(DeliveryRules(), grown, office.incident(number), now=10**18) is Decision.SKIP
     assert decide(DeliveryRules(), row, office.incident(number), now=10**18) is Decision.LEAVE_OUT
+    # An attempt without a reply may have arrived.
+    tried = replace(row, attempts=1)
+    assert decide(DeliveryRules(), tried, office.incident(number), now=10**18) is Decision.SEND

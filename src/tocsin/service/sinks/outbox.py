@@ -18,6 +18,9 @@ from tocsin.service.store import IncidentRow, OutboxRow, SignalRow, StoreWriter
 
 POLL = 1.0  # seconds
 AT_ONCE = 50  # messages that are looked at, and marked, together
+# Seconds for which what was read is acted on. Meanwhile people may have acknowledged an incident, and a monitor that did
+# not run for a while may no longer be the one that leads.
+FRESH = 3.0
 
 _log = logging.getLogger(__name__)
 
@@ -100,6 +103,7 @@ class Outbox:
         """Deliver some of the messages that are due; true if there may be more."""
         await self._mark_delivered()
         due, waiting = await asyncio.to_thread(self._due)
+        stale = time.monotonic() + FRESH
         self.health.waiting = waiting
         self._metrics.outbox_waiting.labels(sink=self.name).set(waiting)
         if time.monotonic() < self._rest_until:
@@ -108,7 +112,7 @@ class Outbox:
         if decided is not None:
             await self._change(decided)
         for row, (incident, signal) in wanted:
-            if not await self._deliver(row, incident, signal):
+            if time.monotonic() > stale or not await self._deliver(row, incident, signal):
                 break
         await self._mark_delivered()
         return bool(due)

@@ -23,14 +23,15 @@ def told_as(incident: IncidentRow, status: Message) -> Told:
 
 def decide(rules: DeliveryRules, row: OutboxRow, incident: IncidentRow, now: int) -> Decision | int:
     """The decision, or the moment until which the message is held back."""
-    # Whoever knows of an incident, or may know of it after an attempt without a reply, must learn of its end, too.
-    if row.status == "firing" and row.told is None:
-        if _slept_through(incident):
-            return Decision.LEAVE_OUT
-        if row.attempts == 0 and (decision := _before_first_attempt(rules, incident, now)) is not None:
+    if row.status == "firing" and row.told is not None:
+        # It has grown. That is no news once it is over, or once somebody takes care of what was escalated.
+        if not incident.open or (rules.after is not None and incident.acknowledged is not None):
+            return Decision.SKIP
+    elif row.status == "firing" and row.attempts == 0:
+        # After an attempt without a reply, the sink may know of the incident, and must learn of its end, too.
+        decision = _before_first_attempt(rules, incident, now)
+        if decision is not None:
             return decision
-    elif row.status == "firing" and rules.after is not None and incident.acknowledged is not None:
-        return Decision.SKIP  # that it has grown: somebody takes care of it
     if told_as(incident, row.status) not in rules.messages:
         return Decision.SKIP
     allowed = rules.next_time(now)
@@ -38,6 +39,8 @@ def decide(rules: DeliveryRules, row: OutboxRow, incident: IncidentRow, now: int
 
 
 def _before_first_attempt(rules: DeliveryRules, incident: IncidentRow, now: int) -> Decision | int | None:
+    if _slept_through(incident):
+        return Decision.LEAVE_OUT
     due = incident.opened
     if rules.after is not None:
         due += round(rules.after * 1e9)

@@ -189,11 +189,14 @@ class EventWriter(EventReader):
         self.connection.execute(update(schema.incidents).where(columns.event == number).values(changes))
 
     def reopen_event(self, number: int) -> None:
-        """An event goes on that was over; that it was is told to nobody."""
+        """An event goes on that was over. Sinks that were told so already are told anew that it began."""
         outbox = schema.outbox.c
         self.change_event(number, open=True, closed=None)
-        unsent = outbox.event == number, outbox.status == "resolved", outbox.delivered.is_(None)
-        self.connection.execute(delete(schema.outbox).where(*unsent))
+        over = outbox.event == number, outbox.status == "resolved"
+        knowing = select(outbox.sink).where(*over, outbox.told.is_not(None))
+        anew = update(schema.outbox).where(outbox.event == number, outbox.status == "firing", outbox.sink.in_(knowing))
+        self.connection.execute(anew.values(delivered=None, told=None, attempts=0, error=None))
+        self.connection.execute(delete(schema.outbox).where(*over))
 
     def tell_event(self, sink: str, number: int, incident: int, now: int, due: int, update_every: int | None) -> None:
         """Have a sink told of an event: when it is due, through this incident if it was not told yet.
