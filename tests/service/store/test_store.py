@@ -283,6 +283,26 @@ class TestSignsOfLife:
                 threading.Event().wait(0.2)
             assert not store.lost
 
+    def test_an_owner_whose_statement_takes_long_keeps_the_store(
+        self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(leadership, "QUIET_IN_STATEMENT", 0.5)
+        store, other = pair
+
+        def write() -> None:
+            with store.transaction() as writer:
+                writer.connection.exec_driver_sql("SELECT pg_sleep(3)")
+                add_signal(writer, "a")
+
+        with store.own():
+            writing = threading.Thread(target=write)
+            writing.start()
+            while writing.is_alive():
+                other.owner()
+                threading.Event().wait(0.1)
+            assert not store.lost
+            assert names(other) == ["a"]
+
     @pytest.mark.parametrize("when", ["between transactions", "in a transaction", "in a COPY"])
     def test_an_owner_without_a_sign_of_life_is_thrown_out_and_cannot_write(
         self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, when: str

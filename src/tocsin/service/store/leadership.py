@@ -21,13 +21,15 @@ _PATIENCE = 1.0
 # The session names of owners that show signs of life begin with this.
 _ALIVE = "process "
 # In seconds: how often an owner shows that it is alive, and after how long without a sign it counts as dead, between
-# statements and within one (a COPY waits for the owner's rows).
+# statements and within one that waits for the owner (a COPY waits for its rows). A statement that keeps the server busy
+# says nothing about the owner; it has a time limit of its own.
 BEAT, QUIET, QUIET_IN_STATEMENT = 1.5, 6.0, 9.0
 
 _FIND = """
 SELECT a.pid, a.application_name, coalesce(host(a.client_addr), 'a local client') AS client, a.backend_start AS since,
        clock_timestamp() - a.state_change
-           > make_interval(secs => CASE a.state WHEN 'active' THEN %s ELSE %s END) AS quiet
+           > make_interval(secs => CASE a.state WHEN 'active' THEN %s ELSE %s END)
+       AND (a.state <> 'active' OR a.wait_event_type IS NOT DISTINCT FROM 'Client') AS quiet
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = %s::bigint::oid
   AND l.objid = (hashtext(current_schema())::bigint & 4294967295)::oid
