@@ -13,8 +13,10 @@ from tests.cli.calling import invoke, words
 from tests.service.postgres import Postgres
 from tests.service.process import MonitorProcess
 from tests.service.servers import postgres as postgres
+from tests.service.sinks.office import Office
 from tests.service.test_tls import write_certificate
-from tocsin.service.doctor.certificates import expiry_of
+from tocsin.service.doctor import machine
+from tocsin.service.doctor.certificates import validity_of
 from tocsin.service.store import Store
 from tocsin.service.store.migrations import newest_version
 
@@ -78,11 +80,57 @@ class TestDoctor:
     def test_certificates_that_expire(self, tmp_path: Path, days: float, state: str, said: str) -> None:
         certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
         write_certificate(certificate, key, "monitor", days, elliptic=True)
-        assert expiry_of(certificate) == pytest.approx(time.time() + days * 86400, abs=60)
+        assert validity_of(certificate)[1] == pytest.approx(time.time() + days * 86400, abs=60)
         config = f'[server]\ntls_certificate = "{certificate}"\ntls_key = "{key}"\n'
         found, _ = examined(tmp_path, config, "--data", str(tmp_path / "data"))
         assert found["certificate"]["state"] == state
         assert said in found["certificate"]["message"]
+
+    def test_a_certificate_that_is_not_valid_yet(self, tmp_path: Path) -> None:
+        certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+        write_certificate(certificate, key, "monitor", days=90, before=-2)
+        config = f'[server]\ntls_certificate = "{certificate}"\ntls_key = "{key}"\n'
+        found, code = examined(tmp_path, config, "--data", str(tmp_path / "data"))
+        assert (found["certificate"]["state"], code) == ("failed", 1)
+        assert "is not valid yet, but in 2.0 days" in found["certificate"]["message"]
+
+    def test_a_token_that_has_expired_beside_one_that_is_valid(self, tmp_path: Path) -> None:
+        with_token(tmp_path, days=-1e-6)
+        with closing(Store.open(f"sqlite:///{tmp_path}/data/tocsin.db")) as store, store.transaction() as writer:
+            writer.add_token("page", "admin", "another hash", time.time_ns())
+        found, code = examined(tmp_path, "", "--data", str(tmp_path / "data"))
+        assert (found["tokens"]["state"], code) == ("warning", 0)
+        assert found["tokens"]["message"] == "these have expired: gateway"
+
+    def test_messages_that_a_sink_does_not_accept(self, tmp_path: Path) -> None:
+        """As with a token that the sink no longer accepts: it can be reached all the same."""
+        with closing(Office(tmp_path / "data", "chat", "removed", "patient")) as office:
+            office.begin("a"), office.begin("b")
+            with office.store.transaction() as writer:
+                for sink in ("chat", "removed"):
+                    for row in office.due(sink):
+                        writer.mark_failed(row.id, f"401 for {row.incident}", next_attempt=1)
+        with socket.create_server(("127.0.0.1", 0)) as there:
+            url = f"http://127.0.0.1:{there.getsockname()[1]}"
+            config = "".join(f'[[sinks.webhook]]\nname = "{name}"\nurl = "{url}"\n' for name in ("chat", "patient"))
+            found, code = examined(tmp_path, config, "--data", str(tmp_path / "data"))
+        assert found["sinks.webhook[0] chat"]["state"] == "ok"
+        assert (found["messages to chat"]["state"], code) == ("failed", 1)
+        assert found["messages to chat"]["message"].startswith("2 messages have not been accepted since ")
+        assert found["messages to chat"]["message"].endswith(": 401 for 2")
+        assert [name for name in found if name.startswith("messages")] == ["messages to chat"]
+
+    def test_the_disk_of_a_store_that_is_given_by_its_address(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with_token(tmp_path)
+        monkeypatch.setattr(machine, "TOO_FEW", 2**60)
+        found, code = examined(tmp_path, f'[storage]\nurl = "sqlite:///{tmp_path}/data/tocsin.db"\n')
+        assert (found["disk space"]["state"], code) == ("failed", 1)
+        assert str(tmp_path / "data") in found["disk space"]["message"]
+        assert "clock of the database" not in found
+        found, _ = examined(tmp_path, f'[storage]\nurl = "sqlite:///{tmp_path}/none/tocsin.db"\n')
+        assert found["store"]["state"] == "warning"
 
     def test_a_certificate_that_cannot_be_used(self, tmp_path: Path) -> None:
         (tmp_path / "tls.crt").write_text("nothing")

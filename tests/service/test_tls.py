@@ -45,7 +45,9 @@ def test_handshakes_that_never_end_keep_out_nobody(tmp_path: Path) -> None:
         assert "Traceback" not in monitor.log.read_text()
 
 
-def write_certificate(certificate: Path, key: Path, name: str, days: float = 30, *, elliptic: bool = False) -> None:
+def write_certificate(
+    certificate: Path, key: Path, name: str, days: float = 30, *, before: float = 60, elliptic: bool = False
+) -> None:
     """A certificate for this machine, as a renewal writes it: one file after the other."""
     secret = ec.generate_private_key(ec.SECP256R1()) if elliptic else rsa.generate_private_key(65537, 2048)
     who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -56,7 +58,7 @@ def write_certificate(certificate: Path, key: Path, name: str, days: float = 30,
         .issuer_name(who)
         .public_key(secret.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=60))
+        .not_valid_before(now - timedelta(days=before))
         .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
         .sign(secret, hashes.SHA256())

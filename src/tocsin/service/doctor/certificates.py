@@ -22,12 +22,19 @@ def check_certificate(server: ServerSettings) -> Iterator[Finding]:
         return
     try:
         Certificate.of(server)
-        left = expiry_of(server.tls_certificate) - time.time()
+        begin, end = validity_of(server.tls_certificate)
     except MonitorError as error:
         yield failed("certificate", str(error), "check both files, and that the monitor may read them")
         return
+    left, until_valid = end - time.time(), begin - time.time()
     said = f"{server.tls_certificate} expires in {left / 86400:,.0f} days"
-    if left < 0:
+    if until_valid > 0:
+        yield failed(
+            "certificate",
+            f"{server.tls_certificate} is not valid yet, but in {until_valid / 86400:,.1f} days",
+            "check the clock of this machine, or use a certificate that is valid now",
+        )
+    elif left < 0:
         yield failed("certificate", f"{server.tls_certificate} expired {-left / 86400:,.0f} days ago", _RENEW)
     elif left < SOON:
         yield warning("certificate", said, _RENEW)
@@ -35,8 +42,8 @@ def check_certificate(server: ServerSettings) -> Iterator[Finding]:
         yield ok("certificate", said)
 
 
-def expiry_of(file: Path) -> float:
-    """When the first certificate in a file expires, in seconds since 1970."""
+def validity_of(file: Path) -> tuple[float, float]:
+    """From when until when the first certificate in a file is valid, in seconds since 1970."""
     try:
         text = file.read_text(encoding="ascii", errors="replace")
         end = text.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)
@@ -45,11 +52,15 @@ def expiry_of(file: Path) -> float:
         # valid.
         signed = _parts(_parts(certificate)[0][1])[0][1]
         fields = [part for part in _parts(signed) if part[0] != _VERSION]
-        kind, until = _parts(fields[3][1])[1]
-        form = "%y%m%d%H%M%SZ" if kind == _UTC_TIME else "%Y%m%d%H%M%SZ"
-        return datetime.strptime(until.decode(), form).replace(tzinfo=UTC).timestamp()
+        begin, end = (_seconds(kind, text.decode()) for kind, text in _parts(fields[3][1]))
+        return begin, end
     except (OSError, ValueError, IndexError) as error:
         raise MonitorError(f"{file} cannot be read as a certificate in PEM: {error}") from error
+
+
+def _seconds(kind: int, text: str) -> float:
+    form = "%y%m%d%H%M%SZ" if kind == _UTC_TIME else "%Y%m%d%H%M%SZ"
+    return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
 
 
 def _parts(encoded: bytes) -> list[tuple[int, bytes]]:

@@ -9,6 +9,7 @@ from tocsin.forecasting import available_forecasters
 from tocsin.service.config import Settings
 from tocsin.service.doctor.finding import Finding, failed, ok, warning
 from tocsin.service.open_files import OWN
+from tocsin.service.store.facts import file_of
 
 # Bytes that are left on the disk.
 FEW, TOO_FEW = 2**30, 100 * 2**20
@@ -62,9 +63,10 @@ def check_files(settings: Settings) -> Finding:
 
 def check_disk(settings: Settings) -> Iterator[Finding]:
     """Whether there is room for the data. The disk of a database server cannot be seen from here."""
-    if settings.storage.url is not None:
+    file = file_of(settings.store_url)
+    if file is None:
         return
-    folder = settings.storage.folder.absolute()
+    folder = file.absolute().parent
     there = next(one for one in (folder, *folder.parents) if one.exists())
     left = shutil.disk_usage(there).free
     said = f"{left / 2**30:,.1f} GiB are free at {folder}"

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterator, Sequence
 
+from tocsin.service.as_json import time_text
 from tocsin.service.config import Settings
 from tocsin.service.doctor.finding import Finding, failed, ok, warning
 from tocsin.service.errors import StoreError
 from tocsin.service.store import TokenRow
-from tocsin.service.store.facts import StoreFacts, look_at
+from tocsin.service.store.facts import StoreFacts, StuckMessages, file_of, look_at
 
 # The oldest PostgreSQL that its makers still maintain, by its first number.
 OLDEST_POSTGRESQL = 13
@@ -19,11 +20,12 @@ _NEW_TOKEN = "tocsin token create NAME --role ROLE"  # noqa: S105 no token, but 
 
 def check_store(settings: Settings) -> Iterator[Finding]:
     """All that can be said of the store."""
-    if settings.storage.url is None and not (settings.storage.folder / "tocsin.db").exists():
+    file = file_of(settings.store_url)
+    if file is not None and not file.exists():
         yield warning(
             "store",
-            f"there is none in {settings.storage.folder} yet",
-            "the first start makes it; if there should be one, check --data and storage.folder",
+            f"there is none in {file.parent} yet",
+            "the first start makes it; if there should be one, check --data, storage.folder and storage.url",
         )
         return
     try:
@@ -33,11 +35,14 @@ def check_store(settings: Settings) -> Iterator[Finding]:
         return
     yield _database(facts)
     yield _tables(facts)
-    if settings.storage.url is not None:
+    if file is None:
         yield _clock(facts)
     if facts.current:
         yield _newest(facts, settings)
         yield _tokens(facts.tokens, private=settings.server.private)
+        for _, sink in settings.sinks.each():
+            if sink.name in facts.stuck:
+                yield _stuck(sink.name, facts.stuck[sink.name])
 
 
 def _database(facts: StoreFacts) -> Finding:
@@ -86,6 +91,7 @@ def _newest(facts: StoreFacts, settings: Settings) -> Finding:
 def _tokens(tokens: Sequence[TokenRow], *, private: bool) -> Finding:
     now = time.time_ns()
     valid = [one for one in tokens if one.expires is None or one.expires > now]
+    expired = [one.name for one in tokens if one not in valid]
     soon = [one.name for one in valid if one.expires is not None and one.expires < now + SOON * 10**9]
     if not valid and (tokens or not private):
         return failed("tokens", "there is no valid one, so nobody can sign in", f"create one: {_NEW_TOKEN}")
@@ -95,4 +101,18 @@ def _tokens(tokens: Sequence[TokenRow], *, private: bool) -> Finding:
         return warning(
             "tokens", f"these expire within {SOON // 86400} days: {', '.join(soon)}", f"create new ones: {_NEW_TOKEN}"
         )
-    return ok("tokens", f"{len(valid)} valid, {len(tokens) - len(valid)} expired")
+    if expired:
+        return warning(
+            "tokens", f"these have expired: {', '.join(expired)}",
+            f"create new ones ({_NEW_TOKEN}), or revoke those that nobody uses (tocsin token revoke NAME)",
+        )  # fmt: skip
+    return ok("tokens", f"{len(valid)} valid")
+
+
+def _stuck(sink: str, messages: StuckMessages) -> Finding:
+    many = "1 message has" if messages.count == 1 else f"{messages.count:,} messages have"
+    return failed(
+        f"messages to {sink}",
+        f"{many} not been accepted since {time_text(messages.since)}: {messages.error}",
+        "correct what the error says; the monitor sends them again until the sink accepts them",
+    )

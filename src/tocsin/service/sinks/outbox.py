@@ -18,8 +18,8 @@ from tocsin.service.store import IncidentRow, OutboxRow, SignalRow, StoreWriter
 
 POLL = 1.0  # seconds
 AT_ONCE = 50  # messages that are looked at, and marked, together
-# Seconds for which what was read is acted on. Meanwhile people may have acknowledged an incident, and a monitor that did
-# not run for a while may no longer be the one that leads.
+# Seconds for which what was read is acted on. Meanwhile people may have acknowledged an incident, and after a pause
+# another monitor may lead.
 FRESH = 3.0
 
 _log = logging.getLogger(__name__)

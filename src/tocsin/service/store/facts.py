@@ -2,16 +2,29 @@
 
 import sqlite3
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, make_url, select
 
 from tocsin.service.store import schema
-from tocsin.service.store.connections import connect, for_reading, store_errors
+from tocsin.service.store.connections import connect, for_reading, sqlite_file, store_errors
 from tocsin.service.store.leadership import find_owner
 from tocsin.service.store.migrations import newest_version, version_of
 from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import TokenRow
+
+
+@dataclass(frozen=True, slots=True)
+class StuckMessages:
+    """The messages that a sink has not accepted so far."""
+
+    count: int
+    #: When the oldest of them was put there.
+    since: int
+    #: Why the newest of them was not accepted.
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +44,18 @@ class StoreFacts:
     #: The time of the newest observation.
     newest: int | None = None
     tokens: tuple[TokenRow, ...] = ()
+    #: By the names of sinks.
+    stuck: Mapping[str, StuckMessages] = field(default_factory=dict)
 
     @property
     def current(self) -> bool:
         """Whether its tables are those that this program works with."""
         return self.tables == self.newest_tables
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a store in SQLite; None for a store in another database."""
+    return sqlite_file(make_url(url)) if url.startswith("sqlite:") else None
 
 
 def look_at(url: str) -> StoreFacts:
@@ -54,11 +74,29 @@ def look_at(url: str) -> StoreFacts:
                 encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
                 found = find_owner(connection)
                 owner = None if found is None else found.name
-            tables, newest = version_of(connection), None
-            tokens: tuple[TokenRow, ...] = ()
-            if tables == newest_version():
-                newest = connection.execute(select(func.max(schema.observations.c.time))).scalar()
+            facts = StoreFacts(database, encoding, version_of(connection), newest_version(), ahead, owner)
+            if facts.current:
                 tokens = tuple(StoreReader(connection).tokens())
-        return StoreFacts(database, encoding, tables, newest_version(), ahead, owner, newest, tokens)
+                facts = replace(facts, newest=_newest(connection), tokens=tokens, stuck=_stuck(connection))
+        return facts
     finally:
         engine.dispose()
+
+
+def _newest(connection: Connection) -> int | None:
+    """One index lookup per signal: the table may have a hundred million rows."""
+    observations, signals = schema.observations.c, schema.signals.c
+    of_signal = select(func.max(observations.time)).where(observations.signal == signals.id).scalar_subquery()
+    times = select(of_signal.label("time")).select_from(schema.signals).subquery()
+    return connection.execute(select(func.max(times.c.time))).scalar()
+
+
+def _stuck(connection: Connection) -> dict[str, StuckMessages]:
+    columns = schema.outbox.c
+    tried = columns.delivered.is_(None), columns.attempts > 0
+    last = func.max(columns.id).label("last")
+    groups = select(columns.sink, func.count().label("count"), func.min(columns.created).label("since"), last)
+    groups = groups.where(*tried).group_by(columns.sink).subquery()
+    wanted = select(groups.c.sink, groups.c.count, groups.c.since, columns.error)
+    rows = connection.execute(wanted.join_from(groups, schema.outbox, columns.id == groups.c.last))
+    return {sink: StuckMessages(count, since, error or "") for sink, count, since, error in rows}
