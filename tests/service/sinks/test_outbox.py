@@ -1,19 +1,22 @@
 """The outbox on the real store, with a sink that can be told to fail."""
 
 import asyncio
+import sqlite3
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
 from tests.service.helpers import Running, run, until
-from tests.service.sinks.office import Office
+from tests.service.sinks.office import Office, facts
 from tocsin.service import backoff
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import outbox as module
 from tocsin.service.sinks.base import DeliveryError, Sink
 from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.store import IncidentRow, Message, SignalRow
+from tocsin.service.sinks.repeats import incidents_in
+from tocsin.service.store import IncidentRow, Message, SignalRow, StoreReader
 
 
 class Recorder(Sink):
@@ -110,6 +113,72 @@ def test_a_sink_that_is_down_is_not_hammered(office: Office, sink: Recorder, box
         assert office.waiting() == {}
 
     run(test)
+
+
+def test_what_waits_for_a_sink_that_rests_is_only_counted(
+    office: Office, sink: Recorder, box: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for name in ("outbox_due", "outbox_waiting"):
+        plain = getattr(StoreReader, name)
+        monkeypatch.setattr(
+            StoreReader, name, lambda *given, name=name, plain=plain: (asked.append(name), plain(*given))[1]
+        )
+
+    async def test() -> None:
+        monkeypatch.setattr(module, "delay_after", lambda _: 0.0)
+        monkeypatch.setattr(backoff, "delay_after", lambda *_: 1000.0)
+        sink.down = True
+        office.begin("a")
+        async with Running(box):
+            await until(lambda: asked.count("outbox_waiting") >= 10)
+        assert len(sink.tries) == 1
+        assert asked.count("outbox_due") <= 2
+
+    run(test)
+
+
+def steps(office: Office, question: Callable[[StoreReader], object]) -> int:
+    """How many thousands of steps the database takes for a question."""
+    taken = 0
+
+    def count() -> int:
+        nonlocal taken
+        taken += 1
+        return 0
+
+    with office.store.reading() as reader:
+        connection = reader.connection.connection.driver_connection
+        assert isinstance(connection, sqlite3.Connection)
+        connection.set_progress_handler(count, 1000)
+        try:
+            question(reader)
+        finally:
+            connection.set_progress_handler(None, 1000)
+    return taken
+
+
+def test_many_messages_among_many_open_incidents_are_found_quickly(office: Office) -> None:
+    signal = office.signal("a").id
+    with office.store.transaction() as writer:
+        for number in range(400):
+            event = writer.add_event("alarm", number, [], 1)
+            made = writer.put_incident(facts(signal, start=number))
+            writer.change_incident(made, event=event)
+            writer.tell_event("sink", event, made, 1, 1, None)
+    assert len(office.due("sink")) == 400
+    assert steps(office, lambda reader: reader.outbox_due("sink", time.time_ns(), 50)) < 60
+
+
+def test_a_message_reads_only_its_own_signal(office: Office) -> None:
+    with office.store.transaction() as writer:
+        for number in range(2000):
+            writer.add_signal(f"other {number}", ["value"], {}, created=1)
+    numbers = [office.begin(f"signal {number}") for number in range(20)]
+    with office.store.transaction() as writer:
+        for number in numbers:
+            writer.change_incident(number, event=writer.add_event("alarm", number, [], 1))
+    assert steps(office, lambda reader: incidents_in(reader, numbers)) < 100
 
 
 @pytest.mark.usefixtures("hasty")

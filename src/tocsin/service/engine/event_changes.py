@@ -61,7 +61,7 @@ class EventChanges(Changes):
         hub = self._state.hub
         hub.publish("event", {"id": number})
         with self._state.store.reading() as reader:
-            names = {row.id: row.name for row in reader.signals()}
+            names = reader.signal_names()
             for row in reader.members(number, limit=MOST_PUBLISHED):
                 hub.publish("incident", incident_json(row, names[row.signal]))
         return self._shape(number)
@@ -71,5 +71,5 @@ class EventChanges(Changes):
             event = reader.event(number)
             if event is None:
                 raise UnknownError(f"there is no event {number}")
-            (whole,) = reader.summaries([event], {row.id: row.name for row in reader.signals()})
+            (whole,) = reader.summaries([event], reader.signal_names())
         return event_json(whole)

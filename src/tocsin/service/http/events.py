@@ -85,7 +85,7 @@ async def one_event(
 
 def _names(reader: StoreReader, caller: Caller) -> dict[int, str]:
     """The names of the signals that concern the caller."""
-    return {row.id: row.name for row in reader.signals() if caller.may_see(row.name)}
+    return {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
 
 
 def _event(reader: StoreReader, number: int, names: dict[int, str], caller: Caller) -> EventRow:
@@ -104,7 +104,7 @@ async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
         names = _names(reader, caller)
         event = _event(reader, number, names, caller)
         (seen,) = reader.summaries([event], names)
-        (whole,) = reader.summaries([event], {row.id: row.name for row in reader.signals()})
+        (whole,) = reader.summaries([event], reader.signal_names())
         if seen.count < whole.count:
             raise HttpError(403, f"event {number} has signals that this token is not for: change its incidents instead")
 

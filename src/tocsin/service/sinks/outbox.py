@@ -102,12 +102,11 @@ class Outbox:
     async def _round(self) -> bool:
         """Deliver some of the messages that are due; true if there may be more."""
         await self._mark_delivered()
-        due, waiting = await asyncio.to_thread(self._due)
+        # While the sink rests, only count what waits for it.
+        due, waiting = await asyncio.to_thread(self._due, 0 if time.monotonic() < self._rest_until else AT_ONCE)
         stale = time.monotonic() + FRESH
         self.health.waiting = waiting
         self._metrics.outbox_waiting.labels(sink=self.name).set(waiting)
-        if time.monotonic() < self._rest_until:
-            return False
         wanted, decided = self._sorted_out(due, time.time_ns())
         if decided is not None:
             await self._change(decided)
@@ -141,10 +140,10 @@ class Outbox:
 
         return wanted, store if held or skipped or left_out else None
 
-    def _due(self) -> tuple[list[Due], int]:
+    def _due(self, most: int) -> tuple[list[Due], int]:
         with self._store.reading() as reader:
             now = time.time_ns()
-            rows = reader.outbox_due(self.name, now, AT_ONCE)
+            rows = reader.outbox_due(self.name, now, most) if most else []
             incidents = incidents_in(reader, [row.incident for row in rows])
             waiting = reader.outbox_waiting(now).get(self.name, 0)
         return [(row, incidents[row.incident]) for row in rows if row.incident in incidents], waiting

@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from typing import Protocol
 
 from tocsin.service.backoff import Backoff
 from tocsin.service.sinks.base import DeliveryError, Sink
-from tocsin.service.store import IncidentRow, LeadRow, SignalRow, StoreReader
+from tocsin.service.store import EventSummary, IncidentRow, LeadRow, SignalRow, StoreReader
 
 PIECE = 50  # incidents
 # After this many known refusals in a row, the rest waits for the next time.
@@ -110,23 +110,23 @@ class Repeats:
 
 def incidents_in(reader: StoreReader, numbers: list[int]) -> dict[int, Told]:
     """Incidents with their signals, of those that are still there; each stands for its event, if it has one."""
-    if not numbers:
+    incidents = [row for number in dict.fromkeys(numbers) if (row := reader.incident(number)) is not None]
+    if not incidents:
         return {}
-    signals = {signal.id: signal for signal in reader.signals()}
-    names = {signal.id: signal.name for signal in signals.values()}
-    found: dict[int, Told] = {}
-    for number in dict.fromkeys(numbers):
-        incident = reader.incident(number)
-        if incident is not None and incident.signal in signals:
-            found[number] = (_lead(reader, incident, names), signals[incident.signal])
-    return found
+    signals = {row.id: row for row in reader.signals({incident.signal for incident in incidents})}
+    numbers_of_events = {incident.event for incident in incidents if incident.event is not None}
+    events = [event for number in numbers_of_events if (event := reader.event(number)) is not None]
+    summaries = {whole.event.id: whole for whole in reader.summaries(events, reader.signal_names())}
+    return {
+        incident.id: (_lead(incident, summaries.get(incident.event or 0)), signals[incident.signal])
+        for incident in incidents
+    }
 
 
-def _lead(reader: StoreReader, incident: IncidentRow, names: Mapping[int, str]) -> IncidentRow:
-    event = None if incident.event is None else reader.event(incident.event)
-    if event is None:
+def _lead(incident: IncidentRow, whole: EventSummary | None) -> IncidentRow:
+    if whole is None:
         return incident
-    (whole,) = reader.summaries([event], names)
+    event = whole.event
     own = {field.name: getattr(incident, field.name) for field in fields(IncidentRow)}
     lasts = {"open": event.open, "closed": event.closed, "snoozed_until": whole.snoozed_until}
     return LeadRow(**{**own, **lasts}, whole=whole)

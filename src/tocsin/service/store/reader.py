@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, and_, func, not_, or_, select, tuple_
+from sqlalchemy import Connection, Row, Select, and_, case, func, not_, or_, select, tuple_
 
 from tocsin.service.observations import Status
 from tocsin.service.store import encoding, schema
@@ -38,10 +38,12 @@ class StoreReader(EventReader):
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    def signals(self) -> list[SignalRow]:
-        """All signals, in the order of their creation."""
-        rows = self.connection.execute(select(schema.signals).order_by(schema.signals.c.id))
-        return [_signal(row) for row in rows]
+    def signals(self, numbers: Collection[int] | None = None) -> list[SignalRow]:
+        """All signals, or those with these numbers, in the order of their creation."""
+        wanted = select(schema.signals).order_by(schema.signals.c.id)
+        if numbers is not None:
+            wanted = wanted.where(schema.signals.c.id.in_(numbers))
+        return [_signal(row) for row in self.connection.execute(wanted)]
 
     def signal_names(self) -> dict[int, str]:
         """The names of all signals by their numbers; quicker than all of their rows."""
@@ -233,10 +235,15 @@ class StoreReader(EventReader):
         snoozed.
         """
         outbox, firing, incidents = schema.outbox, schema.outbox.alias("firing"), schema.incidents.c
-        told = or_(incidents.id == outbox.c.incident, incidents.event == outbox.c.event)
-        going_on = select(incidents.id).where(told, incidents.open)
-        awake = going_on.where(func.coalesce(incidents.snoozed_until, 0) <= now)
-        snoozed = and_(going_on.exists(), not_(awake.exists()))
+        # Looked up once, not for each message: thousands may wait for a sink that is down.
+        asleep = func.min(func.coalesce(incidents.snoozed_until, 0)) > now
+        going_on = select(incidents.event).where(incidents.open, incidents.event.is_not(None))
+        events_asleep = going_on.group_by(incidents.event).having(asleep)
+        incidents_asleep = select(incidents.id).where(incidents.open, incidents.snoozed_until > now)
+        snoozed = case(
+            (outbox.c.event.is_(None), outbox.c.incident.in_(incidents_asleep)),
+            else_=outbox.c.event.in_(events_asleep),
+        )
         not_sent_yet = select(firing.c.id).where(
             firing.c.sink == outbox.c.sink,
             firing.c.incident == outbox.c.incident,
