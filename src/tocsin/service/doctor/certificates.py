@@ -22,11 +22,11 @@ def check_certificate(server: ServerSettings) -> Iterator[Finding]:
         return
     try:
         Certificate.of(server)
-        begin, end = validity_of(server.tls_certificate)
+        since, until = validity_of(server.tls_certificate)
     except MonitorError as error:
         yield failed("certificate", str(error), "check both files, and that the monitor may read them")
         return
-    left, until_valid = end - time.time(), begin - time.time()
+    left, until_valid = until - time.time(), since - time.time()
     said = f"{server.tls_certificate} expires in {left / 86400:,.0f} days"
     if until_valid > 0:
         yield failed(
@@ -52,8 +52,8 @@ def validity_of(file: Path) -> tuple[float, float]:
         # valid.
         signed = _parts(_parts(certificate)[0][1])[0][1]
         fields = [part for part in _parts(signed) if part[0] != _VERSION]
-        begin, end = (_seconds(kind, text.decode()) for kind, text in _parts(fields[3][1]))
-        return begin, end
+        since, until = (_seconds(kind, moment.decode()) for kind, moment in _parts(fields[3][1]))
+        return since, until
     except (OSError, ValueError, IndexError) as error:
         raise MonitorError(f"{file} cannot be read as a certificate in PEM: {error}") from error
 

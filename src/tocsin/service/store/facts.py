@@ -94,9 +94,8 @@ def _newest(connection: Connection) -> int | None:
 def _stuck(connection: Connection) -> dict[str, StuckMessages]:
     columns = schema.outbox.c
     tried = columns.delivered.is_(None), columns.attempts > 0
-    last = func.max(columns.id).label("last")
-    groups = select(columns.sink, func.count().label("count"), func.min(columns.created).label("since"), last)
-    groups = groups.where(*tried).group_by(columns.sink).subquery()
+    numbers = func.count().label("count"), func.min(columns.created).label("since"), func.max(columns.id).label("last")
+    groups = select(columns.sink, *numbers).where(*tried).group_by(columns.sink).subquery()
     wanted = select(groups.c.sink, groups.c.count, groups.c.since, columns.error)
     rows = connection.execute(wanted.join_from(groups, schema.outbox, columns.id == groups.c.last))
     return {sink: StuckMessages(count, since, error or "") for sink, count, since, error in rows}
