@@ -43,9 +43,13 @@ def ending_of(whole: EventSummary) -> str:
 
 def story_of(whole: EventSummary) -> str:
     """Which incidents an event has, in a sentence or two: those that moved first, and the strongest."""
-    first = ", ".join(member.signal for member in whole.members[:3])
-    more = f" and {whole.count - 3} more" if whole.count > 3 else ""
-    story = f"{title_of(whole)}. In the order of their start: {first}{more}."
+    story = f"{title_of(whole)}. In the order of their start: {members_of(whole, 3)}."
     if whole.event.kind == "silence":
         return story
     return f"{story} Strongest: {incident_text(whole.strongest.incident, whole.strongest.signal)}."
+
+
+def members_of(whole: EventSummary, most: int) -> str:
+    """The signals of an event's incidents in the order of their start, at most so many."""
+    first = ", ".join(member.signal for member in whole.members[:most])
+    return f"{first} and {whole.count - most} more" if whole.count > most else first

@@ -106,6 +106,8 @@ def test_slack(office: Office, metrics: Metrics) -> None:
     assert firing["text"] == "pump &lt;1&gt;: 2 above the forecast"
     assert text["text"]["text"].startswith("1 alarm since ")
     assert facts["fields"][0]["text"] == "*Signal*\npump &lt;1&gt;"
+    # Names are no channels and mention nobody.
+    assert all(one["verbatim"] for one in (text["text"], *facts["fields"]))
     assert link["text"]["text"] == "<https://tocsin.example/#/incidents/1|Open the incident>"
     assert resolved["text"] == "pump &lt;1&gt;: resolved, back to normal"
 

@@ -14,10 +14,13 @@ from tests.service.receiver import Receiver
 from tests.service.sinks.office import Office, facts
 from tests.service.sinks.test_outbox import Busy
 from tocsin.service.config import AlertmanagerSettings, EventSettings, Settings, WebhookSettings
+from tocsin.service.config.sinks import SlackSettings
 from tocsin.service.engine.events import Events
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.alertmanager import AlertmanagerSink
+from tocsin.service.sinks.notices import Notices
 from tocsin.service.sinks.outbox import Outbox
+from tocsin.service.sinks.repeats import incidents_in
 from tocsin.service.sinks.webhook import WebhookSink
 from tocsin.service.store import OutboxRow
 
@@ -108,6 +111,17 @@ def test_an_event_that_goes_on_after_its_end_was_told_begins_and_ends_again(offi
     assert told(START + 12 * SECOND) == ["firing"]
     note("plant/line-3/b", START + 20 * SECOND, open=False)
     assert told(START + 20 * SECOND) == ["resolved"]
+
+
+def test_a_text_for_people_names_the_members_and_the_strongest(office: Office, plant: Plant) -> None:
+    numbers = [plant.begin(f"plant/line-3/{at}", START + at * SECOND, severity=3.0 + at / 8) for at in range(12)]
+    with office.store.reading() as reader:
+        incident, signal = incidents_in(reader, [numbers[0]])[numbers[0]]
+    sink = SlackSettings(name="sink", url="https://chat.example")
+    notice = Notices(sink, MONITOR).write(incident, signal, "firing")
+    names = ", ".join(f"plant/line-3/{at}" for at in range(10))
+    assert notice.facts["Members"] == f"{names} and 2 more"
+    assert notice.facts["Severity"] == "4.4 (critical)"
 
 
 def office_due(office: Office, now: int) -> list[OutboxRow]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
+from sqlalchemy import update
 
 from tests.service.helpers import Running, free_port, run, until
 from tests.service.sinks.certificates import make_certificate
@@ -20,6 +21,7 @@ from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import make_sinks
 from tocsin.service.sinks import outbox as module
 from tocsin.service.sinks.outbox import Outbox
+from tocsin.service.store import schema
 
 PASSWORD = "correct horse battery"
 
@@ -116,6 +118,27 @@ def test_the_mails_of_an_incident_are_one_thread(post: Post, office: Office, met
         assert "https://tocsin.example/#/incidents/1" in text.get_content()
         assert "pump &lt;ü&gt;" in page.get_content()
         assert "cid:" not in page.get_content()
+
+    run(test)
+
+
+def test_a_mail_that_says_something_new_under_the_same_title_is_no_copy(
+    post: Post, office: Office, metrics: Metrics
+) -> None:
+    async def test() -> None:
+        number = office.begin("pump")
+        (row,) = office.due("sink")
+        async with Running(box(post, office, metrics, title="{signal}: incident {id}")):
+            await until(lambda: office.waiting() == {})
+            office.change(number, alarms=7)
+            with office.store.transaction() as writer:  # as if it had grown
+                writer.connection.execute(
+                    update(schema.outbox).where(schema.outbox.c.id == row.id).values(delivered=None)
+                )
+            await until(lambda: len(post.mails) == 2)
+        (_, first), (_, second) = post.mails
+        assert first["Subject"] == second["Subject"]
+        assert first["Message-ID"] != second["Message-ID"]
 
     run(test)
 

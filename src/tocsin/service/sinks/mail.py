@@ -24,7 +24,8 @@ PORTS = {"starttls": 587, "tls": 465, "none": 25}
 class MailSink(Sink):
     """Sends a mail for each message. The mails about an incident are one thread: they refer to the same parent.
 
-    A mail that is sent again has the same Message-ID, by which most servers recognise it.
+    A mail that is sent again has the same Message-ID, by which most servers recognise it. One that says something new
+    has another, even under the same title: servers drop what they take for a copy.
     """
 
     kind = "mail"
@@ -39,7 +40,7 @@ class MailSink(Sink):
         picture = None if self.pictures is None else await self.pictures.draw(incident, signal)
         letter = write_letter(notice, picture)
         thread = f"tocsin.{incident.id}.{incident.start}"
-        own = fingerprint({"status": status, "title": notice.title})
+        own = fingerprint({"status": status, "title": notice.title, "text": notice.text})
         letter["Message-ID"] = f"<{thread}.{own}@{self._domain}>"
         letter["In-Reply-To"] = letter["References"] = f"<{thread}@{self._domain}>"
         await self.send(letter)

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tocsin.service.as_json import incident_json
+from tocsin.service.as_json import incident_json, number
 from tocsin.service.config import Settings
 from tocsin.service.config.texts import TextSettings
-from tocsin.service.sinks.alerts import alert_of, level_of, link_to
+from tocsin.service.event_text import members_of
+from tocsin.service.sinks.alerts import alert_of, level_of, link_to, several
 from tocsin.service.sinks.rules import told_as
 from tocsin.service.sinks.templates import TextTemplate
 from tocsin.service.store import IncidentRow, Message, SignalRow
+from tocsin.service.store.events import LISTED
 
 
 def _sample(**given: Any) -> IncidentRow:
@@ -66,8 +68,8 @@ class Notice:
         severity = None if told["severity"] is None else f"{told['severity']:.1f} ({told['level']})"
         shown = {
             "Signal": told["signal"],
-            "Event": told.get("event"),
-            "Members": told.get("members"),
+            "Event": told["event"],
+            "Members": told["members"],
             "Severity": severity,
             "Start": told["start"],
             "End": told["closed"] if self.over else None,
@@ -76,12 +78,17 @@ class Notice:
 
 
 def fields_of(incident: IncidentRow, signal: SignalRow, status: Message, link: str) -> dict[str, Any]:
-    """The fields of a message: those of the incident as the API has them, and its text in words."""
-    notes = alert_of(incident, signal, link, status).annotations
+    """The fields of a message: those of the incident as the API has them, and its text in words.
+
+    For an event of several incidents, `severity` is that of the strongest, as `level` is.
+    """
+    notes, whole = alert_of(incident, signal, link, status).annotations, several(incident)
     told = {name: _shown(value) for name, value in incident_json(incident, signal.name).items()}
     return told | {
         "message": told_as(incident, status),
         "level": level_of(incident),
+        "severity": told["severity"] if whole is None else number(whole.strongest.incident.severity),
+        "members": "" if whole is None else members_of(whole, LISTED),
         "unit": signal.unit,
         "summary": notes["summary"],
         "description": notes["description"],

@@ -28,9 +28,9 @@ class SlackSink(ChatSink):
 
 
 def _text(text: str, most: int, *values: str) -> dict[str, Any]:
-    """A text in which only our own marks are marks."""
+    """A text in which nothing is a link or a mention. `verbatim`: not even what looks like a channel or a person."""
     written = text.format(*map(_escaped, values)) if values else _escaped(text)
-    return {"type": "mrkdwn", "text": shortened(written, most)}
+    return {"type": "mrkdwn", "text": shortened(written, most), "verbatim": True}
 
 
 def _escaped(text: str) -> str:
