@@ -8,6 +8,7 @@ import pytest
 
 from tests.service.engine.helpers import SECOND, START, Rig, noise, one, rig, settings_of, until
 from tocsin.service.engine import engine as engine_module
+from tocsin.service.engine import upkeep as upkeep_module
 
 HOOK = {"webhook": [{"name": "hook", "url": "https://example.com", "min_severity": 5.0}]}
 
@@ -28,6 +29,23 @@ def _chores(made: Rig) -> None:
     passed: list[int] = []
     made.upkeep.notice_silence = lambda: (seen(), passed.append(1))[0]  # type: ignore[method-assign,func-returns-value]
     until(lambda: len(passed) > 3)
+
+
+def test_many_silences_at_once_hold_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are stored some at a time, and what waits comes in between."""
+    monkeypatch.setattr(upkeep_module, "SILENCES_AT_ONCE", 5)
+    at_once: list[int] = []
+    with rig(tmp_path) as made:
+        plain = made.state.note
+        made.state.note = lambda fresh, incidents, now: (  # type: ignore[method-assign]
+            at_once.append(len(incidents)),  # type: ignore[arg-type]
+            plain(fresh, incidents, now),
+        )[1]
+        for number in range(12):
+            made.engine.signals.create(f"gateway/{number}", silent_after=1.0).result(9)
+        made.take(*(one(f"gateway/{number}", START, 1.0) for number in range(12)))
+        until(lambda: len(made.incidents(kind="silence", open=True)) == 12)
+    assert max(at_once) == 5
 
 
 def test_a_silence_opens_and_ends_with_the_next_observation(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ class Engine:
 
     def _turn(self) -> bool:
         """Process what waits, and do the chores; false if it is time to stop."""
-        if not self._inbox.wait(CHORES_EVERY):
+        if not self._inbox.wait(min(CHORES_EVERY, max(0.0, self._next_chores - time.monotonic()))):
             return False
         self._turn_began = time.monotonic()
         try:
@@ -289,6 +289,7 @@ class Engine:
         self._next_chores = now + CHORES_EVERY
         self._state.store.check_owned()  # even without writes, notice that another monitor may lead
         self._upkeep.notice_jump()
-        self._upkeep.notice_silence()
+        if self._upkeep.notice_silence():
+            self._next_chores = now  # after what waits
         if now >= self._next_prune:
             self._next_prune = now + (CHORES_EVERY if self._upkeep.prune() else PRUNE_EVERY)

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from tocsin.service.engine.detector_states import save_states
 from tocsin.service.engine.engine_state import EngineState
@@ -17,6 +18,8 @@ log = logging.getLogger("tocsin.engine")
 JUMP = 5.0
 # So many states are stored in one turn: more would let observations wait.
 STATES_AT_ONCE = 8
+# So many silences are stored in one turn, about a second of work: a gateway may have thousands of signals.
+SILENCES_AT_ONCE = 200
 # When the monitor stops, states with fewer observations behind are left: to take those again is quicker.
 WORTH_SAVING = 100
 
@@ -78,24 +81,26 @@ class Upkeep:
             save_states(self._state.store, signals)
         self._state.due.difference_update(signals)
 
-    def notice_silence(self) -> None:
-        """Open an incident for each signal that has stopped sending."""
+    def notice_silence(self) -> bool:
+        """Open an incident for each signal that has stopped sending, a number of them; true if there are more."""
         now = time.time_ns()
-        silent = [
+        overdue = (
             (signal, silence_facts(signal, signal.last_time, now))
             for signal in self._state.signals.values()
             if signal.last_time is not None
             and signal.is_overdue(now)
             and not in_maintenance(self._state.windows, signal.name, now)
-        ]
+        )
+        silent = list(islice(overdue, SILENCES_AT_ONCE))
         if not silent:
-            return
+            return False
         with self._state.store.transaction() as writer:
             numbers = [put_incident(writer, self._state.events, signal, facts, now) for signal, facts in silent]
             rows = [writer.incident(number) for number in numbers]
         changed = [(signal, row) for (signal, _), row in zip(silent, rows, strict=True) if row is not None]
         self._state.note({}, changed, now)
         self._state.tell(changed)
+        return len(silent) == SILENCES_AT_ONCE
 
     def prune(self) -> bool:
         """Remove a piece of what is older than it is kept; true if there is more to remove."""
