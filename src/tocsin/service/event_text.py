@@ -38,7 +38,12 @@ def place_of(whole: EventSummary) -> str:
 
 def ending_of(whole: EventSummary) -> str:
     """How an event of several incidents ended, in a few words."""
-    return f"{place_of(whole)}: resolved, all {whole.count} incidents ended"
+    ended = f"all {whole.count} incidents ended"
+    if whole.ended is None:
+        return f"{place_of(whole)}: {ended}, for different reasons"
+    if whole.ended == "returned":
+        return f"{place_of(whole)}: resolved, {ended}"
+    return f"{place_of(whole)}: {ended} ({whole.ended})"
 
 
 def story_of(whole: EventSummary) -> str:

@@ -18,9 +18,11 @@ from tocsin.service.config.sinks import SlackSettings
 from tocsin.service.engine.events import Events
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.alertmanager import AlertmanagerSink
+from tocsin.service.sinks.alerts import alert_of
 from tocsin.service.sinks.notices import Notices
 from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.sinks.repeats import incidents_in
+from tocsin.service.sinks.rules import told_as
 from tocsin.service.sinks.webhook import WebhookSink
 from tocsin.service.store import OutboxRow
 
@@ -46,11 +48,11 @@ class Plant:
         self._signals[number] = signal
         return number
 
-    def end(self, number: int) -> None:
+    def end(self, number: int, ended: str = "returned") -> None:
         signal = self._signals[number]
         now = time.time_ns()
         with self._office.store.transaction() as writer:
-            writer.change_incident(number, open=False, closed=now, ended="returned")
+            writer.change_incident(number, open=False, closed=now, ended=ended)
             row = writer.incident(number)
             assert row is not None
             self._events.note(writer, signal, number, row, now)
@@ -122,6 +124,25 @@ def test_a_text_for_people_names_the_members_and_the_strongest(office: Office, p
     names = ", ".join(f"plant/line-3/{at}" for at in range(10))
     assert notice.facts["Members"] == f"{names} and 2 more"
     assert notice.facts["Severity"] == "4.4 (critical)"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told", "summary"),
+    [
+        (("returned", "returned"), "ended", "plant/line-3: resolved, all 2 incidents ended"),
+        (("accepted", "accepted"), "accepted", "plant/line-3: all 2 incidents ended (accepted)"),
+        (("accepted", "returned"), "ended", "plant/line-3: all 2 incidents ended, for different reasons"),
+    ],
+)
+def test_why_an_event_ended(office: Office, plant: Plant, reasons: tuple[str, str], told: str, summary: str) -> None:
+    """What only its first incident says is not said of all."""
+    numbers = [plant.begin(f"plant/line-3/{name}") for name in "ab"]
+    for number, reason in zip(numbers, reasons, strict=True):
+        plant.end(number, reason)
+    with office.store.reading() as reader:
+        incident, signal = incidents_in(reader, numbers)[numbers[0]]
+    assert told_as(incident, "resolved") == told
+    assert alert_of(incident, signal, "", "resolved").annotations["summary"] == summary
 
 
 def office_due(office: Office, now: int) -> list[OutboxRow]:

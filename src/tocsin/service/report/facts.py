@@ -127,8 +127,8 @@ def _messages(reader: StoreReader, period: Period) -> Counter[int]:
     wanted = (
         select(incidents.signal, func.count())
         .join(schema.incidents, incidents.id == outbox.incident)
-        # What was settled without being sent has no attempts.
-        .where(outbox.delivered >= period.start, outbox.delivered <= period.end, outbox.attempts > 0)
+        # What was settled without being sent was never told.
+        .where(outbox.told >= period.start, outbox.told <= period.end)
         .group_by(incidents.signal)
     )
     return Counter({signal: count for signal, count in reader.connection.execute(wanted)})  # noqa: C416

@@ -128,5 +128,5 @@ def _lead(incident: IncidentRow, whole: EventSummary | None) -> IncidentRow:
         return incident
     event = whole.event
     own = {field.name: getattr(incident, field.name) for field in fields(IncidentRow)}
-    lasts = {"open": event.open, "closed": event.closed, "snoozed_until": whole.snoozed_until}
+    lasts = {"open": event.open, "closed": event.closed, "ended": whole.ended, "snoozed_until": whole.snoozed_until}
     return LeadRow(**{**own, **lasts}, whole=whole)

@@ -176,6 +176,8 @@ class EventSummary:
     source_signals: int
     #: Until when all of them are snoozed; None if one is not.
     snoozed_until: int | None
+    #: Why all of them ended; None if one goes on, or if they ended for different reasons.
+    ended: Ended | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
