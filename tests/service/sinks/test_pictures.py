@@ -63,6 +63,19 @@ def test_an_incident_is_drawn(office: Office) -> None:
     assert (width, height) == (880, 352)
 
 
+def test_when_there_are_many_messages_most_go_without(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_A_MINUTE", 1)
+    number, signal = observed(office), office.signal("plant/$pump$_1")
+    pictures = Pictures(office.store)
+
+    def drawn() -> bool:
+        return asyncio.run(pictures.draw(office.incident(number), signal)) is not None
+
+    assert [drawn(), drawn()] == [True, False]
+    pictures._drawn_at[0] -= 60
+    assert drawn()
+
+
 def test_what_takes_too_long_is_given_up(office: Office, caplog: pytest.LogCaptureFixture) -> None:
     number = observed(office)
     pictures = Pictures(office.store, patience=0.05)

@@ -8,7 +8,9 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import weakref
+from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +23,8 @@ from tocsin.service.store import IncidentRow, ObservationRow, SignalRow
 _log = logging.getLogger(__name__)
 
 PATIENCE = 20.0  # seconds
+# A picture takes a second or more. When there are many messages, most of them go without one, so that none comes late.
+MOST_A_MINUTE = 10
 # Observations before an incident and since its start; more of them would only blur the picture.
 BEFORE, SINCE = 120, 480
 
@@ -39,10 +43,11 @@ class Pictures:
         # It caches what it knows of fonts there; a confined service has no home for that.
         self._folder = tempfile.mkdtemp(prefix="tocsin-pictures-")
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._drawn_at: deque[float] = deque(maxlen=MOST_A_MINUTE)
 
     async def draw(self, incident: IncidentRow, signal: SignalRow) -> bytes | None:
         """The picture as PNG; None if there is none."""
-        if not self._possible:
+        if not self._possible or not self._has_time():
             return None
         try:
             async with asyncio.timeout(self._patience):
@@ -52,6 +57,14 @@ class Pictures:
             reason = f"not ready within {self._patience:g} s" if isinstance(error, TimeoutError) else error
             _log.warning("no picture of incident %d: %s", incident.id, reason)
             return None
+
+    def _has_time(self) -> bool:
+        """Whether fewer pictures were drawn in the last minute than may be."""
+        now = time.monotonic()
+        if len(self._drawn_at) == MOST_A_MINUTE and now - self._drawn_at[0] < 60:
+            return False
+        self._drawn_at.append(now)
+        return True
 
     async def _drawn(self, told: bytes) -> bytes:
         process = await asyncio.create_subprocess_exec(
