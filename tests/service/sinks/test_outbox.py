@@ -138,6 +138,31 @@ def test_what_waits_for_a_sink_that_rests_is_only_counted(
     run(test)
 
 
+def test_a_sink_that_refuses_everything_gets_a_rest(
+    office: Office, sink: Recorder, box: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with an address that was revoked: each message by itself would be sent again and again."""
+    names = {f"signal {number}" for number in range(30)}
+    rest = [1000.0]
+    monkeypatch.setattr(module, "delay_after", lambda _: 0.0)
+    monkeypatch.setattr(backoff, "delay_after", lambda *_: rest[0])
+
+    async def test() -> None:
+        sink.refuses = names
+        for name in sorted(names):
+            office.begin(name)
+        async with Running(box):
+            await until(lambda: len(sink.tries) >= 20)
+            await asyncio.sleep(0.2)  # for what must not come
+            assert len(sink.tries) == 20
+            # After the rest it is asked with one message; with the first that it accepts, all is well again.
+            sink.refuses = set()
+            box._rest_until = 0.0
+            await until(lambda: len(sink.told) == 30)
+
+    run(test)
+
+
 def steps(office: Office, question: Callable[[StoreReader], object]) -> int:
     """How many thousands of steps the database takes for a question."""
     taken = 0

@@ -22,6 +22,9 @@ AT_ONCE = 50  # messages that are looked at, and marked, together
 # another monitor may lead.
 FRESH = 3.0
 
+# After this many refusals in a row, the sink itself seems to be to blame: its address may be revoked.
+MOST_REFUSED = 20
+
 _log = logging.getLogger(__name__)
 
 #: Changes the store in a transaction.
@@ -35,7 +38,8 @@ class Outbox:
 
     A sink that does not answer gets a rest, longer each time. It is then tried with a message that had the fewest
     attempts, so that one message it cannot take does not hold up the others. A message that it refuses waits on its
-    own. Open incidents are repeated when there is no news, or between news.
+    own; a sink that refuses many in a row gets a rest, too. Open incidents are repeated when there is no news, or
+    between news.
 
     The sink's rules may hold a message back, skip it, or leave out an incident altogether. A snooze holds back the
     start of an incident; if the incident ends before the snooze does, the sink is told nothing about it.
@@ -50,6 +54,7 @@ class Outbox:
         self._store, self._write, self._metrics, self._poll = store, write, metrics, poll
         self._backoff = Backoff()
         self._rest_until = 0.0
+        self._refused_in_a_row = 0
         self._repeats = Repeats(sink, store, self._delivered, self._failed)
         self._update_every = round(update_every * 1e9)
         self._unmarked: dict[int, int] = {}  # delivered, but not yet marked so: which news each had
@@ -153,8 +158,9 @@ class Outbox:
         try:
             await self.sink.deliver(incident, signal, row.status)
         except Exception as error:
-            # Any other error is assumed to be about this message only.
-            down = isinstance(error, DeliveryError) and not error.refused
+            # Any other error is assumed to be about this message only, unless there are many.
+            self._refused_in_a_row += 1
+            down = (isinstance(error, DeliveryError) and not error.refused) or self._refused_in_a_row >= MOST_REFUSED
             if down:
                 self._rest_until = time.monotonic() + self._backoff.failed()
             self._count("failed")
@@ -180,6 +186,7 @@ class Outbox:
 
     def _delivered(self) -> None:
         self._backoff.succeeded()
+        self._refused_in_a_row = 0
         self.health.last_success = time.time_ns()
 
     def _failed(self, error: Exception) -> None:
