@@ -79,6 +79,7 @@ def test_trials_are_bounded_and_can_be_ended(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(trials_module, "AT_ONCE", 0)
         with pytest.raises(RefusedError, match="0 trials run already"):
             made.engine.trials.start("a", QUICK)
+        assert made.engine.trials.progress("a") == trial  # what is refused replaces nothing
         monkeypatch.setattr(trials_module, "AT_ONCE", 1)
         # Ended before it does anything: it waits for a store that is being read.
         step = TrialRun._step

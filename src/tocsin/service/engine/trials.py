@@ -150,11 +150,13 @@ class Trials:
 
     def _start(self, runs: dict[Key, Run], key: Key, run: Run, work: Callable[[], None]) -> None:
         with self._lock:
-            before = runs.pop(key, None)
+            before = runs.get(key)
+            others = [one for one in self._all() if one is not before]
+            if sum(one.progress.stage == "running" for one in others) >= AT_ONCE or self._stopped:
+                raise RefusedError(f"{AT_ONCE} trials run already: wait for one of them, or end it")
             if before is not None:
                 before.limits.stop.set()
-            if sum(one.progress.stage == "running" for one in self._all()) >= AT_ONCE or self._stopped:
-                raise RefusedError(f"{AT_ONCE} trials run already: wait for one of them, or end it")
+                del runs[key]  # the new one is the newest
             for old in list(runs)[: len(runs) - KEPT + 1]:
                 del runs[old]
             runs[key] = run
