@@ -42,5 +42,5 @@ class Figures:
 
     def _read(self) -> Numbers:
         with self._store.reading() as reader:
-            counted = len(reader.open_incidents()), reader.outbox_waiting(time.time_ns())
+            counted = reader.count_open_incidents(), reader.outbox_waiting(time.time_ns())
         return Numbers(counted[0], self._store.size_bytes(), counted[1])

@@ -190,3 +190,11 @@ def test_cursors(store: Store) -> None:
             writer.put_cursor("file", position)
             writer.put_cursor("other", "x")
             assert writer.cursor("file") == position
+
+
+def test_open_incidents_are_counted(store: Store) -> None:
+    with store.transaction() as writer:
+        add_signal(writer, "a")
+        for start in range(5):
+            writer.put_incident(incident(1, start, open=start < 3))
+        assert writer.count_open_incidents() == len(writer.open_incidents()) == 3

@@ -228,6 +228,11 @@ class StoreReader(EventReader):
         wanted = select(schema.incidents).where(columns.open == True).order_by(columns.id)  # noqa: E712
         return [incident_of(row) for row in self.connection.execute(wanted)]
 
+    def count_open_incidents(self) -> int:
+        """How many incidents are open."""
+        wanted = select(func.count()).select_from(schema.incidents).where(schema.incidents.c.open == True)  # noqa: E712
+        return int(self.connection.execute(wanted).scalar_one())
+
     def outbox_due(self, sink: str, now: int, limit: int) -> list[OutboxRow]:
         """The messages to send to a sink now, in order, new ones first.
 
