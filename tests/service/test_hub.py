@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tocsin.service import hub as hub_module
-from tocsin.service.event import Event
 from tocsin.service.hub import FullHubError, Hub, Subscription
+from tocsin.service.stream_event import StreamEvent
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -20,7 +20,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(limited())
 
 
-async def take(subscription: Subscription, count: int) -> list[Event]:
+async def take(subscription: Subscription, count: int) -> list[StreamEvent]:
     return [await anext(subscription) for _ in range(count)]
 
 
@@ -281,7 +281,7 @@ def test_a_loop_that_is_gone_is_forgotten() -> None:
 
 
 def test_an_event_is_one_line_of_data() -> None:
-    event = Event(1, "run-1", "incident", {"note": "two\nlines\r", "p": float("nan")})
+    event = StreamEvent(1, "run-1", "incident", {"note": "two\nlines\r", "p": float("nan")})
     assert event.written() == b'id: run-1\nevent: incident\ndata: {"note":"two\\nlines\\r","p":null}\n\n'
     assert event.written() is event.written()
     assert json.loads(event.written().split(b"data: ")[1])["p"] is None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tocsin.service.event import Event
+from tocsin.service.stream_event import StreamEvent
 
 KEPT = 10_000
 MOST_SUBSCRIBERS = 1000
@@ -66,7 +66,7 @@ class Hub:
         self.run = secrets.token_hex(4)
         self._pace = pace
         self._lock = threading.Lock()
-        self._ring: deque[Event] = deque(maxlen=size)
+        self._ring: deque[StreamEvent] = deque(maxlen=size)
         self._number = 0
         self._lost = 0  # the newest event that is no longer in the ring
         self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
@@ -74,7 +74,7 @@ class Hub:
         self._lapsed: dict[str, int] = {}  # signals no longer watched, and the newest event when that ended
         self._gathered: dict[str, Any] = {}
         self._latest: dict[str, tuple[int, Any]] = {}
-        self._verdicts: Event | None = None
+        self._verdicts: StreamEvent | None = None
         self._verdicts_before = 0  # the number of the second newest "verdicts" event
         self._last_verdicts = float("-inf")
         self._timer_due = float("-inf")
@@ -142,16 +142,16 @@ class Hub:
             self._closed = True
             self._wake()
 
-    def after(self, position: int | None, signals: frozenset[str]) -> tuple[list[Event], int] | None:
+    def after(self, position: int | None, signals: frozenset[str]) -> tuple[list[StreamEvent], int] | None:
         """The events after a position (None: unknown), and the new position; None if the subscription must end."""
         with self._lock:
             if self._closed:
                 return None
             if position is None:
-                return [Event(self._number, self._identity(self._number), "reset", {})], self._number
+                return [StreamEvent(self._number, self._identity(self._number), "reset", {})], self._number
             if position < self._lost:
                 return None
-            found: list[Event] = []
+            found: list[StreamEvent] = []
             for event in reversed(self._ring):
                 if event.number <= position:
                     break
@@ -165,11 +165,11 @@ class Hub:
                 return found[:_AT_ONCE], found[_AT_ONCE - 1].number
             return found, self._number
 
-    def _missed(self, position: int) -> Event:
+    def _missed(self, position: int) -> StreamEvent:
         """The latest verdicts on all signals that changed after a position."""
         changed = {name: latest for name, (number, latest) in self._latest.items() if number > position}
         newest = self._verdicts.number if self._verdicts is not None else position
-        return Event(newest, self._identity(newest), "verdicts", {"signals": changed})
+        return StreamEvent(newest, self._identity(newest), "verdicts", {"signals": changed})
 
     def _flush_or_wait(self) -> None:
         now = time.monotonic()
@@ -199,9 +199,9 @@ class Hub:
         self._last_verdicts = time.monotonic()
         self._wake()
 
-    def _next(self, kind: str, data: dict[str, Any]) -> Event:
+    def _next(self, kind: str, data: dict[str, Any]) -> StreamEvent:
         self._number += 1
-        return Event(self._number, self._identity(self._number), kind, data)
+        return StreamEvent(self._number, self._identity(self._number), kind, data)
 
     def _wake(self) -> None:
         for loop in tuple(self._loops.values()):
@@ -267,7 +267,7 @@ class Subscription:
         self.signals = signals
         self._hub = hub
         self._position = position
-        self._ready: deque[Event] = deque()
+        self._ready: deque[StreamEvent] = deque()
         self._news = asyncio.Event()
 
     def wake(self) -> None:
@@ -277,7 +277,7 @@ class Subscription:
     def __aiter__(self) -> "Subscription":
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> StreamEvent:
         while not self._ready:
             self._news.clear()
             found = self._hub.after(self._position, self.signals)

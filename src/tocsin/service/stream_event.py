@@ -1,4 +1,4 @@
-"""One event, as kept and sent."""
+"""One event of the stream that pages follow, as it is kept and sent; not an event of incidents."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from pydantic_core import to_json
 
 
-class Event:
-    """Something that happened. `number` orders the events of one run; the id names the run as well."""
+class StreamEvent:
+    """Something that happened in the monitor. `number` orders the events of one run; the id names the run as well."""
 
     __slots__ = ("_written", "data", "id", "kind", "number")
 
@@ -15,11 +15,11 @@ class Event:
         self.number, self.id, self.kind, self.data = number, identity, kind, data
         self._written: bytes | None = None
 
-    def limited_to(self, may_see: Callable[[str], bool]) -> "Event | None":
+    def limited_to(self, may_see: Callable[[str], bool]) -> "StreamEvent | None":
         """The event for a caller who may see only some signals; None if it is about others."""
         if self.kind == "verdicts":
             seen = {name: latest for name, latest in self.data["signals"].items() if may_see(name)}
-            return Event(self.number, self.id, self.kind, {"signals": seen}) if seen else None
+            return StreamEvent(self.number, self.id, self.kind, {"signals": seen}) if seen else None
         name = self.data.get("signal", self.data.get("name"))
         return self if name is None or may_see(name) else None
 
