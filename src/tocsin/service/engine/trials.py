@@ -86,12 +86,14 @@ class Trials:
         trial = _Trial(TrialProgress("running", newest - WEEK if since is None else since))
         new = self._detectors.fresh(row, signal.reference)  # refuses what there is no room for
         with self._lock:
+            others = (one for other, one in self._trials.items() if other != name)
+            if sum(one.progress.stage == "running" for one in others) >= AT_ONCE:
+                raise RefusedError(f"{AT_ONCE} trials run already: wait for one of them, or end it")
+            if self._stopped:
+                raise RefusedError("the monitor stops: no trial can begin")
             before = self._trials.pop(name, None)
             if before is not None:
                 before.stop.set()
-            running = sum(one.progress.stage == "running" for one in self._trials.values())
-            if running >= AT_ONCE or self._stopped:
-                raise RefusedError(f"{AT_ONCE} trials run already: wait for one of them, or end it")
             for old in list(self._trials)[: len(self._trials) - KEPT + 1]:
                 del self._trials[old]
             self._trials[name] = trial
@@ -100,16 +102,11 @@ class Trials:
 
     def progress(self, name: str) -> TrialProgress:
         """How far the newest trial of a signal is."""
-        with self._lock:
-            trial = self._trials.get(name)
-        if trial is None:
-            raise UnknownError(f"there is no trial of {name!r}")
-        return trial.progress
+        return self._newest(name).progress
 
     def cancel(self, name: str) -> None:
         """End it; what it found so far is kept."""
-        self.progress(name)
-        self._trials[name].stop.set()
+        self._newest(name).stop.set()
 
     def stop(self) -> None:
         """End all: the monitor stops."""
@@ -117,6 +114,13 @@ class Trials:
             self._stopped = True
             for trial in self._trials.values():
                 trial.stop.set()
+
+    def _newest(self, name: str) -> _Trial:
+        with self._lock:
+            trial = self._trials.get(name)
+        if trial is None:
+            raise UnknownError(f"there is no trial of {name!r}")
+        return trial
 
     def _row(self, signal: MonitoredSignal, detector: dict[str, Any]) -> SignalRow:
         """The signal as it would be configured."""
