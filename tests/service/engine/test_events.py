@@ -281,3 +281,22 @@ def test_an_escalation_is_told_of_the_end_if_and_only_if_it_was_told_of_the_star
             assert sink.told == [("shed/late", "firing"), ("shed/late", "resolved")]
 
         run(test)
+
+
+def test_a_new_fault_in_a_place_with_constant_trouble_is_told_afresh(tmp_path: Path) -> None:
+    """Even if somebody has acknowledged the trouble, and some of it goes on."""
+    with rig(tmp_path, settings(events={"hold": 0, "window": 60, "span": 90})) as made:
+        for number in range(3):
+            send(made, [f"hall/{number}"], "gateway", START + number * 45 * SECOND)
+        until(lambda: len(made.incidents(open=True)) == 3)
+        (trouble,) = events(made)
+        deliver(made, messages(made), time.time_ns())
+        made.engine.events.acknowledge(trouble.id, "ada").result(100)
+        assert messages(made) == []
+
+        send(made, ["hall/fault"], "gateway", START + 91 * SECOND)
+        until(lambda: len(made.incidents(open=True)) == 4)
+        before, fresh = events(made)
+        assert (before.open, len(members(made, before)), fresh.acknowledged) == (True, 3, None)
+        (row,) = messages(made)
+        assert (row.event, row.status) == (fresh.id, "firing")

@@ -19,6 +19,10 @@ class EventSettings(Section):
     window: Seconds = Field(
         default=300.0, description="An incident joins an event if it starts at most this long after its last start."
     )
+    span: Seconds = Field(
+        default=3600.0,
+        description="The starts of an event's incidents are at most this far apart, or `window` if that is longer.",
+    )
     levels: int = Field(
         default=2,
         ge=0,
