@@ -1,7 +1,6 @@
 """What sinks tell of an event: one message that grows, with one identity, until all of it is over."""
 
 import json
-import time
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +10,8 @@ import pytest
 from tests.service.engine.helpers import SECOND
 from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
-from tests.service.sinks.office import Office, facts
-from tocsin.service.config import AlertmanagerSettings, EventSettings, Settings, WebhookSettings
-from tocsin.service.engine.events import Events
+from tests.service.sinks.office import Office
+from tocsin.service.config import AlertmanagerSettings, Settings, WebhookSettings
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.alertmanager import AlertmanagerSink
 from tocsin.service.sinks.outbox import Outbox
@@ -23,37 +21,11 @@ MONITOR = Settings(server={"external_url": "https://tocsin.example"})
 START = 1_700_000_000 * SECOND
 
 
-class Plant:
-    """Incidents of signals, in events as the engine puts them."""
-
-    def __init__(self, office: Office) -> None:
-        self._office = office
-        settings = EventSettings(hold=0, update_every=0.2)
-        self._events = Events(settings, [WebhookSettings(name="sink", url="http://127.0.0.1:1")])
-        self._signals: dict[int, Any] = {}
-
-    def begin(self, name: str, start: int = START, **given: Any) -> int:
-        signal = self._office.signal(name)
-        made = facts(signal.id, start=start, **given)
-        with self._office.store.transaction() as writer:
-            number = writer.put_incident(made)
-            self._events.note(writer, signal, number, made, time.time_ns())
-        self._signals[number] = signal
-        return number
-
-    def end(self, number: int) -> None:
-        signal = self._signals[number]
-        now = time.time_ns()
-        with self._office.store.transaction() as writer:
-            writer.change_incident(number, open=False, closed=now, ended="returned")
-            row = writer.incident(number)
-            assert row is not None
-            self._events.note(writer, signal, number, row, now)
-
-
 @pytest.fixture
-def plant(office: Office) -> Plant:
-    return Plant(office)
+def plant(office: Office) -> Office:
+    """Incidents that begin together are one event."""
+    office.make_events(hold=0, update_every=0.2)
+    return office
 
 
 @pytest.fixture
@@ -63,17 +35,17 @@ def receiver() -> Iterator[Receiver]:
     made.close()
 
 
-def test_one_message_grows_and_ends(receiver: Receiver, office: Office, plant: Plant, metrics: Metrics) -> None:
+def test_one_message_grows_and_ends(receiver: Receiver, plant: Office, metrics: Metrics) -> None:
     sink = WebhookSink(WebhookSettings(name="sink", url=f"http://{receiver.place}"), MONITOR)
 
     async def test() -> None:
-        first = plant.begin("plant/line-3/a")
-        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.02, update_every=0.2)):
+        first = plant.begin("plant/line-3/a", start=START)
+        async with Running(Outbox(sink, plant.store, plant.write, metrics, poll=0.02, update_every=0.2)):
             await until(lambda: len(receiver.taken) == 1)
-            second = plant.begin("plant/line-3/b", START + 5 * SECOND, severity=6.5)
+            second = plant.begin("plant/line-3/b", start=START + 5 * SECOND, severity=6.5)
             await until(lambda: len(receiver.taken) == 2)
             plant.end(first)
-            third = plant.begin("plant/line-3/c", START + 9 * SECOND)
+            third = plant.begin("plant/line-3/c", start=START + 9 * SECOND)
             await until(lambda: len(receiver.taken) == 3)
             plant.end(third)
             plant.end(second)
@@ -111,15 +83,13 @@ def test_one_message_grows_and_ends(receiver: Receiver, office: Office, plant: P
     run(test)
 
 
-def test_a_large_event_is_told_in_a_few_words(
-    receiver: Receiver, office: Office, plant: Plant, metrics: Metrics
-) -> None:
+def test_a_large_event_is_told_in_a_few_words(receiver: Receiver, plant: Office, metrics: Metrics) -> None:
     sink = WebhookSink(WebhookSettings(name="sink", url=f"http://{receiver.place}"), MONITOR)
 
     async def test() -> None:
         for number in range(200):
-            plant.begin(f"plant/line-3/{number:03}", START + number, kind="silence", severity=float("nan"))
-        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.02, update_every=0.2)):
+            plant.begin(f"plant/line-3/{number:03}", start=START + number, kind="silence", severity=float("nan"))
+        async with Running(Outbox(sink, plant.store, plant.write, metrics, poll=0.02, update_every=0.2)):
             await until(lambda: receiver.taken)
         message = receiver.taken[0]
         assert message["event"]["count"] == 200
@@ -131,7 +101,7 @@ def test_a_large_event_is_told_in_a_few_words(
 
 
 def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
-    alertmanager: Alertmanager, office: Office, plant: Plant, metrics: Metrics
+    alertmanager: Alertmanager, plant: Office, metrics: Metrics
 ) -> None:
     """Also after the incident is over with which the event began."""
     settings = AlertmanagerSettings(name="sink", url=alertmanager.url, refresh=0.4)
@@ -141,9 +111,9 @@ def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
             return [alert for alert in json.load(answer) if alert["status"]["state"] == "active"]
 
     async def test() -> None:
-        first, second = plant.begin("plant/line-3/a"), plant.begin("plant/line-3/b", START + SECOND)
+        first, second = plant.begin("plant/line-3/a", start=START), plant.begin("plant/line-3/b", start=START + SECOND)
         sink = AlertmanagerSink(settings, MONITOR)
-        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.05, update_every=0.2)):
+        async with Running(Outbox(sink, plant.store, plant.write, metrics, poll=0.05, update_every=0.2)):
             (alert,) = await until(alerts)
             assert alert["labels"]["incident"] == str(first)
             notes = alert["annotations"]
@@ -152,7 +122,7 @@ def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
             began = alert["updatedAt"]
             # It is repeated all the same, beyond the end that the first message gave.
             await until(lambda: alerts()[0]["updatedAt"] > began)
-            third = plant.begin("plant/line-3/c", START + 2 * SECOND)
+            third = plant.begin("plant/line-3/c", start=START + 2 * SECOND)
             await until(lambda: alerts()[0]["annotations"]["incidents"] == "3")
             (alert,) = alerts()
             assert alert["labels"]["incident"] == str(first)
