@@ -253,6 +253,7 @@ class FakeHealth:
     last_success: int | None = None
     last_error: str | None = None
     last_error_time: int | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -372,6 +372,14 @@ class NeighbourOut(BaseModel):
     last_error_time: Moment | None
 
 
+class SourceOut(NeighbourOut):
+    """A source, or a format that others push."""
+
+    left_out: dict[str, int] = Field(
+        description="How many points are no observations, such as native histograms, by what they are."
+    )
+
+
 class AsideOut(BaseModel):
     """A signal set aside because its detector cannot be rebuilt."""
 
@@ -397,7 +405,7 @@ class StatusOut(BaseModel):
     waiting: int = Field(description="The backlog of observations waiting for the engine.")
     store_bytes: int
     outbox: dict[str, int] = Field(description="Waiting messages, by sink.")
-    sources: list[NeighbourOut]
+    sources: list[SourceOut]
     sinks: list[NeighbourOut]
 
 

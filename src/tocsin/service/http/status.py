@@ -84,7 +84,7 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
             "waiting": engine.waiting,
             "store_bytes": numbers.store_bytes,
             "outbox": {sink.name: numbers.outbox.get(sink.name, 0) for sink in sinks},
-            "sources": [_source_or_sink(source) for source in sources],
+            "sources": [{**_source_or_sink(one), "left_out": dict(one.health.left_out)} for one in sources],
             "sinks": [_source_or_sink(sink) for sink in sinks],
         }
     )
