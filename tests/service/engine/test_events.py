@@ -1,6 +1,7 @@
 """Incidents that belong together: one event, one message, one acknowledgement, before and after a crash."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 from tests.service.engine.helpers import SECOND, START, Rig, one, rig, settings_of, until
 from tests.service.helpers import Running, run
 from tests.service.helpers import until as until_async
+from tests.service.receiver import Receiver
 from tests.service.sinks.test_outbox import Recorder
 from tocsin.service.config.rules import DeliveryRules
 from tocsin.service.engine.events import Events
 from tocsin.service.errors import UnknownError
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Observation
+from tocsin.service.sinks import make_sinks
 from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.store import EventRow, OutboxRow
 
@@ -300,3 +303,25 @@ def test_a_new_fault_in_a_place_with_constant_trouble_is_told_afresh(tmp_path: P
         assert (before.open, len(members(made, before)), fresh.acknowledged) == (True, 3, None)
         (row,) = messages(made)
         assert (row.event, row.status) == (fresh.id, "firing")
+
+
+def test_a_backlog_of_old_observations_pages_nobody(tmp_path: Path) -> None:
+    def told(receiver: Receiver) -> Any:
+        sinks = {"webhook": [{"name": "desk", "url": f"http://{receiver.place}"}]}
+        return settings(sinks=sinks, events={"hold": 0}, templates=PATIENT)
+
+    with closing(Receiver()) as receiver, rig(tmp_path, told(receiver)) as made:
+        made.feed("hall/a", [float(number % 3) for number in range(300)])  # years ago
+        made.take(one("hall/a", START + 300 * SECOND, 90.0))
+        (incident,) = made.incidents(kind="alarm", open=True)
+        made.engine.incidents.label(incident.id, "false alarm").result(100)
+        assert [row.status for row in messages(made)] == ["firing"]
+
+        async def test() -> None:
+            (outbox,) = make_sinks(made.settings, made.store, made.engine.write, Metrics())
+            async with Running(outbox):
+                await until_async(lambda: messages(made) == [])
+
+        run(test)
+        assert receiver.taken == []
+        assert made.incidents(kind="alarm")[0].label == "false alarm"

@@ -1,6 +1,7 @@
 """What sinks tell of an event: one message that grows, with one identity, until all of it is over."""
 
 import json
+import time
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from tests.service.engine.helpers import SECOND
 from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
-from tests.service.sinks.office import Office
+from tests.service.sinks.office import NOTHING_SEEN, Office
+from tests.service.sinks.test_outbox import Recorder
 from tocsin.service.config import AlertmanagerSettings, Settings, WebhookSettings
 from tocsin.service.metrics import Metrics
+from tocsin.service.sinks import rules as rules_module
 from tocsin.service.sinks.alertmanager import AlertmanagerSink
 from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.sinks.webhook import WebhookSink
@@ -129,5 +132,34 @@ def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
             plant.end(second)
             plant.end(third)
             await until(lambda: not alerts())
+
+    run(test)
+
+
+def test_what_was_over_long_before_it_became_known_is_not_sent(
+    office: Office, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backlog of last week: it is stored, and sent only as far as it goes on now."""
+    monkeypatch.setattr(rules_module, "_LOOK_AGAIN", 10**7)
+    sink, day, now = Recorder(), 86400 * SECOND, time.time_ns()
+    box = Outbox(sink, office.store, office.write, metrics, poll=0.02, max_age=86400)
+
+    async def test() -> None:
+        over = office.begin("over", start=now - 7 * day, end=now - 7 * day)
+        lasting = office.begin("lasting", start=now - 7 * day, end=now - 7 * day)
+        office.end(over)
+        office.begin("late", start=now - 3 * day, end=now - day + 60 * SECOND)
+        office.begin("silent", kind="silence", start=now - 7 * day, **NOTHING_SEEN)
+        async with Running(box):
+            await until(lambda: len(sink.told) == 2 and len(office.due("sink")) == 1)
+            assert sorted(sink.told) == [("late", "firing"), ("silent", "firing")]
+            # Its observations come up to now.
+            office.change(lasting, end=now)
+            await until(lambda: len(sink.told) == 3)
+            office.end(lasting)
+            await until(lambda: len(sink.told) == 4)
+        assert sink.told[2:] == [("lasting", "firing"), ("lasting", "resolved")]
+        assert office.due("sink") == []
+        assert office.incident(over).ended == "returned"
 
     run(test)

@@ -33,3 +33,7 @@ class EventSettings(Section):
     update_every: Seconds = Field(
         default=300.0, description="How often, at most, to send the message again while the event grows."
     )
+    max_age: Seconds = Field(
+        default=86400.0,
+        description="What ended longer than this before the monitor learned of it is stored and shown, but not sent.",
+    )

@@ -176,6 +176,8 @@ class EventSummary:
     source_signals: int
     #: Until when all of them are snoozed; None if one is not.
     snoozed_until: int | None
+    #: How long ago the newest observation of an incident was when the incident became known, of the most recent one.
+    age: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
