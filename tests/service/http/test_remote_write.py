@@ -83,6 +83,7 @@ def test_native_histograms_are_refused_and_counted_and_samples_kept(
     assert monitor.engine.statuses['load{instance="a:9100"}'].observations == 1
     (source,) = [one for one in client.get("/api/v1/status").json()["sources"] if one["name"] == "remote_write"]
     assert (source["left_out"], source["last_error"]) == ({"native histograms": 4}, reply.text.split(": ", 1)[1])
+    assert (source["received"], source["skipped"]) == (2, 4)
     assert 'tocsin_left_out_total{kind="native histograms",source="remote_write"} 4.0' in client.get("/metrics").text
     said = [one for one in caplog.messages if "native histogram" in one]
     assert len(said) == 1

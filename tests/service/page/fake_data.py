@@ -126,7 +126,7 @@ def details(features: int) -> dict[str, Any]:
 
 def status(signals: int, now: datetime) -> dict[str, Any]:
     health = {"last_success": text(now), "last_error": None, "last_error_time": None}
-    source = {**health, "left_out": {}}
+    source = {**health, "received": 1200, "skipped": 0, "left_out": {}}
     return {
         "version": "0.1.0", "ready": True, "progress": "ready", "started": text(now - timedelta(days=3)),
         "uptime": 259_200.0, "signals": signals, "silent": 1, "open_incidents": 3, "waiting": 0,

@@ -375,6 +375,8 @@ class NeighbourOut(BaseModel):
 class SourceOut(NeighbourOut):
     """A source, or a format that others push."""
 
+    received: int = Field(description="How many observations came from it since the monitor started.")
+    skipped: int = Field(description="How many things that are no observation, and never will be, it brought.")
     left_out: dict[str, int] = Field(
         description="How many points are no observations, such as native histograms, by what they are."
     )

@@ -103,7 +103,6 @@ class Outbox:
         """Deliver some of the messages that are due; true if there may be more."""
         await self._mark_delivered()
         due, waiting = await asyncio.to_thread(self._due)
-        self.health.waiting = waiting
         self._metrics.outbox_waiting.labels(sink=self.name).set(waiting)
         if time.monotonic() < self._rest_until:
             return False
