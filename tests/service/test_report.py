@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.calling import invoke, words
-from tests.service.sinks.office import NOTHING_SEEN, Office
+from tests.service.sinks.office import NOTHING_SEEN, Office, facts
 from tests.service.sinks.test_mail import Post
 from tocsin.service.observations import Status, StoredVerdict
 from tocsin.service.report import Period, gather, summary_of
@@ -46,10 +46,6 @@ def begin(office: Office, name: str, now: int, hours: int, **given: object) -> i
     return number
 
 
-def end(office: Office, number: int, closed: int, ended: str = "returned") -> None:
-    office.change(number, open=False, closed=closed, ended=ended)
-
-
 @pytest.fixture
 def now() -> int:
     return time.time_ns() // MINUTE * MINUTE
@@ -63,13 +59,13 @@ def office(tmp_path: Path, now: int) -> Iterator[Office]:
     observe(made, "plant/valve", now, faults=(48,))
     observe(made, "plant/new", now, warm=False)
     for hours in (100, 60, 30):
-        end(made, begin(made, NASTY, now, hours), now)  # its observations arrived late
+        made.end(begin(made, NASTY, now, hours), closed=now)  # its observations arrived late
     made.change(begin(made, NASTY, now, 5), acknowledged=now - 4 * HOUR, acknowledged_by="Eve", label="false alarm")
     fault = begin(made, "plant/valve", now, 48)
-    end(made, fault, now - 47 * HOUR, "accepted")
+    made.end(fault, "accepted", now - 47 * HOUR)
     made.change(fault, label="fault")
     begin(made, "plant/new", now, 20, kind="silence", p=math.nan, **NOTHING_SEEN)
-    end(made, begin(made, "plant/valve", now, 190), now - 189 * HOUR)  # before the week
+    made.end(begin(made, "plant/valve", now, 190), closed=now - 189 * HOUR)  # before the week
     yield made
     made.close()
 
@@ -78,7 +74,7 @@ def test_what_is_gathered(office: Office, now: int) -> None:
     with office.store.reading() as reader:
         report = gather(reader, reader.signals(), Period(now - 7 * DAY, now))
     busy, valve = report.by_attention[0], next(one for one in report.signals if one.row.name == "plant/valve")
-    assert (busy.row.name, len(busy.incidents), busy.messages, busy.false_alarms) == (NASTY, 4, 4, 1)
+    assert (busy.row.name, len(busy.incidents), busy.messages, busy.false_alarms) == (NASTY, 4, 7, 1)
     assert busy.open_seconds == pytest.approx((3 * HOUR + 5 * HOUR) / 1e9)
     assert busy.acknowledged_after == pytest.approx((HOUR - MINUTE) / 1e9)
     assert len(valve.incidents) == 1  # not the one before
@@ -90,9 +86,9 @@ def test_what_is_gathered(office: Office, now: int) -> None:
     assert (together.alarms, together.observations) == (5, 2016)
     assert together.low <= 4 / 2016 <= together.high
     assert summary_of(report) == [
-        "6 incidents on 3 of 3 signals; 1 of them silences, 2 still open.",
+        "6 events with 6 incidents; 1 of the events silences, 2 still open. 3 of 3 signals had incidents.",
         "5 incidents raised (1 labelled as faults), 2.02 tolerated in 2,016 observations: cannot tell yet.",
-        f"Most attention: {NASTY} (4 incidents, 4 messages).",
+        f"Most attention: {NASTY} (4 events, 7 messages).",
     ]
 
 
@@ -100,7 +96,7 @@ def test_the_page(office: Office, now: int, tmp_path: Path) -> None:
     page = tmp_path / "week.html"
     done = invoke("report", "--week", "--data", tmp_path, "--out", page)
     assert done.exit_code == 0, done.output
-    assert "6 incidents on 3 of 3 signals" in words(done)
+    assert "6 events with 6 incidents" in words(done)
     text = page.read_text()
     assert "<script>alert(1)" not in text
     assert "\\u003cscript>alert(1)" in text  # in the data of the charts
@@ -124,7 +120,7 @@ def test_by_mail(office: Office, now: int, tmp_path: Path) -> None:
     assert mail["Subject"].startswith("Tocsin: What happened from ")
     body = mail.get_body(("plain",))
     assert body is not None
-    assert "6 incidents on 3 of 3 signals" in body.get_content()
+    assert "6 events with 6 incidents" in body.get_content()
     (attached,) = mail.iter_attachments()
     assert (attached.get_content_type(), attached.get_filename()) == ("text/html", "tocsin-report.html")
     assert "What was promised and kept" in attached.get_content()
@@ -154,5 +150,54 @@ def test_a_period_without_anything(office: Office, tmp_path: Path) -> None:
     done = invoke("report", "--from", f"{year}-01-01", "--to", f"{year}-02-01", "--data", tmp_path, "--out", page)
     assert done.exit_code == 0, done.output
     # Silences and incidents that are open now began later.
-    assert "0 incidents on 0 of 3 signals" in words(done)
+    assert "0 events with 0 incidents" in words(done)
     assert "Nobody was needed." in page.read_text()
+
+
+@pytest.fixture
+def stopped(office: Office, now: int) -> Office:
+    """Three pumps of a line, one after the other, acknowledged at once; a fourth joins; and what a budget withholds."""
+    office.make_events(window=2 * 3600, hold=0)
+    for place, name in enumerate("abc"):
+        observe(office, f"plant/line-3/{name}", now, faults=(20,))
+        begin(office, f"plant/line-3/{name}", now, 20, start=now - 20 * HOUR + place * MINUTE, severity=4.5 + place % 2)
+    event = office.incident(begin(office, "plant/line-3/d", now, 19)).event
+    assert event is not None
+    withheld = facts(office.signal("plant/line-4/e").id, start=now - 18 * HOUR)
+    with office.store.transaction() as writer:
+        acknowledged = {"acknowledged": now - 19 * HOUR, "acknowledged_by": "Ada"}
+        writer.change_event(event, **acknowledged)
+        writer.change_members(event, **acknowledged)
+        writer.change_incident(writer.put_incident(withheld), withheld=True)
+    return office
+
+
+def test_an_event_is_one_row_and_takes_attention_once(stopped: Office, now: int, tmp_path: Path) -> None:
+    with stopped.store.reading() as reader:
+        report = gather(reader, reader.signals(), Period(now - 7 * DAY, now))
+    assert summary_of(report)[:2] == [
+        "7 events with 10 incidents; 1 of the events silences, 3 still open. 8 of 8 signals had incidents.",
+        "Budgets withheld 1 incident: nobody was told.",
+    ]
+    of = {signal.row.name: signal for signal in report.signals}
+    assert [(one.events, one.messages, len(one.incidents)) for one in (of[f"plant/line-3/{it}"] for it in "abcd")] == [
+        (1, 1, 1), (0, 0, 1), (0, 0, 1), (0, 0, 1),
+    ]  # fmt: skip
+    # Whoever joins what somebody knows of waits for nobody.
+    assert of["plant/line-3/a"].acknowledged_after == pytest.approx((HOUR - MINUTE) / 1e9)
+    assert of["plant/line-3/d"].acknowledged_after is None
+    assert sum(one.messages for one in report.signals) == 11
+
+    page = tmp_path / "week.html"
+    assert invoke("report", "--data", tmp_path, "--out", page).exit_code == 0
+    rows = page.read_text().split('aria-labelledby="promised"')[0].split("<tr")[2:]
+    assert len(rows) == 8  # seven events and what was withheld
+    (row,) = [one for one in rows if "plant/line-3" in one]
+    for told in (
+        '<td class="name">plant/line-3</td>', "4 of 4 open", "5.5", "plant/line-3: 4 incidents on 4 signals",
+        "First to move: plant/line-3/a. Strongest: plant/line-3/b: 2 above the forecast.", "acknowledged by Ada",
+        "plant/line-3/d: 2 above the forecast",
+    ):  # fmt: skip
+        assert told in row
+    (withheld,) = [one for one in rows if "plant/line-4/e" in one]
+    assert "not reported" in withheld

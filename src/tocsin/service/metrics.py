@@ -34,6 +34,9 @@ class Metrics:
         self.refused_observations = Counter(
             "tocsin_refused_observations_total", "Observations that the store rejects permanently.", registry=registry
         )
+        self.left_out = Counter(
+            "tocsin_left_out_total", "Pushed points that are no observations.", ["source", "kind"], registry=registry
+        )
         self.signals_ahead = Gauge(
             "tocsin_signals_ahead", "Signals whose newest observation is ahead of the clock.", registry=registry
         )

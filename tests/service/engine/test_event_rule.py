@@ -27,18 +27,19 @@ class Slow:
     def shared(self) -> set[str]:
         return set.intersection(*(set(one.traits) for one in self.members))
 
-    def takes(self, new: Begun, window: int) -> bool:
+    def takes(self, new: Begun, window: int, span: int) -> bool:
         starts = [one.start for one in self.members]
         near = new.start <= max(starts) + window and new.start >= min(starts) - window
+        near = near and max(*starts, new.start) - min(*starts, new.start) <= span
         return near and all(one.kind == new.kind for one in self.members) and bool(self.shared() & new.traits)
 
 
-def slowly(begun: list[Begun], window: int) -> list[int]:
+def slowly(begun: list[Begun], window: int, span: int) -> list[int]:
     """The number of the event of each incident."""
     events: list[Slow] = []
     numbers = []
     for new in begun:
-        fitting = [event for event in events if event.takes(new, window)]
+        fitting = [event for event in events if event.takes(new, window, span)]
         # The one with which it shares most, then the nearest, then the oldest.
         fitting.sort(key=lambda event: event.number)
         fitting.sort(key=lambda event: abs(new.start - max(one.start for one in event.members)))
@@ -51,11 +52,11 @@ def slowly(begun: list[Begun], window: int) -> list[int]:
     return numbers
 
 
-def quickly(begun: list[Begun], window: int) -> list[int]:
+def quickly(begun: list[Begun], window: int, span: int) -> list[int]:
     groups: dict[int, Group] = {}
     numbers = []
     for new in begun:
-        group = choose(groups.values(), new.kind, new.start, new.traits, window)
+        group = choose(groups.values(), new.kind, new.start, new.traits, window, span)
         if group is None:
             group = Group(len(groups) + 1, new.kind, new.start, new.start, new.traits)
         groups[group.number] = group
@@ -73,23 +74,24 @@ def incidents(draw: st.DrawFn) -> Begun:
     return Begun(kind, draw(st.integers(0, 60)), traits_of(kind, draw(names), source, draw(st.integers(0, 3))))
 
 
-@given(st.lists(incidents(), max_size=25), st.integers(0, 20))
-def test_as_the_slow_version(begun: list[Begun], window: int) -> None:
-    assert quickly(begun, window) == slowly(begun, window)
+@given(st.lists(incidents(), max_size=25), st.integers(0, 20), st.integers(0, 60))
+def test_as_the_slow_version(begun: list[Begun], window: int, span: int) -> None:
+    assert quickly(begun, window, span) == slowly(begun, window, span)
 
 
-@given(st.lists(incidents(), max_size=25), st.integers(0, 20))
+@given(st.lists(incidents(), max_size=25), st.integers(0, 20), st.integers(0, 60))
 def test_incidents_of_an_event_are_of_one_kind_share_something_and_begin_one_after_the_other(
-    begun: list[Begun], window: int
+    begun: list[Begun], window: int, span: int
 ) -> None:
     events: dict[int, list[Begun]] = {}
-    for number, one in zip(quickly(begun, window), begun, strict=True):
+    for number, one in zip(quickly(begun, window, span), begun, strict=True):
         events.setdefault(number, []).append(one)
     for members in events.values():
         assert len({one.kind for one in members}) == 1
         assert len(members) == 1 or set.intersection(*(set(one.traits) for one in members))
         starts = sorted(one.start for one in members)
         assert all(later - earlier <= window for earlier, later in pairwise(starts))
+        assert starts[-1] - starts[0] <= span
 
 
 def test_what_incidents_may_have_in_common() -> None:
@@ -108,8 +110,8 @@ def test_an_unrelated_incident_joins_no_event_however_large() -> None:
         ("silence", 111, {"source:gateway"}),  # too late
         ("silence", -11, {"source:gateway"}),  # too early
     ):
-        assert not belongs(large, kind, start, frozenset(traits), 10)
-    assert belongs(large, "silence", 110, frozenset({"source:gateway"}), 10)
+        assert not belongs(large, kind, start, frozenset(traits), 10, 1000)
+    assert belongs(large, "silence", 110, frozenset({"source:gateway"}), 10, 1000)
 
 
 def test_a_source_that_stops_stays_one_event_across_places() -> None:
@@ -117,4 +119,13 @@ def test_a_source_that_stops_stays_one_event_across_places() -> None:
         Begun("silence", number, traits_of("silence", f"plant/line-{number % 4}/{number}", "gateway", 2))
         for number in range(40)
     ]
-    assert set(quickly(begun, 5)) == {1}
+    assert set(quickly(begun, 5, 1000)) == {1}
+
+
+def test_constant_trouble_is_an_event_for_each_span_and_not_one_without_end() -> None:
+    place = frozenset({"place:plant/line-3"})
+    begun = [Begun("alarm", start, place) for start in range(0, 100, 5)]
+    assert quickly(begun, 5, 1000) == [1] * 20
+    assert quickly(begun, 5, 24) == [1] * 5 + [2] * 5 + [3] * 5 + [4] * 5
+    # What arrives late joins the event that it is near.
+    assert quickly([*begun, Begun("alarm", 21, place)], 5, 24)[-1] == 1

@@ -1,6 +1,7 @@
 """Incidents that belong together: one event, one message, one acknowledgement, before and after a crash."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 from tests.service.engine.helpers import SECOND, START, Rig, one, rig, settings_of, until
 from tests.service.helpers import Running, run
 from tests.service.helpers import until as until_async
+from tests.service.receiver import Receiver
 from tests.service.sinks.test_outbox import Recorder
 from tocsin.service.config.rules import DeliveryRules
 from tocsin.service.engine.events import Events
 from tocsin.service.errors import UnknownError
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Observation
+from tocsin.service.sinks import make_sinks
 from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.store import EventRow, OutboxRow
 
@@ -281,3 +284,44 @@ def test_an_escalation_is_told_of_the_end_if_and_only_if_it_was_told_of_the_star
             assert sink.told == [("shed/late", "firing"), ("shed/late", "resolved")]
 
         run(test)
+
+
+def test_a_new_fault_in_a_place_with_constant_trouble_is_told_afresh(tmp_path: Path) -> None:
+    """Even if somebody has acknowledged the trouble, and some of it goes on."""
+    with rig(tmp_path, settings(events={"hold": 0, "window": 60, "span": 90})) as made:
+        for number in range(3):
+            send(made, [f"hall/{number}"], "gateway", START + number * 45 * SECOND)
+        until(lambda: len(made.incidents(open=True)) == 3)
+        (trouble,) = events(made)
+        deliver(made, messages(made), time.time_ns())
+        made.engine.events.acknowledge(trouble.id, "ada").result(100)
+        assert messages(made) == []
+
+        send(made, ["hall/fault"], "gateway", START + 91 * SECOND)
+        until(lambda: len(made.incidents(open=True)) == 4)
+        before, fresh = events(made)
+        assert (before.open, len(members(made, before)), fresh.acknowledged) == (True, 3, None)
+        (row,) = messages(made)
+        assert (row.event, row.status) == (fresh.id, "firing")
+
+
+def test_a_backlog_of_old_observations_pages_nobody(tmp_path: Path) -> None:
+    def told(receiver: Receiver) -> Any:
+        sinks = {"webhook": [{"name": "desk", "url": f"http://{receiver.place}"}]}
+        return settings(sinks=sinks, events={"hold": 0}, templates=PATIENT)
+
+    with closing(Receiver()) as receiver, rig(tmp_path, told(receiver)) as made:
+        made.feed("hall/a", [float(number % 3) for number in range(300)])  # years ago
+        made.take(one("hall/a", START + 300 * SECOND, 90.0))
+        (incident,) = made.incidents(kind="alarm", open=True)
+        made.engine.incidents.label(incident.id, "false alarm").result(100)
+        assert [row.status for row in messages(made)] == ["firing"]
+
+        async def test() -> None:
+            (outbox,) = make_sinks(made.settings, made.store, made.engine.write, Metrics())
+            async with Running(outbox):
+                await until_async(lambda: messages(made) == [])
+
+        run(test)
+        assert receiver.taken == []
+        assert made.incidents(kind="alarm")[0].label == "false alarm"

@@ -156,3 +156,44 @@ def test_signals_that_cannot_have_the_settings_are_named(tmp_path: Path) -> None
         ((name, why),) = many.failed
         assert name == "b"
         assert "interval" in why
+
+
+def test_a_result_stays_when_another_trial_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with rig(tmp_path) as made:
+        made.feed("a", strange())
+        made.engine.trials.start("a", QUICK)
+        result = finished(made, "a")
+        monkeypatch.setattr(trials_module, "AT_ONCE", 0)
+        with pytest.raises(RefusedError, match="0 trials run already"):
+            made.engine.trials.start("a", QUICK)
+        assert made.engine.trials.progress("a") == result
+        monkeypatch.setattr(trials_module, "AT_ONCE", 1)
+        made.engine.trials.stop()
+        with pytest.raises(RefusedError, match="the monitor stops"):
+            made.engine.trials.start("a", QUICK)
+        assert made.engine.trials.progress("a") == result
+
+
+def test_a_trial_can_be_ended_while_another_one_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rig(tmp_path) as made:
+        trials = made.engine.trials
+        made.feed("a", strange())
+        trials.start("a", QUICK)
+        lock = trials._lock
+
+        class Contended:
+            """As soon as the lock is free, another thread removes the trial."""
+
+            def __enter__(self) -> None:
+                lock.acquire()
+
+            def __exit__(self, *error: object) -> None:
+                trials._of_signals.pop("a", None)
+                lock.release()
+
+        monkeypatch.setattr(trials, "_lock", Contended())
+        trials.cancel("a")
+        with pytest.raises(UnknownError, match="there is no trial of 'a'"):
+            trials.cancel("a")

@@ -257,6 +257,9 @@ class FakeHealth:
     last_success: int | None = None
     last_error: str | None = None
     last_error_time: int | None = None
+    received: int = 0
+    skipped: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -97,7 +97,7 @@ def test_fields_can_be_features_of_one_signal() -> None:
     assert (first.signal, first.values, first.features) == ("a/cpu", (1.0, 2.0), ("user", "system"))
     assert math.isnan(second.values[0])
     assert second.values[1] == 5.0
-    assert intake.ignored.total() == 2
+    assert intake.left_out.total() == 2
     assert intake.refused == 0
 
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.service.store.helpers import tell
 from tocsin import __version__
 from tocsin.service.as_json import time_text
 
@@ -133,7 +134,7 @@ def test_metrics_are_for_prometheus(client: Client, monitor: FakeMonitor) -> Non
 def test_sinks_that_were_removed_leave_the_metrics(client: Client, monitor: FakeMonitor, incident: str) -> None:
     with monitor.store.transaction() as writer:
         for sink in ("pager", "gone"):
-            writer.add_outbox(sink, 1, "firing", time.time_ns())
+            tell(writer, sink, 1, time.time_ns())
     text = client.get("/metrics").text
     assert 'tocsin_outbox_waiting{sink="pager"} 1.0' in text
     assert "gone" not in text

@@ -22,6 +22,7 @@ V1 = {"Content-Type": "application/x-protobuf", "Content-Encoding": "snappy"}
 V2 = {"Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request", "Content-Encoding": "snappy"}
 T0 = 1_767_225_600_000
 STALE = struct.unpack("<d", struct.pack("<Q", 0x7FF0000000000002))[0]
+COUNTED = ("samples", "histograms", "exemplars")
 LOAD = {"__name__": "load", "instance": "a:9100"}
 
 
@@ -69,13 +70,33 @@ def test_a_series_that_ended_and_infinite_samples_are_missing_values(client: Cli
 
 
 @pytest.mark.parametrize(("write", "headers"), [(write_1, V1), (write_2, V2)])
-def test_native_histograms_are_left_out(
-    client: Client, monitor: FakeMonitor, write: Any, headers: dict[str, str]
+def test_native_histograms_are_refused_and_counted_and_samples_kept(
+    client: Client, monitor: FakeMonitor, write: Any, headers: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    reply = post(client, write((LOAD, [(T0, 1.0)]), histograms=2), headers)
-    assert reply.status_code == 204
-    assert len(taken(monitor)) == 1
-    assert reply.headers.get("x-prometheus-remote-write-histograms-written", "0") == "0"
+    """As the specifications say of samples that a receiver does not support."""
+    for _ in range(2):
+        reply = post(client, write((LOAD, [(T0, 1.0)]), histograms=2), headers)
+        assert reply.status_code == 400
+        assert reply.text.startswith("2 samples were refused, 1 kept: 'load' is a native histogram")
+    written = {name: reply.headers.get(f"x-prometheus-remote-write-{name}-written") for name in COUNTED}
+    assert list(written.values()) == ([None, None, None] if headers is V1 else ["1", "0", "0"])
+    assert monitor.engine.statuses['load{instance="a:9100"}'].observations == 1
+    (source,) = [one for one in client.get("/api/v1/status").json()["sources"] if one["name"] == "remote_write"]
+    assert (source["left_out"], source["last_error"]) == ({"native histograms": 4}, reply.text.split(": ", 1)[1])
+    assert (source["received"], source["skipped"]) == (2, 4)
+    assert 'tocsin_left_out_total{kind="native histograms",source="remote_write"} 4.0' in client.get("/metrics").text
+    said = [one for one in caplog.messages if "native histogram" in one]
+    assert len(said) == 1
+    assert said[0].startswith("source remote_write, sender ")
+
+
+def test_native_histograms_that_no_rule_wants_are_left_out(make: Make) -> None:
+    monitor = with_rules(make, {"match": "load"})
+    client = Client(monitor)
+    other = {"__name__": "other"}
+    assert post(client, write_1((other, [(T0, 1.0)]), histograms=2)).status_code == 204
+    (source,) = [one for one in client.get("/api/v1/status").json()["sources"] if one["name"] == "remote_write"]
+    assert (source["left_out"], source["last_error"]) == ({"series that no rule matches": 3}, None)
 
 
 def test_rules_name_choose_and_differentiate(make: Make) -> None:

@@ -126,13 +126,14 @@ def details(features: int) -> dict[str, Any]:
 
 def status(signals: int, now: datetime) -> dict[str, Any]:
     health = {"last_success": text(now), "last_error": None, "last_error_time": None}
+    source = {**health, "received": 1200, "skipped": 0, "left_out": {}}
     return {
         "version": "0.1.0", "ready": True, "progress": "ready", "started": text(now - timedelta(days=3)),
         "uptime": 259_200.0, "signals": signals, "silent": 1, "open_incidents": 3, "waiting": 0,
         "store_bytes": 734_003_200, "outbox": {"pager": 0},
         "sources": [
-            {"name": "plant-mqtt", **health},
-            {"name": "prometheus", **health, "last_error": "connection refused", "last_error_time": text(now)},
+            {"name": "plant-mqtt", **source},
+            {"name": "prometheus", **source, "last_error": "connection refused", "last_error_time": text(now)},
         ],
         "sinks": [{"name": "pager", **health}],
     }  # fmt: skip

@@ -5,6 +5,7 @@ import pytest
 from tests.cli.calling import invoke
 from tests.service.test_report import now as now
 from tests.service.test_report import office as office
+from tests.service.test_report import stopped as stopped
 
 pytestmark = pytest.mark.slow
 
@@ -29,4 +30,21 @@ def test_the_page_in_a_browser(browser, office, tmp_path, width):
     tab.wait_for_function("was => document.querySelector('#signal-0').dataset.from !== was", arg=before)
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert problems == []
+    context.close()
+
+
+def test_the_incidents_of_an_event_unfold_in_its_row(browser, stopped, tmp_path):
+    page = tmp_path / "week.html"
+    assert invoke("report", "--data", tmp_path, "--out", page).exit_code == 0
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    tab = context.new_page()
+    tab.goto(page.as_uri())
+    tab.wait_for_selector("#charts canvas")
+    row = tab.locator("#incidents + .table tbody tr", has_text="4 incidents on 4 signals")
+    before = tab.evaluate("scrollY")
+    row.locator("summary").click()
+    assert row.locator("li").count() == 4
+    assert tab.evaluate("scrollY") == before  # it does not jump to the chart
+    row.locator("button").click()
+    tab.wait_for_function("was => scrollY > was", arg=before)
     context.close()

@@ -1,4 +1,4 @@
-"""The real store, and incidents in it as the engine would put them there."""
+"""The real store, and incidents in it as the engine puts them there."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tocsin.service.store import IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, StoreWriter
+from tocsin.service.config import EventSettings, WebhookSettings
+from tocsin.service.engine.events import Events
+from tocsin.service.engine.incidents import close_incident, put_incident
+from tocsin.service.store import Ended, IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, StoreWriter
 
 #: What is not there of a silence.
 NOTHING_SEEN = {"severity": float("nan"), "return_period": float("nan"), "view": None, "explanation": None}
@@ -24,13 +27,18 @@ def facts(signal: int, **given: Any) -> IncidentFacts:
 
 
 class Office:
-    """Opens and closes incidents of sinks. `write` is as the engine's, and can be broken."""
+    """Opens and closes incidents, and has a sink told. `write` is as the engine's, and can be broken."""
 
-    def __init__(self, folder: Path, *sinks: str) -> None:
+    def __init__(self, folder: Path, sink: str) -> None:
         self.store = Store.open(f"sqlite:///{folder / 'tocsin.db'}")
-        self.sinks = sinks
+        self._sinks = [WebhookSettings(name=sink, url="http://127.0.0.1:1")]
+        self.make_events(enabled=False)
         self.broken = False
         self._thread = ThreadPoolExecutor(1)
+
+    def make_events(self, **settings: Any) -> None:
+        """Which incidents are one event from now on; at first, each is one by itself."""
+        self._events = Events(EventSettings(**settings), self._sinks)
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -51,22 +59,19 @@ class Office:
 
     def begin(self, signal: str, **given: Any) -> int:
         row = self.signal(signal)
+        made = facts(row.id, **given)
         with self.store.transaction() as writer:
-            number = writer.put_incident(facts(row.id, **given))
-            for sink in self.sinks:
-                writer.add_outbox(sink, number, "firing", time.time_ns())
-        return number
+            return put_incident(writer, self._events, row, made, made.opened)
 
     def change(self, number: int, **given: Any) -> None:
         with self.store.transaction() as writer:
             writer.change_incident(number, **given)
 
-    def end(self, number: int, ended: str = "returned") -> None:
-        now = time.time_ns()
+    def end(self, number: int, ended: Ended = "returned", closed: int | None = None) -> None:
+        row = self.incident(number)
         with self.store.transaction() as writer:
-            writer.change_incident(number, open=False, closed=now, ended=ended)
-            for sink in self.sinks:
-                writer.add_outbox(sink, number, "resolved", now)
+            signal = next(one for one in writer.signals() if one.id == row.signal)
+            close_incident(writer, self._events, signal, row, ended, closed or time.time_ns())
 
     def incident(self, number: int) -> IncidentRow:
         with self.store.reading() as reader:

@@ -11,12 +11,13 @@ import pytest
 from tests.service.engine.helpers import SECOND
 from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
-from tests.service.sinks.office import Office, facts
-from tests.service.sinks.test_outbox import Busy
+from tests.service.sinks.office import NOTHING_SEEN, Office, facts
+from tests.service.sinks.test_outbox import Busy, Recorder
 from tocsin.service.config import AlertmanagerSettings, EventSettings, Settings, WebhookSettings
 from tocsin.service.config.sinks import SlackSettings
 from tocsin.service.engine.events import Events
 from tocsin.service.metrics import Metrics
+from tocsin.service.sinks import rules as rules_module
 from tocsin.service.sinks.alertmanager import AlertmanagerSink
 from tocsin.service.sinks.alerts import alert_of
 from tocsin.service.sinks.notices import Notices
@@ -30,37 +31,11 @@ MONITOR = Settings(server={"external_url": "https://tocsin.example"})
 START = 1_700_000_000 * SECOND
 
 
-class Plant:
-    """Incidents of signals, in events as the engine puts them."""
-
-    def __init__(self, office: Office) -> None:
-        self._office = office
-        settings = EventSettings(hold=0, update_every=0.2)
-        self._events = Events(settings, [WebhookSettings(name="sink", url="http://127.0.0.1:1")])
-        self._signals: dict[int, Any] = {}
-
-    def begin(self, name: str, start: int = START, **given: Any) -> int:
-        signal = self._office.signal(name)
-        made = facts(signal.id, start=start, **given)
-        with self._office.store.transaction() as writer:
-            number = writer.put_incident(made)
-            self._events.note(writer, signal, number, made, time.time_ns())
-        self._signals[number] = signal
-        return number
-
-    def end(self, number: int, ended: str = "returned") -> None:
-        signal = self._signals[number]
-        now = time.time_ns()
-        with self._office.store.transaction() as writer:
-            writer.change_incident(number, open=False, closed=now, ended=ended)
-            row = writer.incident(number)
-            assert row is not None
-            self._events.note(writer, signal, number, row, now)
-
-
 @pytest.fixture
-def plant(office: Office) -> Plant:
-    return Plant(office)
+def plant(office: Office) -> Office:
+    """Incidents that begin together are one event."""
+    office.make_events(hold=0, update_every=0.2)
+    return office
 
 
 @pytest.fixture
@@ -70,19 +45,19 @@ def receiver() -> Iterator[Receiver]:
     made.close()
 
 
-def test_what_grew_and_was_over_while_a_message_was_on_its_way(office: Office, plant: Plant, metrics: Metrics) -> None:
+def test_what_grew_and_was_over_while_a_message_was_on_its_way(plant: Office, metrics: Metrics) -> None:
     """That it grew is not told after its end."""
     sink = Busy()
 
     async def test() -> None:
-        first = plant.begin("plant/line-3/a")
-        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.02, update_every=0.2)):
+        first = plant.begin("plant/line-3/a", start=START)
+        async with Running(Outbox(sink, plant.store, plant.write, metrics, poll=0.02, update_every=0.2)):
             await until(lambda: sink.tries)
-            second = plant.begin("plant/line-3/b", START + 5 * SECOND)
+            second = plant.begin("plant/line-3/b", start=START + 5 * SECOND)
             plant.end(first)
             plant.end(second)
             sink.go_on.set()
-            await until(lambda: office.waiting() == {})
+            await until(lambda: plant.waiting() == {})
         assert sink.told == [("plant/line-3/a", "firing"), ("plant/line-3/a", "resolved")]
 
     run(test)
@@ -115,9 +90,9 @@ def test_an_event_that_goes_on_after_its_end_was_told_begins_and_ends_again(offi
     assert told(START + 20 * SECOND) == ["resolved"]
 
 
-def test_a_text_for_people_names_the_members_and_the_strongest(office: Office, plant: Plant) -> None:
-    numbers = [plant.begin(f"plant/line-3/{at}", START + at * SECOND, severity=3.0 + at / 8) for at in range(12)]
-    with office.store.reading() as reader:
+def test_a_text_for_people_names_the_members_and_the_strongest(plant: Office) -> None:
+    numbers = [plant.begin(f"plant/line-3/{at}", start=START + at * SECOND, severity=3.0 + at / 8) for at in range(12)]
+    with plant.store.reading() as reader:
         incident, signal = incidents_in(reader, [numbers[0]])[numbers[0]]
     sink = SlackSettings(name="sink", url="https://chat.example")
     notice = Notices(sink, MONITOR).write(incident, signal, "firing")
@@ -134,12 +109,12 @@ def test_a_text_for_people_names_the_members_and_the_strongest(office: Office, p
         (("accepted", "returned"), "ended", "plant/line-3: all 2 incidents ended, for different reasons"),
     ],
 )
-def test_why_an_event_ended(office: Office, plant: Plant, reasons: tuple[str, str], told: str, summary: str) -> None:
+def test_why_an_event_ended(plant: Office, reasons: tuple[str, str], told: str, summary: str) -> None:
     """What only its first incident says is not said of all."""
-    numbers = [plant.begin(f"plant/line-3/{name}") for name in "ab"]
+    numbers = [plant.begin(f"plant/line-3/{name}", start=START) for name in "ab"]
     for number, reason in zip(numbers, reasons, strict=True):
         plant.end(number, reason)
-    with office.store.reading() as reader:
+    with plant.store.reading() as reader:
         incident, signal = incidents_in(reader, numbers)[numbers[0]]
     assert told_as(incident, "resolved") == told
     assert alert_of(incident, signal, "", "resolved").annotations["summary"] == summary
@@ -150,17 +125,17 @@ def office_due(office: Office, now: int) -> list[OutboxRow]:
         return reader.outbox_due("sink", now, 10)
 
 
-def test_one_message_grows_and_ends(receiver: Receiver, office: Office, plant: Plant, metrics: Metrics) -> None:
+def test_one_message_grows_and_ends(receiver: Receiver, plant: Office, metrics: Metrics) -> None:
     sink = WebhookSink(WebhookSettings(name="sink", url=f"http://{receiver.place}"), MONITOR)
 
     async def test() -> None:
-        first = plant.begin("plant/line-3/a")
-        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.02, update_every=0.2)):
+        first = plant.begin("plant/line-3/a", start=START)
+        async with Running(Outbox(sink, plant.store, plant.write, metrics, poll=0.02, update_every=0.2)):
             await until(lambda: len(receiver.taken) == 1)
-            second = plant.begin("plant/line-3/b", START + 5 * SECOND, severity=6.5)
+            second = plant.begin("plant/line-3/b", start=START + 5 * SECOND, severity=6.5)
             await until(lambda: len(receiver.taken) == 2)
             plant.end(first)
-            third = plant.begin("plant/line-3/c", START + 9 * SECOND)
+            third = plant.begin("plant/line-3/c", start=START + 9 * SECOND)
             await until(lambda: len(receiver.taken) == 3)
             plant.end(third)
             plant.end(second)
@@ -198,15 +173,13 @@ def test_one_message_grows_and_ends(receiver: Receiver, office: Office, plant: P
     run(test)
 
 
-def test_a_large_event_is_told_in_a_few_words(
-    receiver: Receiver, office: Office, plant: Plant, metrics: Metrics
-) -> None:
+def test_a_large_event_is_told_in_a_few_words(receiver: Receiver, plant: Office, metrics: Metrics) -> None:
     sink = WebhookSink(WebhookSettings(name="sink", url=f"http://{receiver.place}"), MONITOR)
 
     async def test() -> None:
         for number in range(200):
-            plant.begin(f"plant/line-3/{number:03}", START + number, kind="silence", severity=float("nan"))
-        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.02, update_every=0.2)):
+            plant.begin(f"plant/line-3/{number:03}", start=START + number, kind="silence", severity=float("nan"))
+        async with Running(Outbox(sink, plant.store, plant.write, metrics, poll=0.02, update_every=0.2)):
             await until(lambda: receiver.taken)
         message = receiver.taken[0]
         assert message["event"]["count"] == 200
@@ -218,7 +191,7 @@ def test_a_large_event_is_told_in_a_few_words(
 
 
 def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
-    alertmanager: Alertmanager, office: Office, plant: Plant, metrics: Metrics
+    alertmanager: Alertmanager, plant: Office, metrics: Metrics
 ) -> None:
     """Also after the incident is over with which the event began."""
     settings = AlertmanagerSettings(name="sink", url=alertmanager.url, refresh=0.4)
@@ -228,9 +201,9 @@ def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
             return [alert for alert in json.load(answer) if alert["status"]["state"] == "active"]
 
     async def test() -> None:
-        first, second = plant.begin("plant/line-3/a"), plant.begin("plant/line-3/b", START + SECOND)
+        first, second = plant.begin("plant/line-3/a", start=START), plant.begin("plant/line-3/b", start=START + SECOND)
         sink = AlertmanagerSink(settings, MONITOR)
-        async with Running(Outbox(sink, office.store, office.write, metrics, poll=0.05, update_every=0.2)):
+        async with Running(Outbox(sink, plant.store, plant.write, metrics, poll=0.05, update_every=0.2)):
             (alert,) = await until(alerts)
             assert alert["labels"]["incident"] == str(first)
             notes = alert["annotations"]
@@ -239,12 +212,41 @@ def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
             began = alert["updatedAt"]
             # It is repeated all the same, beyond the end that the first message gave.
             await until(lambda: alerts()[0]["updatedAt"] > began)
-            third = plant.begin("plant/line-3/c", START + 2 * SECOND)
+            third = plant.begin("plant/line-3/c", start=START + 2 * SECOND)
             await until(lambda: alerts()[0]["annotations"]["incidents"] == "3")
             (alert,) = alerts()
             assert alert["labels"]["incident"] == str(first)
             plant.end(second)
             plant.end(third)
             await until(lambda: not alerts())
+
+    run(test)
+
+
+def test_what_was_over_long_before_it_became_known_is_not_sent(
+    office: Office, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backlog of last week: it is stored, and sent only as far as it goes on now."""
+    monkeypatch.setattr(rules_module, "_LOOK_AGAIN", 10**7)
+    sink, day, now = Recorder(), 86400 * SECOND, time.time_ns()
+    box = Outbox(sink, office.store, office.write, metrics, poll=0.02, max_age=86400)
+
+    async def test() -> None:
+        over = office.begin("over", start=now - 7 * day, end=now - 7 * day)
+        lasting = office.begin("lasting", start=now - 7 * day, end=now - 7 * day)
+        office.end(over)
+        office.begin("late", start=now - 3 * day, end=now - day + 60 * SECOND)
+        office.begin("silent", kind="silence", start=now - 7 * day, **NOTHING_SEEN)
+        async with Running(box):
+            await until(lambda: len(sink.told) == 2 and len(office.due("sink")) == 1)
+            assert sorted(sink.told) == [("late", "firing"), ("silent", "firing")]
+            # Its observations come up to now.
+            office.change(lasting, end=now)
+            await until(lambda: len(sink.told) == 3)
+            office.end(lasting)
+            await until(lambda: len(sink.told) == 4)
+        assert sink.told[2:] == [("lasting", "firing"), ("lasting", "resolved")]
+        assert office.due("sink") == []
+        assert office.incident(over).ended == "returned"
 
     run(test)

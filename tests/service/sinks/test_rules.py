@@ -205,8 +205,7 @@ def test_what_was_over_before_the_hours_began_is_left_out(office: Office, metric
         sink = Recorder()
         at_night = time.time_ns() - 4 * 86400 * 10**9
         number = office.begin("pump", opened=at_night, start=at_night)
-        office.end(number)
-        office.change(number, closed=at_night + 60 * 10**9)
+        office.end(number, closed=at_night + 60 * 10**9)
         office.begin("valve")
         async with Running(box(office, sink, metrics, days=days_from_today(0, 1))):
             await until(lambda: office.waiting() == {})

@@ -50,7 +50,7 @@ def test_the_payload(receiver: Receiver, office: Office, metrics: Metrics) -> No
         firing, resolved = receiver.taken
         assert set(firing) == {
             "version", "groupKey", "truncatedAlerts", "status", "receiver", "groupLabels", "commonLabels",
-            "commonAnnotations", "externalURL", "alerts",
+            "commonAnnotations", "externalURL", "alerts", "event",
         }  # fmt: skip
         assert (firing["version"], firing["status"], firing["receiver"]) == ("4", "firing", "sink")
         alert = firing["alerts"][0]

@@ -64,6 +64,19 @@ def incident(signal: int, start: int, **more: Any) -> IncidentFacts:
     return IncidentFacts(signal=signal, start=start, **{**fields, **more})
 
 
+def tell(writer: StoreWriter, sink: str, number: int, now: int) -> int:
+    """Have a sink told of an incident, which is an event by itself; returns the number of the event."""
+    row = writer.incident(number)
+    assert row is not None
+    event = row.event
+    if event is None:
+        event = writer.add_event(row.kind, row.start, [], now)
+        writer.change_event(event, open=row.open, closed=row.closed)
+        writer.change_incident(number, event=event)
+    writer.tell_event(sink, event, number, now, now, None)
+    return event
+
+
 def bits(row: ObservationRow) -> tuple[Any, ...]:
     """All of an observation, with its numbers bit by bit; every NaN is the same."""
     judged = row.judged

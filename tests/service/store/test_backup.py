@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select
 
-from tests.service.store.helpers import NAN, add_signal, incident, observation
+from tests.service.store.helpers import NAN, add_signal, incident, observation, tell
 from tocsin.service.observations import Status
 from tocsin.service.store import ReferenceRow, Store, StoreError, migrations, schema
 from tocsin.service.store.backup import backup, restore
@@ -31,7 +31,7 @@ def fill(store: Store) -> None:
         writer.put_reference(ReferenceRow(two.id, 0, 9, 2, 4, "Ada"), [0, 1], [tuple(special[:3]), tuple(special[3:])])
         number = writer.put_incident(incident(two.id, 5))
         writer.change_incident(number, label="fault", excluded=True, note="x\ny")
-        writer.add_outbox("mail", number, "firing", 3)
+        tell(writer, "mail", number, 3)
         writer.add_maintenance("*", 1, 2, "because", "Ada")
         writer.add_token("t", "admin", "hash", 3)
         writer.put_cursor("file", "12")

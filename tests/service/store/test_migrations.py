@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Connection, Engine, inspect
 
-from tests.service.store.helpers import add_signal, incident
+from tests.service.store.helpers import add_signal, incident, tell
 from tocsin.detection import DetectorSettings
 from tocsin.service.errors import UnknownError
 from tocsin.service.store import PartRow, ReferenceRow, Store, StoreError, TemplateRow, migrations
@@ -320,7 +320,7 @@ def test_incidents_of_version_9_are_events_by_themselves(store_url: str, engine:
         withheld = writer.put_incident(incident(1, 400))
         writer.change_incident(withheld, withheld=True)
         writer.change_incident(told, acknowledged=7, acknowledged_by="ada")
-        writer.add_outbox("mail", told, "firing", now=10)
+        tell(writer, "mail", told, 10)
         writer.mark_delivered([row.id for row in writer.outbox_due("mail", 10, 9)], now=11)
     store.close()
     as_version_9(engine)

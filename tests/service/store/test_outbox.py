@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.store.helpers import add_signal, incident
+from tests.service.store.helpers import add_signal, incident, tell
 from tocsin.service.errors import UnknownError
 from tocsin.service.store import Message, OutboxRow, Store, StoreWriter
 
@@ -25,39 +25,38 @@ def due(writer: StoreWriter, sink: str, now: int, limit: int = 9) -> list[tuple[
 def test_messages_wait_until_their_time_and_for_their_turn(store: Store, numbers: list[int]) -> None:
     one, two, three = numbers
     with store.transaction() as writer:
-        for number in (one, two):
-            writer.add_outbox("mail", number, "firing", now=10)
-        writer.add_outbox("mail", one, "resolved", now=20)
-        writer.add_outbox("mail", three, "resolved", now=20)  # of which it was never told that it began
-        writer.add_outbox("other", one, "firing", now=10)
+        event, *_ = [tell(writer, "mail", number, 10) for number in (one, two)]
+        writer.tell_end(event, 20)
+        writer.tell_end(tell(writer, "mail", three, 20), 20)
+        tell(writer, "other", one, 20)
         assert due(writer, "mail", 9) == []
         assert due(writer, "mail", 10) == [(one, "firing"), (two, "firing")]
-        assert due(writer, "mail", 20) == [(one, "firing"), (two, "firing"), (three, "resolved")]
+        assert due(writer, "mail", 20) == [(one, "firing"), (two, "firing"), (three, "firing")]
         assert due(writer, "mail", 20, limit=2) == [(one, "firing"), (two, "firing")]
         assert due(writer, "none", 20) == []
 
         first, *_ = writer.outbox_due("mail", 20, 9)
-        assert first == OutboxRow(first.id, "mail", one, "firing", 10, 0, 10, None, None)
+        assert first == OutboxRow(first.id, "mail", one, "firing", 10, 0, 10, None, None, event)
         writer.mark_failed(first.id, "refused", next_attempt=30)
-        assert due(writer, "mail", 29) == [(two, "firing"), (three, "resolved")]
+        assert due(writer, "mail", 29) == [(two, "firing"), (three, "firing")]
         (*_, again) = writer.outbox_due("mail", 30, 9)  # after what was never tried
-        assert again == OutboxRow(first.id, "mail", one, "firing", 10, 1, 30, None, "refused")
-        assert writer.outbox_waiting() == {"mail": 4, "other": 1}
+        assert again == OutboxRow(first.id, "mail", one, "firing", 10, 1, 30, None, "refused", event)
+        assert writer.outbox_waiting() == {"mail": 5, "other": 1}
         assert writer.delivered_firing("mail") == []
 
         writer.mark_delivered([first.id], now=31)
-        assert due(writer, "mail", 31) == [(two, "firing"), (one, "resolved"), (three, "resolved")]
-        assert writer.outbox_waiting() == {"mail": 3, "other": 1}
+        assert due(writer, "mail", 31) == [(two, "firing"), (one, "resolved"), (three, "firing")]
+        assert writer.outbox_waiting() == {"mail": 4, "other": 1}
         assert writer.delivered_firing("mail") == [one]
         assert writer.delivered_firing("other") == []
 
 
 def test_each_message_is_there_once(store: Store, numbers: list[int]) -> None:
     with store.transaction() as writer:
-        writer.add_outbox("mail", numbers[0], "firing", now=10)
+        tell(writer, "mail", numbers[0], 10)
         (row,) = writer.outbox_due("mail", 10, 9)
         writer.mark_delivered([row.id], now=11)
-        writer.add_outbox("mail", numbers[0], "firing", now=12)
+        tell(writer, "mail", numbers[0], 12)
         assert due(writer, "mail", 99) == []
         assert writer.outbox_waiting() == {}
 
@@ -65,7 +64,7 @@ def test_each_message_is_there_once(store: Store, numbers: list[int]) -> None:
 def test_an_incident_that_is_over_is_not_told_again(store: Store, numbers: list[int]) -> None:
     with store.transaction() as writer:
         for number in numbers:
-            writer.add_outbox("mail", number, "firing", now=10)
+            tell(writer, "mail", number, 10)
         writer.mark_delivered([row.id for row in writer.outbox_due("mail", 10, 9)], now=11)
         assert writer.delivered_firing("mail") == numbers[:2]
         writer.mark_delivered([], now=12)
@@ -77,7 +76,7 @@ def test_what_rules_hold_back_or_leave_out(store: Store, numbers: list[int]) -> 
     one, two, three = numbers
     with store.transaction() as writer:
         for number in numbers:
-            writer.add_outbox("mail", number, "firing", now=10)
+            tell(writer, "mail", number, 10)
         first, second, third = (row.id for row in writer.outbox_due("mail", 10, 9))
         writer.hold_messages({first: 50})
         assert due(writer, "mail", 49) == [(two, "firing"), (three, "firing")]

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.service.store.helpers import add_signal, incident, observation
+from tests.service.store.helpers import add_signal, incident, observation, tell
 from tests.service.store.test_observations import shared, taken_back
 from tocsin.service.store import Store, StoreWriter
 
@@ -64,7 +64,7 @@ def test_incidents_that_are_over_for_long_go_with_their_messages(store: Store) -
         over = [writer.put_incident(incident(1, start, open=False, closed=start + 50)) for start in range(10)]
         going_on = writer.put_incident(incident(1, 10))
         for number in (*over, going_on):
-            writer.add_outbox("mail", number, "firing", now=1)
+            tell(writer, "mail", number, 1)
         assert pieces(writer, 0, 55, {}, piece=2) == (0, 5)
         assert [row.id for row in writer.incidents(limit=99)] == [going_on, *over[:4:-1]]
         assert writer.outbox_waiting() == {"mail": 6}

@@ -1,6 +1,6 @@
 """The numbers of a report, in each of the databases."""
 
-from tests.service.store.helpers import add_signal, incident
+from tests.service.store.helpers import add_signal, incident, tell
 from tocsin.service.observations import Status, StoredVerdict
 from tocsin.service.report import Period, gather
 from tocsin.service.store import ObservationRow, Store
@@ -18,8 +18,7 @@ def test_what_was_judged_and_sent(store: Store) -> None:
         writer.add_observations(rows)
         writer.change_signal(1, settings={"alarm_rate": 0.01, "promise": "observations"})
         number = writer.put_incident(incident(1, 30, open=True))
-        for status in ("firing", "resolved"):
-            writer.add_outbox("mail", number, status, now=31)
+        writer.tell_end(tell(writer, "mail", number, 31), 31)
         (sent,) = writer.outbox_due("mail", 40, 1)
         writer.mark_delivered([sent.id], 35)
         writer.skip_messages([sent.id], 36)  # that it has grown is not told, but that it began was

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from tests.service.store.helpers import NAN, add_signal, incident, observation
+from tests.service.store.helpers import NAN, add_signal, incident, observation, tell
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import IncidentRow, MaintenanceRow, SignalRow, StateRow, Store, TokenRow
 
@@ -37,7 +37,7 @@ def test_a_removed_signal_leaves_nothing_and_its_number_is_not_given_again(store
             writer.add_observations([observation(signal.id, time) for time in range(5)])
             writer.put_state(signal.id, 4, 9, b"state")
             number = writer.put_incident(incident(signal.id, 3))
-            writer.add_outbox("mail", number, "firing", 1)
+            tell(writer, "mail", number, 1)
     with store.transaction() as writer:
         writer.remove_signal(gone.id)
         with pytest.raises(UnknownError, match=str(gone.id)):

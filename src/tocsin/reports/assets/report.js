@@ -166,6 +166,7 @@ const groups = charts.map((signal) => {
 });
 
 document.querySelector("#incidents + .table")?.addEventListener("click", (event) => {
+  if (event.target.closest("a, details")) return; // a link, or more of what the row says
   const row = event.target.closest("tr[data-chart]");
   const group = row && groups[Number(row.dataset.chart)];
   if (!group) return;

@@ -19,6 +19,10 @@ class EventSettings(Section):
     window: Seconds = Field(
         default=300.0, description="An incident joins an event if it starts at most this long after its last start."
     )
+    span: Seconds = Field(
+        default=3600.0,
+        description="The starts of an event's incidents are at most this far apart, or `window` if that is longer.",
+    )
     levels: int = Field(
         default=2,
         ge=0,
@@ -28,4 +32,8 @@ class EventSettings(Section):
     hold: Wait = Field(default=10.0, description="How long to wait for further incidents before the first message.")
     update_every: Seconds = Field(
         default=300.0, description="How often, at most, to send the message again while the event grows."
+    )
+    max_age: Seconds = Field(
+        default=86400.0,
+        description="What ended longer than this before the monitor learned of it is stored and shown, but not sent.",
     )

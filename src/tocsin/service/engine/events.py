@@ -36,7 +36,8 @@ class Events:
     def __init__(self, settings: EventSettings, sinks: Sequence[SinkSettings]) -> None:
         self._settings, self._sinks = settings, sinks
         self._hold = round(settings.hold * 1e9) if settings.enabled else 0
-        self._window, self._update_every = round(settings.window * 1e9), round(settings.update_every * 1e9)
+        self._window, self._span = round(settings.window * 1e9), round(max(settings.window, settings.span) * 1e9)
+        self._update_every = round(settings.update_every * 1e9)
         #: The events that an incident may join, by number and by what their incidents share.
         self._groups: dict[int, Group] = {}
         self._by_trait: dict[str, set[int]] = {}
@@ -89,7 +90,7 @@ class Events:
         levels = self._settings.levels
         traits = traits_of(kind, signal.name, signal.source, levels) if self._settings.enabled else frozenset()
         near = {one for trait in traits for one in self._by_trait.get(trait, ())}
-        group = choose((self._groups[one] for one in near), kind, start, traits, self._window)
+        group = choose((self._groups[one] for one in near), kind, start, traits, self._window, self._span)
         if group is None:
             group = Group(writer.add_event(kind, start, sorted(traits), now), kind, start, start, traits)
         else:

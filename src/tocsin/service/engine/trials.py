@@ -152,8 +152,10 @@ class Trials:
         with self._lock:
             before = runs.get(key)
             others = [one for one in self._all() if one is not before]
-            if sum(one.progress.stage == "running" for one in others) >= AT_ONCE or self._stopped:
+            if sum(one.progress.stage == "running" for one in others) >= AT_ONCE:
                 raise RefusedError(f"{AT_ONCE} trials run already: wait for one of them, or end it")
+            if self._stopped:
+                raise RefusedError("the monitor stops: no trial can begin")
             if before is not None:
                 before.limits.stop.set()
                 del runs[key]  # the new one is the newest

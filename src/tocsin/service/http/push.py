@@ -65,7 +65,7 @@ async def push(
     receivers: Receivers = request.app.state.receivers
     intake = Intake(receiver.rates.open(), caller.may_see, MOST_POINTS)
     body: LimitedBody = request.scope["limited_body"]
-    raw = await request.body()
+    raw, sender = await request.body(), sender_of(request, caller)
     try:
         async with receivers.reading:
             coding = request.headers.get("content-encoding", "")
@@ -74,11 +74,11 @@ async def push(
             await asyncio.to_thread(partial(_read, read, plain, intake))
     except HttpError as error:
         if error.status_code < 500:
-            receiver.failed(error.detail)
+            receiver.failed(error.detail, sender)
         raise
-    refused, why = await _submit(monitor, receiver.name, sender_of(request, caller), intake)
+    refused, why = await _submit(monitor, receiver.name, sender, intake)
     intake.rates.commit()
-    receiver.succeeded(intake, refused, why)
+    receiver.succeeded(intake, refused, why, sender)
     return Pushing(len(intake.observations) - refused, intake.refused + refused, intake.why or why)
 
 

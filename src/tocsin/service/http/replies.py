@@ -391,6 +391,16 @@ class NeighbourOut(BaseModel):
     last_error_time: Moment | None
 
 
+class SourceOut(NeighbourOut):
+    """A source, or a format that others push."""
+
+    received: int = Field(description="How many observations came from it since the monitor started.")
+    skipped: int = Field(description="How many things that are no observation, and never will be, it brought.")
+    left_out: dict[str, int] = Field(
+        description="How many points are no observations, such as native histograms, by what they are."
+    )
+
+
 class AsideOut(BaseModel):
     """A signal set aside because its detector cannot be rebuilt."""
 
@@ -416,7 +426,7 @@ class StatusOut(BaseModel):
     waiting: int = Field(description="The backlog of observations waiting for the engine.")
     store_bytes: int
     outbox: dict[str, int] = Field(description="Waiting messages, by sink.")
-    sources: list[NeighbourOut]
+    sources: list[SourceOut]
     sinks: list[NeighbourOut]
 
 

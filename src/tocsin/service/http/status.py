@@ -83,10 +83,16 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
             "waiting": engine.waiting,
             "store_bytes": numbers.store_bytes,
             "outbox": {sink.name: numbers.outbox.get(sink.name, 0) for sink in sinks},
-            "sources": [_source_or_sink(source) for source in sources],
+            "sources": [_source(source) for source in sources],
             "sinks": [_source_or_sink(sink) for sink in sinks],
         }
     )
+
+
+def _source(source: SourceOrSink) -> dict[str, Any]:
+    health = source.health
+    counts = {"received": health.received, "skipped": health.skipped, "left_out": dict(health.left_out)}
+    return {**_source_or_sink(source), **counts}
 
 
 def _source_or_sink(one: SourceOrSink) -> dict[str, Any]:

@@ -52,8 +52,8 @@ class Naming(Generic[R]):
 class Intake:
     """Collects the observations of one request, and counts the points that are none.
 
-    Every point is one of three: an observation, refused (the sender is told), or ignored (what nobody asked for, such
-    as a text, or a counter's first point).
+    Every point is one of three: an observation, refused (the sender is told), or left out on purpose (what nobody asked
+    for, such as a text, or a counter's first point).
     """
 
     def __init__(self, rates: OpenRates, may_send: Callable[[str], bool], most: int) -> None:
@@ -63,7 +63,8 @@ class Intake:
         self.refused = 0
         #: Why the first refused one was.
         self.why: str | None = None
-        self.ignored: Counter[str] = Counter()
+        #: By what they are, the points that were left out, and those of a kind that is always refused.
+        self.left_out: Counter[str] = Counter()
         self._points = 0
         self._series_of: dict[str, Hashable] = {}
 
@@ -115,16 +116,18 @@ class Intake:
         increase = self.rates.increase(counter, time, (total,))
         return None if increase is None else increase.totals[0] / increase.seconds
 
-    def refuse(self, why: str, points: int = 1) -> None:
-        """Points that can never be observations."""
+    def refuse(self, why: str, points: int = 1, kind: str | None = None) -> None:
+        """Points that can never be observations; `kind` names those that the monitor cannot take, whatever they say."""
         self._count(points)
         self.refused += points
         self.why = self.why or why
+        if kind is not None:
+            self.left_out[kind] += points
 
     def ignore(self, what: str, points: int = 1) -> None:
         """Points that are left out on purpose."""
         self._count(points)
-        self.ignored[what] += points
+        self.left_out[what] += points
 
     def _count(self, points: int) -> None:
         self._points += points

@@ -16,24 +16,28 @@ class Receiver(Reporter):
         super().__init__(name, metrics)
         self.rates = Rates()
         self._refusals = metrics.observations.labels("refused", name)
+        self._left_out = metrics.left_out
 
     @property
     def used(self) -> bool:
         """Whether anybody ever sent anything."""
         return self.health.last_success is not None or self.health.last_error is not None
 
-    def failed(self, why: str) -> None:
+    def failed(self, why: str, sender: str) -> None:
         """A request was refused as a whole."""
-        self._skipped(why)
+        self._skipped(why, sender=sender)
 
-    def succeeded(self, intake: Intake, refused_by_engine: int, why: str | None) -> None:
+    def succeeded(self, intake: Intake, refused_by_engine: int, why: str | None, sender: str) -> None:
         """A request was taken, and these of its points were refused."""
         self.health.received += len(intake.observations)
         self._succeeded()
         self._refusals.inc(intake.refused)
         refused = intake.refused + refused_by_engine
         if refused:
-            self._skipped(intake.why or why or "refused", refused)
+            self._skipped(intake.why or why or "refused", refused, sender)
+        for kind, points in intake.left_out.items():
+            self.health.left_out[kind] += points
+            self._left_out.labels(self.name, kind).inc(points)
 
 
 class Receivers:

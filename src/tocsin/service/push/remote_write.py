@@ -11,6 +11,7 @@ from tocsin.service.push.intake import Intake, MalformedError, Naming
 from tocsin.service.push.messages import messages
 
 MILLISECOND = 10**6  # ns
+NATIVE_HISTOGRAMS = "native histograms"
 
 _SAMPLE = ["double value = 1", "int64 timestamp = 2"]
 _V1 = messages(
@@ -40,24 +41,30 @@ def read_remote_write(body: bytes, version: int, naming: Naming[RemoteWriteRule]
     """Take the samples of a request; MalformedError if it is none.
 
     Samples that are not finite, such as the marker that a series ended, are missing values. Native histograms are
-    counted and left out.
+    refused: the specifications want the sender to know of samples that a receiver does not support.
     """
     try:
         request = (_V1["WriteRequest"] if version == 1 else _V2["Request"]).FromString(body)
     except DecodeError:
         raise MalformedError(f"the body is not a remote write request of version {version}") from None
     for labels, series in _labels_v1(request) if version == 1 else _labels_v2(request):
-        if series.histograms:
-            intake.ignore("native histograms", len(series.histograms))
-        _take(labels, series.samples, naming, intake)
+        _take(labels, series.samples, len(series.histograms), naming, intake)
 
 
-def _take(labels: dict[str, str], samples: Sequence[Any], naming: Naming[RemoteWriteRule], intake: Intake) -> None:
-    if not samples:
+def _take(
+    labels: dict[str, str], samples: Sequence[Any], histograms: int, naming: Naming[RemoteWriteRule], intake: Intake
+) -> None:
+    if not samples and not histograms:
         return
-    found = naming.rule_for(labels.get("__name__", ""))
+    name = labels.get("__name__", "")
+    found = naming.rule_for(name)
     if found is None:
-        intake.ignore("series that no rule matches", len(samples))
+        intake.ignore("series that no rule matches", len(samples) + histograms)
+        return
+    if histograms:
+        why = f"{name!r:.100} is a native histogram, which is not supported: send a recording rule of it"
+        intake.refuse(why, histograms, NATIVE_HISTOGRAMS)
+    if not samples:
         return
     rule, template = found
     signal = intake.signal(template, labels, len(samples))

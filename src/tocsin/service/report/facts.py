@@ -1,7 +1,7 @@
-"""What the store knows about a period: incidents, the promise, and what took people's attention."""
+"""What the store knows about a period: events, the promise, and what took people's attention."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -38,7 +38,8 @@ class SignalReport:
     judged: int = 0
     #: Promised and observed alarm rates in the period; None where nothing was judged, or nothing is promised.
     audit: Audit | None = None
-    #: Messages that sinks accepted about its incidents.
+    #: The events in which it moved first, and the messages about them that sinks accepted.
+    events: int = 0
     messages: int = 0
     open_seconds: float = 0.0
     #: How long people took to acknowledge incidents, at the median.
@@ -51,17 +52,46 @@ class SignalReport:
 
 
 @dataclass(frozen=True)
+class EventReport:
+    """Incidents of which people were told together; or one, without a number, of which nobody was told."""
+
+    number: int | None
+    #: Each with the name of its signal, in the order of their start.
+    members: list[tuple[str, IncidentRow]]
+
+    @property
+    def start(self) -> int:
+        """When the first to move did."""
+        return self.members[0][1].start
+
+    @property
+    def open(self) -> bool:
+        """Whether one of them goes on."""
+        return any(incident.open for _, incident in self.members)
+
+    @property
+    def silence(self) -> bool:
+        """Whether signals fell silent; all incidents of an event are of one kind."""
+        return self.members[0][1].kind == "silence"
+
+    def end(self, period: Period) -> int:
+        """When the last of them ended."""
+        return max(end_of(incident, period) for _, incident in self.members)
+
+
+@dataclass(frozen=True)
 class Report:
     """A period of all signals that were asked for."""
 
     period: Period
     signals: list[SignalReport]
+    #: The newest first.
+    events: list[EventReport]
 
     @property
-    def incidents(self) -> list[tuple[SignalReport, IncidentRow]]:
-        """All incidents, the newest first."""
-        found = [(signal, incident) for signal in self.signals for incident in signal.incidents]
-        return sorted(found, key=lambda one: -one[1].start)
+    def told(self) -> list[EventReport]:
+        """The events of which people were told, or were to be told."""
+        return [event for event in self.events if event.number is not None]
 
     @property
     def audits(self) -> dict[str, Audit]:
@@ -74,9 +104,11 @@ class Report:
 
     @property
     def by_attention(self) -> list[SignalReport]:
-        """Signals with incidents, those first about which people got most messages."""
+        """Signals with incidents, those first whose events made most messages."""
         busy = [signal for signal in self.signals if signal.incidents]
-        return sorted(busy, key=lambda one: (-one.messages, -len(one.incidents), -one.open_seconds, one.row.name))
+        return sorted(
+            busy, key=lambda one: (-one.messages, -one.events, -len(one.incidents), -one.open_seconds, one.row.name)
+        )
 
 
 def gather(reader: StoreReader, signals: Sequence[SignalRow], period: Period) -> Report:
@@ -85,15 +117,44 @@ def gather(reader: StoreReader, signals: Sequence[SignalRow], period: Period) ->
     for incident in _incidents(reader, list(reports), period):
         reports[incident.signal].incidents.append(incident)
     judged = _judged(reader, period)
-    messages = _messages(reader, period)
+    by_name = {report.row.name: report for report in reports.values()}
+    events, messages = _together(reports.values()), _messages(reader, period)
+    for event in events:
+        # An event takes attention once, however many signals are in it: the one that moved first stands for it.
+        if event.number is not None:
+            first = by_name[event.members[0][0]]
+            first.events += 1
+            first.messages += messages[event.number]
     for number, report in reports.items():
         report.judged, alarms = judged.get(number, (0, 0))
         report.audit = _audit(report, alarms, period)
-        report.messages = messages[number]
         report.open_seconds = sum(period.overlap(one.start, end_of(one, period)) for one in report.incidents)
-        waits = [(one.acknowledged - one.opened) / 1e9 for one in report.incidents if one.acknowledged is not None]
-        report.acknowledged_after = median(waits) if waits else None
-    return Report(period, sorted(reports.values(), key=lambda report: report.row.name))
+        report.acknowledged_after = _waited(report.incidents)
+    return Report(period, sorted(reports.values(), key=lambda report: report.row.name), events)
+
+
+def _together(reports: Iterable[SignalReport]) -> list[EventReport]:
+    """All incidents in their events, the newest first. What a budget withholds belongs to none."""
+    events: dict[tuple[str, int], list[tuple[str, IncidentRow]]] = defaultdict(list)
+    for report in reports:
+        for one in report.incidents:
+            key = ("incident", one.id) if one.event is None else ("event", one.event)
+            events[key].append((report.row.name, one))
+    found = [
+        EventReport(number if of == "event" else None, sorted(members, key=lambda one: (one[1].start, one[1].id)))
+        for (of, number), members in events.items()
+    ]
+    return sorted(found, key=lambda event: -event.start)
+
+
+def _waited(incidents: Iterable[IncidentRow]) -> float | None:
+    """Seconds until people acknowledged incidents, at the median; not of those that joined what was acknowledged."""
+    waits = [
+        (one.acknowledged - one.opened) / 1e9
+        for one in incidents
+        if one.acknowledged is not None and one.acknowledged >= one.opened
+    ]
+    return median(waits) if waits else None
 
 
 def _incidents(reader: StoreReader, signals: list[int], period: Period) -> Iterator[IncidentRow]:
@@ -122,16 +183,15 @@ def _judged(reader: StoreReader, period: Period) -> dict[int, tuple[int, int]]:
 
 
 def _messages(reader: StoreReader, period: Period) -> Counter[int]:
-    """By signal, how many messages sinks accepted."""
-    outbox, incidents = schema.outbox.c, schema.incidents.c
+    """By event, how many messages sinks accepted; one that was updated while the event grew counts once."""
+    outbox = schema.outbox.c
     wanted = (
-        select(incidents.signal, func.count())
-        .join(schema.incidents, incidents.id == outbox.incident)
+        select(outbox.event, func.count())
         # What was settled without being sent was never told.
         .where(outbox.told >= period.start, outbox.told <= period.end)
-        .group_by(incidents.signal)
+        .group_by(outbox.event)
     )
-    return Counter({signal: count for signal, count in reader.connection.execute(wanted)})  # noqa: C416
+    return Counter({event: count for event, count in reader.connection.execute(wanted)})  # noqa: C416
 
 
 def _audit(report: SignalReport, alarms: int, period: Period) -> Audit | None:

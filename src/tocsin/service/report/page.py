@@ -1,33 +1,25 @@
 """A report as one self-contained page."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from html import escape
 from importlib.resources import files
-from typing import Any
-
-import numpy as np
 
 from tocsin.detection import Audit
-from tocsin.detection.incident_words import ENDED, length_text
-from tocsin.reports.page import PROMISE, charts_of, filled_page, target_of
+from tocsin.detection.incident_words import length_text
+from tocsin.reports.page import PROMISE, charts_of, filled_page
 from tocsin.service.config import Settings
 from tocsin.service.report.charts import drawn_signals
-from tocsin.service.report.facts import Period, Report, SignalReport, end_of
-from tocsin.service.sinks.alerts import link_to
-from tocsin.service.sinks.alerts import summary_of as message_summary
-from tocsin.service.store import IncidentRow, StoreReader
-
-MOST_ROWS = 300
-DAY = 86400
+from tocsin.service.report.facts import Period, Report
+from tocsin.service.report.happened import MOST_ROWS, happened_table
+from tocsin.service.report.tables import counted, moment, row, table
+from tocsin.service.store import StoreReader
 
 
 def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
     """The page."""
     drawn = drawn_signals(reader, report.signals, report.period)
     charts = charts_of(drawn)
-    places = {result.signal: number for number, result in enumerate(drawn)}
     return filled_page(
         (files("tocsin") / "service" / "report" / "page.html").read_text(encoding="utf-8"),
         charts,
@@ -35,7 +27,7 @@ def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
         title=escape(title_of(report.period)),
         lead=escape(summary_of(report)[0]),
         days=_days(report),
-        incidents=_incidents(report, settings, places, charts),
+        incidents=happened_table(reader, report, settings, [result.signal for result in drawn], charts),
         promised=_promised(report),
         attention=_attention(report),
         promise=escape(PROMISE),
@@ -44,23 +36,26 @@ def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
 
 def title_of(period: Period) -> str:
     """The period in words."""
-    return f"What happened from {_moment(period.start)} to {_moment(period.end)} UTC"
+    return f"What happened from {moment(period.start)} to {moment(period.end)} UTC"
 
 
 def summary_of(report: Report) -> list[str]:
     """The report in a few sentences."""
-    incidents = [incident for _, incident in report.incidents]
-    busy, still = len(report.by_attention), sum(incident.open for incident in incidents)
-    silent = sum(incident.kind == "silence" for incident in incidents)
+    told, withheld = report.told, len(report.events) - len(report.told)
+    incidents = sum(len(event.members) for event in told)
+    silent, still = sum(event.silence for event in told), sum(event.open for event in told)
     lines = [
-        f"{_counted(len(incidents), 'incident')} on {busy:,} of {_counted(len(report.signals), 'signal')}; "
-        f"{silent:,} of them silences, {still:,} still open."
+        f"{counted(len(told), 'event')} with {counted(incidents, 'incident')}; "
+        f"{silent:,} of the events silences, {still:,} still open. "
+        f"{len(report.by_attention):,} of {counted(len(report.signals), 'signal')} had incidents."
     ]
+    if withheld:
+        lines.append(f"Budgets withheld {counted(withheld, 'incident')}: nobody was told.")
     lines += [f"{_kept(audit)}." for audit in report.audits.values()]
     if report.by_attention:
         most = report.by_attention[0]
-        told = f"{_counted(len(most.incidents), 'incident')}, {_counted(most.messages, 'message')}"
-        lines.append(f"Most attention: {most.row.name} ({told}).")
+        took = f"{counted(most.events, 'event')}, {counted(most.messages, 'message')}"
+        lines.append(f"Most attention: {most.row.name} ({took}).")
     return lines
 
 
@@ -74,10 +69,10 @@ def _kept(audit: Audit) -> str:
 
 
 def _days(report: Report) -> str:
-    """How many incidents began on each day, as bars."""
+    """How many events began on each day, as bars."""
     first, last = (datetime.fromtimestamp(one / 1e9, UTC).date() for one in (report.period.start, report.period.end))
     days = [first + timedelta(days=number) for number in range(min((last - first).days, 366) + 1)]
-    began = Counter(datetime.fromtimestamp(incident.start / 1e9, UTC).date() for _, incident in report.incidents)
+    began = Counter(datetime.fromtimestamp(event.start / 1e9, UTC).date() for event in report.told)
     most, width = max((began[day] for day in days), default=0), 1000 / len(days)
     if not most:
         return ""
@@ -94,49 +89,8 @@ def _days(report: Report) -> str:
             bars.append(f'<text x="{middle:.1f}" y="{95 - height:.1f}">{began[day]}</text>')
         if number % every == 0:
             bars.append(f'<text x="{middle:.1f}" y="116">{day:%a %d %b}</text>')
-    label = f"Incidents by the day on which they began; the most on one day is {most}"
+    label = f"Events by the day on which they began; the most on one day is {most}"
     return f'<svg class="days" viewBox="0 0 1000 122" role="img" aria-label="{label}">{"".join(bars)}</svg>'
-
-
-def _incidents(
-    report: Report, settings: Settings, places: Mapping[str, int], charts: Sequence[Mapping[str, Any]]
-) -> str:
-    found = report.incidents
-    rows = []
-    for signal, incident in found[:MOST_ROWS]:
-        number = places.get(signal.row.name) if incident.kind == "alarm" else None
-        start = _moment(incident.start)
-        target = ""
-        if number is not None:
-            moments = np.datetime64(incident.start, "ns"), np.datetime64(incident.end, "ns")
-            target = target_of(*moments, number, charts[number])
-            start = f'<button type="button">{start}</button>'
-        cells = [
-            ("name", escape(signal.row.name)),
-            ("short", start),
-            ("short", _lasted(incident, report.period)),
-            ("short", escape(ENDED.get(incident.ended, incident.ended or ""))),
-            ("short", "" if incident.kind == "silence" else f"{incident.severity:.1f}"),
-            ("seen", _linked(_seen(signal, incident), link_to(settings, incident))),
-            ("people", escape(_handled(incident))),
-        ]
-        rows.append(_row(cells, target))
-    left = len(found) - MOST_ROWS
-    more = f'<p class="note">The newest {MOST_ROWS}; {left:,} others are in the monitor.</p>' if left > 0 else ""
-    headings = ("signal", "start", "lasted", "ended", "severity", "what was seen", "people")
-    return _table(headings, rows, "No incidents.") + more
-
-
-def _seen(signal: SignalReport, incident: IncidentRow) -> str:
-    """What was seen, without the signal's name before it."""
-    return message_summary(incident, signal.row, "firing").removeprefix(f"{signal.row.name}: ")
-
-
-def _handled(incident: IncidentRow) -> str:
-    """What people did about it."""
-    seen = f"acknowledged by {incident.acknowledged_by}" if incident.acknowledged is not None else ""
-    held_back = "not reported" if incident.withheld else ""
-    return ", ".join(part for part in (incident.label, seen, held_back) if part)
 
 
 def _promised(report: Report) -> str:
@@ -153,10 +107,10 @@ def _promised(report: Report) -> str:
             ("short", f"{audit.faults:,}" if audit.faults else ""),
             ("seen", escape(audit.finding)),
         ]
-        rows.append(_row(cells))
+        rows.append(row(cells))
     together = "".join(f'<p class="lead">{escape(_kept(audit))}.</p>' for audit in report.audits.values())
     headings = ("signal", "judged observations", "tolerated", "raised", "faults", "finding")
-    return together + _table(headings, rows, "Nothing was judged: all signals are warming up, or silent.")
+    return together + table(headings, rows, "Nothing was judged: all signals are warming up, or silent.")
 
 
 def _attention(report: Report) -> str:
@@ -166,39 +120,12 @@ def _attention(report: Report) -> str:
         cells = [
             ("name", escape(signal.row.name)),
             ("short", f"{signal.messages:,}"),
+            ("short", f"{signal.events:,}"),
             ("short", f"{len(signal.incidents):,}"),
             ("short", f"{signal.false_alarms:,}" if signal.false_alarms else ""),
             ("short", length_text(signal.open_seconds, 1.0)),
             ("short", "" if after is None else length_text(after, 1.0)),
         ]
-        rows.append(_row(cells))
-    headings = ("signal", "messages", "incidents", "false alarms", "time in incidents", "acknowledged after")
-    return _table(headings, rows, "Nobody was needed.")
-
-
-def _table(headings: Iterable[str], rows: Sequence[str], nothing: str) -> str:
-    if not rows:
-        return f'<div class="panel"><p>{nothing}</p></div>'
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def _row(cells: Iterable[tuple[str, str]], target: str = "") -> str:
-    inside = "".join(f'<td class="{kind}">{text}</td>' for kind, text in cells)
-    return f"<tr{target}>{inside}</tr>"
-
-
-def _linked(text: str, link: str) -> str:
-    return f'<a href="{escape(link)}">{escape(text)}</a>' if link else escape(text)
-
-
-def _lasted(incident: IncidentRow, period: Period) -> str:
-    return length_text(max(end_of(incident, period) - incident.start, 0) / 1e9, 1.0)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _moment(nanoseconds: int) -> str:
-    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).strftime("%Y-%m-%d %H:%M")
+        rows.append(row(cells))
+    headings = ("signal", "messages", "events", "incidents", "false alarms", "time in incidents", "acknowledged after")
+    return table(headings, rows, "Nobody was needed.")

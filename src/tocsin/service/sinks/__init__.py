@@ -17,8 +17,9 @@ def make_sinks(settings: Settings, store: Readable, write: Write, metrics: Metri
     outboxes = []
     for place, one in settings.sinks.each():
         with settings_at(f"sinks.{place}"):
-            sink, every = one.load()(one, settings), settings.events.update_every
-            outboxes.append(Outbox(sink, store, write, metrics, one, update_every=every))
+            sink, events = one.load()(one, settings), settings.events
+            times = {"update_every": events.update_every, "max_age": events.max_age}
+            outboxes.append(Outbox(sink, store, write, metrics, one, **times))
     pictured = [
         outbox.sink for outbox in outboxes if isinstance(outbox.rules, PictureSettings) and outbox.rules.picture
     ]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.alarm_rate import SECONDS
@@ -54,10 +54,13 @@ def level_of(incident: IncidentRow) -> str:
 def link_to(settings: Settings, incident: IncidentRow) -> str:
     """Where people see the incident, or its event if that has others; empty if nobody said how they reach the page."""
     whole = several(incident)
-    return _link(settings, "incidents", incident.id) if whole is None else _link(settings, "events", whole.event.id)
+    if whole is None:
+        return page_link(settings, "incidents", incident.id)
+    return page_link(settings, "events", whole.event.id)
 
 
-def _link(settings: Settings, what: str, number: int) -> str:
+def page_link(settings: Settings, what: Literal["incidents", "events"], number: int) -> str:
+    """Where the page shows one of them; empty if nobody said how people reach the page."""
     return f"{settings.server.external_url}/#/{what}/{number}" if settings.server.external_url else ""
 
 
@@ -79,7 +82,7 @@ def event_in_message(settings: Settings, incident: IncidentRow) -> dict[str, Any
         return None
 
     def linked(shape: dict[str, Any]) -> dict[str, Any]:
-        return {**shape, "link": _link(settings, "incidents", shape["incident"])}
+        return {**shape, "link": page_link(settings, "incidents", shape["incident"])}
 
     return {
         "id": whole.event.id,
@@ -90,7 +93,7 @@ def event_in_message(settings: Settings, incident: IncidentRow) -> dict[str, Any
         "first": linked(member_json(whole.first)),
         "strongest": linked(member_json(whole.strongest)),
         "members": [linked(member_json(member)) for member in whole.members],
-        "link": _link(settings, "events", whole.event.id),
+        "link": page_link(settings, "events", whole.event.id),
     }
 
 

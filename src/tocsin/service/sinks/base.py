@@ -22,12 +22,11 @@ class DeliveryError(MonitorError):
 
 @dataclass
 class SinkHealth:
-    """The health of a sink. Times are nanoseconds since 1970; `waiting` counts undelivered messages."""
+    """The health of a sink. Times are nanoseconds since 1970."""
 
     last_success: int | None = None
     last_error: str | None = None
     last_error_time: int | None = None
-    waiting: int = 0
 
 
 class Sink(ABC):

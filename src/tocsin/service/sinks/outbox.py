@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -41,13 +42,15 @@ class Outbox:
     own; a sink that refuses many in a row gets a rest, too. Open incidents are repeated when there is no news, or
     between news.
 
+    What was over for longer than `max_age` when the monitor learned of it is not sent: nobody can do anything about it.
+
     The sink's rules may hold a message back, skip it, or leave out an incident altogether. A snooze holds back the
     start of an incident; if the incident ends before the snooze does, the sink is told nothing about it.
     """
 
     def __init__(
         self, sink: Sink, store: Readable, write: Write, metrics: Metrics, rules: DeliveryRules | None = None, *,
-        poll: float = POLL, update_every: float = 0.0,
+        poll: float = POLL, update_every: float = 0.0, max_age: float = math.inf,
     ) -> None:  # fmt: skip
         self.sink, self.rules = sink, rules or DeliveryRules()
         self.health = SinkHealth()
@@ -56,7 +59,7 @@ class Outbox:
         self._rest_until = 0.0
         self._refused_in_a_row = 0
         self._repeats = Repeats(sink, store, self._delivered, self._failed)
-        self._update_every = round(update_every * 1e9)
+        self._update_every, self._max_age = round(update_every * 1e9), max_age * 1e9
         self._unmarked: dict[int, int] = {}  # delivered, but not yet marked so: which news each had
         self._woken = asyncio.Event()
 
@@ -110,7 +113,6 @@ class Outbox:
         # While the sink rests, only count what waits for it.
         due, waiting = await asyncio.to_thread(self._due, 0 if time.monotonic() < self._rest_until else AT_ONCE)
         stale = time.monotonic() + FRESH
-        self.health.waiting = waiting
         self._metrics.outbox_waiting.labels(sink=self.name).set(waiting)
         wanted, decided = self._sorted_out(due, time.time_ns())
         if decided is not None:
@@ -127,7 +129,7 @@ class Outbox:
         held: dict[int, int] = {}
         skipped, left_out = set(), set()
         for row, (incident, signal) in due:
-            decision = decide(self.rules, row, incident, now)
+            decision = decide(self.rules, row, incident, now, self._max_age)
             if decision is Decision.SEND:
                 wanted.append((row, (incident, signal)))
             elif decision is Decision.SKIP:

@@ -1,9 +1,12 @@
 """What a sink's rules say about a message: send it, skip it, hold it back, or leave out the whole incident."""
 
+import math
 from enum import Enum
 
 from tocsin.service.config.rules import DeliveryRules, Told
-from tocsin.service.store import IncidentRow, Message, OutboxRow
+from tocsin.service.store import IncidentRow, LeadRow, Message, OutboxRow
+
+_LOOK_AGAIN = 10 * 10**9  # ns
 
 
 class Decision(Enum):
@@ -21,14 +24,22 @@ def told_as(incident: IncidentRow, status: Message) -> Told:
     return "accepted" if incident.ended == "accepted" else "ended"
 
 
-def decide(rules: DeliveryRules, row: OutboxRow, incident: IncidentRow, now: int) -> Decision | int:
-    """The decision, or the moment until which the message is held back."""
+def decide(
+    rules: DeliveryRules, row: OutboxRow, incident: IncidentRow, now: int, max_age: float = math.inf
+) -> Decision | int:
+    """The decision, or the moment until which the message is held back.
+
+    What ended longer than `max_age`, in nanoseconds, before the monitor learned of it is nobody's alarm.
+    """
     if row.status == "firing" and row.told is not None:
         # It has grown. That is no news once it is over, or once somebody takes care of what was escalated.
         if not incident.open or (rules.after is not None and incident.acknowledged is not None):
             return Decision.SKIP
     elif row.status == "firing" and row.attempts == 0:
         # After an attempt without a reply, the sink may know of the incident, and must learn of its end, too.
+        if _is_past(incident, max_age):
+            # Its observations may still come up to now; if it ends before they do, it was over long ago.
+            return now + _LOOK_AGAIN if incident.open else Decision.LEAVE_OUT
         decision = _before_first_attempt(rules, incident, now)
         if decision is not None:
             return decision
@@ -52,6 +63,10 @@ def _before_first_attempt(rules: DeliveryRules, incident: IncidentRow, now: int)
     if not incident.open and incident.closed is not None and rules.next_time(due) > max(due, incident.closed):
         return Decision.LEAVE_OUT
     return None
+
+
+def _is_past(incident: IncidentRow, max_age: float) -> bool:
+    return isinstance(incident, LeadRow) and incident.whole.age > max_age
 
 
 def _slept_through(incident: IncidentRow) -> bool:

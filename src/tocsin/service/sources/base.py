@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import math
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tocsin.service.backoff import Backoff
@@ -21,19 +23,24 @@ ReadCursor = Callable[[str], str | None]
 MOST_TOGETHER = 2000  # observations of one batch
 LONGEST_WAIT = 60.0  # seconds between two tries
 COMPLAIN_EVERY = 60.0  # seconds
+MOST_SENDERS = 1000  # whose complaints are told apart
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class SourceHealth:
-    """How a source is. Times are nanoseconds since 1970; `skipped` counts what was no observation."""
+    """How a source is. Times are nanoseconds since 1970; `skipped` counts what was no observation.
+
+    `left_out` counts by kind what is not supported, or what nobody asked for.
+    """
 
     last_success: int | None = None
     last_error: str | None = None
     last_error_time: int | None = None
     received: int = 0
     skipped: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -56,8 +63,8 @@ class Reporter:
         self.name = name
         self.health = SourceHealth()
         self._errors = metrics.source_errors.labels(source=name)
-        self._complained: float | None = None
-        self._unsaid = 0
+        #: By sender, when the last complaint was, and how many were left unsaid since.
+        self._complaints: dict[str, tuple[float, int]] = {}
 
     def _succeeded(self) -> None:
         self.health.last_success = time.time_ns()
@@ -68,17 +75,21 @@ class Reporter:
         self._note(text)
         _log.warning("source %s: %s", self.name, text)
 
-    def _skipped(self, why: str, count: int = 1) -> None:
+    def _skipped(self, why: str, count: int = 1, sender: str = "") -> None:
         """Something, or so many things, that is no observation and never will be."""
         self.health.skipped += count
         self._note(why, count)
         now = time.monotonic()
-        if self._complained is not None and now - self._complained < COMPLAIN_EVERY:
-            self._unsaid += 1
+        last, unsaid = self._complaints.get(sender, (-math.inf, 0))
+        if now - last < COMPLAIN_EVERY:
+            self._complaints[sender] = last, unsaid + 1
             return
-        more = f" (and {self._unsaid} more since the last such message)" if self._unsaid else ""
-        _log.warning("source %s: skipped: %s%s", self.name, why, more)
-        self._complained, self._unsaid = now, 0
+        if len(self._complaints) >= MOST_SENDERS:
+            self._complaints.clear()
+        self._complaints[sender] = now, 0
+        who = f"source {self.name}, sender {sender}" if sender else f"source {self.name}"
+        more = f" (and {unsaid} more since the last such message)" if unsaid else ""
+        _log.warning("%s: skipped: %s%s", who, why, more)
 
     def _note(self, text: str, count: int = 1) -> None:
         self.health.last_error, self.health.last_error_time = text, time.time_ns()

@@ -103,11 +103,12 @@ class EventReader:
     def _summary(self, event: EventRow, names: Mapping[int, str], limited: Collection[int] | None) -> EventSummary:
         columns = schema.incidents.c
         of_event = _of(event.id, limited).subquery().c
-        count, signals, open_count, snoozed, until, reasons, reason = self.connection.execute(
+        count, signals, open_count, snoozed, until, reasons, reason, age = self.connection.execute(
             select(
                 func.count(of_event.id), func.count(of_event.signal.distinct()),
                 func.coalesce(func.sum(case((of_event.open, 1), else_=0)), 0), func.count(of_event.snoozed_until),
                 func.min(of_event.snoozed_until), func.count(of_event.ended.distinct()), func.min(of_event.ended),
+                func.min(of_event.opened - of_event.end),
             )
         ).one()  # fmt: skip
         listed = self.members(event.id, signal_ids=limited, limit=LISTED)
@@ -127,6 +128,7 @@ class EventReader:
             source_signals=self._source_signals(event),
             snoozed_until=until if snoozed == count else None,
             ended=reason if reasons == 1 and open_count == 0 else None,
+            age=age,
         )
 
     def _source_signals(self, event: EventRow) -> int:

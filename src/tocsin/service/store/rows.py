@@ -178,6 +178,8 @@ class EventSummary:
     snoozed_until: int | None
     #: Why all of them ended; None if one goes on, or if they ended for different reasons.
     ended: Ended | None
+    #: How long ago the newest observation of an incident was when the incident became known, of the most recent one.
+    age: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

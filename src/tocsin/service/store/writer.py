@@ -17,7 +17,6 @@ from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import (
     IncidentFacts,
     IncidentRow,
-    Message,
     ObservationRow,
     PartRow,
     Pruned,
@@ -196,14 +195,6 @@ class StoreWriter(StoreReader, EventWriter):
         if "contributions" in changes:
             changes["contributions"] = encoding.numbers_to_text(changes["contributions"])
         self._change(schema.incidents, incident_id, changes)
-
-    def add_outbox(self, sink: str, incident: int, status: Message, now: int) -> None:
-        """Queue a message about an incident for a sink, unless that message was queued before."""
-        columns = schema.outbox.c
-        same = columns.sink == sink, columns.incident == incident, columns.status == status
-        if self.connection.execute(select(columns.id).where(*same)).first() is None:
-            message = {"sink": sink, "incident": incident, "status": status, "created": now}
-            self._insert(schema.outbox, {**message, "attempts": 0, "next_attempt": now})
 
     def mark_delivered(
         self, ids: Collection[int], now: int, *, news: Mapping[int, int] = {}, update_every: int = 0
