@@ -1,6 +1,8 @@
 """What all formats that others push have in common: unpacked, read, durable, and only then acknowledged."""
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,11 +36,12 @@ Pushed = Annotated[Receivers, Depends(_receivers)]
 
 @dataclass(frozen=True)
 class Pushing:
-    """What became of a request's points: how many are kept, and how many refused, why."""
+    """What became of a request's points: how many are kept, how many refused and why, and which were left out."""
 
     kept: int
     refused: int
     why: str | None
+    ignored: Counter[str]
 
 
 def check_installed(extra: str, *modules: str) -> None:
@@ -63,7 +66,8 @@ async def push(
     known by their times.
     """
     receivers: Receivers = request.app.state.receivers
-    intake = Intake(receiver.rates.open(), caller.may_see, MOST_POINTS)
+    latest = time.time_ns() + round(monitor.settings.engine.future_tolerance * 1e9)
+    intake = Intake(receiver.rates.open(), caller.may_see, MOST_POINTS, latest)
     body: LimitedBody = request.scope["limited_body"]
     raw = await request.body()
     try:
@@ -77,9 +81,9 @@ async def push(
             receiver.failed(error.detail)
         raise
     refused, why = await _submit(monitor, receiver.name, sender_of(request, caller), intake)
-    intake.rates.commit()
+    intake.commit()
     receiver.succeeded(intake, refused, why)
-    return Pushing(len(intake.observations) - refused, intake.refused + refused, intake.why or why)
+    return Pushing(len(intake.observations) - refused, intake.refused + refused, intake.why or why, intake.ignored)
 
 
 def _read(read: Callable[[bytes, Intake], None], body: bytes, intake: Intake) -> None:
@@ -100,6 +104,5 @@ async def _submit(monitor: MonitorAccess, source: str, sender: str, intake: Inta
         for outcome in await done(monitor.engine.submit(batch)):
             if outcome.status in (Status.REFUSED, Status.FUTURE):
                 refused += 1
-                ahead = outcome.status is Status.FUTURE
-                why = why or f"{outcome.signal!r}: {'its time is ahead of the clock' if ahead else outcome.message}"
+                why = why or f"{outcome.signal!r}: {outcome.message}"
     return refused, why
