@@ -37,6 +37,8 @@ MOST_ROWS = 200_000
 MOST_SECONDS = 120.0
 # Detectors that judge come first: so many trials at most run beside them, and so many results are kept.
 AT_ONCE = 2
+# One that is ended goes on until it has judged its piece: so many threads may be left.
+MOST_THREADS = 2 * AT_ONCE
 KEPT = 100
 MOST_COUNTED = 100_000
 
@@ -76,6 +78,7 @@ class Trials:
         self._detectors = DetectorReplacement(state)
         self._lock = threading.Lock()
         self._trials: dict[str, _Trial] = {}
+        self._threads = 0
         self._stopped = False
 
     def start(self, name: str, detector: dict[str, Any], since: int | None = None) -> TrialProgress:
@@ -86,12 +89,14 @@ class Trials:
         trial = _Trial(TrialProgress("running", newest - WEEK if since is None else since))
         new = self._detectors.fresh(row, signal.reference)  # refuses what there is no room for
         with self._lock:
+            others = [one for other, one in self._trials.items() if other != name]
+            running = sum(one.progress.stage == "running" for one in others)
+            if running >= AT_ONCE or self._threads >= MOST_THREADS or self._stopped:
+                raise RefusedError(f"{AT_ONCE} trials run already: wait for one of them, or end it")
             before = self._trials.pop(name, None)
             if before is not None:
                 before.stop.set()
-            running = sum(one.progress.stage == "running" for one in self._trials.values())
-            if running >= AT_ONCE or self._stopped:
-                raise RefusedError(f"{AT_ONCE} trials run already: wait for one of them, or end it")
+            self._threads += 1
             for old in list(self._trials)[: len(self._trials) - KEPT + 1]:
                 del self._trials[old]
             self._trials[name] = trial
@@ -100,16 +105,18 @@ class Trials:
 
     def progress(self, name: str) -> TrialProgress:
         """How far the newest trial of a signal is."""
+        return self._trial(name).progress
+
+    def _trial(self, name: str) -> _Trial:
         with self._lock:
             trial = self._trials.get(name)
         if trial is None:
             raise UnknownError(f"there is no trial of {name!r}")
-        return trial.progress
+        return trial
 
     def cancel(self, name: str) -> None:
         """End it; what it found so far is kept."""
-        self.progress(name)
-        self._trials[name].stop.set()
+        self._trial(name).stop.set()
 
     def stop(self) -> None:
         """End all: the monitor stops."""
@@ -130,6 +137,9 @@ class Trials:
         except Exception as error:
             log.warning("a trial of %r failed: %s", new.name, error)
             trial.progress = replace(trial.progress, stage="failed", message=str(error))
+        finally:
+            with self._lock:
+                self._threads -= 1
 
     def _judge(self, trial: _Trial, new: MonitoredSignal) -> None:
         end, since = time.monotonic() + MOST_SECONDS, trial.progress.since
