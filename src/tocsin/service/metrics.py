@@ -52,6 +52,9 @@ class Metrics:
         self.rejected = Counter(
             "tocsin_rejected_total", "Rejected requests and observations.", ["reason"], registry=registry
         )
+        self.push_left_out = Counter(
+            "tocsin_push_left_out_total", "Pushed points left out on purpose.", ["source", "reason"], registry=registry
+        )
         self.outbox_waiting = Gauge(
             "tocsin_outbox_waiting", "Messages waiting to be delivered.", ["sink"], registry=registry
         )

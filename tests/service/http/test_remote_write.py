@@ -243,6 +243,10 @@ def test_what_rules_leave_out_is_not_reported_as_lost(make: Make) -> None:
     assert reply.status_code == 204
     assert reply.headers["x-prometheus-remote-write-samples-written"] == "2"
     assert reply.headers["x-prometheus-remote-write-histograms-written"] == "0"
+    left_out = 'tocsin_push_left_out_total{{reason="{}",source="remote_write"}}'
+    text = monitor.metrics.text().decode()
+    assert f"{left_out.format('series that no rule matches')} 1.0" in text
+    assert f"{left_out.format('native histograms')} 2.0" in text
 
 
 def symbols_2(symbols: list[str], series: bytes) -> bytes:

@@ -15,7 +15,7 @@ class Receiver(Reporter):
     def __init__(self, name: str, metrics: Metrics) -> None:
         super().__init__(name, metrics)
         self.rates = Rates()
-        self._refusals = metrics.observations.labels("refused", name)
+        self._refusals, self._left_out = metrics.observations.labels("refused", name), metrics.push_left_out
 
     @property
     def used(self) -> bool:
@@ -31,6 +31,8 @@ class Receiver(Reporter):
         self.health.received += len(intake.observations)
         self._succeeded()
         self._refusals.inc(intake.refused)
+        for reason, points in intake.ignored.items():
+            self._left_out.labels(self.name, reason).inc(points)
         refused = intake.refused + refused_by_engine
         if refused:
             self._skipped(intake.why or why or "refused", refused)
