@@ -280,3 +280,10 @@ def test_labels_beyond_the_limit_are_refused(client: Client, monitor: FakeMonito
         reply = post(client, write((many, [(T0, 1.0)]), (LOAD, [(T0, 1.0)])), headers)
         assert reply.status_code == 400
         assert "1 samples were refused, 1 kept: a series may have at most 256 labels" in reply.text
+
+
+def test_a_body_is_snappy_even_if_its_headers_do_not_say_so(client: Client, monitor: FakeMonitor) -> None:
+    assert client.post(URL, content=snappy(write_1((LOAD, [(T0, 1.5)])))).status_code == 204
+    assert [value for *_, value in taken(monitor)] == [1.5]
+    assert client.post(URL, content=write_1((LOAD, [(T0 + 1, 1.5)]))).status_code == 400
+    assert client.post(URL, content=b"x" * 100).status_code == 400

@@ -58,9 +58,15 @@ def _is_installed(module: str) -> bool:
 
 
 async def push(
-    request: Request, monitor: MonitorAccess, caller: Caller, receiver: Receiver, read: Callable[[bytes, Intake], None]
+    request: Request,
+    monitor: MonitorAccess,
+    caller: Caller,
+    receiver: Receiver,
+    read: Callable[[bytes, Intake], None],
+    coding: str = "identity",
 ) -> Pushing:
-    """Take a request's points. When this returns, all that are kept are durable.
+    """Take a request's points. When this returns, all that are kept are durable. `coding` is how the body is
+    compressed if its headers do not say it.
 
     A request that is sent again, as after 429 or 503, gives the same observations: those that are stored already are
     known by their times.
@@ -72,7 +78,7 @@ async def push(
     raw = await request.body()
     try:
         async with receivers.reading:
-            coding = request.headers.get("content-encoding", "")
+            coding = request.headers.get("content-encoding", coding)
             plain = await asyncio.to_thread(unpacked, raw, coding, monitor.settings.server.max_body_bytes)
             body.hold(len(plain))
             await asyncio.to_thread(partial(_read, read, plain, intake))

@@ -17,6 +17,7 @@ router = APIRouter(tags=["push"])
 
 _VERSIONS = {"": 1, "prometheus.WriteRequest": 1, "io.prometheus.write.v2.Request": 2}
 _PROTO = re.compile(r';\s*proto\s*=\s*"?([^";\s]+)"?')
+_SNAPPY = "snappy"
 _WRITTEN = "X-Prometheus-Remote-Write-{}-Written"
 
 
@@ -40,7 +41,7 @@ async def write(request: Request, monitor: Monitor, caller: SENDER, receivers: P
     def read(body: bytes, intake: Intake) -> None:
         read_remote_write(body, version, receivers.remote_write_names, intake)
 
-    done = await push(request, monitor, caller, receivers.remote_write, read)
+    done = await push(request, monitor, caller, receivers.remote_write, read, _SNAPPY)
     left_out = done.ignored.total() - done.ignored[NATIVE_HISTOGRAMS]
     headers = _counts(done.kept + left_out) if version == 2 else {}
     if done.refused:
@@ -56,8 +57,8 @@ def _version(request: Request) -> int:
     if (media_type(request.headers) or PROTOBUF) != PROTOBUF or version is None:
         accepted = " or ".join(f"{PROTOBUF};proto={name}" for name in _VERSIONS if name)
         raise HttpError(415, f"the body must be {accepted}, got {kind!r:.100}", "Content-Type")
-    coding = request.headers.get("content-encoding", "snappy")
-    if coding.lower() != "snappy":
+    coding = request.headers.get("content-encoding", _SNAPPY)
+    if coding.strip().lower() != _SNAPPY:
         raise HttpError(415, f"the body must be compressed with snappy, got {coding!r:.100}", "Content-Encoding")
     return version
 
