@@ -1,5 +1,7 @@
 """Verdicts on series of any length, against slow versions and known truth."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -17,6 +19,7 @@ from tocsin.service.azure import (
 )
 from tocsin.service.azure.band import centred_median, distance_at, past_median, scale_of, season_of, tail_of
 from tocsin.service.azure.detection import rate_of
+from tocsin.service.azure.requests import MOST
 
 
 def entire(values, **options):
@@ -141,3 +144,13 @@ def test_series_that_never_move_have_no_anomaly_and_any_move_is_one():
     moved[-1] = 5.0
     assert last(moved)["isAnomaly"]
     assert changes(still) == []
+
+
+def test_a_long_period_takes_little_memory() -> None:
+    values = np.random.default_rng(0).normal(size=2 * MOST)
+    tracemalloc.start()
+    try:
+        centred_median(values, MOST + 1)
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20  # it was more than a gigabyte
+    finally:
+        tracemalloc.stop()

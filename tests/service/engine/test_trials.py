@@ -1,5 +1,6 @@
 """Trials: what other settings would have found, beside an engine that goes on as if there were none."""
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +198,30 @@ def test_a_trial_can_be_ended_while_another_one_takes_its_place(
         trials.cancel("a")
         with pytest.raises(UnknownError, match="there is no trial of 'a'"):
             trials.cancel("a")
+
+
+def test_trials_that_are_begun_anew_leave_few_threads_and_a_refused_one_keeps_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rig(tmp_path) as made:
+        trials = made.engine.trials
+        made.feed("a", strange(60))
+        trials.start("a", QUICK)
+        assert finished(made, "a").stage == "done"
+        held, step = threading.Event(), TrialRun._step
+
+        def slowly(*given):
+            held.wait()
+            return step(*given)
+
+        monkeypatch.setattr(TrialRun, "_step", slowly)
+        for _ in range(trials_module.MOST_THREADS):
+            trials.start("a", QUICK)
+        with pytest.raises(RefusedError, match="trials run already"):
+            trials.start("a", QUICK)
+        assert trials.progress("a").stage == "running"
+        held.set()
+        assert finished(made, "a").stage == "done"
+        until(lambda: trials._threads == 0)
+        trials.start("a", QUICK)
+        assert finished(made, "a").stage == "done"

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tocsin.service.errors import NotReadyError
+
 from .conftest import Client, error_of
 from .fake import FakeMonitor
 from .test_security import URL, give_token
@@ -132,3 +134,21 @@ def test_the_overview_has_what_concerns_the_caller_as_columns(clients: dict[str,
     assert [point[1] for point in recent.pop("pump/1")] == [0, 1, 2, 3, 4]
     assert recent == {}
     assert clients["operator"].get(f"{URL}/recent").status_code == 422
+
+
+def test_what_the_engine_does_not_accept_fails_by_itself(
+    clients: dict[str, Client], monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acknowledge = monitor.engine.acknowledge
+
+    def suspended(number: int, *given: Any) -> Any:
+        if number == 2:
+            raise NotReadyError("the monitor accepts no changes now")
+        return acknowledge(number, *given)
+
+    monkeypatch.setattr(monitor.engine, "acknowledge", suspended)
+    reply = clients["admin"].post(f"{URL}/bulk/incidents", json={"pattern": "*", "acknowledge": {}})
+    assert reply.status_code == 200
+    assert [(one["incident"], one["error"]) for one in reply.json()["items"]] == [
+        (1, None), (2, "the monitor accepts no changes now"), (3, None),
+    ]  # fmt: skip

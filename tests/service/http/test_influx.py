@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import time
 import zlib
 from base64 import b64encode
 from typing import Any
@@ -175,3 +176,45 @@ def test_broken_lines_are_refused(client: Client, body: bytes) -> None:
 def test_no_line_takes_long() -> None:
     for line in ("m,a=b" * 20_000, "m " + 'f="' * 20_000, "\\" * 99_999, "m f=1" + "," * 50_000, "m" + " " * 90_000):
         assert not read(line).observations
+
+
+def test_lines_that_are_commented_out_are_no_points() -> None:
+    intake = read("#cpu,host=a usage=1 1\n  # cpu usage=1\n  \tcpu usage=2 1\n")
+    assert [(one.signal, one.values) for one in intake.observations] == [("cpu_usage", (2.0,))]
+    assert intake.refused == 0
+
+
+def test_lines_may_end_as_on_windows() -> None:
+    intake = read('cpu usage=1\r\ncpu,host=a usage=2i\r\ncpu,host=b text="a\r\nb",on=t\r\n')
+    assert intake.why is None
+    assert [one.values for one in intake.observations] == [(1.0,), (2.0,), (1.0,)]
+
+
+def test_many_small_parts_in_gzip_do_not_take_long(client: Client, monitor: FakeMonitor) -> None:
+    two = gzip.compress(b"m f=1 1\n") + gzip.compress(b"m f=2 2\n")
+    assert post(client, two, **{"Content-Encoding": "gzip"}).status_code == 204
+    assert len(taken(monitor)) == 2
+    reply = post(client, gzip.compress(b"") * 300_000, **{"Content-Encoding": "gzip"})
+    assert reply.status_code == 400
+    assert "at most 100 parts" in reply.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("\n" * 2_000_000, 413), ("#\n" * 2_000_000, 413), ('m f="x"\n' * 200_000, 413),
+        ("m" + ",a=1" * 1_000_000 + " f=1 1", 204), ("m " + "a=1," * 1_000_000 + "f=1 1", 400),
+    ],
+    ids=["empty lines", "comments", "texts", "tags", "fields"],
+)  # fmt: skip
+def test_odd_bodies_do_not_take_long(client: Client, body: str, status: int) -> None:
+    began = time.process_time()
+    assert post(client, body).status_code == status
+    assert time.process_time() - began < 5.0
+
+
+def test_a_time_that_cannot_be_does_not_silence_a_counter() -> None:
+    far = 10**19 - 1
+    intake = read(f"net bytes=100i 0\nnet bytes=200i {far}\nnet bytes=400i {3 * 10**9}", rate=True)
+    assert [one.values for one in intake.observations] == [(100.0,)]
+    assert intake.refused == 1

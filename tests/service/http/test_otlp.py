@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import time
 from typing import Any
 
 import httpx
@@ -271,3 +272,49 @@ def test_odd_json_is_refused(client: Client, tree: Any) -> None:
 def test_nan_is_missing(client: Client, monitor: FakeMonitor) -> None:
     post(client, request(gauge("g", {"timeUnixNano": str(T0), "asDouble": "NaN"})))
     assert math.isnan(taken(monitor)[0][2])
+
+
+def histogram(name: str, *points: dict[str, Any], temporality: int = CUMULATIVE) -> dict[str, Any]:
+    return {"name": name, "histogram": {"dataPoints": list(points), "aggregationTemporality": temporality}}
+
+
+def test_a_histogram_without_a_sum_has_no_mean(client: Client, monitor: FakeMonitor) -> None:
+    body = request(
+        histogram("cumulative", point(0, count="5"), point(10, count="25")),
+        histogram("delta", point(0, count="5"), temporality=DELTA),
+        histogram("partly", point(0, count="5"), point(10, count="15", sum=30.0), point(20, count="25", sum=50.0)),
+    )
+    assert post(client, body).json() == {}
+    assert taken(monitor) == [
+        ('cumulative.count{service_name="shop"}', 10.0, 2.0),
+        ('delta.count{service_name="shop"}', 0.0, 5.0),
+        ('partly.count{service_name="shop"}', 10.0, 1.0),
+        ('partly.count{service_name="shop"}', 20.0, 1.0),
+        ('partly.mean{service_name="shop"}', 20.0, 2.0),
+    ]
+
+
+def test_a_point_without_a_time_is_refused(client: Client, monitor: FakeMonitor) -> None:
+    reply = post(client, request(gauge("level", {"asDouble": 1.0}, point(0, 2.0)))).json()
+    assert reply["partialSuccess"]["rejectedDataPoints"] == "1"
+    assert "a point needs time_unix_nano" in reply["partialSuccess"]["errorMessage"]
+    assert len(taken(monitor)) == 1
+
+
+def test_a_point_from_the_future_does_not_silence_its_counter(client: Client, monitor: FakeMonitor) -> None:
+    late = total("requests", point(0, 10.0), point(10**9, 20.0), point(10, 30.0))
+    assert post(client, request(late)).json()["partialSuccess"]["rejectedDataPoints"] == "1"
+    assert [value for *_, value in taken(monitor)] == [2.0]
+
+
+def test_small_requests_do_not_take_long(client: Client) -> None:
+    many = [{"key": f"k{i}", "value": {"stringValue": "v"}} for i in range(20_000)]
+    scopes = [{"metrics": [gauge("m", point(0, 1.0))]} for _ in range(2000)]
+    quadratic = {"resourceMetrics": [{"resource": {"attributes": many}, "scopeMetrics": scopes}]}
+    empty = b"\x0a\x00" * 1_000_000
+    began = time.process_time()
+    reply = post(client, quadratic).json()["partialSuccess"]
+    assert reply["rejectedDataPoints"] == "2000"
+    assert "at most 256 labels" in reply["errorMessage"]
+    assert client.post(URL, content=empty, headers=PROTOBUF).status_code == 413
+    assert time.process_time() - began < 10.0

@@ -2,6 +2,7 @@
 
 import math
 import struct
+import time
 from typing import Any
 
 import httpx
@@ -96,7 +97,10 @@ def test_native_histograms_that_no_rule_wants_are_left_out(make: Make) -> None:
     other = {"__name__": "other"}
     assert post(client, write_1((other, [(T0, 1.0)]), histograms=2)).status_code == 204
     (source,) = [one for one in client.get("/api/v1/status").json()["sources"] if one["name"] == "remote_write"]
-    assert (source["left_out"], source["last_error"]) == ({"series that no rule matches": 3}, None)
+    assert (source["left_out"], source["last_error"]) == (
+        {"series that no rule matches": 1, "native histograms": 2},
+        None,
+    )
 
 
 def test_rules_name_choose_and_differentiate(make: Make) -> None:
@@ -110,7 +114,7 @@ def test_rules_name_choose_and_differentiate(make: Make) -> None:
     body = write_1((counter, [(T0 + 10_000, 130.0), (T0 + 20_000, 3.0), (T0 + 30_000, 8.0)]))
     monitor.engine.submitted.clear()
     monitor.engine.refusal = OverloadedError(2.0)
-    assert post(client, body).status_code == 429
+    assert post(client, body).status_code == 503
     monitor.engine.refusal = None
     for _ in range(2):  # the second time the reply was lost, say
         assert post(client, body).status_code == 204
@@ -186,13 +190,11 @@ def test_too_many_points_are_refused_and_many_go_in_pieces(
     assert post(client, write_1((LOAD, [(T0 + i, 1.0) for i in range(26)]))).status_code == 413
 
 
-@pytest.mark.parametrize(("error", "status"), [(OverloadedError(3.0), 429), (NotReadyError("starting"), 503)])
-def test_what_is_not_durable_is_to_be_sent_again(
-    client: Client, monitor: FakeMonitor, error: Exception, status: int
-) -> None:
+@pytest.mark.parametrize("error", [OverloadedError(3.0), NotReadyError("starting")])
+def test_what_is_not_durable_is_to_be_sent_again(client: Client, monitor: FakeMonitor, error: Exception) -> None:
     monitor.engine.refusal = error
     reply = post(client, write_1((LOAD, [(T0, 1.0)])))
-    assert reply.status_code == status
+    assert reply.status_code == 503, "Prometheus throws away what gets 429"
     assert int(reply.headers["retry-after"]) >= 1
     assert not monitor.engine.submitted
 
@@ -244,3 +246,68 @@ def test_broken_bytes_are_refused(
         spoilt[place % len(spoilt)] ^= bits
     body = snappy(bytes(spoilt)) if packed else bytes(spoilt)
     assert client.post(URL, content=body, headers=headers).status_code in (204, 400, 413)
+
+
+def test_a_point_from_the_future_does_not_silence_its_counter(make: Make) -> None:
+    monitor = with_rules(make, {"rate": True})
+    client = Client(monitor)
+    now = time.time_ns() // 10**6
+    assert post(client, write_1((LOAD, [(now - 20_000, 10.0)]))).status_code == 204
+    ahead = post(client, write_1((LOAD, [(now + 10**9, 20.0)])))
+    assert ahead.status_code == 400
+    assert "further ahead than engine.future_tolerance allows" in ahead.text
+    assert post(client, write_1((LOAD, [(2**62, 20.0)]))).status_code == 400
+    assert post(client, write_1((LOAD, [(now - 10_000, 30.0)]))).status_code == 204
+    assert [value for *_, value in taken(monitor)] == [2.0]
+
+
+def test_what_rules_leave_out_is_not_reported_as_lost(make: Make) -> None:
+    monitor = with_rules(make, {"match": "load"})
+    reply = post(Client(monitor), write_2((LOAD, [(T0, 1.0)]), ({"__name__": "up"}, [(T0, 1.0)]), histograms=1), V2)
+    assert reply.status_code == 400  # for the histogram of a series that a rule matches
+    assert reply.headers["x-prometheus-remote-write-samples-written"] == "2"
+    assert reply.headers["x-prometheus-remote-write-histograms-written"] == "0"
+    left_out = 'tocsin_left_out_total{{kind="{}",source="remote_write"}}'
+    text = monitor.metrics.text().decode()
+    assert f"{left_out.format('series that no rule matches')} 1.0" in text
+    assert f"{left_out.format('native histograms')} 2.0" in text
+
+
+def symbols_2(symbols: list[str], series: bytes) -> bytes:
+    return b"".join(field(4, symbol) for symbol in ["", *symbols]) + series
+
+
+NAMED = field(1, varint(1) + varint(2) + varint(3) + varint(4)) + field(2, field(2, T0))
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (field(1, b"") * 100_000, V1, 413),
+        (field(5, b"") * 100_000, V2, 413),
+        (field(1, field(1, b"") * 1_000_000 + field(2, field(2, T0))), V1, 204),
+        (field(4, "") + field(5, field(1, bytes(4_000_000)) + field(2, field(2, T0))), V2, 204),
+        (symbols_2(["__name__", "m", "l", "x" * 1_000_000], field(5, NAMED) * 5000), V2, 400),
+        (symbols_2(["__name__", "x" * 1_000_000, "l", "x"], field(5, NAMED) * 5000), V2, 204),
+    ],
+    ids=["series 1", "series 2", "labels 1", "labels 2", "a long label", "a long name"],
+)
+def test_small_requests_do_not_take_long(client: Client, body: bytes, headers: dict[str, str], status: int) -> None:
+    began = time.process_time()
+    assert post(client, body, headers).status_code == status
+    assert time.process_time() - began < 5.0  # it was half a minute and more
+
+
+def test_labels_beyond_the_limit_are_refused(client: Client, monitor: FakeMonitor) -> None:
+    many = {"__name__": "load", **{f"label{i}": "x" for i in range(300)}}
+    for write, headers in ((write_1, V1), (write_2, V2)):
+        reply = post(client, write((many, [(T0, 1.0)]), (LOAD, [(T0, 1.0)])), headers)
+        assert reply.status_code == 400
+        assert "1 samples were refused, 1 kept: a series may have at most 256 labels" in reply.text
+
+
+def test_a_body_is_snappy_even_if_its_headers_do_not_say_so(client: Client, monitor: FakeMonitor) -> None:
+    assert client.post(URL, content=snappy(write_1((LOAD, [(T0, 1.5)])))).status_code == 204
+    assert [value for *_, value in taken(monitor)] == [1.5]
+    assert client.post(URL, content=write_1((LOAD, [(T0 + 1, 1.5)]))).status_code == 400
+    assert client.post(URL, content=b"x" * 100).status_code == 400

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.service.http.conftest import Client, error_of
 from tests.service.http.fake import FakeMonitor
 from tests.service.http.test_security import URL, give_token
+from tocsin.service.store import StoreReader
 
 NASTY = 'plant/"pump" \\ ü'
 
@@ -108,3 +109,18 @@ def test_incidents_as_annotations(filled: Client, monitor: FakeMonitor) -> None:
     assert len(filled.get(f"{URL}/annotations?from={first}&to={last}&match=o*").json()["annotations"]) == 1
     assert filled.get(f"{URL}/annotations?to={first}").json()["annotations"] == []
     assert len(filled.get(f"{URL}/annotations?limit=1").json()["annotations"]) == 1
+
+
+def test_annotations_take_one_question_to_the_store(
+    filled: Client, monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ask = [], StoreReader.incidents
+
+    def counted(self: StoreReader, **given: Any) -> Any:
+        asked.append(given)
+        return ask(self, **given)
+
+    monkeypatch.setattr(StoreReader, "incidents", counted)
+    long_ago = round((time.time() - 3600) * 1000)
+    assert filled.get(f"{URL}/annotations?to={long_ago}").json()["annotations"] == []
+    assert len(asked) == 1, "it must not page through all incidents since then"

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import subprocess
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from tests.service.sources.inbox import Inbox
 from tocsin.service.config import OpcUaNode
 from tocsin.service.config import OpcUaSourceSettings as Settings
 from tocsin.service.metrics import Metrics
+from tocsin.service.observations import Status
 from tocsin.service.sources.opcua import OpcUaSource
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -200,6 +202,97 @@ def test_what_was_missed_is_read_from_the_history(metrics: Metrics) -> None:
             async with Running(OpcUaSource(given, inbox.context(metrics))):
                 await until(lambda: len(inbox.kept) == 7)
             assert inbox.values("flow") == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+    run(test)
+
+
+class Historian:
+    """The history of a server as the standard has it: bounds where they are asked for, and no more than 3 at once."""
+
+    def __init__(self, server: Plant) -> None:
+        self.manager = server.server.iserver.history_manager
+        self.manager.storage.max_history_data_response_size = 3
+        self.read = self.manager.read_history
+        self.manager.read_history = self.read_history
+        self.between: Any = None
+
+    async def read_history(self, parameters: Any) -> Any:
+        results = await self.read(parameters)
+        details = parameters.HistoryReadDetails
+        if details.ReturnBounds:
+            bound = ua.DataValue(None, ua.StatusCode(ua.StatusCodes.BadBoundNotFound), SourceTimestamp=details.EndTime)
+            results[0].HistoryData.DataValues.append(bound)
+        if self.between is not None:
+            between, self.between = self.between, None
+            await between()
+        return results
+
+
+async def remember(server: Plant, second: float, value: float) -> None:
+    """Write a value, and wait until the server has it in its history, which it notes when it comes to it."""
+    await server.write(second, value)
+    while value not in [
+        one.Value.Value for one in server.server.iserver.history_manager.storage._datachanges[server.flow.nodeid]
+    ]:
+        await asyncio.sleep(0.02)
+
+
+def test_all_of_a_long_history_is_read_without_made_up_bounds(metrics: Metrics) -> None:
+    async def test() -> None:
+        inbox = Inbox()
+        async with plant(history=True) as server:
+            given = settings(server.port, history=True)
+            async with Running(OpcUaSource(given, inbox.context(metrics))):
+                await until(lambda: inbox.kept)
+            start = (max(time for _, time in inbox.kept) - nanoseconds(0)) / 1e9
+            for step in range(1, 11):
+                await remember(server, start + step * 0.001, float(step))
+            historian = Historian(server)
+
+            async def between() -> None:  # while the history is read, and nothing is subscribed to yet
+                await remember(server, start + 0.011, 11.0)
+                await remember(server, start + 0.012, 12.0)
+
+            historian.between = between
+            async with Running(OpcUaSource(given, inbox.context(metrics))):
+                await until(lambda: 12.0 in inbox.values("flow"))
+            assert inbox.values("flow") == [float(step) for step in range(13)]
+            assert Status.LATE not in inbox.statuses
+
+    run(test)
+
+
+def test_a_clock_that_is_ahead_does_not_hide_what_was_missed(metrics: Metrics) -> None:
+    async def test() -> None:
+        inbox = Inbox()
+        async with plant(history=True) as server:
+            given = settings(server.port, history=True)
+            async with Running(OpcUaSource(given, inbox.context(metrics))):
+                await until(lambda: inbox.kept)
+                await server.write(10**9, 1.0)
+                await until(lambda: len(inbox.kept) == 2)
+            now = (time.time_ns() - nanoseconds(0)) / 1e9
+            await remember(server, now + 0.001, 2.0)
+            await remember(server, now + 0.002, 3.0)
+            async with Running(OpcUaSource(given, inbox.context(metrics))):
+                await until(lambda: {2.0, 3.0} <= set(inbox.values("flow")))
+
+    run(test)
+
+
+def test_a_subscription_that_the_server_lost_is_made_again(metrics: Metrics) -> None:
+    async def test() -> None:
+        inbox = Inbox()
+        async with plant() as server:
+            source = OpcUaSource(settings(server.port, timeout=1), inbox.context(metrics))
+            async with Running(source):
+                await until(lambda: inbox.kept)
+                subscriptions = server.server.iserver.subscription_service
+                await subscriptions.delete_subscriptions(list(subscriptions.subscriptions))
+                await until(lambda: source.health.last_error)
+                await until(lambda: subscriptions.subscriptions)
+                await server.write(1, 5.0)
+                await until(lambda: 1.0 in at(inbox, "flow"))
 
     run(test)
 

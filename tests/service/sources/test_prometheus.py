@@ -242,6 +242,25 @@ def test_series_that_would_be_one_signal(metrics: Metrics) -> None:
     run(test)
 
 
+def test_a_series_without_a_name_does_not_hold_up_others(metrics: Metrics) -> None:
+    async def test() -> None:
+        inbox = Inbox()
+
+        def answer(asked: dict[str, str]) -> tuple[int, str]:
+            sample = [[float(asked["start"]), "1"]]
+            return matrix(series(sample, host="a"), series(sample, disk="1"))
+
+        with Web(answer) as web:
+            given = settings(f"http://{web.place}", {"query": "x", "signal": "{host}", "step": 1}, lookback=1)
+            source = PrometheusSource(given, inbox.context(metrics))
+            async with Running(source):
+                await until(lambda: inbox.kept)
+        assert inbox.signals == {"a"}
+        assert "a series of 'x': the name of the signal would be empty" in (source.health.last_error or "")
+
+    run(test)
+
+
 def test_secrets_are_sent_and_never_told(metrics: Metrics, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         inbox = Inbox()

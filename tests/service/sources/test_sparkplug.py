@@ -4,6 +4,7 @@ import math
 import struct
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -189,3 +190,44 @@ def test_floats_and_signed_numbers() -> None:
     single = field(2, field(1, "f") + varint(12 << 3 | 5) + struct.pack("<f", 1.5))
     payload = module.Payload.FromString(single + metric("i", None, INT32, -7) + metric("l", None, INT64, -8))
     assert [module._value(one, one.datatype) for one in payload.metrics] == [1.5, -7.0, -8.0]
+
+
+DATE = 13
+
+
+def test_dates_are_no_numbers() -> None:
+    async def test() -> None:
+        source = SparkplugSource(Settings(name="sp"), Inbox().context(Metrics()))
+        in_birth = field(2, field(1, "since") + field(2, 5) + field(4, DATE) + field(11, T0))
+        birth = field(1, T0) + metric("load", 1, DOUBLE, 0.5) + in_birth + field(3, 0)
+        in_data = field(2, field(2, 5) + field(11, T0 + 1))
+        data = field(1, T0 + 1) + metric(None, 1, None, 0.75) + in_data + field(3, 1)
+        found = [
+            one.signal
+            for kind, payload in (("NBIRTH", birth), ("NDATA", data))
+            for one in source._read(Message(NODE.format(kind), payload, 0, False, 1, 1, 5))
+        ]
+        assert found == ["plant/gateway/load", "plant/gateway/load"]
+
+    run(test)
+
+
+def test_what_is_known_of_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ENTRIES", 1000)
+
+    async def test() -> None:
+        source = SparkplugSource(Settings(name="sp"), Inbox().context(Metrics()))
+
+        def take(kind: str, seq: int, *metrics: bytes) -> None:
+            payload = field(1, T0) + b"".join(metrics) + field(3, seq % 256)
+            source._read(Message(NODE.format(kind), payload, 0, False, 1, 1, 5))
+
+        for _ in range(20):  # births of the same metrics take no more
+            take("NBIRTH", 0, *(metric(f"m{i}", i, DOUBLE, 1.0) for i in range(100)))
+        assert source.health.skipped == 0
+        for seq in range(1, 100):  # ever new metrics
+            take("NDATA", seq, *(metric(f"{seq}/{i}", None, DOUBLE, 1.0) for i in range(100)))
+            assert sum(node.entries for node in source._nodes.values()) <= 1000
+        assert "all births are forgotten" in (source.health.last_error or "")
+
+    run(test)

@@ -6,9 +6,9 @@ That is no guarantee.
 """
 
 import math
+from bisect import bisect_left, insort
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from tocsin.forecasting.forecaster import Floats
 
@@ -30,14 +30,12 @@ def season_of(values: Floats, period: int) -> Floats:
 
 def centred_median(values: Floats, width: int) -> Floats:
     """The median of the values around each step; fewer at both ends. `width` is odd."""
-    padded = np.pad(values, width // 2, constant_values=np.nan)
-    return _medians(sliding_window_view(padded, width))
+    return _medians(np.pad(values, width // 2, constant_values=np.nan), width)
 
 
 def past_median(values: Floats, width: int) -> Floats:
     """The median of the values before each step, without its own; the first has none."""
-    padded = np.concatenate((np.full(width, np.nan), values[:-1]))
-    return _medians(sliding_window_view(padded, width))
+    return _medians(np.concatenate((np.full(width, np.nan), values[:-1])), width)
 
 
 def scale_of(errors: Floats) -> float:
@@ -67,10 +65,19 @@ def _median(values: Floats) -> float:
     return float(np.median(there)) if there.size else 0.0
 
 
-def _medians(windows: Floats) -> Floats:
-    """The median of each row without its NaN; NaN where there is nothing else."""
-    there = np.sort(windows, axis=1)  # NaN comes last
-    counts = np.sum(~np.isnan(windows), axis=1)
-    rows = np.arange(len(windows))
-    low, high = there[rows, np.maximum(counts - 1, 0) // 2], there[rows, np.minimum(counts // 2, windows.shape[1] - 1)]
-    return np.asarray(np.where(counts % 2 == 1, low, (low + high) / 2.0))
+def _medians(values: Floats, width: int) -> Floats:
+    """The median of each `width` values in a row without their NaN; NaN where there is nothing else.
+
+    The window stays sorted while it moves on: to sort it anew at each step takes minutes, and gigabytes all at once.
+    """
+    steps, window = values.tolist(), list[float]()
+    found = np.full(values.size - width + 1, np.nan)
+    for last, new in enumerate(steps):
+        if not math.isnan(new):
+            insort(window, new)
+        if last >= width and not math.isnan(old := steps[last - width]):
+            del window[bisect_left(window, old)]
+        if last >= width - 1 and window:
+            low, high = window[(len(window) - 1) // 2], window[len(window) // 2]
+            found[last - width + 1] = low if len(window) % 2 else (low + high) / 2.0
+    return found

@@ -76,7 +76,8 @@ _CODES = {
     "imputeFixedValue": "InvalidImputeFixedValue",
 }
 
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
+# Beyond this, differences and squares would be infinite.
+_Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e100, le=1e100)]
 
 
 class _Model(BaseModel):
@@ -191,5 +192,7 @@ def read_request(model: type[R], body: bytes) -> R:
     if first["type"] == "missing" and len(first["loc"]) == 1:
         raise AzureError(f"Required{field.capitalize()}", f"{field}: required")
     given = repr(first["input"])
-    got = f", got {given}" if len(given) < 100 else f", got {len(first['input'])} points" if field == "series" else ""
+    got = f", got {given}" if len(given) < 100 else ""
+    if place == "series" and isinstance(first["input"], list):
+        got = f", got {len(first['input'])} points"
     raise AzureError(_CODES.get(field, "BadArgument"), f"{place}: {first['msg']}{got}")

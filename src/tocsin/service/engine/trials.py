@@ -29,6 +29,8 @@ MOST_ROWS = 200_000
 MOST_SECONDS = 120.0
 # Detectors that judge come first: so many trials at most run beside them, and so many results of a kind are kept.
 AT_ONCE = 2
+# One that is ended goes on until it has judged its piece: so many threads may be left.
+MOST_THREADS = 2 * AT_ONCE
 KEPT = 100
 
 Key = TypeVar("Key", str, int)
@@ -45,6 +47,7 @@ class Trials:
         self._of_signals: dict[str, TrialRun] = {}
         self._of_many: dict[int, ManyRun] = {}
         self._numbers = count(1)
+        self._threads = 0
         self._stopped = False
 
     def start(self, name: str, detector: dict[str, Any], since: int | None = None) -> TrialProgress:
@@ -152,7 +155,8 @@ class Trials:
         with self._lock:
             before = runs.get(key)
             others = [one for one in self._all() if one is not before]
-            if sum(one.progress.stage == "running" for one in others) >= AT_ONCE:
+            running = sum(one.progress.stage == "running" for one in others)
+            if running >= AT_ONCE or self._threads >= MOST_THREADS:
                 raise RefusedError(f"{AT_ONCE} trials run already: wait for one of them, or end it")
             if self._stopped:
                 raise RefusedError("the monitor stops: no trial can begin")
@@ -162,16 +166,19 @@ class Trials:
             for old in list(runs)[: len(runs) - KEPT + 1]:
                 del runs[old]
             runs[key] = run
-        threading.Thread(target=_guarded, args=(run, work), name="tocsin-trial", daemon=True).start()
+            self._threads += 1
+        threading.Thread(target=self._guarded, args=(run, work), name="tocsin-trial", daemon=True).start()
+
+    def _guarded(self, run: TrialRun | ManyRun, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            log.warning("a trial failed: %s", error)
+            run.fail(str(error))
+        finally:
+            with self._lock:
+                self._threads -= 1
 
 
 def _limits() -> Limits:
     return Limits(MOST_ROWS, MOST_SECONDS)
-
-
-def _guarded(run: TrialRun | ManyRun, work: Callable[[], None]) -> None:
-    try:
-        work()
-    except Exception as error:
-        log.warning("a trial failed: %s", error)
-        run.fail(str(error))

@@ -15,7 +15,6 @@ from tocsin.service.store import IncidentRow, SignalRow, StoreReader
 from tocsin.service.tokens import fits_any
 
 MOST_ANNOTATIONS = 1000
-_PIECE = 500
 router = APIRouter(tags=["incidents"])
 
 
@@ -40,14 +39,8 @@ def _found(
     reader: StoreReader, caller: Caller, match: str, start: int | None, end: int | None, limit: int
 ) -> list[dict[str, Any]]:
     signals = {one.id: one for one in reader.signals() if caller.may_see(one.name) and fits_any(one.name, [match])}
-    found: list[dict[str, Any]] = []
-    before = None
-    while len(found) < limit and (
-        rows := reader.incidents(signal_ids=list(signals), since=start, before_id=before, limit=_PIECE)
-    ):
-        before = rows[-1].id
-        found += [_annotation(row, signals[row.signal]) for row in rows if end is None or row.start <= end]
-    return found[:limit]
+    rows = reader.incidents(signal_ids=list(signals), since=start, until=end, limit=limit)
+    return [_annotation(row, signals[row.signal]) for row in rows]
 
 
 def _annotation(incident: IncidentRow, signal: SignalRow) -> dict[str, Any]:

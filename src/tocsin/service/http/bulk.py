@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, model_validator
@@ -20,9 +21,6 @@ from tocsin.service.http.incidents import check_end
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
 from tocsin.service.http.requests import Acknowledgement, Given, Label, Model, ShortText, SignalIn, Snooze, Text
 from tocsin.service.store import StoreReader
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 MOST_ITEMS = 1000
 # A detector that learns anew takes up to some seconds, and all signals wait meanwhile.
@@ -115,7 +113,7 @@ class _Item:
     signal: str
     method: str
     target: str
-    call: Callable[[], "Future[Any]"]
+    call: Callable[[], Future[Any]]
     incident: int | None = None
 
 
@@ -253,7 +251,11 @@ async def _do(
 
 def _settled(item: _Item) -> "asyncio.Task[ItemOut]":
     """Have the engine do it now, in the name of who asks, and say later what became of it."""
-    future = item.call()
+    try:
+        future = item.call()
+    except MonitorError as problem:  # the engine accepts nothing now
+        future = Future()
+        future.set_exception(problem)
 
     async def wait() -> ItemOut:
         error = None

@@ -5,6 +5,9 @@ import zlib
 from tocsin.service.http.errors import HttpError
 from tocsin.service.http.limits import too_large
 
+# gzip allows several parts, one after the other; what follows a part is copied for the next one.
+MOST_PARTS = 100
+
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
@@ -17,8 +20,11 @@ def unpacked(body: bytes, coding: str, limit: int) -> bytes:
         return _from_snappy(body, limit)
     if coding not in _WINDOW_BITS:
         raise HttpError(415, f"a body may be compressed with gzip or deflate, got {coding!r:.100}", "Content-Encoding")
-    found = b""
-    while body:  # gzip allows several parts, one after the other
+    found, parts = b"", 0
+    while body:
+        parts += 1
+        if parts > MOST_PARTS:
+            raise HttpError(400, f"a body may have at most {MOST_PARTS} parts in {coding}, got more", "body")
         unpacking = zlib.decompressobj(_WINDOW_BITS[coding])
         try:
             found += unpacking.decompress(body, limit + 1 - len(found))

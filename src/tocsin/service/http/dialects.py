@@ -19,6 +19,9 @@ _INFLUX_CODES = {
 # The codes of gRPC.
 _OTLP_CODES = {400: 3, 401: 16, 403: 7, 429: 8, 501: 12, 503: 14}
 _UNKNOWN = 2
+#: What is to be sent again, where clients give up on the status that it has elsewhere: Prometheus throws samples away
+#: unless the status is 5xx, and OTLP's clients do so after 408.
+SENT_AGAIN: dict[str, tuple[int, ...]] = {REMOTE_WRITE: (408, 429), OTLP: (408,)}
 
 
 def in_dialect(scope: Scope, response: Response) -> Response:
@@ -27,9 +30,13 @@ def in_dialect(scope: Scope, response: Response) -> Response:
     if write is None:
         return response
     message = json.loads(bytes(response.body))["error"]["message"]
-    body, media_type = write(response.status_code, message, Headers(scope=scope).get("content-type", ""))
+    status = response.status_code
     headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
-    return Response(body, response.status_code, headers, media_type)
+    if status in SENT_AGAIN.get(scope["path"], ()):
+        status = 503
+        headers.setdefault("retry-after", "1")
+    body, media_type = write(status, message, Headers(scope=scope).get("content-type", ""))
+    return Response(body, status, headers, media_type)
 
 
 def status_message(code: int, message: str) -> bytes:

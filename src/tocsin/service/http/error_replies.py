@@ -1,5 +1,6 @@
 """The error replies of the routes, for the OpenAPI document."""
 
+from collections.abc import Collection
 from typing import Any
 
 from tocsin.service.http.replies import ErrorReply
@@ -46,8 +47,11 @@ WITH_BODY = errors(401, 403, 408, 413, 415, 422, 429, 500, 503)
 UNKNOWN = errors(404)
 
 
-def pushed(content: dict[str, Any]) -> Replies:
-    """The replies to what is pushed in formats of others, whose refusals have a form of their own."""
+def pushed(content: dict[str, Any], never: Collection[int] = ()) -> Replies:
+    """The replies to what is pushed in formats of others, whose refusals have a form of their own.
+
+    `never` are statuses that clients of this format would take for a reason to throw their data away.
+    """
     statuses = (400, 401, 403, 408, 413, 415, 422, 429, 500, 501, 503)
     return {
         status: {
@@ -56,4 +60,5 @@ def pushed(content: dict[str, Any]) -> Replies:
             **({"headers": _HEADERS[status]} if status in _HEADERS else {}),
         }
         for status in statuses
+        if status not in never
     }

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from tocsin.service.http.auth import SENDER
 from tocsin.service.http.content_type import media_type
-from tocsin.service.http.dialects import OTLP, PROTOBUF
+from tocsin.service.http.dialects import OTLP, PROTOBUF, SENT_AGAIN
 from tocsin.service.http.error_replies import BINARY, pushed
 from tocsin.service.http.errors import HttpError
 from tocsin.service.http.monitor_access import Monitor
@@ -21,7 +21,10 @@ _CONTENT = {PROTOBUF: {"schema": BINARY}, _JSON: {"schema": {"type": "object"}}}
     OTLP,
     summary="OpenTelemetry metrics",
     response_class=Response,
-    responses={200: {"content": _CONTENT, "description": "How many points were refused, if any."}, **pushed(_CONTENT)},
+    responses={
+        200: {"content": _CONTENT, "description": "How many points were refused, if any."},
+        **pushed(_CONTENT, SENT_AGAIN[OTLP]),
+    },
     openapi_extra={"requestBody": {"required": True, "content": _CONTENT}},
 )
 async def export(request: Request, monitor: Monitor, caller: SENDER, receivers: Pushed) -> Response:

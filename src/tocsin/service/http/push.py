@@ -1,6 +1,8 @@
 """What all formats that others push have in common: unpacked, read, durable, and only then acknowledged."""
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -34,11 +36,12 @@ Pushed = Annotated[Receivers, Depends(_receivers)]
 
 @dataclass(frozen=True)
 class Pushing:
-    """What became of a request's points: how many are kept, and how many refused, why."""
+    """What became of a request's points: how many are kept, how many refused and why, and which were left out."""
 
     kept: int
     refused: int
     why: str | None
+    left_out: Counter[str]
 
 
 def check_installed(extra: str, *modules: str) -> None:
@@ -55,20 +58,27 @@ def _is_installed(module: str) -> bool:
 
 
 async def push(
-    request: Request, monitor: MonitorAccess, caller: Caller, receiver: Receiver, read: Callable[[bytes, Intake], None]
+    request: Request,
+    monitor: MonitorAccess,
+    caller: Caller,
+    receiver: Receiver,
+    read: Callable[[bytes, Intake], None],
+    coding: str = "identity",
 ) -> Pushing:
-    """Take a request's points. When this returns, all that are kept are durable.
+    """Take a request's points. When this returns, all that are kept are durable. `coding` is how the body is
+    compressed if its headers do not say it.
 
     A request that is sent again, as after 429 or 503, gives the same observations: those that are stored already are
     known by their times.
     """
     receivers: Receivers = request.app.state.receivers
-    intake = Intake(receiver.rates.open(), caller.may_see, MOST_POINTS)
+    latest = time.time_ns() + round(monitor.settings.engine.future_tolerance * 1e9)
+    intake = Intake(receiver.rates.open(), caller.may_see, MOST_POINTS, latest)
     body: LimitedBody = request.scope["limited_body"]
     raw, sender = await request.body(), sender_of(request, caller)
     try:
         async with receivers.reading:
-            coding = request.headers.get("content-encoding", "")
+            coding = request.headers.get("content-encoding", coding)
             plain = await asyncio.to_thread(unpacked, raw, coding, monitor.settings.server.max_body_bytes)
             body.hold(len(plain))
             await asyncio.to_thread(partial(_read, read, plain, intake))
@@ -77,9 +87,9 @@ async def push(
             receiver.failed(error.detail, sender)
         raise
     refused, why = await _submit(monitor, receiver.name, sender, intake)
-    intake.rates.commit()
+    intake.commit()
     receiver.succeeded(intake, refused, why, sender)
-    return Pushing(len(intake.observations) - refused, intake.refused + refused, intake.why or why)
+    return Pushing(len(intake.observations) - refused, intake.refused + refused, intake.why or why, intake.left_out)
 
 
 def _read(read: Callable[[bytes, Intake], None], body: bytes, intake: Intake) -> None:
@@ -100,6 +110,5 @@ async def _submit(monitor: MonitorAccess, source: str, sender: str, intake: Inta
         for outcome in await done(monitor.engine.submit(batch)):
             if outcome.status in (Status.REFUSED, Status.FUTURE):
                 refused += 1
-                ahead = outcome.status is Status.FUTURE
-                why = why or f"{outcome.signal!r}: {'its time is ahead of the clock' if ahead else outcome.message}"
+                why = why or f"{outcome.signal!r}: {outcome.message}"
     return refused, why

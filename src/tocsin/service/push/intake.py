@@ -3,19 +3,25 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Generic, TypeVar
 
 from tocsin.service.config import PushRule
-from tocsin.service.observations import Observation, check_name
-from tocsin.service.push.rates import OpenRates
+from tocsin.service.observations import LONGEST_NAME, Observation, check_name
+from tocsin.service.push.rates import Increase, OpenRates
 from tocsin.service.sources.naming import NameTemplate, series_signal
 
 R = TypeVar("R", bound=PushRule)
 
+# What a series may have. A request can repeat its labels without sending them again: each takes time anew.
+MOST_LABELS = 256
+LONGEST_LABELS = 8192  # characters, of those that its name is made of
+
 _NO_LABEL = re.compile(r"[^A-Za-z0-9_]")
 _TIMES = 2**63  # ns, of either sign
+
+NO_INCREASE = "the first point of a counter, or one that is not newer than the last"
 
 
 class MalformedError(ValueError):
@@ -42,31 +48,43 @@ class Naming(Generic[R]):
 
     def rule_for(self, name: str) -> tuple[R, NameTemplate | None] | None:
         """The rule for a series of this name with its template, None if it is no signal."""
+        if len(name) > LONGEST_LABELS:
+            return None
+        if len(name) > LONGEST_NAME:
+            return self._find(name)
         if name not in self._found:
             if len(self._found) >= 10_000:  # names come from outside
                 self._found.clear()
-            self._found[name] = next((one for one in self._rules if fnmatchcase(name, one[0].match)), None)
+            self._found[name] = self._find(name)
         return self._found[name]
+
+    def _find(self, name: str) -> tuple[R, NameTemplate | None] | None:
+        return next((one for one in self._rules if fnmatchcase(name, one[0].match)), None)
 
 
 class Intake:
     """Collects the observations of one request, and counts the points that are none.
 
     Every point is one of three: an observation, refused (the sender is told), or left out on purpose (what nobody asked
-    for, such as a text, or a counter's first point).
+    for, such as a text, or a counter's first point). `latest` is how far ahead times may be, in nanoseconds since 1970.
     """
 
-    def __init__(self, rates: OpenRates, may_send: Callable[[str], bool], most: int) -> None:
-        self.rates = rates
-        self._may_send, self._most = may_send, most
+    def __init__(self, rates: OpenRates, may_send: Callable[[str], bool], most: int, latest: int = _TIMES - 1) -> None:
+        self._rates, self._may_send, self._most, self._latest = rates, may_send, most, latest
         self.observations: list[Observation] = []
         self.refused = 0
         #: Why the first refused one was.
         self.why: str | None = None
         #: By what they are, the points that were left out, and those of a kind that is always refused.
         self.left_out: Counter[str] = Counter()
-        self._points = 0
-        self._series_of: dict[str, Hashable] = {}
+        self._points = self._parts = 0
+        self._series_of: dict[str, int] = {}
+
+    def visit(self, parts: int) -> None:
+        """So many series or lines come next, which may be empty: there may be as many of them as of points."""
+        self._parts += parts
+        if self._parts > self._most:
+            raise TooManyError(f"a request may contain at most {self._most} series or lines, got more")
 
     def signal(
         self,
@@ -79,12 +97,17 @@ class Intake:
 
         `more` are labels that belong to the series, but to its name only if the template asks for them.
         """
-        whole = {**more, **labels} if more else labels
         try:
-            signal = check_name(series_signal(template, labels if template is None else whole, "unnamed"))
+            if len(labels) + len(more or ()) > MOST_LABELS:
+                raise ValueError(f"a series may have at most {MOST_LABELS} labels, got more")
+            whole = {**more, **labels} if more else labels
+            named = labels if template is None else {field: whole.get(field, "") for field in template.fields}
+            if sum(len(name) + len(value) for name, value in named.items()) > LONGEST_LABELS:
+                raise ValueError(f"the labels in a name may have at most {LONGEST_LABELS} characters, got more")
+            signal = check_name(series_signal(template, named, "unnamed"))
             if not self._may_send(signal):
                 raise ValueError(f"this token does not allow the signal {signal!r}")
-            series = frozenset(whole.items())
+            series = hash(frozenset(whole.items()))  # takes far less memory
             if self._series_of.setdefault(signal, series) != series:
                 raise ValueError(f"two series map to the same signal {signal!r}: use more labels in `signal`")
         except ValueError as error:
@@ -94,8 +117,7 @@ class Intake:
 
     def add(self, signal: str, time: int | None, *values: float, features: tuple[str, ...] | None = None) -> None:
         """An observation; values that are not finite are missing."""
-        if time is not None and not -_TIMES < time < _TIMES:
-            self.refuse(f"{signal!r}: a time must be between 1678 and 2262, got {time} ns since 1970")
+        if time is not None and not self._in_time(signal, time):
             return
         self._count(1)
         finite = tuple(value if math.isfinite(value) else math.nan for value in values)
@@ -103,9 +125,11 @@ class Intake:
 
     def add_rate(self, signal: str, time: int, *totals: float, features: tuple[str, ...] | None = None) -> None:
         """The increase per second of each of a signal's counters since its last point."""
+        if not self._in_time(signal, time):
+            return
         found = [self._per_second(f"{signal}\0{place}", time, total) for place, total in enumerate(totals)]
         if all(rate is None for rate in found):
-            self.ignore("the first point of a counter, or one that is not newer than the last")
+            self.ignore(NO_INCREASE)
         else:
             self.add(signal, time, *(math.nan if rate is None else rate for rate in found), features=features)
 
@@ -113,8 +137,34 @@ class Intake:
         """None if it is not known; a total that is not finite is a missing value."""
         if not math.isfinite(total):
             return math.nan
-        increase = self.rates.increase(counter, time, (total,))
+        increase = self._rates.increase(counter, time, (total,))
         return None if increase is None else increase.totals[0] / increase.seconds
+
+    def increase(self, signal: str, time: int, totals: Sequence[float], start: int | None) -> Increase | None:
+        """What a signal's counter grew by since its last point; None, and the point is counted, if it is no
+        observation."""
+        if not self._in_time(signal, time):
+            return None
+        increase = self._rates.increase(signal, time, totals, start)
+        if increase is None:
+            self.ignore(NO_INCREASE)
+        return increase
+
+    def _in_time(self, signal: str, time: int) -> bool:
+        """Whether a time can be taken, else the point is refused: after a counter's point from the future, all that
+        follow would be older than the last."""
+        if not -_TIMES < time < _TIMES:
+            self.refuse(f"{signal!r}: a time must be between 1678 and 2262, got {time} ns since 1970")
+        elif time > self._latest:
+            ahead = (time - self._latest) / 1e9
+            self.refuse(f"{signal!r}: its time is {ahead:.0f} s further ahead than engine.future_tolerance allows")
+        else:
+            return True
+        return False
+
+    def commit(self) -> None:
+        """The observations are durable."""
+        self._rates.commit()
 
     def refuse(self, why: str, points: int = 1, kind: str | None = None) -> None:
         """Points that can never be observations; `kind` names those that the monitor cannot take, whatever they say."""

@@ -5,23 +5,27 @@ import re
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 
 from tocsin.service.config import InfluxRule
-from tocsin.service.push.intake import Intake, MalformedError, Naming, label_name
+from tocsin.service.push.intake import MOST_LABELS, Intake, MalformedError, Naming, label_name
 
 #: Nanoseconds of each unit that times may have.
 PRECISIONS = {
     "ns": 1, "n": 1, "us": 10**3, "u": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
 }  # fmt: skip
 
+MOST_FIELDS = 10_000  # of one point
+
 # A backslash takes the next character as it is. All repetitions are possessive: no line takes long, however odd.
 _NAME = r"(?:[^\\, \n]|\\.)++"
 _KEY = r"(?:[^\\,= \n]|\\.)++"
-_VALUE = r'(?:"(?:[^"\\]|\\[\s\S])*+"|[^", \n]++)'
+_VALUE = r'(?:"(?:[^"\\]|\\[\s\S])*+"|[^", \r\n]++)'
 _TAG = re.compile(rf",({_KEY})=({_KEY})")
 _FIELD = re.compile(rf"({_KEY})=({_VALUE})")
 _LINE = re.compile(
-    rf"(?P<measurement>{_NAME})(?P<tags>(?:,{_KEY}={_KEY})*+) +(?P<fields>{_KEY}={_VALUE}(?:,{_KEY}={_VALUE})*+)"
+    rf"[ \t]*+(?!#)(?P<measurement>{_NAME})(?P<tags>(?:,{_KEY}={_KEY})*+)"
+    rf" +(?P<fields>{_KEY}={_VALUE}(?:,{_KEY}={_VALUE})*+)"
     r"(?: +(?P<time>-?[0-9]{1,19}))? *\r?(?:\n|\Z)"
 )
 _REST = re.compile(r"[^\n]*+(?:\n|\Z)")
@@ -45,6 +49,7 @@ def read_lines(body: bytes, unit: int, naming: Naming[InfluxRule], intake: Intak
     place, number = 0, 0
     while place < len(text):
         number += 1
+        intake.visit(1)
         line = _LINE.match(text, place)
         if line is not None:
             place = line.end()
@@ -65,7 +70,9 @@ def _take(line: re.Match[str], number: int, unit: int, naming: Naming[InfluxRule
         intake.ignore("measurements that no rule matches")
         return
     rule, template = found
-    tags = {label_name(_plain(key)): _plain(value) for key, value in _TAG.findall(line["tags"])}
+    # At most one more than a series may have: then it is refused.
+    found_tags = islice(_TAG.finditer(line["tags"]), MOST_LABELS + 1)
+    tags = {label_name(_plain(tag[1])): _plain(tag[2]) for tag in found_tags}
     try:
         fields = dict(_fields(line["fields"]))
     except ValueError as error:
@@ -106,7 +113,10 @@ def _add(
 
 def _fields(text: str) -> Iterator[tuple[str, float]]:
     """The fields that are numbers, or true (1) or false (0)."""
-    for key, value in _FIELD.findall(text):
+    for count, field in enumerate(_FIELD.finditer(text), 1):
+        if count > MOST_FIELDS:
+            raise ValueError(f"a point may have at most {MOST_FIELDS} fields, got more")
+        key, value = field.groups()
         if value in _TRUTHS:
             yield _plain(key), _TRUTHS[value]
         elif _NUMBER.fullmatch(value):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
@@ -11,10 +12,10 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
     ExportMetricsServiceResponse,
 )
-from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, DataPointFlags
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, DataPointFlags, SummaryDataPoint
 
 from tocsin.service.config import OtlpRule
-from tocsin.service.push.intake import Intake, MalformedError, Naming, label_name
+from tocsin.service.push.intake import MOST_LABELS, Intake, MalformedError, Naming, label_name
 from tocsin.service.sources.naming import NameTemplate
 
 # What tells one source of metrics from another. Other attributes of a resource, such as the version of its library, may
@@ -27,13 +28,17 @@ _NO_VALUE = DataPointFlags.DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
 
 def read_otlp(body: bytes, as_json: bool, naming: Naming[OtlpRule], intake: Intake) -> None:
     """Take the data points of a request; MalformedError if it is none."""
-    for resource in _request(body, as_json).resource_metrics:
+    request = _request(body, as_json)
+    intake.visit(len(request.resource_metrics))
+    for resource in request.resource_metrics:
         attributes = _labels(resource.resource.attributes)
         identity = {name: attributes[name] for name in map(label_name, _IDENTITY) if name in attributes}
+        intake.visit(len(resource.scope_metrics))
         for scope in resource.scope_metrics:
-            more = {**attributes, "otel_scope_name": scope.scope.name}
+            intake.visit(len(scope.metrics))
+            attributes["otel_scope_name"] = scope.scope.name
             for metric in scope.metrics:
-                _Metric(metric, naming, intake, identity, more).take()
+                _Metric(metric, naming, intake, identity, attributes).take()
 
 
 def reply_otlp(refused: int, why: str | None, as_json: bool) -> bytes:
@@ -88,7 +93,9 @@ class _Metric:
             return
         cumulative = temporality == _CUMULATIVE
         for point in points:
-            if kind == "gauge" or kind == "sum":
+            if not point.time_unix_nano:
+                self._intake.refuse(f"{self._metric.name!r:.200}: a point needs time_unix_nano")
+            elif kind == "gauge" or kind == "sum":
                 grows = cumulative and self._metric.sum.is_monotonic
                 self._number(point, found[1], grows)
             else:
@@ -100,31 +107,30 @@ class _Metric:
             return
         value = _value(point)
         if grows and math.isfinite(value):
-            increase = self._intake.rates.increase(signal, point.time_unix_nano, (value,), _start(point))
+            increase = self._intake.increase(signal, point.time_unix_nano, (value,), _start(point))
             if increase is None:
-                self._intake.ignore("the first point of a counter, or one that is not newer than the last")
                 return
             value = increase.totals[0] / increase.seconds
         self._intake.add(signal, point.time_unix_nano, value)
 
     def _histogram(self, point: Any, template: NameTemplate | None, cumulative: bool) -> None:
-        """How many values there were, and their mean: two signals."""
+        """How many values there were, and their mean: two signals. Without a sum, there is no mean."""
         count = self._signal(".count", point, template)
         mean = None if count is None else self._signal(".mean", point, template)
         if count is None or mean is None:
             return
-        number, total = float(point.count), float(point.sum)
+        number, total = float(point.count), _sum(point)
         seconds = 1.0
         if _missing(point):
             number = math.nan
         elif cumulative:
-            increase = self._intake.rates.increase(count, point.time_unix_nano, (number, total), _start(point))
+            increase = self._intake.increase(count, point.time_unix_nano, (number, total), _start(point))
             if increase is None:
-                self._intake.ignore("the first point of a counter, or one that is not newer than the last")
                 return
             seconds, (number, total) = increase.seconds, increase.totals
         self._intake.add(count, point.time_unix_nano, number / seconds)
-        self._intake.add(mean, point.time_unix_nano, total / number if number > 0 else math.nan)
+        if _missing(point) or not math.isnan(total):
+            self._intake.add(mean, point.time_unix_nano, total / number if number > 0 else math.nan)
 
     def _signal(self, suffix: str, point: Any, template: NameTemplate | None) -> str | None:
         labels = {**self._identity, **_labels(point.attributes), "__name__": self._metric.name + suffix}
@@ -144,12 +150,18 @@ def _value(point: Any) -> float:
     return math.nan if kind is None or _missing(point) else float(getattr(point, kind))
 
 
+def _sum(point: Any) -> float:
+    """NaN if there is none, as for histograms of values that may be negative; a summary always has one."""
+    return float(point.sum) if isinstance(point, SummaryDataPoint) or point.HasField("sum") else math.nan
+
+
 def _start(point: Any) -> int | None:
     return point.start_time_unix_nano or None
 
 
 def _labels(attributes: Iterable[Any]) -> dict[str, str]:
-    return {label_name(one.key): _text(one.value) for one in attributes}
+    # At most one more than a series may have: then it is refused.
+    return {label_name(one.key): _text(one.value) for one in islice(attributes, MOST_LABELS + 1)}
 
 
 def _text(value: Any) -> str:

@@ -1,13 +1,13 @@
 """Prometheus remote write, versions 1 and 2: the messages become observations."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tocsin.service.config import RemoteWriteRule
-from tocsin.service.push.intake import Intake, MalformedError, Naming
+from tocsin.service.push.intake import MOST_LABELS, Intake, MalformedError, Naming
 from tocsin.service.push.messages import messages
 
 MILLISECOND = 10**6  # ns
@@ -47,6 +47,7 @@ def read_remote_write(body: bytes, version: int, naming: Naming[RemoteWriteRule]
         request = (_V1["WriteRequest"] if version == 1 else _V2["Request"]).FromString(body)
     except DecodeError:
         raise MalformedError(f"the body is not a remote write request of version {version}") from None
+    intake.visit(len(request.timeseries))
     for labels, series in _labels_v1(request) if version == 1 else _labels_v2(request):
         _take(labels, series.samples, len(series.histograms), naming, intake)
 
@@ -59,7 +60,9 @@ def _take(
     name = labels.get("__name__", "")
     found = naming.rule_for(name)
     if found is None:
-        intake.ignore("series that no rule matches", len(samples) + histograms)
+        intake.ignore("series that no rule matches", len(samples))
+        if histograms:
+            intake.ignore(NATIVE_HISTOGRAMS, histograms)
         return
     if histograms:
         why = f"{name!r:.100} is a native histogram, which is not supported: send a recording rule of it"
@@ -75,9 +78,10 @@ def _take(
         add(signal, sample.timestamp * MILLISECOND, sample.value)
 
 
+# Of labels, at most one more is read than a series may have: then it is refused.
 def _labels_v1(request: Any) -> Iterator[tuple[dict[str, str], Any]]:
     for series in request.timeseries:
-        yield {label.name: label.value for label in series.labels}, series
+        yield {label.name: label.value for label in islice(series.labels, MOST_LABELS + 1)}, series
 
 
 def _labels_v2(request: Any) -> Iterator[tuple[dict[str, str], Any]]:
@@ -85,7 +89,7 @@ def _labels_v2(request: Any) -> Iterator[tuple[dict[str, str], Any]]:
     if symbols[:1] not in ([], [""]):
         raise MalformedError(f"the first symbol must be empty, got {symbols[0]!r:.60}")
     for series in request.timeseries:
-        refs = list(series.labels_refs)
-        if len(refs) % 2 or any(ref >= len(symbols) for ref in refs):
+        refs = series.labels_refs[: 2 * MOST_LABELS + 2]
+        if len(series.labels_refs) % 2 or any(ref >= len(symbols) for ref in refs):
             raise MalformedError(f"labels must be pairs of symbols 0 to {len(symbols) - 1}, got {refs!r:.60}")
         yield {symbols[name]: symbols[value] for name, value in list(pairwise(refs))[::2]}, series

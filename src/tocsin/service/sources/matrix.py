@@ -22,13 +22,18 @@ def observations_in(
     """The samples of an answer, by time, and how many series it has.
 
     NaN and infinite samples are missing values. Series that would all be one signal are left out, since nobody could
-    tell which sample is the right one; `skipped` is told.
+    tell which sample is the right one, and so are series without a name; `skipped` is told.
     """
     named: defaultdict[str, list[tuple[list[Any], str | None]]] = defaultdict(list)
     series = _series(answer)
     for one in series:
         labels = _labels(one)
-        named[series_signal(template, labels, query)].append((one.get("values", []), labels.get("instance")))
+        try:
+            signal = series_signal(template, labels, query)
+        except ValueError as error:
+            skipped(f"a series of {query!r}: {error}")
+            continue
+        named[signal].append((one.get("values", []), labels.get("instance")))
     observations = []
     for signal, alike in named.items():
         if len(alike) > 1:

@@ -3,7 +3,8 @@
 import asyncio
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -53,7 +54,9 @@ class OpcUaSource(Source):
         if twice:
             raise ValueError(f"nodes must be signals of different names, got {', '.join(sorted(twice))} more than once")
         self._stamps = Stamps()
+        #: The newest time that was stored, of all signals and of each: the clocks of their devices may differ.
         self._newest: int | None = None
+        self._newest_of: dict[str, int] = {}
         #: How many features each signal has.
         self._widths: dict[str, int] = {}
 
@@ -64,9 +67,13 @@ class OpcUaSource(Source):
         async with client:
             nodes = [await self._node(client, one.node) for one in self._settings.nodes]
             feed = _Feed(self)
-            if self._settings.history and self._newest is not None:
-                await self._catch_up(nodes, self._newest)
+            missed = self._settings.history and self._newest is not None
+            if missed:
+                await self._catch_up(nodes)
             await self._subscribe(client, nodes, feed)
+            if missed:
+                await self._catch_up(nodes)  # what came between the two, before anything newer is taken
+            feed.open()
             self._succeeded()
             backoff.succeeded()
             while True:
@@ -113,6 +120,8 @@ class OpcUaSource(Source):
         )
         feed.signals = dict(enumerate(self._signals))
         made = await client.uaclient.create_subscription(parameters, feed.publish)
+        alive = made.RevisedPublishingInterval / 1000 * made.RevisedMaxKeepAliveCount
+        feed.longest_silence = 3 * alive + self._settings.timeout
         # A value that is measured anew counts, even if it is the same.
         changes = ua.DataChangeFilter(Trigger=ua.DataChangeTrigger.StatusValueTimestamp)
         items = [
@@ -137,17 +146,13 @@ class OpcUaSource(Source):
             if not result.StatusCode.is_good():
                 self._skipped(f"{one.node!r} cannot be subscribed to: {result.StatusCode.name}")
 
-    async def _catch_up(self, nodes: Sequence[Node], since: int) -> None:
-        """Read what the server has kept since then, node by node."""
+    async def _catch_up(self, nodes: Sequence[Node]) -> None:
+        """Read what the server has kept since the newest stored value, node by node."""
         for signal, node in zip(self._signals, nodes, strict=True):
-            start = _EPOCH + timedelta(microseconds=since // 1000)
+            since = self._newest_of.get(signal, self._newest or 0)
             try:
-                while True:
-                    values = await node.read_raw_history(start, datetime.now(UTC), MOST_AT_ONCE)
+                async for values in _history(node, _EPOCH + timedelta(microseconds=since // 1000)):
                     await self.take([(signal, value) for value in values])
-                    if len(values) < MOST_AT_ONCE or values[-1].SourceTimestamp is None:
-                        break
-                    start = _aware(values[-1].SourceTimestamp)
             except ua.UaStatusCodeError as error:
                 self._skipped(f"the server has no history of {signal!r}: {error}")
 
@@ -157,7 +162,9 @@ class OpcUaSource(Source):
         backoff = Backoff(most=LONGEST_WAIT)
         for begin in range(0, len(observations), self._most):
             piece = observations[begin : begin + self._most]
-            newest = max([self._newest or 0, *(one.time or 0 for one in piece)])
+            # A clock that is ahead must not hide what comes later.
+            now = time.time_ns()
+            newest = max([self._newest or 0, *(min(one.time or 0, now) for one in piece)])
             while True:
                 try:
                     await self._hand_over(piece, Cursor(self.name, str(newest)))
@@ -166,21 +173,24 @@ class OpcUaSource(Source):
                     self._failed(error)
                     await asyncio.sleep(backoff.failed())
             self._newest = newest
+            for one in piece:
+                self._newest_of[one.signal] = max(min(one.time or 0, now), self._newest_of.get(one.signal, 0))
 
     def _observation(self, signal: str, value: ua.DataValue) -> Observation | None:
         """What a value is; whatever is not good is missing."""
         stamp = value.SourceTimestamp or value.ServerTimestamp
-        time = self._stamps.next() if stamp is None else (_aware(stamp) - _EPOCH) // timedelta(microseconds=1) * 1000
+        moment = self._stamps.next() if stamp is None else (_aware(stamp) - _EPOCH) // timedelta(microseconds=1) * 1000
         found = None if value.Value is None else value.Value.Value
         if found is None or not (value.StatusCode is None or value.StatusCode.is_good()):
             # How many features it has is known once there was a good value.
-            return Observation(signal, time, (math.nan,) * self._widths.get(signal, 1))
+            width = len(found) if isinstance(found, list) and found else 1
+            return Observation(signal, moment, (math.nan,) * self._widths.get(signal, width))
         numbers = found if isinstance(found, list) else [found]
         if not 1 <= len(numbers) <= MOST_FEATURES or not all(isinstance(one, (bool, int, float)) for one in numbers):
             self._skipped(f"{signal!r}: a value must be a number or up to {MOST_FEATURES} of them, got {found!r:.60}")
             return None
         self._widths[signal] = len(numbers)
-        return Observation(signal, time, tuple(float(one) if math.isfinite(one) else math.nan for one in numbers))
+        return Observation(signal, moment, tuple(float(one) if math.isfinite(one) else math.nan for one in numbers))
 
 
 class _Feed:
@@ -189,12 +199,23 @@ class _Feed:
     def __init__(self, source: OpcUaSource) -> None:
         self._source = source
         self.signals: Mapping[int, str] = {}
+        #: Seconds after which a server that sends nothing, not even that it is alive, has lost the subscription.
+        self.longest_silence = math.inf
         self._ended: str | None = None
+        self._opened = asyncio.Event()
+        self._heard: float | None = time.monotonic()  # None while something is taken
+
+    def open(self) -> None:
+        """Let in what is published from now on, and what waits."""
+        self._opened.set()
 
     async def publish(self, result: ua.PublishResult) -> None:
         """Take what the server sent."""
+        self._heard = None
+        await self._opened.wait()
         try:
             await self._take(result)
+            self._heard = time.monotonic()
         except Exception as error:
             # To return would acknowledge it: the connection is given up instead, which cancels this.
             self._ended = f"a message of the server cannot be read: {error_text(error)}"
@@ -213,7 +234,29 @@ class _Feed:
         """Raise what ended the subscription."""
         if self._ended is not None:
             raise ServerError(self._ended)
+        if self._heard is not None and time.monotonic() - self._heard > self.longest_silence:
+            raise ServerError(f"the server has published nothing for {self.longest_silence:.0f} s")
 
 
-def _aware(time: datetime) -> datetime:
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+async def _history(node: Node, start: datetime) -> AsyncIterator[list[ua.DataValue]]:
+    """What the server has kept of a node, piece by piece, without the bounds that it makes up if they are asked for."""
+    end, place = datetime.now(UTC), None
+    while True:
+        details = ua.ReadRawModifiedDetails(
+            IsReadModified=False, StartTime=start, EndTime=end, NumValuesPerNode=MOST_AT_ONCE, ReturnBounds=False
+        )
+        found = await node.history_read(details, place)
+        found.StatusCode.check()
+        values = found.HistoryData.DataValues if isinstance(found.HistoryData, ua.HistoryData) else []
+        yield values
+        place = found.ContinuationPoint or None
+        if place is None:
+            # Some servers give no more than they were asked for, and do not say that there is more.
+            last = values[-1].SourceTimestamp if len(values) >= MOST_AT_ONCE else None
+            if last is None or _aware(last) <= start:
+                return
+            start = _aware(last)
+
+
+def _aware(stamp: datetime) -> datetime:
+    return stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)

@@ -23,6 +23,8 @@ MILLISECOND = 10**6  # ns
 # How often a node is asked for its birth, at most.
 ASK_EVERY = 10.0  # seconds
 MOST_NODES = 10_000
+# What is known of the metrics of all nodes: each is up to three entries, by its name, its alias and its signal.
+MOST_ENTRIES = 1_000_000
 
 _NAMESPACE = "spBv1.0"
 _REBIRTH = "Node Control/Rebirth"
@@ -50,7 +52,6 @@ Payload = _MESSAGES["Payload"]
 class _Metric:
     """What a birth says about a metric."""
 
-    device: str
     name: str
     datatype: int
 
@@ -64,6 +65,13 @@ class _Node:
     aliases: dict[int, _Metric] = field(default_factory=dict)
     names: dict[tuple[str, str], _Metric] = field(default_factory=dict)
     newest: dict[tuple[str, str], int] = field(default_factory=dict)  # by device and signal
+    #: How many entries the source counts for it.
+    counted: int = 0
+
+    @property
+    def entries(self) -> int:
+        """How much is known of it."""
+        return len(self.aliases) + len(self.names) + len(self.newest)
 
 
 class SparkplugSource(BrokerSource):
@@ -80,6 +88,7 @@ class SparkplugSource(BrokerSource):
         self._settings, self._template = settings, NameTemplate(settings.signal)
         self._nodes: dict[tuple[str, str], _Node] = {}
         self._asked: dict[tuple[str, str], float] = {}
+        self._entries = 0  # of all nodes
         options = SubscribeOptions(1, noLocal=True, retainHandling=SubscribeOptions.RETAIN_DO_NOT_SEND)
         subscriptions = [(f"{_NAMESPACE}/{group}/#", options) for group in settings.groups or ("+",)]
         super().__init__(settings.name, settings, context, subscriptions)
@@ -102,15 +111,17 @@ class SparkplugSource(BrokerSource):
 
     def _follow(self, key: tuple[str, str], kind: str, device: str, payload: Any, arrival: int) -> list[Observation]:
         if kind == "NBIRTH":
+            self._forget(key)
             if len(self._nodes) >= MOST_NODES:
-                self._nodes.clear()  # they are asked for their births again
+                self._forget_all(f"more than {MOST_NODES} nodes")
             self._nodes[key] = _Node(birth=_birth_number(payload), seq=payload.seq)
         node = self._nodes.get(key)
         if kind == "NDEATH":
             # The will of an earlier connection of the node says nothing about this one.
             if node is None or node.birth not in (None, _birth_number(payload)):
                 return []
-            return self._gone(self._nodes.pop(key), None)
+            self._forget(key)
+            return self._gone(node, None)
         if node is None:
             self._ask_for_birth(key)
             node = _Node()  # what has names can be read without a birth
@@ -122,11 +133,27 @@ class SparkplugSource(BrokerSource):
             return self._gone(node, device)
         if kind.endswith("BIRTH"):
             for metric in payload.metrics:
-                known = _Metric(device, metric.name, metric.datatype)
+                known = _Metric(metric.name, metric.datatype)
                 node.names[device, metric.name] = known
                 if metric.HasField("alias"):
                     node.aliases[metric.alias] = known
-        return self._observations(key, node, device, payload, arrival)
+        found = self._observations(key, node, device, payload, arrival)
+        if key in self._nodes:
+            self._entries += node.entries - node.counted
+            node.counted = node.entries
+        if self._entries > MOST_ENTRIES:
+            self._forget_all(f"more than {MOST_ENTRIES} names, aliases and signals of metrics")
+        return found
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        known = self._nodes.pop(key, None)
+        self._entries -= 0 if known is None else known.counted
+
+    def _forget_all(self, why: str) -> None:
+        """Nodes are asked for their births again when they send something."""
+        self._nodes.clear()
+        self._entries = 0
+        self._skipped(f"{why}: all births are forgotten")
 
     def _observations(
         self, key: tuple[str, str], node: _Node, device: str, payload: Any, arrival: int
@@ -187,11 +214,11 @@ def _birth_number(payload: Any) -> int | None:
 
 
 def _value(metric: Any, datatype: int) -> float | None:
-    """The number of a metric, NaN if it is missing; None if it is no number."""
+    """The number of a metric, NaN if it is missing; None if it is no number, as a date is none. 0 is no datatype."""
     kind = next((one for one in _NUMBERS if metric.HasField(one)), None)
     if metric.is_null:
         return math.nan if datatype in _NUMERIC else None
-    if kind is None:
+    if kind is None or (datatype and datatype not in _NUMERIC):
         return None
     number = getattr(metric, kind)
     if datatype in _SIGNED and kind in ("int_value", "long_value"):
