@@ -11,7 +11,7 @@ import numpy as np
 
 from tocsin.detection import Audit
 from tocsin.detection.incident_words import ENDED, length_text
-from tocsin.reports.page import PROMISE, charts_of, filled_page, target_of
+from tocsin.reports.page import PROMISE, cell, charts_of, filled_page, table, target_of
 from tocsin.service.config import Settings
 from tocsin.service.report.charts import drawn_signals
 from tocsin.service.report.facts import Period, Report, SignalReport, end_of
@@ -112,15 +112,15 @@ def _incidents(
             target = target_of(*moments, number, charts[number])
             start = f'<button type="button">{start}</button>'
         cells = [
-            ("name", escape(signal.row.name)),
-            ("short", start),
-            ("short", _lasted(incident, report.period)),
-            ("short", escape(ENDED.get(incident.ended, incident.ended or ""))),
-            ("short", "" if incident.kind == "silence" else f"{incident.severity:.1f}"),
-            ("seen", _linked(_seen(signal, incident), link_to(settings, incident))),
-            ("people", escape(_handled(incident))),
+            escape(signal.row.name),
+            start,
+            _lasted(incident, report.period),
+            escape(ENDED.get(incident.ended, incident.ended or "")),
+            "" if incident.kind == "silence" else f"{incident.severity:.1f}",
+            _linked(_seen(signal, incident), link_to(settings, incident)),
+            escape(_handled(incident)),
         ]
-        rows.append(_row(cells, target))
+        rows.append((cells, target))
     left = len(found) - MOST_ROWS
     more = f'<p class="note">The newest {MOST_ROWS}; {left:,} others are in the monitor.</p>' if left > 0 else ""
     headings = ("signal", "start", "lasted", "ended", "severity", "what was seen", "people")
@@ -146,14 +146,14 @@ def _promised(report: Report) -> str:
     for signal, audit in judged[:MOST_ROWS]:
         tolerated = audit.promised * audit.observations
         cells = [
-            ("name", escape(signal.row.name)),
-            ("short", f"{audit.observations:,}"),
-            ("short", f"{tolerated:.3g} {audit.unit}"),
-            ("short", f"{audit.alarms:,}"),
-            ("short", f"{audit.faults:,}" if audit.faults else ""),
-            ("seen", escape(audit.finding)),
+            escape(signal.row.name),
+            f"{audit.observations:,}",
+            f"{tolerated:.3g} {audit.unit}",
+            f"{audit.alarms:,}",
+            f"{audit.faults:,}" if audit.faults else "",
+            escape(audit.finding),
         ]
-        rows.append(_row(cells))
+        rows.append((cells, ""))
     together = "".join(f'<p class="lead">{escape(_kept(audit))}.</p>' for audit in report.audits.values())
     headings = ("signal", "judged observations", "tolerated", "raised", "faults", "finding")
     return together + _table(headings, rows, "Nothing was judged: all signals are warming up, or silent.")
@@ -164,28 +164,22 @@ def _attention(report: Report) -> str:
     for signal in report.by_attention[:MOST_ROWS]:
         after = signal.acknowledged_after
         cells = [
-            ("name", escape(signal.row.name)),
-            ("short", f"{signal.messages:,}"),
-            ("short", f"{len(signal.incidents):,}"),
-            ("short", f"{signal.false_alarms:,}" if signal.false_alarms else ""),
-            ("short", length_text(signal.open_seconds, 1.0)),
-            ("short", "" if after is None else length_text(after, 1.0)),
+            escape(signal.row.name),
+            f"{signal.messages:,}",
+            f"{len(signal.incidents):,}",
+            f"{signal.false_alarms:,}" if signal.false_alarms else "",
+            length_text(signal.open_seconds, 1.0),
+            "" if after is None else length_text(after, 1.0),
         ]
-        rows.append(_row(cells))
+        rows.append((cells, ""))
     headings = ("signal", "messages", "incidents", "false alarms", "time in incidents", "acknowledged after")
     return _table(headings, rows, "Nobody was needed.")
 
 
-def _table(headings: Iterable[str], rows: Sequence[str], nothing: str) -> str:
-    if not rows:
-        return f'<div class="panel"><p>{nothing}</p></div>'
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def _row(cells: Iterable[tuple[str, str]], target: str = "") -> str:
-    inside = "".join(f'<td class="{kind}">{text}</td>' for kind, text in cells)
-    return f"<tr{target}>{inside}</tr>"
+def _table(headings: Sequence[str], rows: Iterable[tuple[Sequence[str], str]], nothing: str) -> str:
+    """A table of rows: their cells, and the attributes of each row."""
+    body = [f"<tr{target}>{''.join(map(cell, headings, cells))}</tr>" for cells, target in rows]
+    return table(headings, body) if body else f'<div class="panel"><p>{nothing}</p></div>'
 
 
 def _linked(text: str, link: str) -> str:
