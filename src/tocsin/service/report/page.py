@@ -91,9 +91,9 @@ def _days(report: Report) -> str:
         )
         middle = left + width / 2
         if began[day]:
-            bars.append(f'<text x="{middle:.1f}" y="{95 - height:.1f}">{began[day]}</text>')
+            bars.append(f'<text x="{middle:.1f}" y="{95 - height:.1f}">{began[day]:,}</text>')
         if number % every == 0:
-            bars.append(f'<text x="{middle:.1f}" y="116">{day:%a %d %b}</text>')
+            bars.append(f'<text class="day" x="{middle:.1f}" y="116">{day:%a %d}<tspan> {day:%b}</tspan></text>')
     label = f"Incidents by the day on which they began; the most on one day is {most}"
     return f'<svg class="days" viewBox="0 0 1000 122" role="img" aria-label="{label}">{"".join(bars)}</svg>'
 
@@ -129,7 +129,8 @@ def _incidents(
 
 def _seen(signal: SignalReport, incident: IncidentRow) -> str:
     """What was seen, without the signal's name before it."""
-    return message_summary(incident, signal.row, "firing").removeprefix(f"{signal.row.name}: ")
+    name = signal.row.name
+    return message_summary(incident, signal.row, "firing").removeprefix(f"{name}: ").removeprefix(f"{name} ")
 
 
 def _handled(incident: IncidentRow) -> str:
