@@ -107,6 +107,19 @@ def test_the_page(office: Office, now: int, tmp_path: Path) -> None:
     assert "plant/&lt;script&gt;" in text
 
 
+def test_a_stopped_gateway_is_one_row(office: Office, now: int, tmp_path: Path) -> None:
+    for number in range(6):
+        name = f"gateway/{number}"
+        observe(office, name, now)
+        office.change(begin(office, name, now, 2, kind="silence", p=math.nan, **NOTHING_SEEN), event=77)
+    page = tmp_path / "week.html"
+    assert invoke("report", "--data", tmp_path, "--out", page).exit_code == 0
+    text = page.read_text()
+    assert text.count("6 signals are silent") == 1
+    assert "gateway/5 and 5 more" in text
+    assert text.count(">is silent<") == 1  # one by itself is as it was
+
+
 def test_by_mail(office: Office, now: int, tmp_path: Path) -> None:
     post = Post()
     config = tmp_path / "tocsin.toml"

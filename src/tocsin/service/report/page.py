@@ -20,6 +20,8 @@ from tocsin.service.sinks.alerts import summary_of as message_summary
 from tocsin.service.store import IncidentRow, StoreReader
 
 MOST_ROWS = 300
+# So many silences of one event are one row.
+MANY_SILENCES = 4
 DAY = 86400
 
 
@@ -101,9 +103,13 @@ def _days(report: Report) -> str:
 def _incidents(
     report: Report, settings: Settings, places: Mapping[str, int], charts: Sequence[Mapping[str, Any]]
 ) -> str:
-    found = report.incidents
+    lines = _lines(report.incidents)
     rows = []
-    for signal, incident in found[:MOST_ROWS]:
+    for line in lines[:MOST_ROWS]:
+        signal, incident = line[-1]  # the first of them
+        others = len(line) - 1
+        still_open = next((one for _, one in line if one.open), incident)
+        seen = f"{len(line):,} signals are silent" if others else _seen(signal, incident)
         number = places.get(signal.row.name) if incident.kind == "alarm" else None
         start = _moment(incident.start)
         target = ""
@@ -112,19 +118,31 @@ def _incidents(
             target = target_of(*moments, number, charts[number])
             start = f'<button type="button">{start}</button>'
         cells = [
-            escape(signal.row.name),
+            escape(signal.row.name) + (f" and {others:,} more" if others else ""),
             start,
-            _lasted(incident, report.period),
-            escape(ENDED.get(incident.ended, incident.ended or "")),
+            _lasted(still_open, report.period),
+            escape(ENDED.get(still_open.ended, still_open.ended or "")),
             "" if incident.kind == "silence" else f"{incident.severity:.1f}",
-            _linked(_seen(signal, incident), link_to(settings, incident)),
+            _linked(seen, link_to(settings, incident)),
             escape(_handled(incident)),
         ]
         rows.append((cells, target))
-    left = len(found) - MOST_ROWS
+    left = sum(map(len, lines[MOST_ROWS:]))
     more = f'<p class="note">The newest {MOST_ROWS}; {left:,} others are in the monitor.</p>' if left > 0 else ""
     headings = ("signal", "start", "lasted", "ended", "severity", "what was seen", "people")
     return _table(headings, rows, "No incidents.") + more
+
+
+def _lines(found: Sequence[tuple[SignalReport, IncidentRow]]) -> list[list[tuple[SignalReport, IncidentRow]]]:
+    """What gets a row: an incident, or all silences of an event, which would bury the others if they are many."""
+    silences = Counter(incident.event for _, incident in found if incident.kind == "silence")
+    lines: dict[tuple[bool, int], list[tuple[SignalReport, IncidentRow]]] = {}
+    for one in found:
+        _, incident = one
+        many = incident.kind == "silence" and incident.event is not None and silences[incident.event] >= MANY_SILENCES
+        key = (True, incident.event or 0) if many else (False, incident.id)
+        lines.setdefault(key, []).append(one)
+    return list(lines.values())
 
 
 def _seen(signal: SignalReport, incident: IncidentRow) -> str:
