@@ -144,3 +144,11 @@ def test_a_page_of_another_kind_is_refused_before_the_work(tmp_path):
     done = invoke("detect", path, "--report", tmp_path / "report.txt")
     assert done.exit_code == 2
     assert "must end in one of .html, .htm" in words(done)
+
+
+def test_numbers_have_names_where_there_is_no_heading(opened):
+    page = opened(viewport={"width": 390, "height": 800})
+    named = "getComputedStyle(document.querySelector('td[data-name=severity]'), '::before').content"
+    assert "severity" in page.evaluate(named)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.evaluate(named) == "none"

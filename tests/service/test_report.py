@@ -103,6 +103,19 @@ def test_the_page(office: Office, now: int, tmp_path: Path) -> None:
     assert "plant/&lt;script&gt;" in text
 
 
+def test_a_stopped_gateway_is_one_row(office: Office, now: int, tmp_path: Path) -> None:
+    office.make_events()
+    for number in range(6):
+        name = f"gateway/{number}"
+        observe(office, name, now)
+        begin(office, name, now, 2, kind="silence", p=math.nan, **NOTHING_SEEN)
+    page = tmp_path / "week.html"
+    assert invoke("report", "--data", tmp_path, "--out", page).exit_code == 0
+    text = page.read_text()
+    assert text.count("gateway: 6 signals silent") == 1
+    assert "<summary>6 incidents</summary>" in text
+
+
 def test_by_mail(office: Office, now: int, tmp_path: Path) -> None:
     post = Post()
     config = tmp_path / "tocsin.toml"

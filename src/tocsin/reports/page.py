@@ -1,7 +1,7 @@
 """A detector's findings on one self-contained page: no network, no other files."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
@@ -24,6 +24,23 @@ MOST_ROWS = 500
 # All observations around an incident are drawn, this many before and after; for a long one, this many at each end.
 AROUND = 150
 LONGEST = 3000
+
+# How the columns of tables are set, by their headings.
+_KINDS = {
+    "what was seen": "seen",
+    "signal": "name",
+    "signal or place": "name",
+    "feature": "feature",
+    "finding": "seen",
+    "people": "people",
+}
+_NUMBERS = frozenset(
+    {
+        "lasts", "lasted", "severity", "judged observations", "tolerated", "raised", "faults", "messages", "events",
+        "incidents",
+        "false alarms", "time in incidents", "acknowledged after",
+    }
+)  # fmt: skip
 
 PROMISE = (
     "Alarms are decided by p-values in the signal's own past, so the threshold is a rate of false alarms. It is kept "
@@ -117,11 +134,26 @@ def _incidents(results: Sequence[SignalResult], drawn: Sequence[str], charts: Se
         number = drawn.index(incident.signal) if incident.signal in drawn else None
         target = "" if number is None else target_of(incident.start, incident.end, number, charts[number])
         body.append(f"<tr{target}>{''.join(map(_cell, headings, cells, [number is not None] * len(cells)))}</tr>")
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     more = (
         f'<p class="note">The {MOST_ROWS} most severe of {len(incidents):,}.</p>' if len(incidents) > MOST_ROWS else ""
     )
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{more}'
+    return table(headings, body) + more
+
+
+def table(headings: Iterable[str], rows: Iterable[str]) -> str:
+    """A table of rows that are already HTML."""
+    head = "".join(f'<th scope="col"{_class(heading)}>{heading}</th>' for heading in headings)
+    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def cell(heading: str, text: str) -> str:
+    """A cell of a table; the text is already HTML. Without the heading above it, a number needs its name."""
+    name = f' data-name="{heading}"' if heading in _NUMBERS else ""
+    return f"<td{_class(heading)}{name}>{text}</td>"
+
+
+def _class(heading: str) -> str:
+    return f' class="{"number" if heading in _NUMBERS else _KINDS.get(heading, "short")}"'
 
 
 def target_of(first: Any, last: Any, number: int, chart: Mapping[str, Any]) -> str:
@@ -136,8 +168,7 @@ def _cell(heading: str, text: str, linked: bool) -> str:
     shown = escape(text)
     if heading == "start" and linked:
         shown = f'<button type="button">{shown}</button>'
-    kind = {"what was seen": "seen", "signal": "name", "feature": "feature"}.get(heading, "short")
-    return f'<td class="{kind}">{shown}</td>'
+    return cell(heading, shown)
 
 
 def _signal(result: SignalResult, number: int, points: int) -> dict[str, Any]:

@@ -209,14 +209,17 @@ def test_trials_that_are_begun_anew_leave_few_threads_and_a_refused_one_keeps_th
         trials.start("a", QUICK)
         assert finished(made, "a").stage == "done"
         held, step = threading.Event(), TrialRun._step
+        begun: list[int] = []
 
         def slowly(*given):
+            begun.append(1)
             held.wait()
             return step(*given)
 
         monkeypatch.setattr(TrialRun, "_step", slowly)
-        for _ in range(trials_module.MOST_THREADS):
+        for number in range(1, trials_module.MOST_THREADS + 1):
             trials.start("a", QUICK)
+            until(lambda number=number: len(begun) == number)
         with pytest.raises(RefusedError, match="trials run already"):
             trials.start("a", QUICK)
         assert trials.progress("a").stage == "running"

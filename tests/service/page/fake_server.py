@@ -30,6 +30,7 @@ class FakeMonitor:
         self.events: dict[int, dict[str, Any]] = {}
         self.windows: list[dict[str, Any]] = []
         self.deeds: list[dict[str, Any]] = []
+        self.status: dict[str, Any] | None = None  # what is said of the monitor itself, in place of good health
         self.now = data.now()  # of the newest observation: what is told of it must not change with the clock
         self.refusal: str | None = None  # what is said of any change
         self.trials: list[dict[str, Any]] = []  # what is said of a trial, one after the other
@@ -176,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
                 rest = [one for one in fake.deeds if one["id"] < int(query.get("before", [10**9])[0])]
                 return {"audit": rest[: int(query["limit"][0])]}
             case ["status"]:
-                return data.status(len(fake.signals), data.now())
+                return fake.status or data.status(len(fake.signals), data.now())
             case ["templates"] if body:
                 return self._store(body)
             case ["templates"]:

@@ -30,8 +30,8 @@ function element(name, properties, ...children) {
   return made;
 }
 
-function key(label, name, area) {
-  const made = element("span", { className: area ? "key area" : "key", textContent: label });
+function key(label, name, shape = "line") {
+  const made = element("span", { className: `key ${shape}`, textContent: label });
   made.style.setProperty("--colour", `var(--${name})`);
   return made;
 }
@@ -83,7 +83,7 @@ function draw(chart, group, box, readout) {
   const plot = new uPlot(
     {
       width: box.clientWidth || 300,
-      height: severity ? 110 : 210,
+      height: severity ? 130 : 210,
       legend: { show: false },
       tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "Etc/UTC"),
       cursor: { sync: { key: group.name }, drag: { x: true, y: false } },
@@ -92,7 +92,10 @@ function draw(chart, group, box, readout) {
         ? [{}, curve("muted")]
         : [{}, hidden, hidden, curve("forecast", { dash: [5, 3] }), curve("value", { width: 1.5 })],
       bands: severity ? [] : [{ series: [1, 2], fill: colour("band") }],
-      axes: [{ ...axis, space: 80, ...(dated ? { values: DAYS } : {}) }, { ...axis, size: 62, values: (_, at) => at.map(text) }],
+      axes: [
+        { ...axis, space: 80, ...(dated ? { values: DAYS } : {}) },
+        { ...axis, size: 62, space: severity ? 16 : 30, values: (_, at) => at.map(text) },
+      ],
       hooks: {
         drawClear: [shaded(group.warm_up, "warm-up"), shaded(chart.incidents, "incident")],
         draw: [alarms(chart.alarms[0], chart.alarms[1])],
@@ -137,11 +140,11 @@ const groups = charts.map((signal) => {
       {},
       element("h3", { textContent: signal.name }),
       key("value", "value"),
-      key("forecast", "forecast"),
-      key("expected range", "band", true),
-      key("incident", "incident", true),
-      key("alarm", "alarm"),
-      key("warm-up", "warm-up", true),
+      key("forecast", "forecast", "dashed"),
+      key("expected range", "band", "area"),
+      key("incident", "incident", "area"),
+      key("alarm", "alarm", "dot"),
+      key("warm-up", "warm-up", "area"),
       whole,
     ),
   );

@@ -11,7 +11,7 @@ from tocsin.reports.page import target_of
 from tocsin.service.config import Settings
 from tocsin.service.event_text import incident_text, place_of, title_of
 from tocsin.service.report.facts import EventReport, Report
-from tocsin.service.report.tables import counted, linked, moment, row, table
+from tocsin.service.report.tables import counted, linked, moment, table
 from tocsin.service.sinks.alerts import page_link
 from tocsin.service.store import EventSummary, IncidentRow, StoreReader
 
@@ -35,11 +35,7 @@ def happened_table(
         name, ended, severity, seen, people = (
             _of_one(*event.members[0], settings) if whole is None else _of_several(event, whole, settings)
         )
-        cells = [
-            ("name", name), ("short", start), ("short", lasted), ("short", ended), ("short", severity), ("seen", seen),
-            ("people", people),
-        ]  # fmt: skip
-        rows.append(row(cells, target))
+        rows.append(((name, start, lasted, ended, severity, seen, people), target))
     left = len(report.events) - MOST_ROWS
     more = f'<p class="note">The newest {MOST_ROWS}; {left:,} others are in the monitor.</p>' if left > 0 else ""
     return table(_HEADINGS, rows, "No incidents.") + more

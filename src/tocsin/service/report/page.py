@@ -12,7 +12,7 @@ from tocsin.service.config import Settings
 from tocsin.service.report.charts import drawn_signals
 from tocsin.service.report.facts import Period, Report
 from tocsin.service.report.happened import MOST_ROWS, happened_table
-from tocsin.service.report.tables import counted, moment, row, table
+from tocsin.service.report.tables import counted, moment, table
 from tocsin.service.store import StoreReader
 
 
@@ -86,9 +86,9 @@ def _days(report: Report) -> str:
         )
         middle = left + width / 2
         if began[day]:
-            bars.append(f'<text x="{middle:.1f}" y="{95 - height:.1f}">{began[day]}</text>')
+            bars.append(f'<text x="{middle:.1f}" y="{95 - height:.1f}">{began[day]:,}</text>')
         if number % every == 0:
-            bars.append(f'<text x="{middle:.1f}" y="116">{day:%a %d %b}</text>')
+            bars.append(f'<text class="day" x="{middle:.1f}" y="116">{day:%a %d}<tspan> {day:%b}</tspan></text>')
     label = f"Events by the day on which they began; the most on one day is {most}"
     return f'<svg class="days" viewBox="0 0 1000 122" role="img" aria-label="{label}">{"".join(bars)}</svg>'
 
@@ -100,14 +100,14 @@ def _promised(report: Report) -> str:
     for signal, audit in judged[:MOST_ROWS]:
         tolerated = audit.promised * audit.observations
         cells = [
-            ("name", escape(signal.row.name)),
-            ("short", f"{audit.observations:,}"),
-            ("short", f"{tolerated:.3g} {audit.unit}"),
-            ("short", f"{audit.alarms:,}"),
-            ("short", f"{audit.faults:,}" if audit.faults else ""),
-            ("seen", escape(audit.finding)),
+            escape(signal.row.name),
+            f"{audit.observations:,}",
+            f"{tolerated:.3g} {audit.unit}",
+            f"{audit.alarms:,}",
+            f"{audit.faults:,}" if audit.faults else "",
+            escape(audit.finding),
         ]
-        rows.append(row(cells))
+        rows.append((cells, ""))
     together = "".join(f'<p class="lead">{escape(_kept(audit))}.</p>' for audit in report.audits.values())
     headings = ("signal", "judged observations", "tolerated", "raised", "faults", "finding")
     return together + table(headings, rows, "Nothing was judged: all signals are warming up, or silent.")
@@ -118,14 +118,14 @@ def _attention(report: Report) -> str:
     for signal in report.by_attention[:MOST_ROWS]:
         after = signal.acknowledged_after
         cells = [
-            ("name", escape(signal.row.name)),
-            ("short", f"{signal.messages:,}"),
-            ("short", f"{signal.events:,}"),
-            ("short", f"{len(signal.incidents):,}"),
-            ("short", f"{signal.false_alarms:,}" if signal.false_alarms else ""),
-            ("short", length_text(signal.open_seconds, 1.0)),
-            ("short", "" if after is None else length_text(after, 1.0)),
+            escape(signal.row.name),
+            f"{signal.messages:,}",
+            f"{signal.events:,}",
+            f"{len(signal.incidents):,}",
+            f"{signal.false_alarms:,}" if signal.false_alarms else "",
+            length_text(signal.open_seconds, 1.0),
+            "" if after is None else length_text(after, 1.0),
         ]
-        rows.append(row(cells))
+        rows.append((cells, ""))
     headings = ("signal", "messages", "events", "incidents", "false alarms", "time in incidents", "acknowledged after")
     return table(headings, rows, "Nobody was needed.")

@@ -1,22 +1,18 @@
 """The parts that the tables of a report are made of."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from tocsin.reports import page
 
-def table(headings: Iterable[str], rows: Sequence[str], nothing: str) -> str:
-    """A table, or what to say if it has no rows."""
+
+def table(headings: Sequence[str], rows: Sequence[tuple[Sequence[str], str]], nothing: str) -> str:
+    """A table of rows, each with its cells in HTML and its attributes; or what to say if there are none."""
     if not rows:
         return f'<div class="panel"><p>{nothing}</p></div>'
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def row(cells: Iterable[tuple[str, str]], target: str = "") -> str:
-    """A row of cells, each given as (class, HTML)."""
-    inside = "".join(f'<td class="{kind}">{text}</td>' for kind, text in cells)
-    return f"<tr{target}>{inside}</tr>"
+    lines = (f"<tr{target}>{''.join(map(page.cell, headings, cells))}</tr>" for cells, target in rows)
+    return page.table(headings, lines)
 
 
 def linked(text: str, link: str) -> str:

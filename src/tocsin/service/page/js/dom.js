@@ -7,7 +7,7 @@
  * @param {Record<string, any>} attributes
  * @param {Child[]} children
  */
-function fill(element, attributes, children) {
+function make(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -17,7 +17,7 @@ function fill(element, attributes, children) {
 }
 
 /**
- * @param {Element} element
+ * @param {Element | DocumentFragment} element
  * @param {Child[]} children
  */
 function append(element, children) {
@@ -38,8 +38,19 @@ function append(element, children) {
  */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
-  fill(element, attributes, children);
+  make(element, attributes, children);
   return element;
+}
+
+/**
+ * Put these in the place of what an element holds; null, undefined and false are left out.
+ * @param {Element} element
+ * @param {Child[]} children
+ */
+export function fill(element, children) {
+  const made = document.createDocumentFragment();
+  append(made, children);
+  element.replaceChildren(made);
 }
 
 /**
@@ -50,7 +61,7 @@ export function el(tag, attributes = {}, ...children) {
  */
 export function svg(tag, attributes = {}, ...children) {
   const element = /** @type {SVGElement} */ (document.createElementNS("http://www.w3.org/2000/svg", tag));
-  fill(element, attributes, children);
+  make(element, attributes, children);
   return element;
 }
 

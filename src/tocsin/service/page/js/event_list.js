@@ -1,8 +1,8 @@
-/** Open events of several incidents, above the signals: one line and one acknowledgement each. */
+/** Events of several incidents: one line and one acknowledgement each; the open ones are above the signals. */
 
 import { get, request } from "./api.js";
 import { el, nameOf } from "./dom.js";
-import { counted, number, time } from "./format.js";
+import { count, counted, severity, time } from "./format.js";
 import { icon } from "./icons.js";
 import { attempt } from "./notices.js";
 import { allowed } from "./role.js";
@@ -12,7 +12,7 @@ import { eventHash } from "./router.js";
 
 /** Events that are asked for, and that are shown: those below are in the list of incidents. */
 const ASKED = 50;
-const SHOWN = 5;
+const SHOWN = 3;
 /** Milliseconds in which changes are gathered: hundreds of incidents may begin at once. */
 const GATHERED = 500;
 
@@ -35,36 +35,45 @@ export function acknowledgeButton(event, then) {
 
 /** @param {Event} event */
 export function eventTags(event) {
-  const { open, open_count: going, count, acknowledged, acknowledged_by: by } = event;
+  const { open, open_count: going, count: all, acknowledged, acknowledged_by: by } = event;
   return el(
     "span",
     { class: "tags" },
-    el("span", { class: open ? "tag open" : "tag" }, open ? `${going} of ${counted(count, "incident")} open` : "closed"),
+    el("span", { class: open ? "tag open" : "tag" }, open ? `${count(going)} of ${counted(all, "incident")} open` : "closed"),
     acknowledged && el("span", { class: "tag" }, `acknowledged${by ? ` by ${by}` : ""}`),
     event.label && el("span", { class: `tag label-${event.label.replace(" ", "-")}` }, event.label),
   );
 }
 
-/** @param {Event} event @param {() => void} changed */
-function eventCard(event, changed) {
+/**
+ * An event in a list.
+ * @param {Event} event
+ * @param {() => void} changed
+ */
+export function eventCard(event, changed) {
   const kind = event.kind === "silence" ? "silent" : "incident";
   const { first, strongest } = event;
   return el(
     "li",
-    { class: `card ${kind}`, "data-event": event.id },
+    { class: `card ${event.open ? kind : "over"}`, "data-event": event.id },
     el("span", { class: "mark" }, icon(kind), el("span", { class: "hidden" }, kind)),
     el(
       "div",
       { class: "what" },
       el("a", { class: "title", href: eventHash(event.id) }, el("bdi", {}, event.title)),
+      " ",
+      eventTags(event),
       el(
         "div",
-        {},
-        "first ",
+        { class: "muted" },
+        `since ${time(event.start)} · first `,
         nameOf(first.signal),
-        event.kind === "alarm" && [" · strongest ", nameOf(strongest.signal), ` (${number(strongest.severity)})`],
+        event.kind === "alarm" && [
+          " · strongest ",
+          nameOf(strongest.signal),
+          ` (severity ${severity(strongest.severity)})`,
+        ],
       ),
-      el("div", { class: "muted" }, `since ${time(event.start)} `, eventTags(event)),
     ),
     el("div", { class: "actions" }, acknowledgeButton(event, changed)),
   );
@@ -75,7 +84,9 @@ export class OpenEvents {
   #timer = 0;
   #closed = false;
 
-  constructor() {
+  /** @param {(event: Event) => boolean} wanted which of them to show */
+  constructor(wanted) {
+    this.wanted = wanted;
     this.element = el("section", { class: "events", "aria-label": "Events", hidden: true });
     void this.#load();
   }
@@ -89,13 +100,13 @@ export class OpenEvents {
     this.#timer = 0;
     const events = /** @type {Event[]} */ ((await get("/events", { open: true, limit: ASKED }).catch(() => null))?.events);
     if (this.#closed || !events) return; // the page says that it is disconnected
-    const several = events.filter(({ count }) => count > 1);
+    const several = events.filter((event) => event.count > 1 && this.wanted(event));
     several.sort((a, b) => Number(a.acknowledged !== null) - Number(b.acknowledged !== null) || b.count - a.count);
     const more = several.length - SHOWN;
     this.element.replaceChildren(
       el("h2", {}, "Events"),
       el("ul", { class: "cards" }, ...several.slice(0, SHOWN).map((event) => eventCard(event, () => void this.#load()))),
-      ...(more > 0 ? [el("p", { class: "muted" }, `and ${counted(more, "more event")}`)] : []),
+      ...(more > 0 ? [el("p", {}, el("a", { href: "#/incidents" }, `and ${counted(more, "more event")}`))] : []),
     );
     this.element.hidden = several.length === 0;
   }

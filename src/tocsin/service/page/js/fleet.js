@@ -2,6 +2,7 @@
 
 import { ApiError, get, request, signalPath } from "./api.js";
 import { moment } from "./format.js";
+import { fits } from "./pattern.js";
 
 /** @typedef {import("./types.js").Signal} Signal */
 /** @typedef {import("./types.js").Incident} Incident */
@@ -67,6 +68,8 @@ class Fleet {
   /** @type {Map<number, Incident>} The open ones. */
   open = new Map();
   loaded = false;
+  /** @type {import("./types.js").Maintenance[]} */
+  #windows = [];
   /** @type {Set<Listener>} */
   #listeners = new Set();
   /** @type {Set<string>} Signals whose status has to be asked for. */
@@ -91,12 +94,38 @@ class Fleet {
   }
 
   async load() {
-    const [signals, incidents] = await Promise.all([get("/overview"), openIncidents()]);
+    const [signals, incidents, { maintenance }] = await Promise.all([
+      get("/overview"),
+      openIncidents(),
+      get("/maintenance"),
+    ]);
     this.signals = fromColumns(signals);
+    this.#windows = maintenance;
+    for (const signal of this.signals.values()) signal.maintenance = this.#isInWindow(signal);
     this.open = new Map(incidents.map((incident) => [incident.id, incident]));
     this.loaded = true;
     this.#outdated.clear();
     this.#tell("all");
+  }
+
+  /**
+   * The status of a signal that was asked for.
+   * @param {Signal} signal
+   */
+  put(signal) {
+    signal.maintenance = this.signals.get(signal.name)?.maintenance ?? this.#isInWindow(signal);
+    this.signals.set(signal.name, signal);
+  }
+
+  /**
+   * Whether its newest observation was not judged, because of a maintenance window.
+   * @param {Signal} signal
+   */
+  #isInWindow({ name, last_time: last }) {
+    const at = moment(last);
+    return this.#windows.some(
+      ({ start, end, pattern }) => moment(start) <= at && at < moment(end) && fits(pattern, name),
+    );
   }
 
   /**
@@ -119,6 +148,7 @@ class Fleet {
     if (signal.recent) signal.recent = [...signal.recent.slice(1 - RECENT), [time, perFeature(verdict.value)[0] ?? null, p, alarm]];
     signal.last_time = time;
     signal.silent = false;
+    signal.maintenance = verdict.status === "maintenance";
     signal.value = perFeature(verdict.value);
     signal.observations = verdict.observations ?? signal.observations + 1;
     Object.assign(signal, { p, severity, alarm, warm: verdict.warm ?? signal.warm });
@@ -190,7 +220,7 @@ class Fleet {
     try {
       if (names.length > MOST_SINGLE_LOADS) return await this.load();
       for (const signal of await Promise.all(names.map((name) => get(signalPath(name))))) {
-        this.signals.set(signal.name, signal);
+        this.put(signal);
       }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error; // it is gone again, or the next event will try again

@@ -37,6 +37,14 @@ export function pValue(p) {
   return p < 1e-3 && p > 0 ? p.toExponential(1) : String(Number(p.toPrecision(2)));
 }
 
+/**
+ * A severity: it is a logarithm, of which no more than the first decimal says anything.
+ * @param {number | null | undefined} value
+ */
+export function severity(value) {
+  return value === null || value === undefined ? NOTHING : value.toFixed(1);
+}
+
 /** @param {number | null | undefined} count */
 export function count(count) {
   return count === null || count === undefined ? NOTHING : whole.format(count);
@@ -85,6 +93,14 @@ export function moment(time) {
 }
 
 /**
+ * Whether a text is a time as the monitor writes it.
+ * @param {string} text
+ */
+export function isTime(text) {
+  return /^\d{4}-\d\d-\d\dT/.test(text);
+}
+
+/**
  * A time in the page's zone; the day only where it is not today.
  * @param {string | number | null | undefined} time
  */
@@ -112,5 +128,5 @@ export function span(start, end) {
 export function ago(time) {
   const past = Date.now() - moment(time);
   if (Number.isNaN(past)) return "never";
-  return past < SECOND ? "now" : `${duration(past)} ago`;
+  return past < SECOND ? "now" : `${duration(past < MINUTE ? SECOND * Math.floor(past / SECOND) : past)} ago`;
 }

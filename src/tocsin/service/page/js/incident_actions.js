@@ -35,13 +35,13 @@ export function toggleAcknowledged(incident) {
 export async function snooze(incident) {
   if (isSnoozed(incident)) return send(incident, "DELETE", "snooze", undefined, "No longer snoozed");
   const text = "No notifications about this incident until then. It stays in the list.";
-  const body = await askForSnooze("Snooze", text);
+  const body = await askForSnooze(`Snooze ${incident.signal}`, text);
   return body && send(incident, "POST", "snooze", body, "Snoozed");
 }
 
 /** @param {Incident} incident */
 export async function label(incident) {
   const goesOn = incident.open && incident.kind === "alarm";
-  const body = await askForLabel({ ...incident, title: "Label", goesOn });
+  const body = await askForLabel({ ...incident, title: `Label ${incident.signal}`, goesOn });
   return body && send(incident, "POST", "label", body, "Saved");
 }

@@ -47,7 +47,7 @@ function help() {
     el("div", { class: "fact" }, el("dt", {}, el("kbd", {}, key)), el("dd", {}, meaning)),
   );
   void tell("Keyboard shortcuts", [
-    el("dl", { class: "facts" }, ...list),
+    el("dl", { class: "facts shortcuts" }, ...list),
     el("label", { class: "check" }, off, "Turn these shortcuts off"),
   ]);
 }

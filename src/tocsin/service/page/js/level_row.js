@@ -8,6 +8,9 @@ import { worst } from "./tree.js";
 
 /** @typedef {import("./tree.js").Level} Level */
 
+/** @type {Record<string, string>} States of some signals of many, where the word for one would not do. */
+const LEVEL_WORDS = { incident: "with an incident", maintenance: "in maintenance" };
+
 /**
  * @param {Level} level
  * @param {HTMLInputElement} check
@@ -54,7 +57,7 @@ export function updateLevelRow(row, level, open) {
  */
 export function inWords({ counts, total }) {
   const parts = STATES.filter((state) => state !== "fine" && counts[state]).map(
-    (state) => `${count(counts[state])} ${state === "incident" ? "with an incident" : STATE_WORDS[state]}`,
+    (state) => `${count(counts[state])} ${LEVEL_WORDS[state] ?? STATE_WORDS[state]}`,
   );
   return [...parts, `${count(total)} in all`].join(", ");
 }

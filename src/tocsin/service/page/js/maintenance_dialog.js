@@ -64,6 +64,7 @@ export async function askForMaintenance(pattern) {
     name: "pattern",
     required: true,
     value: pattern,
+    placeholder: "plant/line-3/*",
     spellcheck: "false",
     autocomplete: "off",
   });

@@ -4,13 +4,13 @@ import { isSnoozed } from "./incidents.js";
 
 /** @typedef {import("./types.js").Signal} Signal */
 /** @typedef {import("./types.js").Incident} Incident */
-/** @typedef {"aside" | "incident" | "silent" | "learning" | "fine"} State */
+/** @typedef {"aside" | "incident" | "silent" | "maintenance" | "learning" | "fine"} State */
 
 /** @type {State[]} the worst first */
-export const STATES = ["aside", "incident", "silent", "learning", "fine"];
+export const STATES = ["aside", "incident", "silent", "maintenance", "learning", "fine"];
 
-/** @type {Record<State, number>} */
-const RANK = { aside: 0, incident: 0, silent: 0, learning: 1, fine: 1 };
+/** @type {Record<State, number>} Hundreds may fall silent at once: they must not come between the incidents. */
+const RANK = { aside: -1, incident: 0, silent: 0.25, maintenance: 1, learning: 1, fine: 1 };
 
 /** @type {[string, string, State | null][]} address, words and state of each filter */
 export const FILTERS = [
@@ -18,14 +18,19 @@ export const FILTERS = [
   ["incidents", "Incidents", "incident"],
   ["silent", "Silent", "silent"],
   ["aside", "Set aside", "aside"],
-  ["warming-up", "Warming up", "learning"],
+  ["maintenance", "Maintenance", "maintenance"],
+  ["warming-up", "Learning", "learning"],
 ];
+
+/** Filters that are there only while they have something to show. */
+export const RARE = ["aside", "maintenance"];
 
 /** @type {Record<State, string>} */
 export const STATE_WORDS = {
   aside: "set aside",
   incident: "incident",
   silent: "silent",
+  maintenance: "maintenance",
   learning: "learning",
   fine: "normal",
 };
@@ -55,11 +60,13 @@ export function stateOf(signal, incidents) {
   if (signal.aside) return "aside";
   if (incidents.has(signal.name)) return "incident";
   if (signal.silent) return "silent";
+  if (signal.maintenance) return "maintenance";
   return signal.warm ? "fine" : "learning";
 }
 
 /**
- * Signals that are set aside, open incidents and silent signals first, then by the severity of the newest observation.
+ * Signals that are set aside and open incidents first, then silent signals, then by the severity of the newest
+ * observation.
  * @param {Iterable<Signal>} signals
  * @param {Map<string, Incident>} incidents
  * @returns {Signal[]}

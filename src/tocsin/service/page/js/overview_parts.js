@@ -13,7 +13,7 @@ export function falseAlarms(signals) {
   let perSecond = 0;
   for (const signal of signals) {
     const seconds = signal.silent ? NaN : paceOf(signal);
-    if (seconds > 0) perSecond += signal.alarm_rate / seconds;
+    if (seconds > 0) perSecond += (signal.alarm_rate ?? 0) / seconds;
   }
   return perSecond > 0 ? `Expected false incidents over all signals: ${budget(perSecond)}.` : "";
 }

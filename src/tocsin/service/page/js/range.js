@@ -55,7 +55,8 @@ export function limits(range) {
  * @returns {Range}
  */
 export function fittingRange(signal) {
-  const needed = Date.now() - moment(signal?.last_time) + ENOUGH * 1000 * paceOf(signal);
+  const many = Math.min(ENOUGH, signal?.observations ?? ENOUGH);
+  const needed = Date.now() - moment(signal?.last_time) + many * 1000 * paceOf(signal);
   const fitting = Object.entries(LENGTHS).find(([, length]) => needed <= length);
   return { last: fitting ? fitting[0] : "all" };
 }

@@ -32,9 +32,8 @@ export function rangeBar(choose, zoomOut) {
       "div",
       { class: "bar range" },
       el("div", { class: "filters", role: "group", "aria-label": "Time range" }, ...buttons),
-      el("form", { class: "bar stretch", onsubmit: submit }, from, "to", to, el("button", { type: "submit" }, "Show")),
       el("button", { type: "button", onclick: zoomOut }, "Zoom out"),
-      el("span", { class: "muted hint" }, "drag to zoom in, double-click to zoom out"),
+      el("form", { class: "bar stretch", onsubmit: submit }, from, "to", to, el("button", { type: "submit" }, "Show")),
     ),
     /** @param {Range} range */
     show(range) {

@@ -28,9 +28,10 @@ const few = (value) => String(Number(value.toPrecision(value < 100 ? 2 : 3)));
 
 /**
  * 0.01 as "1 in 100".
- * @param {number} rate
+ * @param {number | null} rate null for a signal that is set aside
  */
 export function odds(rate) {
+  if (rate === null) return "unknown";
   return rate > 0 && rate < 1 ? `1 in ${count(Math.round(1 / rate))}` : few(rate);
 }
 
@@ -66,8 +67,9 @@ export function auditInWords({ promised, rate, observations, low, high, finding,
   const base = 1 / promised;
   const seen = `observed ${few(rate * base)} in ${count(Math.round(base))}`;
   const from = since === null || since === undefined ? "warm-up" : `observation ${count(since)}`;
-  const times = `${finding}, ${few(ratio ?? NaN)} times the promised ${unit} since ${from}`;
-  return `promised ${odds(promised)}, ${seen} (between ${few(low * base)} and ${few(high * base)}): ${times}`;
+  const times = ratio ? `, ${few(ratio)} times the promised ${unit}` : "";
+  const bounds = `between ${few(low * base)} and ${few(high * base)}`;
+  return `${finding}${times}: promised ${odds(promised)}, ${seen} since ${from} (${bounds})`;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** What a signal's detector has learned, whether it keeps its promise, and its settings. */
 
 import { intervalPlot } from "./charts/interval.js";
-import { weightsChart } from "./charts/weights_chart.js";
+import { weightsChart, weightsLegend } from "./charts/weights_chart.js";
 import { el, fact } from "./dom.js";
 import { bytes, count, counted, duration, number } from "./format.js";
 import { auditInWords } from "./rates.js";
@@ -19,8 +19,9 @@ export function signalDetails(signal, details, box) {
   const weights = weightsChart(details.weights);
   const learned = details.weights.some((row) => row.some((weight) => weight !== null && weight > 0));
   const audit = el("section", { class: "panel", "aria-live": "off" }, ...auditContent(details));
+  const legend = weightsLegend(signal.features);
   const settings = settingsPanel(signal, details);
-  const element = [audit, weightsPanel(learned ? weights.element : null), settings.element];
+  const element = [audit, weightsPanel(learned ? [legend, weights.element] : null), settings.element];
   if (learned) {
     box.replaceChildren(...element); // charts have to know how wide they may be
     weights.draw();
@@ -46,24 +47,33 @@ function auditContent({ audit, guarantee, settings }) {
     el("h2", {}, "Is the promise kept?"),
     intervalPlot(audit),
     el("p", { class: `audit ${finding}` }, auditInWords(audit)),
-    el(
+    audit.observations > 0 && el(
       "p",
       { class: "muted" },
       `${counted(audit.alarms, promised)} in ${counted(audit.observations, "observation")} since warm-up. `,
       audit.faults ? `${count(audit.faults)} of them, labelled as faults, do not count. ` : "",
       `The bounds hold at all times (${number(audit.level * 100)}%). True faults count until they are labelled.`,
     ),
-    ...(guarantee ? [el("p", { class: "muted" }, guarantee)] : []),
-  ];
+    guarantee && guaranteed(guarantee),
+  ].filter((part) => part instanceof Node);
 }
 
-/** @param {HTMLElement | null} chart */
+/**
+ * What is promised under which assumption, for those who want to know it exactly.
+ * @param {string} guarantee
+ */
+function guaranteed(guarantee) {
+  const parts = guarantee.split("; ").map((part) => el("li", {}, part));
+  return el("details", { class: "muted" }, el("summary", {}, "What exactly is promised"), el("ul", {}, ...parts));
+}
+
+/** @param {(HTMLElement | null)[] | null} chart with its legend */
 function weightsPanel(chart) {
   return el(
     "section",
     { class: "panel" },
     el("h2", {}, "Learned weights"),
-    chart ?? el("p", {}, "None learned yet."),
+    ...(chart ?? [el("p", {}, "None learned yet.")]),
     chart &&
       el(
         "p",

@@ -98,6 +98,7 @@ function remark(signal, state, incident) {
   if (signal.aside) return signal.aside;
   if (incident) return incident.acknowledged ? `acknowledged; ${story(incident)}` : story(incident);
   if (state === "silent") return "no more observations";
+  if (state === "maintenance") return "kept, but neither judged nor learned";
   if (state === "learning") return `learning, ${count(signal.observations)} of ${count(signal.warm_up)}`;
   return signal.features.length > 1 ? signal.features.join(", ") : "";
 }

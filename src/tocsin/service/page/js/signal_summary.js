@@ -18,7 +18,7 @@ export function signalSummary(signal) {
   const incident = incidents.get(signal.name);
   const words =
     state === "learning" ? `learning, ${count(signal.observations)} of ${count(signal.warm_up)}` : STATE_WORDS[state];
-  const perSecond = signal.alarm_rate / paceOf(signal);
+  const perSecond = (signal.alarm_rate ?? 0) / paceOf(signal);
   return [
     el(
       "dl",
@@ -34,17 +34,18 @@ export function signalSummary(signal) {
       ),
       signal.warm &&
         signal.observations < signal.own_past_after &&
-        fact(
-          "Rarity",
-          `estimated: ${count(signal.observations)} of the ${count(signal.own_past_after)} observations needed`,
-        ),
-      signal.aside && fact("Set aside", `${signal.aside}; configure it, reset it or remove it`),
-      fact("Value", el("span", { class: "live-value" }, values(perFeature(signal.value), signal.unit))),
-      fact("p", el("span", { class: "live-value" }, pValue(signal.p))),
-      fact("Seen", el("span", { class: "live-value" }, `${time(signal.last_time)} (${ago(signal.last_time)})`)),
-      fact("Observations", count(signal.observations)),
-      fact("Alarm rate", odds(signal.alarm_rate)),
-      perSecond > 0 && fact(`Expected false ${NAMES[signal.promise]}`, budget(perSecond)),
+        fact("Rarity", `estimated until observation ${count(signal.own_past_after)}`),
+      // Of a signal that is set aside nothing else is known.
+      ...(signal.aside
+        ? [fact("Why", `${signal.aside}; configure it, reset it or remove it`)]
+        : [
+            fact("Value", el("span", { class: "live-value" }, values(perFeature(signal.value), signal.unit))),
+            fact("p", el("span", { class: "live-value" }, pValue(signal.p))),
+            fact("Seen", el("span", { class: "live-value" }, `${time(signal.last_time)} (${ago(signal.last_time)})`)),
+            fact("Observations", count(signal.observations)),
+            fact("Alarm rate", odds(signal.alarm_rate)),
+            perSecond > 0 && fact(`Expected false ${NAMES[signal.promise]}`, budget(perSecond)),
+          ]),
       signal.template && fact("Template", signal.template),
     ),
   ];

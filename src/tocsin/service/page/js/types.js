@@ -17,8 +17,9 @@
  * @property {number} warm_up
  * @property {number} own_past_after
  * @property {boolean} silent
+ * @property {boolean} [maintenance] whether its newest observation is in a maintenance window
  * @property {string | null} aside why its detector cannot be rebuilt
- * @property {number} alarm_rate
+ * @property {number | null} alarm_rate null while it is set aside
  * @property {"incidents" | "observations"} promise what the alarm rate counts
  * @property {Recent[] | null} recent null where they are not loaded yet
  * @property {number | null} [pace] the usual seconds between observations, where `recent` need not be there

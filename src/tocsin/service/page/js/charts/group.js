@@ -19,6 +19,7 @@ import { valueChart, valueData } from "./value_chart.js";
 /** More charts are drawn when asked for. */
 const FIRST_FEATURES = 6;
 const LEAST_TIME_BETWEEN_DRAWINGS = 200;
+const HINT = "drag to zoom in, double-click to zoom out";
 let groups = 0;
 
 export class ChartGroup {
@@ -104,7 +105,8 @@ export class ChartGroup {
   #box(title, label) {
     const readout = el("span", { class: "readout" });
     const box = el("div", { class: "chart", role: "img", "aria-label": label });
-    this.element.append(el("figure", {}, el("figcaption", {}, el("strong", {}, title), readout), box));
+    const hint = this.#readouts.length === 0 && el("span", { class: "muted hint" }, HINT);
+    this.element.append(el("figure", {}, el("figcaption", {}, el("strong", {}, title), readout, hint), box));
     this.#readouts.push(readout);
     return box;
   }
@@ -163,14 +165,17 @@ export class ChartGroup {
         return readout.replaceChildren(
           part("p", pValue(p[at])),
           alarm[at] ? part("alarm", "alarm") : "",
-          time(times[at] * 1000),
+          `at ${time(times[at] * 1000)}`,
         );
       }
       readout.replaceChildren(
         part("value", `${number(value[chart][at])}${this.signal.unit ? ` ${this.signal.unit}` : ""}`),
         part("forecast", `forecast ${number(forecast[chart][at])}`),
-        part("band", `band ${number(low[chart][at])} to ${number(high[chart][at])}`),
-        chart === 0 ? time(times[at] * 1000) : "",
+        // There is no band while the detector learns, nor where nothing was judged.
+        low[chart][at] === null || high[chart][at] === null
+          ? ""
+          : part("band", `band ${number(low[chart][at])} to ${number(high[chart][at])}`),
+        chart === 0 ? `at ${time(times[at] * 1000)}` : "",
       );
     });
   }

@@ -18,7 +18,7 @@ import { leftAxis, timeAxis, zoned } from "./parts.js";
  * @param {object} hooks
  */
 export function pChart(box, { alarm_rate: alarmRate, promise }, alarms, spans, cursor, hooks) {
-  const level = levelLine(alarmRate, `alarm rate ${pValue(alarmRate)}`, "--alarm", "below");
+  const level = levelLine(alarmRate ?? NaN, `alarm rate ${pValue(alarmRate)}`, "--alarm", "below");
   const dots = { show: true, size: 3, fill: colour("--value"), width: 0, stroke: "transparent" };
   return new uPlot(
     {
@@ -48,15 +48,15 @@ function decadeAxis() {
   const filter = (/** @type {any} */ _, /** @type {number[]} */ at) =>
     at.map((value) => (Number.isInteger(Math.round(1e6 * Math.log10(value)) / 1e6) ? value : null));
   const values = (/** @type {any} */ _, /** @type {(number | null)[]} */ at) =>
-    at.map((value) => (value === null ? "" : pValue(value)));
+    at.map((value) => (value === null ? "" : pValue(value).replace(".0e", "e")));
   const axis = leftAxis();
   return { ...axis, filter, values, grid: { ...axis.grid, filter }, ticks: { ...axis.ticks, filter } };
 }
 
 /**
  * @param {number | null} least the smallest p
- * @param {number} alarmRate
+ * @param {number | null} alarmRate
  */
 function decadeBelow(least, alarmRate) {
-  return 10 ** Math.floor(Math.log10(Math.min(least || 1, alarmRate) * 0.99));
+  return 10 ** Math.floor(Math.log10(Math.min(least || 1, alarmRate ?? 1) * 0.99));
 }

@@ -1,7 +1,7 @@
 /** How much past errors count, by how long ago they were. */
 
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
-import { el } from "../dom.js";
+import { el, nameOf } from "../dom.js";
 import { colour, themeChanges } from "../theme.js";
 import { levelLine } from "./marks.js";
 import { axis, keepWidth, leftAxis } from "./parts.js";
@@ -16,6 +16,19 @@ function shareOf(weights) {
   const sum = weights.reduce((/** @type {number} */ total, weight) => total + (weight ?? 0), 0) || 1;
   const oldest = weights.findLastIndex((weight) => weight !== null && weight > 0);
   return weights.slice(0, oldest + 1).map((weight) => (weight ?? 0) / sum);
+}
+
+/**
+ * Which line is which feature's.
+ * @param {string[]} features
+ */
+export function weightsLegend(features) {
+  if (features.length < 2) return null;
+  return el("p", { class: "readout" }, ...features.map((feature, at) => {
+    const key = el("span", { class: "key" }, nameOf(feature));
+    key.style.setProperty("--key", `var(${LINES[at % LINES.length]})`);
+    return key;
+  }));
 }
 
 /**
@@ -50,7 +63,7 @@ export function weightsChart(weights) {
             points: { show: false },
           })),
         ],
-        axes: [axis({ label: "observations ago", labelSize: 18, labelFont: "11px system-ui, sans-serif" }), leftAxis()],
+        axes: [axis({ size: 30, label: "observations ago", labelSize: 18, labelFont: "11px system-ui, sans-serif" }), leftAxis()],
         plugins: [levelLine(1 / longest, "equal weights", "--muted", "above")],
       },
       [lags, ...shares],

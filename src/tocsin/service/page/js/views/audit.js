@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { el, nameOf } from "../dom.js";
-import { ago, time } from "../format.js";
+import { ago, isTime, time } from "../format.js";
 import { fillWhenLoaded } from "./view.js";
 
 const AT_ONCE = 100;
@@ -76,9 +76,34 @@ function card(entry) {
       { class: "what" },
       el("div", { class: "title" }, el("strong", {}, entry.who), " ", ...words(entry)),
       el("div", { class: "muted" }, `${time(entry.time)} (${ago(entry.time)})`),
-      entry.details && el("div", { class: "muted" }, el("code", {}, entry.details)),
+      entry.details && el("div", { class: "muted" }, el("code", {}, inWords(entry.details))),
     ),
   );
+}
+
+/**
+ * What was sent, as words: "pattern: energy/*, reason: filter change". What was left empty is left out.
+ * @param {string} details
+ */
+function inWords(details) {
+  /** @type {unknown} */
+  let sent;
+  try {
+    sent = JSON.parse(details);
+  } catch {
+    return details; // plain text, or cut off
+  }
+  if (typeof sent !== "object" || sent === null || Array.isArray(sent)) return details;
+  return Object.entries(sent)
+    .filter(([, value]) => value !== null && value !== "")
+    .map(([name, value]) => `${name}: ${shown(value)}`)
+    .join(", ");
+}
+
+/** @param {unknown} value */
+function shown(value) {
+  if (typeof value === "string") return isTime(value) ? time(value) : value;
+  return JSON.stringify(value);
 }
 
 /** @param {AuditEntry} entry */

@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { el, nameOf } from "../dom.js";
 import { acknowledgeButton, eventTags } from "../event_list.js";
-import { counted, duration, time } from "../format.js";
+import { counted, duration, span, time } from "../format.js";
 import { incidentCard } from "../incident_card.js";
 import { signalHash } from "../router.js";
 import { fillWhenLoaded } from "./view.js";
@@ -33,10 +33,15 @@ export function event(main, route) {
       const { members = [], suspects = [] } = found;
       const more = found.count > members.length;
       return [
-        el("p", {}, `since ${time(found.start)} `, eventTags(found)),
-        el("div", { class: "actions" }, acknowledgeButton(found, () => void load())),
+        el(
+          "div",
+          { class: "bar" },
+          el("span", {}, found.open ? `since ${time(found.start)}` : span(found.start, found.closed)),
+          eventTags(found),
+          acknowledgeButton(found, () => void load()),
+        ),
         found.note && el("p", { class: "note" }, found.note),
-        where(suspects),
+        where(found, suspects),
         el("h2", {}, counted(found.count, "incident"), " in the order of their start"),
         el("ol", { class: "cards" }, ...members.map((incident) => incidentCard(incident, { withSignal: true }))),
         more && el("button", { type: "button", onclick: showMore }, "Show more"),
@@ -62,24 +67,26 @@ export function event(main, route) {
 
 /**
  * Which signals moved first, and which have moved near them before.
+ * @param {Event} event
  * @param {Suspect[]} suspects
  */
-function where(suspects) {
+function where({ kind }, suspects) {
   return el(
     "section",
     { class: "suspects" },
-    el("h2", {}, "First to move"),
-    el("ol", {}, ...suspects.map((suspect) => el("li", {}, ...words(suspect)))),
+    el("h2", {}, kind === "silence" ? "First to fall silent" : "First to move"),
+    el("ol", {}, ...suspects.map((suspect, at) => el("li", {}, ...words(suspect, at)))),
     el("p", { class: "muted" }, "Order and past coincidence show where to look first. They do not show the cause."),
   );
 }
 
-/** @param {Suspect} suspect */
-function words({ signal, seconds_after_first: after, past_incidents: past, together }) {
+/** @param {Suspect} suspect @param {number} at its place among them */
+function words({ signal, seconds_after_first: after, past_incidents: past, together }, at) {
   const [usual] = together;
+  const when = after > 0 ? `${duration(1000 * after)} later` : at ? "at the same time" : "first";
   return [
     el("a", { href: signalHash(signal) }, nameOf(signal)),
-    after > 0 ? ` ${duration(1000 * after)} later` : " first",
+    ` ${when}`,
     ...(usual
       ? [`; in ${usual.times} of its last ${counted(past, "incident")}, `, nameOf(usual.signal), " moved too"]
       : [past ? `; no other one of these moved with it in its last ${counted(past, "incident")}` : ""]),

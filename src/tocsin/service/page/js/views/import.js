@@ -28,7 +28,13 @@ export function importing(main, route) {
     "label",
     { class: "drop" },
     el("strong", {}, "Drop files here, or choose them"),
-    el("span", { class: "muted" }, "CSV, TSV, JSON lines or Parquet, as `tocsin detect` reads them"),
+    el(
+      "span",
+      { class: "muted" },
+      "CSV, TSV, JSON lines or Parquet, as ",
+      el("code", {}, "tocsin detect"),
+      " reads them",
+    ),
     files,
   );
   const results = el("ul", { class: "cards", "aria-live": "polite" });

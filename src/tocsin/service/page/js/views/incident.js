@@ -6,7 +6,7 @@ import { ChartGroup } from "../charts/group.js";
 import { Columns } from "../columns.js";
 import { el, fact, nameOf } from "../dom.js";
 import { fleet } from "../fleet.js";
-import { number, pValue, time } from "../format.js";
+import { number, pValue, severity, time } from "../format.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { actions, tags } from "../incident_card.js";
 import { ending, rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
@@ -111,7 +111,7 @@ function describe(incident) {
       ": ",
       el("bdi", {}, story(incident)),
     ),
-    el("p", {}, tags(incident)),
+    tags(incident),
     el(
       "dl",
       { class: "facts wide" },
@@ -120,7 +120,7 @@ function describe(incident) {
       incident.view && fact("View", incident.view),
       rare && fact("How rare", rare),
       incident.kind === "alarm" && fact("Most anomalous at", time(incident.peak)),
-      incident.kind === "alarm" && fact("Severity", `${number(incident.severity)} (p ${pValue(incident.p)})`),
+      incident.kind === "alarm" && fact("Severity", `${severity(incident.severity)} (p ${pValue(incident.p)})`),
       acknowledged && fact("Acknowledged", `${time(acknowledged)}${by ? ` by ${by}` : ""}`),
       incident.closed && fact("Closed", time(incident.closed)),
       end && fact("Why it closed", end[1]),

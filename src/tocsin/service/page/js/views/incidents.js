@@ -1,23 +1,32 @@
-/** Incidents, the newest first. */
+/** Incidents, the newest first; those of a large event are one line. */
 
 import { get } from "../api.js";
-import { el } from "../dom.js";
+import { el, fill } from "../dom.js";
+import { eventCard } from "../event_list.js";
 import { fleet } from "../fleet.js";
 import { incidentCard } from "../incident_card.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
+import { KnownEvents, grouped } from "../incident_groups.js";
 import { moveFocus, moving } from "../keys.js";
+import { attempt } from "../notices.js";
 import { fillWhenLoaded } from "./view.js";
 
 /** @typedef {import("../types.js").Incident} Incident */
 
-const PAGE = 50;
+/** Incidents that are asked for at once, and lines that "Show older" adds at least while there are any. */
+const PAGE = 200;
+const LINES = 50;
+/** Milliseconds in which changes are gathered: hundreds of incidents may begin at once. */
+const GATHERED = 200;
 
 /** @type {import("./view.js").View} */
 export function incidents(main, route) {
   const all = route.query.get("show") === "all";
   /** @type {Map<number, Incident>} */
   const shown = new Map();
+  const events = new KnownEvents();
   let more = false;
+  let timer = 0;
 
   const box = el("div", {}, "Loading…");
   const filters = el(
@@ -31,35 +40,59 @@ export function incidents(main, route) {
   /** @param {number | null} before */
   const load = (before) =>
     fillWhenLoaded(box, async () => {
-      const page = (await get("/incidents", { open: all ? null : true, before, limit: PAGE })).incidents;
       if (before === null) shown.clear();
-      for (const incident of page) shown.set(incident.id, incident);
-      more = page.length === PAGE;
+      const wanted = LINES + (before === null ? 0 : grouped(shown.values()).length);
+      do {
+        const page = (await get("/incidents", { open: all ? null : true, before, limit: PAGE })).incidents;
+        for (const incident of page) shown.set(incident.id, incident);
+        more = page.length === PAGE;
+        before = page.at(-1)?.id ?? null;
+      } while (more && grouped(shown.values()).length < wanted);
+      await events.learn(grouped(shown.values()));
       return content();
     });
 
   function content() {
-    const newest = [...shown.values()].sort((a, b) => b.id - a.id);
-    if (!newest.length) return [el("p", { class: "empty" }, all ? "No incidents so far." : "No open incidents.")];
-    const older = el("button", { type: "button", onclick: () => load(newest[newest.length - 1].id) }, "Show older");
-    return [
-      el("ul", { class: "cards" }, ...newest.map((incident) => incidentCard(incident, { withSignal: true }))),
-      ...(more ? [older] : []),
-    ];
+    if (!shown.size) return [el("p", { class: "empty" }, all ? "No incidents so far." : "No open incidents.")];
+    const oldest = Math.min(...shown.keys());
+    const older = el("button", { type: "button", onclick: () => load(oldest) }, "Show older");
+    return [el("ul", { class: "cards" }, ...grouped(shown.values()).map(card)), ...(more ? [older] : [])];
+  }
+
+  /** @param {Incident | number} line */
+  function card(line) {
+    if (typeof line !== "number") return incidentCard(line, { withSignal: true });
+    const event = events.get(line);
+    return event ? eventCard(event, () => void refresh(line)) : null;
+  }
+
+  /** @param {number} id of an event */
+  async function refresh(id) {
+    await attempt(() => events.refresh(id));
+    redrawSoon();
+  }
+
+  function redrawSoon() {
+    timer ||= setTimeout(async () => {
+      timer = 0;
+      await attempt(() => events.learn(grouped(shown.values())));
+      redraw();
+    }, GATHERED);
   }
 
   /** Redraw, and keep the focus on the same link or button. */
   function redraw() {
     const focused = document.activeElement;
-    const id = focused?.closest("[data-id]")?.getAttribute("data-id");
-    const at = id ? focusable(id).indexOf(/** @type {HTMLElement} */ (focused)) : -1;
-    box.replaceChildren(...content());
-    if (id && at >= 0) focusable(id)[at]?.focus();
+    const key = keyOf(focused?.closest(".card"));
+    const at = key ? focusable(key).indexOf(/** @type {HTMLElement} */ (focused)) : -1;
+    fill(box, content());
+    if (at >= 0) focusable(key)[at]?.focus();
   }
 
-  /** @param {string} id */
-  function focusable(id) {
-    return /** @type {HTMLElement[]} */ ([...box.querySelectorAll(`[data-id="${id}"] :is(a, button)`)]);
+  /** @param {string} key of a card */
+  function focusable(key) {
+    const card = [...box.querySelectorAll(".card")].find((one) => keyOf(one) === key);
+    return /** @type {HTMLElement[]} */ ([...(card?.querySelectorAll("a, button") ?? [])]);
   }
 
   /** @param {(incident: Incident) => any} action */
@@ -73,7 +106,7 @@ export function incidents(main, route) {
     // A closed incident stays visible until the list is reloaded: it must not vanish under the pointer.
     if (!incident || !(incident.open || all || shown.has(incident.id))) return;
     shown.set(incident.id, incident);
-    redraw();
+    redrawSoon();
   });
   void load(null);
 
@@ -85,7 +118,22 @@ export function incidents(main, route) {
       s: onFocused(snooze),
       l: onFocused(label),
     },
+    event: (kind, data) => {
+      if (kind === "event" && events.get(data.id)) void refresh(data.id);
+    },
     reload: () => void load(null),
-    close: unlisten,
+    close: () => {
+      clearTimeout(timer);
+      unlisten();
+    },
   };
+}
+
+/**
+ * Which incident or event a card is of.
+ * @param {Element | null | undefined} card
+ */
+function keyOf(card) {
+  const { id, event } = card instanceof HTMLElement ? card.dataset : {};
+  return id ? `incident ${id}` : event ? `event ${event}` : "";
 }

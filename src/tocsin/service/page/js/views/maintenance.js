@@ -25,7 +25,7 @@ export function maintenance(main) {
   const load = () =>
     void fillWhenLoaded(box, async () => {
       const windows = /** @type {Maintenance[]} */ ((await get("/maintenance")).maintenance);
-      windows.sort((a, b) => moment(b.end) - moment(a.end));
+      windows.sort((a, b) => rank(a) - rank(b) || Math.abs(distance(a)) - Math.abs(distance(b)));
       return [
         windows.length
           ? el("ul", { class: "cards" }, ...windows.map((one) => card(one, load)))
@@ -38,6 +38,22 @@ export function maintenance(main) {
 }
 
 /**
+ * Milliseconds until it begins; negative since it ended, 0 while it lasts.
+ * @param {Maintenance} window
+ */
+function distance({ start, end }) {
+  return Math.max(moment(start) - Date.now(), 0) + Math.min(moment(end) - Date.now(), 0);
+}
+
+/**
+ * Those that last come first, then those to come, then those that are over.
+ * @param {Maintenance} window
+ */
+function rank(window) {
+  return [0, 1, -1].indexOf(Math.sign(distance(window)));
+}
+
+/**
  * @param {Maintenance} window
  * @param {() => void} reload
  */
@@ -45,12 +61,16 @@ function card(window, reload) {
   const [start, end, now] = [moment(window.start), moment(window.end), Date.now()];
   const when =
     now < start ? `starts in ${duration(start - now)}` : now < end ? `now, ${duration(end - now)} left` : "over";
+  const meaning =
+    now < end
+      ? "Observations from now on are judged. Those already in the window"
+      : "The window is over. Observations in it";
   const fitting = [...fleet.signals.keys()].filter((name) => fits(window.pattern, name)).length;
   const remove = async () => {
     if (
       !(await confirmed(
-        "Remove",
-        "Observations from now on are judged again. Earlier observations in the window stay as they are.",
+        "Remove the maintenance window",
+        `${meaning} stay as they are: kept, but neither judged nor learned.`,
         "Remove",
       ))
     )
@@ -59,12 +79,17 @@ function card(window, reload) {
   };
   return el(
     "li",
-    { class: now >= end ? "card over" : "card" },
+    { class: now >= end ? "card over" : now >= start ? "card active" : "card" },
     el(
       "div",
       { class: "what" },
       el("div", { class: "title" }, nameOf(window.pattern)),
-      el("div", {}, `${span(window.start, window.end)} · ${when} · ${counted(fitting, "signal")}`),
+      el(
+        "div",
+        {},
+        `${span(window.start, window.end)} · ${counted(fitting, "signal")} `,
+        el("span", { class: "tag" }, when),
+      ),
       el(
         "div",
         { class: "muted" },

@@ -7,7 +7,7 @@ import { OpenEvents } from "../event_list.js";
 import { fleet } from "../fleet.js";
 import { count } from "../format.js";
 import { moving } from "../keys.js";
-import { FILTERS, bySignal, matches, ordered, stateOf } from "../order.js";
+import { FILTERS, RARE, bySignal, matches, ordered, stateOf } from "../order.js";
 import { emptyOverview, falseAlarms, levelPath } from "../overview_parts.js";
 import { overviewRow } from "../overview_row.js";
 import { allowed } from "../role.js";
@@ -80,7 +80,8 @@ export function overview(main, route) {
     ...["", "State", "Signal", "Newest values", "Value", "p", "Seen"].map((word) => el("span", {}, word)),
   );
   const table = el("section", { class: "table" }, head, list.element);
-  const events = new OpenEvents();
+  const events = new OpenEvents(({ first }) => isIn(first.signal, level));
+  const eventBox = el("div", {}, events.element);
   main.append(
     el(
       "div",
@@ -94,7 +95,7 @@ export function overview(main, route) {
     ),
     ...(level ? [levelPath(level, (path) => address("#/", { ...shownNow(), level: path }))] : []),
     promise,
-    events.element,
+    eventBox,
     bulk.element,
     table,
     nothing,
@@ -174,10 +175,12 @@ export function overview(main, route) {
     FILTERS.forEach(([name, , state], at) => {
       buttons[at].number.textContent = count(counts[state ?? "all"] ?? 0);
       buttons[at].button.setAttribute("aria-pressed", String(name === filter));
+      buttons[at].button.hidden = RARE.includes(name) && name !== filter && !counts[state ?? "all"];
     });
     kinds.forEach((button, at) => button.setAttribute("aria-pressed", String(asTree === Boolean(at))));
     table.classList.toggle("tree", asTree);
     head.hidden = table.hidden = shown.length === 0;
+    eventBox.hidden = words !== ""; // whoever searches wants what is found in sight
     nothing.replaceChildren(...(shown.length ? [] : [fleet.loaded ? emptyOverview(sorted.length > 0) : "Loading…"]));
   }
 

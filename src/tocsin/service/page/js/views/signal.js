@@ -39,6 +39,7 @@ const RELOADED = ["reset", "configured", "reference", "imported"];
 /** @type {import("./view.js").View} */
 export function signal(main, route) {
   const name = /** @type {string} */ (route.id);
+  if (fleet.loaded && !fleet.signals.has(name)) return missing(main, name);
   /** @type {ChartGroup | null} */
   let charts = null;
   /** @type {Columns | null} */
@@ -69,8 +70,8 @@ export function signal(main, route) {
     ),
     summary,
     bar.element,
-    reference.element,
     chartBox,
+    reference.element,
     details,
     el("section", { class: "panel" }, el("h2", {}, "Incidents"), incidentBox),
   );
@@ -150,7 +151,7 @@ export function signal(main, route) {
         get("/incidents", { signal: name, since, until, limit: MOST_SPANS }),
       ]);
       if (closed || range !== asked) return [charts?.element ?? "Loading…"];
-      fleet.signals.set(name, status);
+      fleet.put(status);
       drawSummary();
       reference.show(status.reference);
       incidents = found.incidents;
@@ -259,4 +260,24 @@ export function signal(main, route) {
       shown?.close();
     },
   };
+}
+
+/**
+ * The page of a signal that is not there, until it is.
+ * @param {HTMLElement} main
+ * @param {string} name
+ */
+function missing(main, name) {
+  main.append(
+    el(
+      "div",
+      { class: "bar" },
+      el("a", { class: "back", href: "#/" }, "‹ Signals"),
+      el("h1", { tabindex: "-1" }, nameOf(name)),
+    ),
+    el("p", {}, "There is no signal of this name, or your token is not for it."),
+    el("p", { class: "muted" }, "A signal appears with its first observation."),
+  );
+  const unlisten = fleet.listen(() => fleet.signals.has(name) && dispatchEvent(new HashChangeEvent("hashchange")));
+  return { title: name, close: unlisten };
 }

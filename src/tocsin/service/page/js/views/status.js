@@ -1,13 +1,26 @@
 /** The state of the monitor itself. */
 
 import { get } from "../api.js";
-import { el, fact } from "../dom.js";
-import { ago, bytes, count, duration, moment, number, time } from "../format.js";
+import { el, fact, nameOf } from "../dom.js";
+import { ago, bytes, count, duration, isTime, moment, number, time } from "../format.js";
+import { signalHash } from "../router.js";
 import { templatesPanel } from "../templates.js";
 import { fillWhenLoaded } from "./view.js";
 
 const RELOAD_EVERY = 10_000;
-const ISO_TIME = /^\d{4}-\d\d-\d\dT/;
+
+/** @type {Record<string, string>} Where the name of a field does not say enough. */
+const WORDS = {
+  ahead: "Signals ahead of the clock",
+  aside: "Signals set aside",
+  clock_jump: "It jumped by",
+  clock_jumped: "The clock last jumped",
+  last_error_time: "Last error",
+  silent: "Silent signals",
+  waiting: "Observations waiting",
+};
+/** Lists of signals in trouble: no panel while there are none. */
+const TROUBLE = ["aside", "ahead"];
 
 /** @type {import("./view.js").View} */
 export function status(main) {
@@ -29,12 +42,21 @@ export function status(main) {
 }
 
 /**
- * Every field that the monitor sends is shown: single ones, parts, and lists of sources and sinks.
+ * Every field that the monitor sends is shown: single ones, signals in trouble, and lists of sources and sinks. Null is
+ * what has not happened.
  * @param {Record<string, any>} answer
  */
-function content(answer) {
-  const single = Object.entries(answer).filter(([, value]) => typeof value !== "object" || value === null);
-  const parts = Object.entries(answer).filter(([, value]) => typeof value === "object" && value !== null);
+function content({ ready, progress, outbox = {}, sinks = [], ...others }) {
+  const told = {
+    state: ready ? "ready" : progress,
+    ...others,
+    sinks: sinks.map((/** @type {any} */ sink) => ({ ...sink, messages_waiting: outbox[sink.name] ?? 0 })),
+  };
+  const known = Object.entries(told).filter(([, value]) => value !== null);
+  const single = known.filter(([, value]) => typeof value !== "object");
+  const parts = known.filter(
+    ([name, value]) => typeof value === "object" && (value.length || !TROUBLE.includes(name)),
+  );
   return [
     el(
       "section",
@@ -60,14 +82,26 @@ function part(value) {
       ...Object.entries(value).map(([name, one]) => fact(words(name), shown(name, one))),
     );
   if (!list.length) return el("p", {}, "None.");
-  return el("ul", { class: "cards" }, ...list.map(health));
+  return el("ul", { class: "cards" }, ...list.map((one) => (isNeighbour(one) ? health(one) : troubled(one))));
+}
+
+/** @param {any} one */
+function isNeighbour(one) {
+  return typeof one === "object" && "last_error" in one;
+}
+
+/** @param {string | {name: string, reason: string}} one a signal in trouble, with the reason where there is one */
+function troubled(one) {
+  const { name, reason } = typeof one === "string" ? { name: one, reason: "" } : one;
+  const link = el("a", { class: "title", href: signalHash(name) }, nameOf(name));
+  return el("li", { class: "card incident" }, el("div", { class: "what" }, link, reason && el("div", {}, reason)));
 }
 
 /** @param {Record<string, any>} one a source or sink */
 function health(one) {
   const { name, kind, last_error: error, ...others } = one;
   const failing = error && !(moment(one.last_success) > moment(one.last_error_time));
-  const facts = Object.entries(others).filter(([, value]) => value !== null);
+  const facts = Object.entries(others).filter(([field, value]) => value !== null || field === "last_success");
   return el(
     "li",
     { class: failing ? "card incident" : "card" },
@@ -88,7 +122,7 @@ function health(one) {
 
 /** @param {string} name */
 function words(name) {
-  const text = name.replace(/_(bytes|seconds)$/, "").replaceAll("_", " ");
+  const text = WORDS[name] ?? name.replace(/_(bytes|seconds)$/, "").replaceAll("_", " ");
   return text[0].toUpperCase() + text.slice(1);
 }
 
@@ -97,11 +131,11 @@ function words(name) {
  * @param {any} value
  */
 function shown(name, value) {
-  if (value === null || value === undefined) return "none";
+  if (value === null || value === undefined) return "none yet";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number" && /bytes|size/.test(name)) return bytes(value);
-  if (typeof value === "number" && /uptime|seconds/.test(name)) return duration(value * 1000);
+  if (typeof value === "number" && /uptime|seconds|jump/.test(name)) return duration(value * 1000);
   if (typeof value === "number") return Number.isInteger(value) ? count(value) : number(value);
-  if (typeof value === "string" && ISO_TIME.test(value)) return `${time(value)} (${ago(value)})`;
+  if (typeof value === "string" && isTime(value)) return `${time(value)} (${ago(value)})`;
   return typeof value === "object" ? JSON.stringify(value) : value;
 }

@@ -13,7 +13,7 @@
  * @typedef {(main: HTMLElement, route: import("../router.js").Route) => Shown} View
  */
 
-import { el } from "../dom.js";
+import { el, fill } from "../dom.js";
 
 /**
  * Fill a box with what has to be loaded first; where that fails, say why.
@@ -22,7 +22,7 @@ import { el } from "../dom.js";
  */
 export async function fillWhenLoaded(box, load) {
   try {
-    box.replaceChildren(...(await load()).map((child) => (child instanceof Node ? child : String(child ?? ""))));
+    fill(box, await load());
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     box.replaceChildren(el("p", { class: "failed" }, `This cannot be shown: ${message}.`));
