@@ -129,6 +129,22 @@ def test_incidents_are_found(store: Store) -> None:
         assert reader.incident(99) is None
 
 
+def test_incidents_are_found_for_more_signals_than_statements_have_parameters(store: Store) -> None:
+    """A token may be limited to most of a large fleet."""
+    many = range(1, 70_001)
+    with store.transaction() as writer:
+        signal = add_signal(writer, "a")
+        event = writer.add_event("alarm", 1, ("place:a",), 1)
+        number = writer.put_incident(incident(signal.id, 100))
+        writer.change_incident(number, event=event)
+    with store.reading() as reader:
+        assert [row.id for row in reader.incidents(signal_ids=many, limit=5)] == [number]
+        assert [row.id for row in reader.events(signal_ids=many, limit=5)] == [event]
+        assert [row.id for row in reader.members(event, signal_ids=many, limit=5)] == [number]
+        assert [row.name for row in reader.signals(many)] == ["a"]
+        assert reader.incidents(signal_ids=[], limit=5) == reader.events(signal_ids=[], limit=5) == []
+
+
 def test_incidents_go_on_without_anything_else_of_them_changing(store: Store) -> None:
     with store.transaction() as writer:
         add_signal(writer, "a")

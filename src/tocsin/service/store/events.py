@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, Select, case, delete, func, insert, or_,
 from tocsin.service.errors import UnknownError
 from tocsin.service.store import encoding, schema
 from tocsin.service.store.rows import EventRow, EventSummary, IncidentRow, Kind, Member
+from tocsin.service.store.selection import among
 
 #: How many incidents a summary lists.
 LISTED = 10
@@ -62,7 +63,7 @@ class EventReader:
         wanted = select(schema.events)
         of_event = select(incidents.id).where(incidents.event == columns.id)
         if signal_ids is not None:
-            of_event = of_event.where(incidents.signal.in_(signal_ids))
+            of_event = of_event.where(among(incidents.signal, signal_ids))
         wanted = wanted.where(of_event.exists())
         if open is not None:
             wanted = wanted.where(columns.open == open)
@@ -241,7 +242,7 @@ class EventWriter(EventReader):
 def _of(event_id: int, signal_ids: Collection[int] | None) -> Select[Any]:
     columns = schema.incidents.c
     wanted = select(schema.incidents).where(columns.event == event_id)
-    return wanted if signal_ids is None else wanted.where(columns.signal.in_(signal_ids))
+    return wanted if signal_ids is None else wanted.where(among(columns.signal, signal_ids))
 
 
 def _event(row: Row[Any]) -> EventRow:

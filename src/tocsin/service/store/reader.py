@@ -25,6 +25,7 @@ from tocsin.service.store.rows import (
     TemplateRow,
     TokenRow,
 )
+from tocsin.service.store.selection import among
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class StoreReader(EventReader):
         """All signals, or those with these numbers, in the order of their creation."""
         wanted = select(schema.signals).order_by(schema.signals.c.id)
         if numbers is not None:
-            wanted = wanted.where(schema.signals.c.id.in_(numbers))
+            wanted = wanted.where(among(schema.signals.c.id, numbers))
         return [_signal(row) for row in self.connection.execute(wanted)]
 
     def signal_names(self) -> dict[int, str]:
@@ -195,7 +196,7 @@ class StoreReader(EventReader):
         if signal_id is not None:
             wanted = wanted.where(columns.signal == signal_id)
         if signal_ids is not None:
-            wanted = wanted.where(columns.signal.in_(signal_ids))
+            wanted = wanted.where(among(columns.signal, signal_ids))
         if open is not None:
             wanted = wanted.where(columns.open == open)
         if kind is not None:
