@@ -29,9 +29,9 @@ def facts(signal: int, **given: Any) -> IncidentFacts:
 class Office:
     """Opens and closes incidents, and has a sink told. `write` is as the engine's, and can be broken."""
 
-    def __init__(self, folder: Path, sink: str) -> None:
+    def __init__(self, folder: Path, *sinks: str) -> None:
         self.store = Store.open(f"sqlite:///{folder / 'tocsin.db'}")
-        self._sinks = [WebhookSettings(name=sink, url="http://127.0.0.1:1")]
+        self._sinks = [WebhookSettings(name=sink, url="http://127.0.0.1:1") for sink in sinks]
         self.make_events(enabled=False)
         self.broken = False
         self._thread = ThreadPoolExecutor(1)

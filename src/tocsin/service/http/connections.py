@@ -137,6 +137,8 @@ class ClientConnection(H11Protocol):
             super().send_400_response(msg)
         except h11.LocalProtocolError:  # a reply has already started
             self.transport.abort()
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # what the application still replies is not sent
 
     def pause_writing(self) -> None:
         super().pause_writing()
