@@ -62,7 +62,7 @@ def test_a_template_is_tried_applied_and_survives_a_kill(browser: "sync_api.Brow
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_role("alert")).to_contain_text("detector: alarm_rate must be")
     dialog.get_by_label("Alarm rate").fill("0.01")
-    dialog.get_by_label("Apply it to those that have the settings of their template").check()
+    dialog.get_by_label("Apply it to those that still have their template's settings").check()
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.locator(".trial")).to_contain_text("Tried on all 3 signals.", timeout=120_000)
     words = dialog.locator(".trial").inner_text()

@@ -51,7 +51,7 @@ def test_a_template_is_tried_stored_and_applied_to_the_signals_chosen(opened, mo
     expect(dialog.get_by_label("Alarm rate")).to_have_value("1/day")
     dialog.get_by_label("Alarm rate").fill("1/week")
     dialog.get_by_label("Silent after").fill("600")
-    dialog.get_by_label("Apply it to those that have the settings of their template").check()
+    dialog.get_by_label("Apply it to those that still have their template's settings").check()
     dialog.get_by_role("button", name="Save").click()  # not yet: what it would change is shown first
     result = dialog.locator(".trial")
     expect(result).to_contain_text(WEEK)
@@ -186,7 +186,7 @@ def test_a_template_is_changed_with_the_keyboard_alone(opened, monitor):
         tab_to(name)
     tab_to("apply")
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_label("Apply it to those that have the settings of their template")).to_be_checked()
+    expect(page.get_by_label("Apply it to those that still have their template's settings")).to_be_checked()
     page.keyboard.press("ArrowUp")
     tab_to("Try on stored observations")
     tab_to("Cancel")

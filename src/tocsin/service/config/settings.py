@@ -83,7 +83,7 @@ class Settings(Section):
         return self.engine.max_detector_bytes or memory_of_machine() // 2
 
     def check_template(self, template: SignalTemplate, path: str = "detector") -> None:
-        """Reject a template with whose settings, added to `[detector]`, there can be no detector."""
+        """Reject a template if no detector can have its settings on top of those in `[detector]`."""
         _check_part(path, {**self.detector, **template.settings}, template.features)
 
     def with_templates(self, stored: Iterable[SignalTemplate]) -> Self:

@@ -141,7 +141,7 @@ class Trials:
         return number
 
     def _check_one(self, chosen: Sequence[MonitoredSignal], wanted: Callable[[SignalRow], SignalRow]) -> None:
-        """Refuse at once what no signal can take, such as a setting that there is not."""
+        """Refuse at once what no signal can take, such as an unknown setting."""
         for signal in chosen:
             try:
                 wanted(signal.row)

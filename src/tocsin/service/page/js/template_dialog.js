@@ -20,7 +20,7 @@ const AT_ONCE = 10;
 const AGGREGATES = ["mean", "last", "max", "sum", "count"];
 const CHOICES = /** @type {[string, string][]} */ ([
   ["none", "Leave them as they are"],
-  ["signals", "Apply it to those that have the settings of their template so far"],
+  ["signals", "Apply it to those that still have their template's settings"],
   ["all", "Apply it to all of them, also to those with settings of their own"],
 ]);
 
