@@ -235,8 +235,8 @@ def test_serve_refuses_wrong_options(data, arguments, said):
 
 
 class Served:
-    def __init__(self, data, *arguments):
-        command = [sys.executable, "-m", "tocsin", "serve", "--port", "0", "--data", str(data), *arguments]
+    def __init__(self, data, program=("-m", "tocsin")):
+        command = [sys.executable, *program, "serve", "--port", "0", "--data", str(data)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.said = [self.process.stdout.readline().strip() for _ in range(3)]
 
@@ -281,6 +281,27 @@ def test_serve_says_where_it_is_and_what_it_resumed(data):
         assert resumed.said[2] == "resumed: 1 signals"
     finally:
         assert resumed.stop()[0] == 0
+
+
+GONE = """
+import importlib
+from tocsin.cli import app
+from tocsin.service.errors import StoreError
+def gone(reader):
+    raise StoreError("the database has gone")
+importlib.import_module("tocsin.cli.serve")._that_count = gone
+app()
+"""
+
+
+@pytest.mark.slow
+def test_a_store_that_goes_just_when_the_monitor_is_ready_does_not_end_it(data):
+    served = Served(data, ("-c", GONE))
+    try:
+        assert send(served.address, 4.2) == "scored"
+    finally:
+        code, _, errors = served.stop()
+    assert code == 0, errors
 
 
 def test_the_port_that_is_taken_is_named(data):

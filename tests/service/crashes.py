@@ -193,26 +193,28 @@ def trial(
             sender.start()
         for number in range(kills):
             if standby or chance.random() < 0.8:  # else it is killed while it is still busy with what was stored
-                wait_for_more(sent)
+                wait_for_more(sent, monitors)
             time.sleep(chance.uniform(0.0, 1.0))
             began = time.monotonic()
             if standby and number % 2:
                 monitors.pause()
             elif database is not None and not standby and number % 2:
+                # One that cannot reach its database when it starts ends, and whatever started it has to do so again.
+                monitors.all[0].wait_until_it_listens()
                 database.kill() if chance.random() < 0.5 else database.stop()
                 database.start()
             else:
                 monitors.kill()
             if standby:
                 monitors.wait_until_ready()
-                wait_for_more(sent)
+                wait_for_more(sent, monitors)
                 findings.takeovers.append(time.monotonic() - began)
             if report:
                 print(f"{number + 1} of {kills} kills, {sum(len(one.acknowledged) for one in sent)} acknowledged")
         monitors.wait_until_ready()
-        wait_for_more(sent)
+        wait_for_more(sent, monitors)
         while min(len(one.acknowledged) for one in sent) < least:
-            wait_for_more(sent)
+            wait_for_more(sent, monitors)
         for sender in senders:
             sender.stopping.set()
         for sender in senders:
@@ -232,10 +234,12 @@ def trial(
     return findings
 
 
-def wait_for_more(sent: list[Sent], seconds: float = 300.0) -> None:
-    """Until something more is acknowledged."""
+def wait_for_more(sent: list[Sent], monitors: Monitors, seconds: float = 300.0) -> None:
+    """Until something more is acknowledged. Meanwhile no monitor may end by itself."""
     before, until = sum(len(one.acknowledged) for one in sent), time.monotonic() + seconds
     while sum(len(one.acknowledged) for one in sent) == before:
+        for monitor in monitors.all:
+            monitor.must_run()
         if time.monotonic() > until:
             raise RuntimeError(f"nothing was acknowledged in {seconds:g} s")
         time.sleep(0.02)

@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import httpx
@@ -67,21 +67,35 @@ class MonitorProcess:
         subprocess.run(command, env=self._surroundings, check=True, capture_output=True)
 
     def wait_until_ready(self, seconds: float = 300.0) -> None:
+        self._wait_for(self.is_ready, seconds)
+
+    def wait_until_it_listens(self, seconds: float = 300.0) -> None:
+        """It has opened its store then, and may still be busy with what is in it."""
+        self._wait_for(lambda: self._readiness() is not None, seconds)
+
+    def _wait_for(self, reached: Callable[[], bool], seconds: float) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            if self._process is None or self._process.poll() is not None:
-                raise RuntimeError(f"the monitor ended: {self.log.read_text()[-2000:]}")
-            if self.is_ready():
+            self.must_run()
+            if reached():
                 return
             time.sleep(0.05)
         raise RuntimeError(f"the monitor is not ready after {seconds:g} s: {self.log.read_text()[-2000:]}")
 
+    def must_run(self) -> None:
+        """RuntimeError, with what it said last, if it has ended."""
+        if self._process is None or self._process.poll() is not None:
+            raise RuntimeError(f"the monitor ended: {self.log.read_text()[-2000:]}")
+
     def is_ready(self) -> bool:
         """Whether it takes observations now."""
+        return self._readiness() == 200
+
+    def _readiness(self) -> int | None:
         try:
-            return httpx.get(f"{self.address}/readyz", timeout=5, verify=self._verify).status_code == 200
+            return httpx.get(f"{self.address}/readyz", timeout=5, verify=self._verify).status_code
         except httpx.HTTPError:
-            return False
+            return None
 
     def kill(self) -> None:
         """As when the power goes: no signal can be caught."""

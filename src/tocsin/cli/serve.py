@@ -58,8 +58,13 @@ def _announce(monitor: "Monitor", options: str) -> None:
     typer.echo(f"resumed: {monitor.resumed} signals")
     if not monitor.resumed:
         say(f"a signal appears with its first observation: POST {monitor.address}/api/v1/observations")
-    with monitor.store.reading() as reader:
-        guarded, known = reader.guarded_since() is not None, _that_count(reader)
+    from tocsin.service.errors import StoreError
+
+    try:
+        with monitor.store.reading() as reader:
+            guarded, known = reader.guarded_since() is not None, _that_count(reader)
+    except StoreError:  # the monitor waits for the store to come back
+        return
     if not known and (guarded or not monitor.settings.server.private):
         why = "there used to be tokens" if guarded else "server.external_url or server.allowed_hosts is set"
         say(f"warning: nobody can sign in, since {why} and there is no valid token. {_how(options)}")

@@ -73,9 +73,9 @@ class Monitor:
                 # for more than a tenth of a second.
                 gc.collect()
                 gc.freeze()
-                if announce:
-                    announce(self)
-                working = [
+                if announce:  # in a thread, because a store that hangs must not hold up everything
+                    working.append(asyncio.create_task(asyncio.to_thread(announce, self)))
+                working += [
                     *(asyncio.create_task(source.run()) for source in self.sources),
                     *(asyncio.create_task(sink.run()) for sink in self.sinks),
                 ]
