@@ -280,6 +280,22 @@ def test_a_clock_that_is_ahead_does_not_hide_what_was_missed(metrics: Metrics) -
     run(test)
 
 
+def test_a_clock_that_is_behind_loses_nothing_after_a_start(metrics: Metrics) -> None:
+    async def test() -> None:
+        inbox = Inbox()
+        async with plant(history=True) as server:
+            given = settings(server.port, ("ns=2;s=Flow", "flow"), ("ns=2;s=Level", "level"), history=True)
+            async with Running(OpcUaSource(given, inbox.context(metrics))):
+                await until(lambda: inbox.values("level") and inbox.values("flow"))
+            newest = (max(time for _, time in inbox.kept) - nanoseconds(0)) / 1e9
+            await remember(server, newest - 20, 7.0)
+            await remember(server, newest - 10, 8.0)
+            async with Running(OpcUaSource(given, inbox.context(metrics))):
+                await until(lambda: {7.0, 8.0} <= set(inbox.values("flow")))
+
+    run(test)
+
+
 def test_a_subscription_that_the_server_lost_is_made_again(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()

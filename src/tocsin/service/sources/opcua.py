@@ -27,6 +27,9 @@ LIFETIME = 10_000
 KEEP_ALIVE = 10
 # Values of one node that are asked for at once, out of the server's history.
 MOST_AT_ONCE = 5000
+# After a start only the newest time of all nodes is known. Values of other nodes, whose devices' clocks are so many
+# nanoseconds behind, are read from the history as well.
+OVERLAP = 60 * 10**9
 
 _NODE_ID = re.compile(r"(?:(ns|nsu)=[^;]+;)?[isgb]=")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -149,7 +152,7 @@ class OpcUaSource(Source):
     async def _catch_up(self, nodes: Sequence[Node]) -> None:
         """Read what the server has kept since the newest stored value, node by node."""
         for signal, node in zip(self._signals, nodes, strict=True):
-            since = self._newest_of.get(signal, self._newest or 0)
+            since = self._newest_of.get(signal, max(0, (self._newest or 0) - OVERLAP))
             try:
                 async for values in _history(node, _EPOCH + timedelta(microseconds=since // 1000)):
                     await self.take([(signal, value) for value in values])
