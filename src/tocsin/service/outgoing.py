@@ -78,12 +78,18 @@ async def ask(client: Client, method: str, path: str, *, most: int = SHORT, **bo
         async with asyncio.timeout(client.within), client.stream(method, path, **body) as answer:
             read = await _read(answer, most if answer.is_success else SHORT)
     except (TimeoutError, httpx.TimeoutException):
-        raise AnswerError(f"no reply within {client.within:g} s") from None
+        raise AnswerError(f"no reply from {_server(client)} within {client.within:g} s") from None
     except httpx.HTTPError as error:
-        raise AnswerError(hide_in_url(hide(f"{type(error).__name__}: {error}", client.secrets))) from None
+        said = hide_in_url(hide(f"{type(error).__name__}: {error}", client.secrets))
+        raise AnswerError(f"the request to {_server(client)} failed: {said}") from None
     if not answer.is_success:
         raise AnswerError(f"HTTP {answer.status_code}: {_shown(read, client.secrets)}", answer.status_code)
     return read
+
+
+def _server(client: Client) -> str:
+    """The host and port, which are not secret; the rest of an address may be."""
+    return client.base_url.netloc.decode()
 
 
 async def _read(answer: httpx.Response, most: int) -> Answer:

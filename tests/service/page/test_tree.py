@@ -165,13 +165,18 @@ def test_the_other_actions_ask_for_what_they_need(opened, plant):
     page.get_by_label("Other settings").fill('{"alarm_rate": "1/day"}')
     page.get_by_role("button", name="Change 2 signals").click()
     expect(page.locator(".notice").last).to_have_text("Settings: 2 done")
+    for action in ("Acknowledge…", "Snooze…", "Label…"):
+        page.get_by_role("button", name=action).click()
+        expect(page.locator(".notice").last).to_have_text("None of these signals has an open incident")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("searchbox").fill("pump 07")
     page.get_by_role("button", name="Snooze…").click()
     page.get_by_label("1 day").check()
     page.get_by_role("button", name="Snooze", exact=True).click()
     page.get_by_role("button", name="Label…").click()
     page.get_by_label("Expected").check()
     page.get_by_role("button", name="Save").click()
-    expect(page.locator(".notice").last).to_have_text("Label: 0 done")
+    expect(page.locator(".notice").last).to_have_text("Label: 1 done")
     (_, where, window), (_, _, settings), (_, _, snooze), (_, _, label) = plant.calls
     assert (where, window["reason"]) == ("/bulk/maintenance", "new locks")
     assert settings["settings"] == {"detector": {"alarm_rate": "1/day"}}

@@ -69,17 +69,21 @@ export function bulkBar(selection, changed) {
 }
 
 /**
- * How many open incidents these signals have.
+ * The open incidents of these signals, in words; null, and a notice, if there are none.
  * @param {string[]} names
  */
 function openIncidents(names) {
   const chosen = new Set(names);
-  return [...fleet.open.values()].filter(({ signal }) => chosen.has(signal)).length;
+  const many = [...fleet.open.values()].filter(({ signal }) => chosen.has(signal)).length;
+  if (many) return `${counted(many, "open incident")} of ${counted(names.length, "signal")}`;
+  notice("None of these signals has an open incident", "failed");
+  return null;
 }
 
 /** @param {string[]} names */
 async function acknowledge(names) {
-  const what = `${counted(openIncidents(names), "open incident")} of ${counted(names.length, "signal")}`;
+  const what = openIncidents(names);
+  if (!what) return;
   const note = el("input", { name: "note", maxlength: 500 });
   const body = await ask({
     title: `Acknowledge ${what}`,
@@ -92,14 +96,16 @@ async function acknowledge(names) {
 
 /** @param {string[]} names */
 async function snooze(names) {
-  const what = `${counted(openIncidents(names), "open incident")} of ${counted(names.length, "signal")}`;
+  const what = openIncidents(names);
+  if (!what) return;
   const body = await askForSnooze(`Snooze ${what}`, "No notifications about these incidents until then.");
   if (body) await send("incidents", { signals: names, snooze: body }, "Snooze");
 }
 
 /** @param {string[]} names */
 async function label(names) {
-  const what = `${counted(openIncidents(names), "open incident")} of ${counted(names.length, "signal")}`;
+  const what = openIncidents(names);
+  if (!what) return;
   const body = await askForLabel({ title: `Label ${what}`, label: null, excluded: false, note: null, goesOn: true });
   if (body) await send("incidents", { signals: names, label: body }, "Label");
 }
