@@ -114,17 +114,26 @@ def test_from_copies_of_the_files_taken_while_it_runs(tmp_path: Path) -> None:
 
 def test_snapshots_are_taken_and_what_was_stored_since_is_scored_again(tmp_path: Path) -> None:
     made = Rig(tmp_path, settings_of(engine={"snapshot_every": 50}))
+    names = "abcdefgh"  # as many as are stored together
     try:
         for at in range(0, 320, 10):
-            made.feed("a", noise(1, 10), START + at * SECOND)
+            for name in names:
+                made.feed(name, noise(1, 10), START + at * SECOND)
         assert made.sample("tocsin_snapshot_seconds_count") >= 5
         made = made.crash()
-        assert 0 < made.sample("tocsin_replayed_observations_total") < 60
-        made.feed("a", noise(2, 150), START + 320 * SECOND)
+        assert 0 < made.sample("tocsin_replayed_observations_total") < 60 * len(names)
+        for name in names:
+            made.feed(name, noise(2, 150), START + 320 * SECOND)
         made = made.restart()  # stopped in good order, there is nothing to do again
         assert made.sample("tocsin_replayed_observations_total") == 0
     finally:
         made.close()
+
+
+def test_the_snapshot_of_a_signal_alone_waits_for_the_next_chores(tmp_path: Path) -> None:
+    with rig(tmp_path, settings_of(engine={"snapshot_every": 50})) as made:
+        made.feed("a", noise(1, 60))
+        until(lambda: made.sample("tocsin_snapshot_seconds_count"))
 
 
 def test_what_is_too_old_goes_and_is_not_missed(tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ import numpy as np
 from tocsin.arrays import pack_arrays
 from tocsin.detection.storage import arrays_to_bytes
 from tocsin.service.engine.signals import MonitoredSignal
-from tocsin.service.store import Store
+from tocsin.service.store import StateRow, Store
+
+# So many states are stored in one turn: more would let observations wait.
+STATES_AT_ONCE = 8
 
 
 def state_of(signal: MonitoredSignal) -> bytes:
@@ -20,10 +23,11 @@ def state_of(signal: MonitoredSignal) -> bytes:
 
 def save_states(store: Store, signals: Sequence[MonitoredSignal]) -> None:
     """Store the detector states of these signals in one transaction."""
-    states = packed_states(signals)
+    now = time.time_ns()
+    states = [StateRow(one.row.id, one.last_time, now, state) for one, state in packed_states(signals).items()]
     with store.transaction() as writer:
-        for signal, state in states.items():
-            writer.put_state(signal.row.id, signal.last_time, time.time_ns(), state)
+        writer.put_states(states)
+        for signal in signals:
             # With its state and no sooner: two senders may take turns.
             if signal.source != signal.stored_source:
                 writer.change_signal(signal.row.id, source=signal.source)

@@ -288,6 +288,7 @@ class Engine:
             return
         self._next_chores = now + CHORES_EVERY
         self._state.store.check_owned()  # even without writes, notice that another monitor may lead
+        self._upkeep.save_due_states(least=1)
         self._upkeep.notice_jump()
         if self._upkeep.notice_silence():
             self._next_chores = now  # after what waits

@@ -10,6 +10,7 @@ from tocsin.service.config import Settings, SignalTemplate
 from tocsin.service.engine.allocation import Allocation, Arrays
 from tocsin.service.engine.block import SignalBlock
 from tocsin.service.engine.budgets import Budgets
+from tocsin.service.engine.detector_states import STATES_AT_ONCE
 from tocsin.service.engine.events import Events
 from tocsin.service.engine.incidents import put_incident
 from tocsin.service.engine.pending_imports import PendingImports
@@ -126,8 +127,9 @@ class EngineState:
                 signal.last_arrival, signal.live = now, True
                 signal.count()
                 signal.unsaved += len(judged)
-                # Spread by id, so that signals that started together do not become due together.
-                if signal.unsaved >= every - signal.row.id % (every // 2 + 1):
+                # Spread by id, so that signals that started together do not become due together; but a few of one
+                # block do, whose states are cheaper together.
+                if signal.unsaved >= every - signal.row.id // STATES_AT_ONCE % (every // 2 + 1):
                     self.due.add(signal)
             for signal, row in incidents:
                 signal.remember(row)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from tocsin.service.engine.detector_states import save_states
+from tocsin.service.engine.detector_states import STATES_AT_ONCE, save_states
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.idempotency import forget_requests
 from tocsin.service.engine.incidents import put_incident, silence_facts
@@ -16,8 +16,6 @@ log = logging.getLogger("tocsin.engine")
 
 # The system's clock is moved a little all the time. What is more than this many seconds is a jump.
 JUMP = 5.0
-# So many states are stored in one turn: more would let observations wait.
-STATES_AT_ONCE = 8
 # So many silences are stored in one turn, about a second of work: a gateway may have thousands of signals.
 SILENCES_AT_ONCE = 200
 # When the monitor stops, states with fewer observations behind are left: to take those again is quicker.
@@ -63,10 +61,13 @@ class Upkeep:
         now = time.time_ns()
         state.metrics.signals_ahead.set(sum(signal.is_ahead(now) for signal in state.signals.values()))
 
-    def save_due_states(self) -> None:
-        """Store the states that are due, a few of them, those first that have waited longest."""
-        if self._state.due:
-            self._save(sorted(self._state.due, key=lambda signal: -signal.unsaved)[:STATES_AT_ONCE])
+    def save_due_states(self, least: int = STATES_AT_ONCE) -> None:
+        """Store the states that are due, a few of them, those first that have waited longest.
+
+        Fewer than `least` wait for others: one by one, each would cost a transaction.
+        """
+        if len(self._state.due) >= least:
+            self._save(sorted(self._state.due, key=lambda one: (-one.unsaved, one.row.id))[:STATES_AT_ONCE])
 
     def save_all_states(self, until: float) -> None:
         """Store as many states as can be until a moment of the monotonic clock, so that the next start is quick."""

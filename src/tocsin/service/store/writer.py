@@ -24,6 +24,7 @@ from tocsin.service.store.rows import (
     Refused,
     Role,
     SignalRow,
+    StateRow,
     TemplateRow,
 )
 
@@ -138,14 +139,22 @@ class StoreWriter(StoreReader, EventWriter):
 
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
         """Store the state of a signal's detector in place of the previous one."""
-        self.remove_state(signal_id)
-        values = {"signal": signal_id, "time": time, "taken": taken, "state": state}
-        self.connection.execute(insert(schema.states).values(values))
+        self.put_states([StateRow(signal_id, time, taken, state)])
+
+    def put_states(self, rows: Sequence[StateRow]) -> None:
+        """Store the states of several signals' detectors, each in place of the previous one."""
+        if rows:
+            self._remove_states([row.signal for row in rows])
+            given = [{"signal": row.signal, "time": row.time, "taken": row.taken, "state": row.state} for row in rows]
+            self.connection.execute(insert(schema.states), given)
 
     def remove_state(self, signal_id: int) -> None:
         """Remove the state of a signal's detector and the forecasts made after it."""
-        self._delete(schema.states, signal=signal_id)
-        self._delete(schema.foretold, signal=signal_id)
+        self._remove_states([signal_id])
+
+    def _remove_states(self, signal_ids: Sequence[int]) -> None:
+        for table in (schema.states, schema.foretold):
+            self.connection.execute(delete(table).where(table.c.signal.in_(signal_ids)))
 
     def put_reference(self, reference: ReferenceRow, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
         """Store a signal's reference with a copy of its observations, in place of the previous one."""
