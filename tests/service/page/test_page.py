@@ -272,6 +272,7 @@ def test_an_incident_that_is_over_says_why(opened, monitor):
         "labelled": ("labelled", "A user labelled it a false alarm"),
         "reset": ("detector reset", "The detector was reset."),
         "relearned": ("retrained", "The detector was retrained."),
+        "removed": ("signal removed", "A user removed the signal."),
     }
     page = opened("#/incidents/2")
     expect(page.locator(".facts")).not_to_contain_text("Why it closed")

@@ -85,10 +85,13 @@ def test_why_it_is_over_is_told_with_the_end_and_not_with_the_beginning(
     reasons = [reason for reason in get_args(Ended) if reason != "imported"]  # those are never sent
 
     async def test() -> None:
-        for start, ended in enumerate(reasons, 1):
-            office.end(office.begin("pump", start=start), ended)
-        office.end(office.begin("pump", kind="silence", start=1, p=float("nan"), **NOTHING_SEEN))
+        begun = [office.begin("pump", start=start) for start, _ in enumerate(reasons, 1)]
+        silence = office.begin("pump", kind="silence", start=1, p=float("nan"), **NOTHING_SEEN)
         async with Running(box(receiver, office, metrics)):
+            await until(lambda: office.waiting() == {})  # nobody hears of what was removed before they were told
+            for number, ended in zip(begun, reasons, strict=True):
+                office.end(number, ended)
+            office.end(silence)
             await until(lambda: len(receiver.taken) == 2 * len(reasons) + 2)
         notes = [one["commonAnnotations"] for one in receiver.taken if one["status"] == "resolved"]
         assert [one["ended"] for one in notes] == [*reasons, "returned"]

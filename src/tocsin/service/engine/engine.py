@@ -15,6 +15,7 @@ from tocsin.service.engine.imported_history import HistoryLearner
 from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
 from tocsin.service.engine.incident_changes import IncidentChanges
 from tocsin.service.engine.ingest import Ingest
+from tocsin.service.engine.leaving import remove_leaving
 from tocsin.service.engine.maintenance import MaintenanceChanges
 from tocsin.service.engine.pending_imports import Progress
 from tocsin.service.engine.recovery import StoppedError, recover
@@ -290,7 +291,8 @@ class Engine:
         self._state.store.check_owned()  # even without writes, notice that another monitor may lead
         self._upkeep.save_due_states(least=1)
         self._upkeep.notice_jump()
-        if self._upkeep.notice_silence():
+        more = [self._upkeep.notice_silence(), remove_leaving(self._state)]
+        if any(more):
             self._next_chores = now  # after what waits
         if now >= self._next_prune:
             self._next_prune = now + (CHORES_EVERY if self._upkeep.prune() else PRUNE_EVERY)

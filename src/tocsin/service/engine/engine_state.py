@@ -52,6 +52,8 @@ class EngineState:
         with self.lock:
             self.signals: dict[str, MonitoredSignal] = {}
             self.aside: dict[str, AsideSignal] = {}
+            #: The numbers of removed signals that are still stored, because sinks are to hear that incidents ended.
+            self.leaving: set[int] = set()
             #: The signals whose detector states are due to be stored.
             self.due: set[MonitoredSignal] = set()
             self.places = Allocation(engine.max_signal_bytes, self.settings.most_detector_bytes)
@@ -91,7 +93,10 @@ class EngineState:
     def by_id(self, number: int) -> MonitoredSignal | AsideSignal:
         """The signal with this id. It searches all signals, which is fast enough for what people do."""
         everything: tuple[MonitoredSignal | AsideSignal, ...] = (*self.signals.values(), *self.aside.values())
-        return next(signal for signal in everything if signal.row.id == number)
+        found = next((signal for signal in everything if signal.row.id == number), None)
+        if found is None:
+            raise UnknownError("the signal of this incident was removed")
+        return found
 
     def latest(self, now: int) -> int:
         """The latest time that an observation may have now."""

@@ -63,10 +63,14 @@ class Events:
             self._settle(writer, event, now)
 
     def forget(self, writer: StoreWriter, numbers: Iterable[int], now: int) -> None:
-        """Incidents of these events are gone with their signal; with the last one the event is, too."""
-        for number in numbers:
+        """Incidents of these events are gone with their signal; with the last one the event is, too.
+
+        What was over long ago does not change.
+        """
+        for number in self._groups.keys() & set(numbers):
             event = writer.event(number)
             if event is None:
+                self._held.pop(number, None)
                 self._drop(number)
             else:
                 self._settle(writer, event, now)

@@ -52,6 +52,8 @@ class StoredSignals:
     references: Mapping[int, ReferenceRow]
     #: The open incidents, by signal.
     incidents: Mapping[int, Sequence[IncidentRow]]
+    #: The removed signals that are still stored.
+    leaving: set[int]
 
     @classmethod
     def read(cls, reader: StoreReader) -> "StoredSignals":
@@ -60,7 +62,8 @@ class StoredSignals:
         for one in reader.open_incidents():
             incidents.setdefault(one.signal, []).append(one)
         references = {one.signal: one for one in reader.references()}
-        return cls(reader.signals(), reader.templates(), reader.maintenance(), references, incidents)
+        rows = reader.signals(), reader.templates(), reader.maintenance()
+        return cls(*rows, references, incidents, reader.leaving())
 
     def set_aside(self, row: SignalRow, error: Exception) -> AsideSignal:
         """Set aside a signal that cannot be rebuilt."""
@@ -199,7 +202,7 @@ def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
     with state.store.reading() as reader:
         known = StoredSignals.read(reader)
         state.events.recover(reader, time.time_ns())
-    state.windows = known.windows
+    state.windows, state.leaving = known.windows, known.leaving
     state.use_templates(known.templates)  # before the first new signal
     state.rebuilding = {row.name for row in known.signals}
     total, replayed, logged = len(known.signals), 0, time.monotonic()

@@ -15,6 +15,7 @@ from tocsin.service.engine.detector_replacement import store_settings
 from tocsin.service.engine.detector_states import state_of
 from tocsin.service.engine.incident_changes import FAULT
 from tocsin.service.engine.incidents import nanoseconds
+from tocsin.service.engine.leaving import leave
 from tocsin.service.engine.new_signals import (
     check_features,
     check_silent_after,
@@ -111,16 +112,8 @@ class SignalChanges(Changes):
 
     @on_engine_thread
     def remove(self, name: str) -> None:
-        """Remove a signal and everything that belongs to it."""
-        state = self._state
-        signal = state.aside.get(name) or state.signal(name)
-        with state.store.transaction() as writer:
-            touched = writer.events_of_signal(signal.row.id)
-            writer.remove_signal(signal.row.id)
-            state.events.forget(writer, touched, time.time_ns())
-            state.pending_imports.end(writer, signal.row.id)
-        state.forget(signal)
-        state.hub.publish("signal", {"name": name, "change": "removed"})
+        """Remove a signal and everything that belongs to it. Sinks still hear that its incidents are over."""
+        leave(self._state, self._state.aside.get(name) or self._state.signal(name))
 
     @on_engine_thread
     def state(self, name: str) -> bytes:

@@ -11,7 +11,7 @@ from tocsin.service.http.auth import OPERATOR, READER, Caller
 from tocsin.service.http.content_type import TAKES_JSON
 from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.errors import HttpError
-from tocsin.service.http.incidents import LARGEST_ID, check_end
+from tocsin.service.http.incidents import LARGEST_ID, check_end, number_of
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
 from tocsin.service.http.replies import EventDetails, EventOut, EventsReply
 from tocsin.service.http.requests import Acknowledgement, EventLabel, Given, Snooze
@@ -45,9 +45,7 @@ async def list_events(
         names = _names(reader, caller)
         chosen = list(names) if caller.patterns else None
         if signal is not None:
-            chosen = [number for number, name in names.items() if name == signal]
-            if not chosen:
-                raise UnknownError(f"there is no signal {signal!r}")
+            chosen = [number_of(reader, signal, names)]
         found = reader.events(
             signal_ids=chosen, open=open, kind=kind, since=since, before_id=before, limit=limit,
         )  # fmt: skip

@@ -1,6 +1,7 @@
 """Incidents, and what people do about them."""
 
 import time
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
@@ -44,9 +45,7 @@ async def list_incidents(
         names = {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
         chosen = list(names) if caller.patterns else None
         if signal is not None:
-            chosen = [number for number, name in names.items() if name == signal]
-            if not chosen:
-                raise UnknownError(f"there is no signal {signal!r}")
+            chosen = [number_of(reader, signal, names)]
         found = reader.incidents(
             signal_ids=chosen, open=open, kind=kind, since=since, until=until, before_id=before,
             limit=limit,
@@ -54,6 +53,14 @@ async def list_incidents(
         return [incident_json(row, names[row.signal]) for row in found]
 
     return reply({"incidents": await from_store(monitor, read)})
+
+
+def number_of(reader: StoreReader, signal: str, seen: Collection[int]) -> int:
+    """The number of the signal with this name, which must be among those that the caller may see."""
+    row = reader.signal(signal)
+    if row is None or row.id not in seen:
+        raise UnknownError(f"there is no signal {signal!r}")
+    return row.id
 
 
 @router.get("/{number}", summary="One incident", response_model=IncidentOut, responses=COMMON | UNKNOWN)

@@ -203,8 +203,9 @@ class IncidentOut(BaseModel):
     ended: Ended | None = Field(
         description="Why it ended. returned: the signal is back to normal, or sending again after a silence. accepted: "
         "its new behaviour is accepted as normal. silent: it has no more values. labelled: a user labelled it a false "
-        "alarm. reset, relearned: its detector was reset or retrained. imported: it was found in imported history, "
-        "and no alert was sent. null while it is open, and for incidents from before this was stored."
+        "alarm. reset, relearned: its detector was reset or retrained. removed: its signal was removed. imported: it "
+        "was found in imported history, and no alert was sent. null while it is open, and for incidents from before "
+        "this was stored."
     )
     acknowledged: Moment | None
     acknowledged_by: str | None

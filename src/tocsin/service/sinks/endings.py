@@ -9,6 +9,7 @@ _SUMMARIES = {
     "labelled": "labelled a false alarm, and accepted as normal",
     "reset": "incident ended because its detector was reset",
     "relearned": "incident ended because its detector was retrained",
+    "removed": "incident ended because the signal was removed",
 }
 _SENTENCES = {
     "returned": "It is over: the signal is back to normal.",
@@ -17,6 +18,7 @@ _SENTENCES = {
     "labelled": "It ended because a user labelled it a false alarm: the signal's behaviour is accepted as normal.",
     "reset": "It ended because the detector was reset. Whether the signal is back to normal is unknown.",
     "relearned": "It ended because the detector was retrained. Whether the signal is back to normal is unknown.",
+    "removed": "It ended because a user removed the signal. It is no longer monitored.",
 }
 
 

@@ -50,7 +50,7 @@ def decide(
 
 
 def _before_first_attempt(rules: DeliveryRules, incident: IncidentRow, now: int) -> Decision | int | None:
-    if _slept_through(incident):
+    if _slept_through(incident) or incident.ended == "removed":
         return Decision.LEAVE_OUT
     due = incident.opened
     if rules.after is not None:

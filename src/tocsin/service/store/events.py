@@ -91,10 +91,10 @@ class EventReader:
         return self.connection.execute(wanted).first() is not None
 
     def events_of_signal(self, signal_id: int) -> list[int]:
-        """The events that go on and have an incident of a signal."""
-        incidents, events = schema.incidents.c, schema.events.c
-        wanted = select(events.id).join(schema.incidents, incidents.event == events.id).distinct()
-        return list(self.connection.execute(wanted.where(incidents.signal == signal_id, events.open)).scalars())
+        """The events that have an incident of a signal."""
+        columns = schema.incidents.c
+        wanted = select(columns.event).where(columns.signal == signal_id, columns.event.is_not(None)).distinct()
+        return list(self.connection.execute(wanted).scalars())
 
     def summaries(self, events: Iterable[EventRow], names: Mapping[int, str]) -> list[EventSummary]:
         """Events in short. Only incidents of signals that are among `names` count; one of them must be."""

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, and_, case, func, not_, or_, sel
 from tocsin.service.observations import Status
 from tocsin.service.store import encoding, schema
 from tocsin.service.store.events import EventReader, incident_of
+from tocsin.service.store.leaving import REMOVED, LeavingReader, name_of
 from tocsin.service.store.rows import (
     AuditRow,
     IncidentRow,
@@ -33,23 +34,22 @@ T = TypeVar("T")
 _LOOKED_UP = 500
 
 
-class StoreReader(EventReader):
+class StoreReader(EventReader, LeavingReader):
     """Reads in one transaction. If the database fails, the block of the transaction raises StoreError."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
     def signals(self, numbers: Collection[int] | None = None) -> list[SignalRow]:
-        """All signals, or those with these numbers, in the order of their creation."""
-        wanted = select(schema.signals).order_by(schema.signals.c.id)
-        if numbers is not None:
-            wanted = wanted.where(among(schema.signals.c.id, numbers))
+        """All signals, or those with these numbers even if they are removed, in the order of their creation."""
+        chosen = not_(REMOVED) if numbers is None else among(schema.signals.c.id, numbers)
+        wanted = select(schema.signals).where(chosen).order_by(schema.signals.c.id)
         return [_signal(row) for row in self.connection.execute(wanted)]
 
     def signal_names(self) -> dict[int, str]:
-        """The names of all signals by their numbers; quicker than all of their rows."""
+        """The names of all signals by their numbers, removed ones included; quicker than all of their rows."""
         columns = schema.signals.c
-        return {number: name for number, name in self.connection.execute(select(columns.id, columns.name))}  # noqa: C416
+        return {number: name_of(name) for number, name in self.connection.execute(select(columns.id, columns.name))}
 
     def signal(self, name: str) -> SignalRow | None:
         row = self.connection.execute(select(schema.signals).where(schema.signals.c.name == name)).one_or_none()
@@ -341,6 +341,7 @@ class StoreReader(EventReader):
 
 def _signal(row: Row[Any]) -> SignalRow:
     fields = dict(row._mapping)
+    fields["name"] = name_of(fields["name"])
     fields["features"] = encoding.names_from_text(fields["features"])
     fields["settings"] = json.loads(fields["settings"])
     return SignalRow(**fields)

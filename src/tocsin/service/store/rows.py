@@ -8,9 +8,10 @@ from tocsin.service.observations import Status, StoredVerdict
 
 Kind = Literal["alarm", "silence"]
 Message = Literal["firing", "resolved"]
-#: Why an incident ended. A detector gives the first four reasons; the next two mean that its detector was replaced. The
-#: last means that the incident was found in imported history, and nobody was notified.
-Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned", "imported"]
+#: Why an incident ended. A detector gives the first four reasons; the next two mean that its detector was replaced.
+#: "removed" means that its signal was removed. The last means that the incident was found in imported history, and
+#: nobody was notified.
+Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned", "removed", "imported"]
 #: How what the incidents of an event share is written.
 PLACE, SOURCE = "place:", "source:"
 Role = Literal["read", "ingest", "operate", "write", "admin"]

@@ -62,7 +62,8 @@ metadata = MetaData()
 
 schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
-# Ids are never reused (AUTOINCREMENT), so leftover rows of a removed signal never belong to a newer one.
+# Ids are never reused (AUTOINCREMENT), so leftover rows of a removed signal never belong to a newer one. `leaving.py`
+# says when a removed signal is still stored, and under which name.
 signals = Table(
     "signals",
     metadata,

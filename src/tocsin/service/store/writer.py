@@ -13,6 +13,7 @@ from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import encoding, pruning, schema
 from tocsin.service.store.bulk_insert import insert_observations
 from tocsin.service.store.events import EventWriter
+from tocsin.service.store.leaving import LeavingWriter
 from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import (
     IncidentFacts,
@@ -38,7 +39,7 @@ _AUDIT_PIECE = 1000
 _OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source"})
 
 
-class StoreWriter(StoreReader, EventWriter):
+class StoreWriter(StoreReader, EventWriter, LeavingWriter):
     """Reads and changes the store in one transaction."""
 
     def add_signal(

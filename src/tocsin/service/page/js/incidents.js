@@ -16,6 +16,7 @@ const ENDINGS = /** @type {Record<string, [string, string]>} */ ({
   labelled: ["labelled", "A user labelled it a false alarm: the signal's behaviour now counts as normal."],
   reset: ["detector reset", "The detector was reset."],
   relearned: ["retrained", "The detector was retrained."],
+  removed: ["signal removed", "A user removed the signal."],
   imported: ["imported", "It was found in imported history. No notifications were sent."],
 });
 
