@@ -67,7 +67,7 @@ class Load:
         self.acknowledged = np.zeros(signals, dtype=np.int64)
         self.groups = [slice(first, first + TOGETHER) for first in range(0, signals, TOGETHER)]
         self.latencies = []
-        self.refused = 0
+        self.refused = self.broken = 0
 
     def batch(self, signals, steps=1):
         """The body of a request with the next observations of some signals.
@@ -91,16 +91,20 @@ class Load:
         """Send the next observations of some signals until they are taken; the latency counts from when it was due."""
         body = self.batch(signals, steps)
         while True:
-            reply = await client.post(f"{self.address}/api/v1/observations", content=body, headers=AS_JSON)
+            try:
+                reply = await client.post(f"{self.address}/api/v1/observations", content=body, headers=AS_JSON)
+            except httpx.TransportError:
+                self.broken += 1
+                continue
             if reply.status_code == 429:
                 self.refused += 1
                 await asyncio.sleep(float(reply.headers["Retry-After"]))
                 continue
             reply.raise_for_status()
             self.latencies.append(time.perf_counter() - due)
-            scored = reply.content.count(b'"status":"scored"')
-            if scored != (signals.stop - signals.start) * steps:
-                raise RuntimeError(f"an observation was not scored: {reply.text[:2000]}")
+            taken = sum(reply.content.count(b'"status":"%s"' % status) for status in (b"scored", b"duplicate"))
+            if taken != (signals.stop - signals.start) * steps:
+                raise RuntimeError(f"an observation was not taken: {reply.text[:2000]}")
             self.acknowledged[signals] += steps
             return
 
@@ -118,7 +122,7 @@ class Load:
 
     async def keep(self, per_second, seconds, advance):
         """Send so many observations a second, each signal's in one request a second, whether or not replies came."""
-        self.latencies, self.refused = [], 0
+        self.latencies, self.refused, self.broken = [], 0, 0
         pause = 1 / len(self.groups)
         tasks, started = set(), time.perf_counter()
         # A signal's observations must not overtake each other.
@@ -238,7 +242,7 @@ def steady_load(progress, monitor, load, given, table):
     table.add_row(f"{given.signals} a second for {given.minutes:g} min: latency p50", f"{p50:.1f} ms")
     table.add_row("  p99", f"{p99:.1f} ms")
     table.add_row("  worst", f"{worst:.1f} ms")
-    table.add_row("  refused requests", f"{load.refused}")
+    table.add_row("  refused requests, broken connections", f"{load.refused}, {load.broken}")
     table.add_row("  CPU, of one core", f"{100 * (used - cpu) / took:.0f} %")
     table.add_row("  memory", f"{rss:.0f} MB, {rss / given.signals:.2f} MB a signal")
     table.add_row("  disk", f"{folder_size(monitor.folder / 'data') / 2**20:.0f} MB, grown by {grown / 2**20:.0f} MB")

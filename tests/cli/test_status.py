@@ -13,11 +13,13 @@ from tests.cli.calling import invoke, words
 from tests.service.postgres import Postgres
 from tests.service.process import MonitorProcess
 from tests.service.servers import postgres as postgres
+from tests.service.sinks.certificates import make_certificate
 from tests.service.sinks.office import Office
+from tests.service.sinks.post import PASSWORD, Post
 from tests.service.test_tls import write_certificate
 from tocsin.service.doctor import machine
 from tocsin.service.doctor.certificates import validity_of
-from tocsin.service.store import Store
+from tocsin.service.store import Store, TemplateRow
 from tocsin.service.store.migrations import newest_version
 
 DAY = 86400 * 10**9
@@ -146,8 +148,7 @@ class TestDoctor:
             config = (
                 f'[[sources.mqtt]]\nname = "plant"\ntopics = ["a"]\nport = {closed}\n'
                 f'[[sources.files]]\nname = "files"\npath = "{tmp_path}/none"\n'
-                f'[[sinks.mail]]\nname = "mail"\nhost = "127.0.0.1"\nport = {port}\nsender = "a@example.com"\n'
-                'recipients = ["b@example.com"]\n'
+                f'[[sinks.mattermost]]\nname = "talk"\nurl = "http://127.0.0.1:{port}/hooks/secret-of-the-talk"\n'
                 f'[[sinks.webhook]]\nname = "chat"\nurl = "http://127.0.0.1:{port}/hooks/secret-of-the-chat"\n'
             )
             found, code = examined(tmp_path, config, "--data", str(tmp_path / "data"))
@@ -157,10 +158,47 @@ class TestDoctor:
                     assert accepted.recv(100) == b""
         assert code == 1
         assert found["sinks.webhook[0] chat"]["state"] == "ok"
-        assert found["sinks.mail[0] mail"]["state"] == "ok"
+        assert found["sinks.mattermost[0] talk"]["state"] == "ok"
         assert found["sources.mqtt[0] plant"]["state"] == "failed"
         assert found["sources.files[0] files"]["state"] == "warning"
-        assert "secret-of-the-chat" not in json.dumps(found)
+        assert "secret-of" not in json.dumps(found)
+
+    @pytest.mark.parametrize("at_once", [False, True])
+    def test_the_mail_server_is_signed_in_to_and_gets_no_mail(self, tmp_path: Path, at_once: bool) -> None:
+        made = make_certificate(tmp_path)
+        post = Post(made, at_once=at_once)
+        security = "tls" if at_once else "starttls"
+        config = (
+            f'[[sinks.mail]]\nname = "mail"\nhost = "127.0.0.1"\nport = {post.port}\nsender = "a@example.com"\n'
+            f'recipients = ["b@example.com"]\nsecurity = "{security}"\nusername = "tocsin"\n'
+        )
+        trusted = f'ca_file = "{made[0]}"\n'
+        data = ("--data", str(tmp_path / "data"))
+        try:
+            found, _ = examined(tmp_path, f'{config}{trusted}password = "{PASSWORD}"\n', *data)
+            said = f"127.0.0.1:{post.port} can be used with {security.upper()}, signed in"
+            assert (found["sinks.mail[0] mail"]["state"], found["sinks.mail[0] mail"]["message"]) == ("ok", said)
+            found, code = examined(tmp_path, f'{config}{trusted}password = "the wrong one"\n', *data)
+            assert (found["sinks.mail[0] mail"]["state"], code) == ("failed", 1)
+            assert "SMTPAuthenticationError" in found["sinks.mail[0] mail"]["message"]
+            found, _ = examined(tmp_path, f'{config}password = "{PASSWORD}"\n', *data)
+            assert "CERTIFICATE_VERIFY_FAILED" in found["sinks.mail[0] mail"]["message"]
+            assert PASSWORD not in json.dumps(found)
+        finally:
+            post.close()
+        assert post.mails == []
+
+    def test_stored_templates_that_cannot_be_used(self, tmp_path: Path) -> None:
+        with_token(tmp_path)
+        with closing(Store.open(f"sqlite:///{tmp_path}/data/tocsin.db")) as store, store.transaction() as writer:
+            writer.put_template(TemplateRow("pump/*", {"detector": {"alarm_rate": 0.01}}, 0, "ada"))
+        found, _ = examined(tmp_path, "", "--data", str(tmp_path / "data"))
+        assert (found["stored templates"]["state"], found["stored templates"]["message"]) == ("ok", "1 in force")
+        with closing(Store.open(f"sqlite:///{tmp_path}/data/tocsin.db")) as store, store.transaction() as writer:
+            writer.put_template(TemplateRow("fan/*", {"detector": {"forecaster": "unheard of"}}, 0, "ada"))
+        found, code = examined(tmp_path, "", "--data", str(tmp_path / "data"))
+        assert (found["stored templates"]["state"], code) == ("failed", 1)
+        assert "'fan/*' is not used: " in found["stored templates"]["message"]
 
     def test_a_store_in_postgresql(self, tmp_path: Path, postgres: Postgres) -> None:
         url = postgres.new_database()

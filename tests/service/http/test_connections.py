@@ -1,9 +1,20 @@
+import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
 
 from tests.service.helpers import free_port
 from tocsin.service.config import ServerSettings
+from tocsin.service.http import connections
 from tocsin.service.http.connections import ConnectionSlot, ConnectionSlots
-from tocsin.service.http.server import listen
+from tocsin.service.http.server import HttpServer, listen
+from tocsin.service.metrics import Metrics
+
+ASKED = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+DEADLINE = 30.0
 
 
 def entered(places: ConnectionSlots, address: str, dropped: list[str], name: str) -> ConnectionSlot | None:
@@ -60,3 +71,76 @@ def test_replies_are_sent_without_waiting_for_acknowledgements() -> None:
         listening.accept()[0] as accepted,
     ):
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+async def hello(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to a server that says 204 to everything."""
+    settings = ServerSettings(port=free_port())
+    server = HttpServer(hello, settings, Metrics())
+    serving = asyncio.create_task(server.serve(sockets=[listen(settings)]))
+    reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        server.should_exit = True
+        await serving
+
+
+async def replied(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(DEADLINE):
+        return await reader.readuntil(b"\r\n\r\n")
+
+
+def test_a_connection_may_wait_for_its_next_request_longer_than_a_request_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
+
+    async def test() -> None:
+        async with connected() as (reader, writer):
+            for _ in range(2):
+                writer.write(ASKED)
+                assert b"204" in await replied(reader)
+                await asyncio.sleep(1.0)
+            writer.write(ASKED)
+            assert b"204" in await replied(reader)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("requests", [0, 1, 2])
+def test_headers_that_never_end_end_the_connection(monkeypatch: pytest.MonkeyPatch, requests: int) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
+
+    async def test() -> None:
+        async with connected() as (reader, writer):
+            for _ in range(requests):
+                writer.write(ASKED)
+                assert b"204" in await replied(reader)
+            writer.write(ASKED[:-4])
+            async with asyncio.timeout(DEADLINE):
+                with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                    await reader.readuntil(b"\r\n\r\n")
+
+    asyncio.run(test())
+
+
+def test_a_connection_that_waits_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.service.http.server.IDLE_SECONDS", 0.2)
+
+    async def test() -> None:
+        async with connected() as (reader, writer):
+            writer.write(ASKED)
+            assert b"204" in await replied(reader)
+            async with asyncio.timeout(DEADLINE):
+                assert await reader.read() == b""
+
+    asyncio.run(test())

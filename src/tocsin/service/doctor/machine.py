@@ -25,12 +25,7 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
                 one.load()
             except ImportError as error:
                 missing.append(f"{section}.{place} needs {error.name or error}")
-    chosen = [entry for name, entry in available_forecasters().items() if name in _forecasters(settings)]
-    missing += [
-        f"the forecaster {one.name!r} needs {', '.join(one.missing)} (tocsin[{one.extra}])"
-        for one in chosen
-        if one.missing
-    ]
+    missing += missing_forecasters(settings)
     if missing:
         yield failed(
             "libraries", "; ".join(missing), "install what is missing: see the extras in docs/monitor.md and `pip`"
@@ -39,9 +34,15 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
         yield ok("libraries", "everything that the settings need is installed")
 
 
-def _forecasters(settings: Settings) -> set[object]:
+def missing_forecasters(settings: Settings) -> list[str]:
+    """What the forecasters of the settings and their templates need that is not installed."""
     given = [settings.detector, *(template.settings for template in settings.templates)]
-    return {one["forecaster"] for one in given if isinstance(one.get("forecaster"), str)}
+    wanted = {one["forecaster"] for one in given if isinstance(one.get("forecaster"), str)}
+    return [
+        f"the forecaster {name!r} needs {', '.join(one.missing)} (tocsin[{one.extra}])"
+        for name, one in available_forecasters().items()
+        if name in wanted and one.missing
+    ]
 
 
 def check_files(settings: Settings) -> Finding:

@@ -1,4 +1,4 @@
-"""Sources and sinks: whether they can be reached. Nothing is sent to them, so no alarm either."""
+"""Sources and sinks: whether they can be reached. No alarm is sent to them."""
 
 import os
 import socket
@@ -10,9 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tocsin.service.config import Settings
+from tocsin.service.config.sinks import MailSettings
 from tocsin.service.doctor.finding import Finding, failed, ok, warning
 from tocsin.service.errors import MonitorError
+from tocsin.service.sinks.base import DeliveryError
 from tocsin.service.sinks.mail import PORTS as MAIL_PORTS
+from tocsin.service.sinks.mail import signed_in
 
 _PATIENCE = 5.0
 _PORTS = {"http": 80, "https": 443, "mqtt": 1883, "mqtts": 8883, "opc.tcp": 4840}
@@ -47,10 +50,24 @@ def _check(check: str, settings: Any) -> Finding:
         endpoint = endpoint_of(settings)
         if endpoint is None:
             return ok(check, "its settings name nothing that it connects to")
+        if isinstance(settings, MailSettings):
+            return _check_mail(check, endpoint, settings)
         _connect(endpoint)
     except (OSError, MonitorError) as error:
         return failed(check, str(error), "check its address, its certificate, and the network from here to there")
     return ok(check, f"{endpoint} can be reached{' with TLS' if endpoint.tls else ''}")
+
+
+def _check_mail(check: str, endpoint: Endpoint, settings: MailSettings) -> Finding:
+    """Connect as for a mail, and sign in, since a server may refuse only then."""
+    try:
+        with signed_in(settings.model_copy(update={"timeout": min(settings.timeout, _PATIENCE)})):
+            pass
+    except DeliveryError as error:
+        said = f"{endpoint} cannot be used: {error}"
+        return failed(check, said, "check its address, security, certificate, username and password")
+    secured = "without TLS" if settings.security == "none" else f"with {settings.security.upper()}"
+    return ok(check, f"{endpoint} can be used {secured}{'' if settings.username is None else ', signed in'}")
 
 
 def endpoint_of(settings: Any) -> Endpoint | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from tocsin.service.as_json import time_text
 from tocsin.service.config import Settings
 from tocsin.service.doctor.finding import Finding, failed, ok, warning
+from tocsin.service.doctor.machine import missing_forecasters
+from tocsin.service.engine.templates import in_force
 from tocsin.service.errors import StoreError
 from tocsin.service.store import TokenRow
 from tocsin.service.store.facts import StoreFacts, StuckMessages, file_of, look_at
@@ -40,6 +42,8 @@ def check_store(settings: Settings) -> Iterator[Finding]:
     if facts.current:
         yield _newest(facts, settings)
         yield _tokens(facts.tokens, private=settings.server.private)
+        if facts.templates:
+            yield _templates(facts, settings)
         for _, sink in settings.sinks.each():
             if sink.name in facts.stuck:
                 yield _stuck(sink.name, facts.stuck[sink.name])
@@ -107,6 +111,15 @@ def _tokens(tokens: Sequence[TokenRow], *, private: bool) -> Finding:
             f"create new ones ({_NEW_TOKEN}), or revoke those that nobody uses (tocsin token revoke NAME)",
         )  # fmt: skip
     return ok("tokens", f"{len(valid)} valid")
+
+
+def _templates(facts: StoreFacts, settings: Settings) -> Finding:
+    used, known = in_force(settings, facts.templates)
+    problems = [f"{one.template.match!r} is not used: {one.problem}" for one in known if one.problem is not None]
+    problems += missing_forecasters(used)
+    if problems:
+        return failed("stored templates", "; ".join(problems), "change them on the page, or install what is missing")
+    return ok("stored templates", f"{len(facts.templates)} in force")
 
 
 def _stuck(sink: str, messages: StuckMessages) -> Finding:

@@ -9,8 +9,11 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# Seconds from the start of a connection, or the end of a reply, to the end of the next request's headers.
+# Seconds from the start of a connection, or the first byte of a further request, to the end of its headers.
 HEADER_SECONDS = 15.0
+# Seconds that a connection may wait for a further request. Most proxies and clients wait for at most a minute: whoever
+# closes first must not be the server, since a request may be on its way.
+IDLE_SECONDS = 75
 # Seconds after which a client that reads nothing of its reply is disconnected.
 UNREAD_SECONDS = 30.0
 # What uvicorn logs about clients that do not speak HTTP.
@@ -112,13 +115,18 @@ class ClientConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._place.drop = transport.abort
-        self._wait()
+        self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self.resume_writing()
         self._place.leave()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
+            self._expect_headers()
+        super().data_received(data)
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -128,7 +136,7 @@ class ClientConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         # First, because the call below may start the next request.
-        self._wait()
+        self._place.wait()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -150,9 +158,7 @@ class ClientConnection(H11Protocol):
             self._unread = None
         super().resume_writing()
 
-    def _wait(self) -> None:
-        self._stop_waiting()
-        self._place.wait()
+    def _expect_headers(self) -> None:
         self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
 
     def _stop_waiting(self) -> None:

@@ -14,7 +14,13 @@ from starlette.types import ASGIApp
 from tocsin.service.config import ServerSettings
 from tocsin.service.errors import MonitorError
 from tocsin.service.http.certificate import CHECK_EVERY, Certificate
-from tocsin.service.http.connections import HEADER_SECONDS, ClientConnection, ConnectionSlot, ConnectionSlots
+from tocsin.service.http.connections import (
+    HEADER_SECONDS,
+    IDLE_SECONDS,
+    ClientConnection,
+    ConnectionSlot,
+    ConnectionSlots,
+)
 from tocsin.service.metrics import Metrics
 from tocsin.service.open_files import room_for
 
@@ -39,6 +45,7 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
+                timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=PATIENCE,
             )
         )

@@ -4,6 +4,8 @@ import asyncio
 import logging
 import smtplib
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email.message import EmailMessage
 from email.utils import formatdate, parseaddr
 
@@ -57,35 +59,42 @@ class MailSink(Sink):
         return parseaddr(self._settings.sender)[1].rpartition("@")[2]
 
     def _send(self, letter: EmailMessage) -> None:
-        settings = self._settings
-        try:
-            with self._connected() as server:
-                if settings.username is not None and settings.password is not None:
-                    server.login(settings.username, settings.password.get_secret_value())
-                refused = server.send_message(letter)
-        except (OSError, smtplib.SMTPException) as error:
-            raise DeliveryError(self._hidden(_in_words(error)), refused=_refuses(error)) from None
+        with signed_in(self._settings) as server:
+            refused = server.send_message(letter)
         for recipient, (code, reply) in refused.items():
-            _log.warning("sink %s: %s is refused: %d %s", self.name, recipient, code, self._hidden(_text(reply)))
+            said = _hidden(self._settings, _text(reply))
+            _log.warning("sink %s: %s is refused: %d %s", self.name, recipient, code, said)
 
-    def _connected(self) -> smtplib.SMTP:
-        settings = self._settings
-        port = settings.port or PORTS[settings.security]
-        trusted = ssl.create_default_context(cafile=settings.ca_file)
-        if settings.security == "tls":
-            return smtplib.SMTP_SSL(settings.host, port, timeout=settings.timeout, context=trusted)
-        server = smtplib.SMTP(settings.host, port, timeout=settings.timeout)
-        if settings.security == "starttls":
-            try:
-                server.starttls(context=trusted)
-            except BaseException:
-                server.close()
-                raise
-        return server
 
-    def _hidden(self, text: str) -> str:
-        password = self._settings.password
-        return text if password is None else hide(text, [password.get_secret_value()])
+@contextmanager
+def signed_in(settings: MailSettings) -> Iterator[smtplib.SMTP]:
+    """The server, with the TLS and the user of the settings; DeliveryError if anything fails in the `with` block."""
+    try:
+        with _connected(settings) as server:
+            if settings.username is not None and settings.password is not None:
+                server.login(settings.username, settings.password.get_secret_value())
+            yield server
+    except (OSError, smtplib.SMTPException) as error:
+        raise DeliveryError(_hidden(settings, _in_words(error)), refused=_refuses(error)) from None
+
+
+def _connected(settings: MailSettings) -> smtplib.SMTP:
+    port = settings.port or PORTS[settings.security]
+    trusted = ssl.create_default_context(cafile=settings.ca_file)
+    if settings.security == "tls":
+        return smtplib.SMTP_SSL(settings.host, port, timeout=settings.timeout, context=trusted)
+    server = smtplib.SMTP(settings.host, port, timeout=settings.timeout)
+    if settings.security == "starttls":
+        try:
+            server.starttls(context=trusted)
+        except BaseException:
+            server.close()
+            raise
+    return server
+
+
+def _hidden(settings: MailSettings, text: str) -> str:
+    return text if settings.password is None else hide(text, [settings.password.get_secret_value()])
 
 
 def _refuses(error: Exception) -> bool:

@@ -13,7 +13,7 @@ from tocsin.service.store.connections import connect, for_reading, sqlite_file, 
 from tocsin.service.store.leadership import find_owner
 from tocsin.service.store.migrations import newest_version, version_of
 from tocsin.service.store.reader import StoreReader
-from tocsin.service.store.rows import TokenRow
+from tocsin.service.store.rows import TemplateRow, TokenRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class StoreFacts:
     #: The time of the newest observation.
     newest: int | None = None
     tokens: tuple[TokenRow, ...] = ()
+    templates: tuple[TemplateRow, ...] = ()
     #: By the names of sinks.
     stuck: Mapping[str, StuckMessages] = field(default_factory=dict)
 
@@ -76,8 +77,11 @@ def look_at(url: str) -> StoreFacts:
                 owner = None if found is None else found.name
             facts = StoreFacts(database, encoding, version_of(connection), newest_version(), ahead, owner)
             if facts.current:
-                tokens = tuple(StoreReader(connection).tokens())
-                facts = replace(facts, newest=_newest(connection), tokens=tokens, stuck=_stuck(connection))
+                reader = StoreReader(connection)
+                facts = replace(
+                    facts, newest=_newest(connection), tokens=tuple(reader.tokens()),
+                    templates=tuple(reader.templates()), stuck=_stuck(connection),
+                )  # fmt: skip
         return facts
     finally:
         engine.dispose()
