@@ -22,6 +22,7 @@ from tests.service.engine.helpers import (
     oracle,
     rig,
     same,
+    until,
     verdicts,
 )
 from tocsin.service.errors import UnknownError
@@ -157,6 +158,7 @@ def test_nothing_grows_with_time(tmp_path: Path) -> None:
             made.feed("passing", values[:5], START, SECOND)
             made.engine.signals.configure("passing", detector={"gap": 4 + turn}).result(DEADLINE)
             made.engine.signals.remove("passing").result(DEADLINE)
+            until(lambda: not made.state.due)  # what is due alone is stored with the next chores
             gc.collect()
             seen.append(sizes(made))
         assert seen[1:] == seen[1:2] * 5
