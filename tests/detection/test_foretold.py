@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from tests.detection.helpers import SMALL, MovingMean, hard_values, same_verdicts
-from tests.forecasting.embedded_oracle import random_arrays
-from tocsin.arrays import write_arrays
 from tocsin.detection import Fleet
-from tocsin.forecasting import EmbeddedForecaster
 from tocsin.forecasting.embedded import session
 
 STEPS, SIGNALS = 400, 3
@@ -27,15 +24,11 @@ def asked_for_nothing(weights, memory, patches, asked, quantiles, faults):
         (2, {"nonconformity": "high"}),
         (1, {"refresh": 4, "views": ["error", "level"]}),
         (1, {"scaled": True}),
-        (2, {"views": ["error", "fault"], "scaled": True, "refresh": 2, "forecaster": "judging"}),
         (1, {"forecaster": MovingMean(), "scaled": True}),
         (1, {"forecaster": "seasonal-naive"}),
     ],
 )
-def test_what_was_foretold_is_not_forecast_again(features, settings, monkeypatch, tmp_path):
-    if settings.get("forecaster") == "judging":
-        write_arrays(random_arrays(), tmp_path / "weights.npz")
-        settings = {**settings, "forecaster": EmbeddedForecaster(weights=tmp_path / "weights.npz")}
+def test_what_was_foretold_is_not_forecast_again(features, settings, monkeypatch):
     values = np.stack([hard_values(seed, STEPS, features) for seed in range(SIGNALS)], axis=1)
     values[200:290, 1] = np.nan  # within a long gap nothing is forecast
     names = [f"feature {number}" for number in range(features)]

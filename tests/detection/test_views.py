@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from tests.detection.helpers import LAST, same_verdicts
-from tests.forecasting.embedded_oracle import random_arrays
-from tocsin.arrays import write_arrays
 from tocsin.detection import Detector
 from tocsin.detection.explaining import explain
 from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view, registry
@@ -13,7 +11,6 @@ from tocsin.detection.views.quiet import QuietView
 from tocsin.detection.views.score import GivenScore
 from tocsin.detection.views.shape import ShapeSession
 from tocsin.detection.views.view import NO_SPREAD
-from tocsin.forecasting import EmbeddedForecaster
 from tocsin.testing import check_view
 
 
@@ -254,51 +251,3 @@ def test_each_kind_of_fault_is_explained_by_its_view(view):
     assert why.text.startswith("heat") == (view != "shape")
     assert (" mm " in why.text) == (view in ("error", "level"))
     assert explain(verdicts, 0, 0, detector.fleet.views, detector.features) is None
-
-
-@pytest.fixture(scope="module")
-def judging(tmp_path_factory):
-    """A forecaster that gives odds of faults: a small network, not trained at all."""
-    path = tmp_path_factory.mktemp("weights") / "small.npz"
-    write_arrays(random_arrays(), path)
-    return EmbeddedForecaster(weights=path)
-
-
-def test_odds_of_faults_are_ranked_as_any_score(judging):
-    values = np.random.default_rng(2).normal(size=400)
-    values[100:103] = np.nan
-    detector = Detector(window=250, alarm_rate=0.02, forecaster=judging, views=("error", "fault"))
-    verdicts = detector.run(values).verdicts
-    assert [view.name for view in detector.fleet.views] == ["error", "fault"]
-    said = verdicts.views[:, 0, 1]
-    assert np.isfinite(said[-50:]).all()
-    odds = judging.open(1, 1).run(values[:, np.newaxis]).faults[:, 0]
-    assert odds.shape == (400, 2)
-    # Where the network is surest of a fault, the view says most.
-    assert np.corrcoef(odds[-100:].sum(axis=1), said[-100:])[0, 1] > 0.5
-
-
-@pytest.mark.parametrize("cut", [1, 40, 102, 300])
-def test_odds_of_faults_do_not_depend_on_when_they_were_saved(judging, cut):
-    values = np.random.default_rng(3).normal(size=(400, 2))
-    values[100:103, 1] = np.nan
-    settings = {"window": 250, "alarm_rate": 0.02, "forecaster": judging, "views": ("error", "fault"), "features": 2}
-    whole = Detector(**settings).run(values).verdicts
-    detector = Detector(**settings)
-    detector.run(values[:cut])
-    restored = Detector.from_bytes(detector.to_bytes(), forecaster=judging)
-    for index, row in enumerate(values[cut : cut + 60]):
-        assert restored.update(row).p == pytest.approx(whole.p[cut + index, 0], nan_ok=True, abs=0)
-
-
-def test_odds_of_faults_need_a_forecaster_that_gives_them():
-    for forecaster in ("last-value", "autoregression"):
-        with pytest.raises(ValueError, match=r"^views='fault' needs a forecaster that gives odds of faults, got "):
-            Detector(forecaster=forecaster, views=("error", "fault"))
-
-
-def test_a_fault_is_said_with_its_likelihood():
-    view = make_view("fault")
-    assert view.words(0, 0.0, "bar") == "looks like a fault (50% likely)"
-    assert view.words(1, 9.0, "") == "looks like a fault within the last 32 observations (99% likely)"
-    assert view.words(0, -800.0, "") == "looks like a fault (less than 1% likely)"

@@ -13,8 +13,8 @@ from tocsin.detection.nonconformity import code_of
 from tocsin.detection.ranking import Ranking
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.verdict import Verdicts
-from tocsin.detection.views.view import MOST_AT_ONCE, NO_FAULTS, NO_SPREAD, Seen, ViewSession
-from tocsin.forecasting.forecaster import ODDS, Forecast
+from tocsin.detection.views.view import MOST_AT_ONCE, NO_SPREAD, Seen, ViewSession
+from tocsin.forecasting.forecaster import Forecast
 
 Rows = NDArray[np.intp]
 Noting = Callable[[Floats], None]
@@ -43,7 +43,6 @@ class Pipeline:
         self.ranking = Ranking(signals, self.views, settings, past)
         self._places = self._laid_out()
         self._horizons, self._steps = settings.horizons, settings.steps
-        self._judgements = ODDS if any(view.judgements for view in self.views) else 0
         self.warm_up = self._recovers = 0
         if self.forecaster is not None:
             self.warm_up = self.forecaster.warm_up
@@ -176,23 +175,21 @@ class Pipeline:
         if noting is not None:
             noting(by_feature(said))
         ahead = self._steps + self.settings.refresh - 1
-        medians, spreads, odds = (
-            np.ascontiguousarray(part) for part in np.split(said, [ahead, self.foretold_width - self._judgements], -1)
-        )
+        medians, spreads = (np.ascontiguousarray(part) for part in np.split(said, [ahead], -1))
         predicted, issued = map(by_feature, self._forecasts.push(medians, age, series))
         seen = (predicted, NO_SPREAD, issued, NO_SPREAD)
         if self._spreads is not None:
             spread, wide = map(by_feature, self._spreads.push(spreads, age, series))
             seen = (predicted, spread, issued, wide)
-        return Seen(values, *seen, ready, by_feature(odds) if self._judgements else NO_FAULTS)
+        return Seen(values, *seen, ready)
 
     @property
     def foretold_width(self) -> int:
-        """How many numbers are forecast after each observation of a feature: medians, spreads and odds of faults."""
+        """How many numbers are forecast after each observation of a feature: medians and spreads."""
         if self.forecaster is None:
             return 0
         ahead = self._steps + self.settings.refresh - 1
-        return ahead * (1 if self._spreads is None else 2) + self._judgements
+        return ahead * (1 if self._spreads is None else 2)
 
     def _said(self, forecast: Forecast) -> Floats:
         """The used parts of a forecast, concatenated."""
@@ -201,10 +198,6 @@ class Pipeline:
             if forecast.quantiles is None:
                 raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
             parts.append(forecast.quantiles[..., -1] - forecast.quantiles[..., 0])
-        if self._judgements:
-            if forecast.faults is None:
-                raise RuntimeError(f"forecaster {self.forecaster!r} gave no odds of faults although it judges")
-            parts.append(forecast.faults)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:

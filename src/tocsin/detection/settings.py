@@ -311,9 +311,6 @@ class DetectorSettings:
     def _check_forecaster(self, forecaster: Forecaster) -> None:
         if self.scaled and not forecaster.levels:
             raise ValueError(f"scaled=True needs a forecaster with quantiles, got {forecaster!r}")
-        judging = [view.name for view in self.chosen_views if view.judgements]
-        if judging and not forecaster.judges:
-            raise ValueError(f"views={judging[0]!r} needs a forecaster that gives odds of faults, got {forecaster!r}")
         steps = self.steps + self.refresh - 1
         if steps > forecaster.longest_horizon:
             raise ValueError(

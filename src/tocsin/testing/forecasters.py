@@ -24,7 +24,6 @@ from tocsin.testing.contract import (
 def _same_forecasts(one: Forecast, other: Forecast, message: str, tolerance: float) -> None:
     same(one.median, other.median, message, tolerance)
     same(one.quantiles, other.quantiles, f"{message} (quantiles)", tolerance)
-    same(one.faults, other.faults, f"{message} (odds of faults)", tolerance)
 
 
 def _of(forecast: Forecast, index: Any) -> Forecast:

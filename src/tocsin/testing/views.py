@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tocsin.detection.views import Seen, Stream, View, ViewSession
-from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN, NO_FAULTS, NO_SPREAD
+from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN, NO_SPREAD
 from tocsin.testing.contract import (
     CUTS,
     Array,
@@ -37,7 +37,6 @@ def _seen(view: View, steps: int, signals: int, features: int, seed: int = 0, *,
         spread[h:, ..., h - 1] = wide[: steps - h, ..., h - 1]
     ready = np.random.default_rng(seed).random(values.shape) < 0.97
     ready[:5] = False
-    faults = np.stack([np.abs(values) - 3, np.abs(last)], axis=-1) if view.judgements else NO_FAULTS
     return Seen(
         values=values,
         predicted=predicted,
@@ -45,7 +44,6 @@ def _seen(view: View, steps: int, signals: int, features: int, seed: int = 0, *,
         issued=issued,
         issued_spread=wide if scaled else NO_SPREAD,
         ready=ready,
-        faults=faults,
     )
 
 

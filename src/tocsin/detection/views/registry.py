@@ -6,7 +6,6 @@ from importlib.metadata import EntryPoint, entry_points
 
 from tocsin import checks
 from tocsin.detection.views.error import ErrorView, HorizonsView
-from tocsin.detection.views.fault import FaultView
 from tocsin.detection.views.level import LevelView
 from tocsin.detection.views.quiet import QuietView
 from tocsin.detection.views.shape import LightShapeView, ShapeView
@@ -15,7 +14,7 @@ from tocsin.detection.views.view import View
 ENTRY_POINTS = "tocsin.views"
 
 _BUILT_IN: dict[str, Callable[[], View]] = {
-    view.name: view for view in (ErrorView, LevelView, ShapeView, LightShapeView, QuietView, HorizonsView, FaultView)
+    view.name: view for view in (ErrorView, LevelView, ShapeView, LightShapeView, QuietView, HorizonsView)
 }
 
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +16,6 @@ Rows = NDArray[np.intp]
 State = dict[str, NDArray[Any]]
 
 NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
-NO_FAULTS: Floats = np.empty((0, 0, 0, 0))
 
 # A session gets at most this many observations of a signal at once.
 MOST_AT_ONCE = 100
@@ -44,8 +43,7 @@ class Seen:
 
     `predicted[..., h - 1]` is the forecast for an observation made h observations earlier; `issued[..., h - 1]` is the
     forecast made after it for h observations later. The spreads belong to them, and are empty unless a view needs them.
-    `ready` says where the forecaster can be judged: not during its warm-up, nor right after a long gap. `faults` are
-    the log odds of a fault, as in `tocsin.forecasting.Forecast`; empty unless a view needs them.
+    `ready` says where the forecaster can be judged: not during its warm-up, nor right after a long gap.
     """
 
     values: Floats  # (T, N, F), NaN where missing
@@ -54,7 +52,6 @@ class Seen:
     issued: Floats  # (T, N, F, steps)
     issued_spread: Floats
     ready: Mask  # (T, N, F)
-    faults: Floats = field(default_factory=lambda: NO_FAULTS)  # (T, N, F, 2)
 
 
 class Past(NamedTuple):
@@ -141,8 +138,6 @@ class View(ABC):
     alone: ClassVar[float] = 0.0
     #: Whether it judges forecasts.
     forecasts: ClassVar[bool] = False
-    #: Whether it uses the odds of faults, which not every forecaster gives.
-    judgements: ClassVar[bool] = False
     #: Whether the sign of its scores tells high values from low ones. The absolute score is ranked or, for one-sided
     #: alarms, the score itself.
     sided: ClassVar[bool] = False
