@@ -1,7 +1,8 @@
-"""`tocsin bench`: run, report and ablate, as a user calls them."""
+"""`tocsin bench`: run, report, ablate and select, as a user calls them."""
 
 import csv
 
+import numpy as np
 import pytest
 
 from tests.cli.calling import invoke, run_process, words
@@ -271,6 +272,48 @@ def test_a_file_in_the_way_of_the_report(folder, out):
     assert "--to" in words(result)
 
 
+@pytest.fixture
+def second(tmp_path):
+    """A folder with a file of a third data set."""
+    (tmp_path / "second").mkdir()
+    write_file(tmp_path / "second", name_of(4, "MORE"), noise(seed=4))
+    return tmp_path / "second"
+
+
+def test_several_folders_are_as_one(folder, second, out, tmp_path):
+    result = invoke("bench", "run", folder, second, "--out", out, *ONE_METHOD)
+    assert result.exit_code == 0, result.output
+    together = tmp_path / "together"
+    together.mkdir()
+    for path in (*folder.glob("*.csv"), *second.glob("*.csv")):
+        (together / path.name).write_bytes(path.read_bytes())
+    assert run(together, tmp_path / "one", *ONE_METHOD).exit_code == 0
+    assert [row.key for row in runs_in(out)] == [row.key for row in runs_in(tmp_path / "one")]
+    for results in (out, tmp_path / "one"):
+        assert invoke("bench", "report", results, "--no-plot").exit_code == 0
+    reports = [(results / "report" / "datasets.csv").read_text() for results in (out, tmp_path / "one")]
+    assert reports[0] == reports[1]
+    assert all(name in reports[0] for name in ("TINY", "MANY", "MORE"))
+
+
+@pytest.mark.parametrize("command", [["run"], ["ablate"], ["select", "--try", "preset=light"]])
+def test_two_files_of_the_same_name(folder, second, out, command):
+    write_file(second, name_of(2), noise(seed=7))
+    name, *more = command
+    result = invoke("bench", name, folder, second, "--out", out, *more)
+    refused(result, ["file names must be distinct"], out)
+    told = "".join(words(result).split())  # a path may be broken over lines
+    assert all(str(path / f"{name_of(2)}.csv") in told for path in (folder, second))
+
+
+def test_ablate_several_folders(folder, second, out):
+    chosen = ["--setting", "horizons", "--limit", 1, "--no-plot", "--forecaster", "last-value", "--jobs", 1]
+    result = invoke("bench", "ablate", folder, second, "--out", out, *chosen)
+    assert result.exit_code == 0, result.output
+    with (out / "ablation.csv").open() as file:
+        assert {row["dataset"] for row in csv.DictReader(file)} == {"TINY", "MORE", "all"}
+
+
 def ablate(folder, out, *more):
     return invoke("bench", "ablate", folder, "--out", out, "--jobs", "1", *more)
 
@@ -320,6 +363,121 @@ def test_what_cannot_be_ablated(folder, out, arguments, expected):
     refused(ablate(folder, out, *arguments), expected, out)
 
 
+LONG = 500
+TRIED = ["--try", "preset=light", "--try", "views=error|quiet,shape-light", "--jobs", "1"]
+LABELS = ["preset=light views=error", "preset=light views=quiet,shape-light"]
+
+
+@pytest.fixture
+def long_files(tmp_path):
+    """Two folders with a data set each, long enough for a detector to see something."""
+    for place, dataset in enumerate(("FIRST", "SECOND")):
+        (tmp_path / dataset).mkdir()
+        for number in (1, 2):
+            values = noise(before=LONG, seed=2 * place + number, features=number if dataset == "SECOND" else 1)
+            write_file(tmp_path / dataset, name_of(10 * place + number, dataset), values)
+    return [tmp_path / "FIRST", tmp_path / "SECOND"]
+
+
+def select(folders, out, *more):
+    return invoke("bench", "select", *folders, "--out", out, *more)
+
+
+def table(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_select(long_files, out):
+    result = select(long_files, out, *TRIED)
+    assert result.exit_code == 0, result.output
+    runs = runs_in(out)
+    assert sorted(row.method for row in runs) == sorted(4 * LABELS)  # several features are no reason for two rows
+    assert {row.status for row in runs} == {"ok"}
+    both = {
+        (label, dataset): np.mean(
+            [
+                (row.metrics["vus_pr"] + row.metrics["budget_events_found"]) / 2
+                for row in runs
+                if (row.method, row.dataset) == (label, dataset)
+            ]
+        )
+        for label in LABELS
+        for dataset in ("FIRST", "SECOND")
+    }
+    assert len(set(both.values())) == 4
+    *rows, mean = table(out / "left-out.csv")
+    for row, other in zip(rows, ("SECOND", "FIRST"), strict=True):
+        chosen = max(LABELS, key=lambda label, other=other: both[label, other])
+        dataset = row["left out"]
+        assert dataset != other
+        assert row["chosen combination"] == chosen
+        assert float(row["on the others"]) == pytest.approx(both[chosen, other])
+        assert float(row["on this one"]) == pytest.approx(both[chosen, dataset])
+        assert float(row["best in hindsight"]) == pytest.approx(max(both[label, dataset] for label in LABELS))
+    assert mean["left out"] == "mean"
+    last = result.stdout.splitlines()[-1]
+    told = {name: float(value) for name, value in (pair.split("=") for pair in last.split())}
+    assert list(told) == ["chosen_on", "left_out", "hindsight", "vus_pr", "events"]
+    assert told["left_out"] == pytest.approx(float(mean["on this one"]), abs=6e-4)
+    assert told["left_out"] == pytest.approx((told["vus_pr"] + told["events"]) / 2, abs=2e-3)
+    found = {(row["combination"], row["data set"]): float(row["both"]) for row in table(out / "combinations.csv")}
+    assert {key: value for key, value in found.items() if key[1] != "mean"} == pytest.approx(both)
+    assert "best on all data sets: preset=light views=" in words(result)
+
+
+def test_select_goes_on_and_its_results_can_be_reported(long_files, out):
+    assert select(long_files, out, *TRIED, "--limit", 1).exit_code == 0
+    first = {row.key: repr(row) for row in runs_in(out)}
+    # The same settings in another order are the same combinations.
+    assert select(long_files, out, *TRIED[2:4], *TRIED[:2], "--jobs", "1", "--by", "events").exit_code == 0
+    assert len(runs_in(out)) == 8
+    assert first.items() <= {row.key: repr(row) for row in runs_in(out)}.items()  # their times too
+    assert not (out / "traces").exists()
+    report = invoke("bench", "report", out)
+    assert report.exit_code == 0, report.output
+    assert LABELS[0] in (out / "report" / "report.html").read_text()
+
+
+def test_select_counts_what_all_combinations_have(long_files, out):
+    write_all_normal(long_files[0], name_of(8, "FIRST"))
+    write_text(long_files[1], "a,Label\n1,0\nx,1\n", name_of(9, "SECOND"))
+    result = select(long_files, out, *TRIED)
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stderr.split())
+    assert f"2 series: {name_of(8, 'FIRST')}, {name_of(9, 'SECOND')}" in told
+    assert {row["series"] for row in table(out / "combinations.csv")} == {"2", "4"}
+
+
+def test_select_with_nothing_to_compare(tmp_path, out):
+    write_all_normal(tmp_path, name_of(1, "FIRST"))
+    write_file(tmp_path, name_of(2, "SECOND"))
+    result = select([tmp_path], out, "--try", "preset=light", "--jobs", "1")
+    assert result.exit_code == 1
+    assert "Fewer than two data sets" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ["--try"]),
+        (["--try", "window"], ["--try", "'window' is not NAME=VALUE|VALUE"]),
+        (["--try", "window="], ["--try", "'window=' is not NAME=VALUE|VALUE"]),
+        (["--try", "colour=red"], ["--try", "'colour'", "window", "views"]),
+        (["--try", "threads=1|2"], ["--try", "'threads' is not one of"]),
+        (["--try", "window=300|100"], ["--try", "window=100: window", "250"]),
+        (["--try", "window=300|300"], ["--try", "window must have distinct values, got 300, 300"]),
+        (["--try", "window=300", "--try", "window=400"], ["--try", "window is given twice"]),
+        (["--try", "forecaster=oracle"], ["--try", "forecaster=oracle", "last-value"]),
+        (["--try", "forecaster_options=lags"], ["--try", "'lags' is not NAME=VALUE"]),
+        (["--try", "window=300", "--by", "luck"], ["--by", "'luck'", "both, vus-pr, events"]),
+        (["--try", "window=300", "--dataset", "TINY"], ["--dataset", "at least two, got TINY"]),
+    ],
+)
+def test_what_cannot_be_selected(folder, out, arguments, expected):
+    refused(select([folder], out, *arguments), expected, out)
+
+
 def test_help_names_the_commands():
     shown = invoke("bench").output
-    assert all(command in shown for command in ("run", "report", "ablate"))
+    assert all(command in shown for command in ("run", "report", "ablate", "select"))

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,28 +24,41 @@ from tocsin.cli.application import (
 from tocsin.cli.options import options_of
 from tocsin.evaluation.bench import ablation
 from tocsin.evaluation.bench.baselines import BASELINES, BaselineError, BaselineWorker
-from tocsin.evaluation.bench.files import find_files
+from tocsin.evaluation.bench.files import dataset_of, find_files
 from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
+from tocsin.evaluation.bench.grid import TUNABLE, combinations, grid_plan
 from tocsin.evaluation.bench.methods import METHODS
 from tocsin.evaluation.bench.report import summary_tables, write_report
-from tocsin.evaluation.bench.report.formats import csv_text
+from tocsin.evaluation.bench.report.formats import comma_separated, csv_text, for_terminal
+from tocsin.evaluation.bench.report.sheet import Sheet
 from tocsin.evaluation.bench.report.summaries import grouped
 from tocsin.evaluation.bench.results import BenchmarkResults, MethodRun
 from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.evaluation.bench.runner import RunPlan, run_benchmark
+from tocsin.evaluation.bench.selection import (
+    CRITERIA,
+    Comparison,
+    best_overall,
+    choice_sheet,
+    chosen_quality,
+    combination_sheet,
+    compare,
+    leave_one_out,
+    mean_choice,
+)
 from tocsin.evaluation.bench.sources import refuse_other_files
 from tocsin.forecasting import available_forecasters, make_forecaster
 
 bench = typer.Typer(
     name="bench",
-    help="Run detectors on a folder of labelled files (TSB-AD) and report the results.",
+    help="Run detectors on folders of labelled files (TSB-AD) and report the results.",
     no_args_is_help=True,
 )
 app.add_typer(bench)
 
 DEFAULT_FORECASTERS = ("embedded:context_length=52", "embedded:context_length=512")
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of CSV files in TSB-AD format.")]
+Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of CSV files in TSB-AD format.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the results. An earlier run in it is resumed.")]
 Datasets = Annotated[
     list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only files of this dataset; repeatable.")
@@ -73,7 +86,7 @@ Plot = Annotated[bool, typer.Option(help="Draw figures (needs the extra 'plot').
 
 @bench.command()
 def run(
-    folder: Folder,
+    folders: Folders,
     out: Out,
     method: Annotated[
         list[str] | None,
@@ -121,7 +134,7 @@ def run(
         baseline_timeout=baseline_timeout,
         outside=tuple(_outside(text) for text in scores or []),
     )
-    runs = _benchmark(folder, out, plan, dataset or [], limit, jobs)
+    runs = _benchmark(_files(folders, dataset, limit), out, plan, jobs)
     typer.echo(f"results: {out}; for tables and figures: tocsin bench report {out}")
     _finish(runs)
 
@@ -150,7 +163,7 @@ def report(
 
 @bench.command()
 def ablate(
-    folder: Folder,
+    folders: Folders,
     out: Out,
     setting: Annotated[
         list[str] | None,
@@ -173,7 +186,7 @@ def ablate(
     if plot:
         require_matplotlib("--plot")
     plan = ablation.ablation_plan(_forecasters([forecaster]), settings)
-    runs = _benchmark(folder, out, plan, dataset or [], limit, jobs)
+    runs = _benchmark(_files(folders, dataset, limit), out, plan, jobs)
     numbers, picture = out / "ablation.csv", out / "ablation.png"
     numbers.write_text(csv_text(ablation.ablation_rows(runs, settings)), encoding="utf-8")
     if plot:
@@ -182,11 +195,106 @@ def ablate(
     _finish(runs)
 
 
-def _benchmark(
-    folder: Path, out: Path, plan: RunPlan, datasets: Sequence[str], limit: int | None, jobs: int | None
-) -> list[MethodRun]:
+@bench.command()
+def select(
+    folders: Folders,
+    out: Out,
+    tried: Annotated[
+        list[str],
+        typer.Option(
+            "--try",
+            metavar="NAME=VALUE|VALUE...",
+            help="A setting of the detector and the values to try, such as 'window=1000|2000' (quote the |); "
+            f"repeatable: all combinations are tried. One of {', '.join(TUNABLE)}.",
+        ),
+    ],
+    by: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What decides: vus-pr, events (found), or both, the mean of the two."),
+    ] = "both",
+    dataset: Datasets = None,
+    limit: Limit = None,
+    jobs: Jobs = None,
+) -> None:
+    """Choose among settings of the detector, and show what the choice is worth on data sets it has not seen.
+
+    Each data set is left out in turn: the combination that is best on the others is judged on it.
+    """
+    refuse_unknown("--by", [by], CRITERIA)
+    grid = _found(lambda: combinations(_tried(tried)), "--try")
+    paths = _files(folders, dataset, limit)
+    _require_two({dataset_of(path.stem) for path in paths})
+    runs = _benchmark(paths, out, grid_plan(grid), jobs)
+    _finish(runs)
+    comparison = compare(runs, [one.label for one in grid])
+    _tell_not_counted(comparison)
+    choices = leave_one_out(comparison.values(by))
+    _show_sheets(out, combination_sheet(comparison), choice_sheet(choices, by))
+    typer.echo(f"best on all data sets: {best_overall(comparison.values(by))}")
+    mean, quality = mean_choice(choices), chosen_quality(comparison, choices)
+    typer.echo(
+        f"chosen_on={mean.chosen_on:.3f} left_out={mean.left_out:.3f} hindsight={mean.hindsight:.3f} "
+        f"vus_pr={quality.vus_pr:.3f} events={quality.events:.3f}"
+    )
+
+
+def _tried(given: Sequence[str]) -> dict[str, list[Any]]:
+    """The values to try, by setting."""
+    tried: dict[str, list[Any]] = {}
+    for text in given:
+        name, equals, values = (part.strip() for part in text.partition("="))
+        if not (name and equals and values):
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE|VALUE...", param_hint="--try")
+        refuse_unknown("--try", [name], TUNABLE)
+        if name in tried:
+            raise typer.BadParameter(
+                f"{name} is given twice: put all its values in one, with | between.", param_hint="--try"
+            )
+        tried[name] = [_value(name, value.strip()) for value in values.split("|")]
+    return tried
+
+
+def _value(name: str, text: str) -> Any:
+    if TUNABLE[name].type is Mapping:
+        return options_of(text.split(","), "--try")
+    return options_of([f"{name}={text}"], "--try")[name]
+
+
+def _require_two(datasets: Collection[str]) -> None:
+    if len(datasets) < 2:
+        raise typer.BadParameter(
+            f"leaving one data set out takes at least two, got {', '.join(datasets)}.", param_hint="DIR, --dataset"
+        )
+
+
+def _tell_not_counted(comparison: Comparison) -> None:
+    """Name the series that have no numbers, and stop if there are too few others."""
+    if comparison.not_counted:
+        say(
+            f"not counted, since nothing is labelled in them or a combination failed: {len(comparison.not_counted)} "
+            f"series: {', '.join(comparison.not_counted)}"
+        )
+    if len(comparison.series) < 2:
+        say("Fewer than two data sets have a series that all combinations could be judged by.")
+        raise typer.Exit(Exit.FAILED)
+
+
+def _show_sheets(out: Path, *sheets: Sheet) -> None:
+    """Print the tables, and write them as CSV."""
+    screen = console()
+    for sheet in sheets:
+        screen.print(for_terminal(sheet))
+        (out / f"{sheet.name}.csv").write_text(comma_separated(sheet), encoding="utf-8")
+    typer.echo(f"tables: {', '.join(str(out / f'{sheet.name}.csv') for sheet in sheets)}")
+
+
+def _files(folders: Sequence[Path], datasets: Sequence[str] | None, limit: int | None) -> list[Path]:
+    paths: list[Path] = _found(lambda: find_files(folders, datasets or [], limit), "DIR, --dataset")
+    return paths
+
+
+def _benchmark(paths: Sequence[Path], out: Path, plan: RunPlan, jobs: int | None) -> list[MethodRun]:
     """Run a plan, and return all its runs, including earlier ones."""
-    paths = _found(lambda: find_files(folder, datasets, limit), "DIR, --dataset")
     with _found(lambda: BenchmarkResults(out), "--out") as results:
         _found(lambda: refuse_other_files(paths, results), "--out")
         _describe(results, plan)
@@ -205,8 +313,9 @@ def _benchmark(
 
 def _describe(results: BenchmarkResults, plan: RunPlan) -> None:
     """Record what the results were computed with, and refuse to mix them with results of another kind."""
-    # Only methods on forecasts depend on horizons: baselines and scores fit any.
-    horizons = {"horizons": str(plan.horizons)} if plan.methods else {}
+    # Only methods on forecasts depend on horizons: those that forecast for themselves, baselines and scores fit any.
+    on_forecasts = any(not method.forecasts_itself for method in plan.methods)
+    horizons = {"horizons": str(plan.horizons)} if on_forecasts else {}
     known = results.about()
     if horizons and known.get("horizons", str(plan.horizons)) != str(plan.horizons):
         raise typer.BadParameter(

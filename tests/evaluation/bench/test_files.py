@@ -114,15 +114,46 @@ def folder(tmp_path):
     ],
 )
 def test_files_of_a_folder(folder, datasets, limit, numbers):
-    assert [path.name[:3] for path in find_files(folder, datasets, limit)] == numbers
+    assert [path.name[:3] for path in find_files([folder], datasets, limit)] == numbers
 
 
 def test_folders_without_what_is_looked_for(folder, tmp_path):
     with pytest.raises(ValueError, match="data sets must be among A, B, got C, D"):
-        find_files(folder, ["D", "A", "C"])
+        find_files([folder], ["D", "A", "C"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="empty must hold CSV files, found none"):
-        find_files(tmp_path / "empty")
+        find_files([folder, tmp_path / "empty"])
     for wrong in ("gone", "notes.txt"):
         with pytest.raises(FileNotFoundError, match=f"{wrong} must be a folder of CSV files"):
-            find_files(tmp_path / wrong)
+            find_files([tmp_path / wrong])
+
+
+@pytest.fixture
+def second(tmp_path_factory):
+    second = tmp_path_factory.mktemp("second")
+    for name in ("000_A_tr_5", "005_C_tr_5"):
+        (second / f"{name}.csv").touch()
+    return second
+
+
+@pytest.mark.parametrize(
+    ("datasets", "limit", "numbers"),
+    [
+        ((), None, ["000", "001", "002", "003", "004", "005"]),
+        ((), 2, ["000", "001", "003", "005"]),
+        (("A", "C"), 1, ["000", "005"]),
+    ],
+)
+def test_files_of_two_folders(folder, second, datasets, limit, numbers):
+    for folders in ([folder, second], [second, folder]):
+        assert [path.name[:3] for path in find_files(folders, datasets, limit)] == numbers
+
+
+def test_names_are_distinct_over_all_folders(folder, second):
+    (second / "002_A_tr_5.csv").touch()
+    with pytest.raises(ValueError, match="file names must be distinct, got ") as refused:
+        find_files([folder, second])
+    assert str(folder / "002_A_tr_5.csv") in str(refused.value)
+    assert str(second / "002_A_tr_5.csv") in str(refused.value)
+    with pytest.raises(ValueError, match="distinct"):
+        find_files([folder, folder])

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -49,13 +50,15 @@ def dataset_of(name: str) -> str:
     return words[1] if len(words) > 1 else words[0]
 
 
-def find_files(folder: Path, datasets: Collection[str] = (), limit: int | None = None) -> list[Path]:
-    """The CSV files of a folder by name; of these `datasets` only, if any are given, and at most `limit` of each."""
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} must be a folder of CSV files")
-    found = sorted(folder.glob("*.csv"))
-    if not found:
-        raise FileNotFoundError(f"{folder} must hold CSV files, found none")
+def find_files(folders: Sequence[Path], datasets: Collection[str] = (), limit: int | None = None) -> list[Path]:
+    """The CSV files of all folders by name; of these `datasets` only, if any are given, and at most `limit` of each.
+
+    Results are stored by name, so no two files may have the same one.
+    """
+    found = sorted((path for folder in folders for path in _files_in(folder)), key=lambda path: path.name)
+    for one, other in pairwise(found):
+        if one.name == other.name:
+            raise ValueError(f"file names must be distinct, got {one} and {other}")
     known = {dataset_of(path.stem) for path in found}
     unknown = sorted(set(datasets) - known)
     if unknown:
@@ -69,6 +72,15 @@ def find_files(folder: Path, datasets: Collection[str] = (), limit: int | None =
         taken[dataset] += 1
         chosen.append(path)
     return chosen
+
+
+def _files_in(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} must be a folder of CSV files")
+    found = list(folder.glob("*.csv"))
+    if not found:
+        raise FileNotFoundError(f"{folder} must hold CSV files, found none")
+    return found
 
 
 def read_file(path: Path) -> LabelledFile:

@@ -64,8 +64,8 @@ class Method:
     """One way to judge a file by the errors of its forecasts.
 
     `feature_merges` are the ways to merge several features that are tried, and `merge_features` is the one that is
-    taken. A method that `forecasts_itself` needs no errors, and is run once, not once for each forecaster. Not
-    all output is a p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
+    taken; without any, the method's settings decide. A method that `forecasts_itself` needs no errors, and is run once,
+    not once for each forecaster. Not all output is a p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Method:
 
     def __call__(self, material: ForecastMaterial) -> Judgement:
         """Judge a file."""
-        return self._judge(material, self.settings, self.merge_features or self.feature_merges[0])
+        return self._judge(material, self.settings, self.merge_features or next(iter(self.feature_merges), ""))
 
     def with_settings(self, **changed: Any) -> "Method":
         """The same with other settings, which are part of its name."""
@@ -87,6 +87,8 @@ class Method:
 
     def for_features(self) -> list["Method"]:
         """The same, once for each way to merge several features."""
+        if not self.feature_merges:
+            return [self]
         return [replace(self, name=f"{self.name}-{merge}", merge_features=merge) for merge in self.feature_merges]
 
 
@@ -129,20 +131,19 @@ def _gaussian(material: ForecastMaterial, settings: Mapping[str, Any], merge_fea
 def _detector(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
     # It forecasts for itself, as it would for anyone.
     choice = material.forecaster
-    return _by_detector(
-        material.file.values,
-        {"forecaster": choice.name, "forecaster_options": dict(choice.options), **settings},
-        merge_features,
+    detector = Detector(
+        forecaster=choice.name, forecaster_options=dict(choice.options), merge_features=merge_features, **settings
     )
+    return judgement_of(detector, material.file.values)
 
 
 def _light_detector(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
-    return _by_detector(material.file.values, {"preset": "light", **settings}, merge_features)
+    detector = Detector(preset="light", merge_features=merge_features, **settings)
+    return judgement_of(detector, material.file.values)
 
 
-def _by_detector(values: Floats, settings: Mapping[str, Any], merge_features: str) -> Judgement:
+def judgement_of(detector: Detector, values: Floats) -> Judgement:
     """What a detector is judged by: its p, how it orders observations, what decides its alarms, and its incidents."""
-    detector = Detector(values.shape[1], merge_features=merge_features, **settings)
     result = detector.run(values)
     weights = detector.weights.mean(axis=(0, 1))
     return Judgement(

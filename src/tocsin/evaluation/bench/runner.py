@@ -42,7 +42,8 @@ class RunPlan:
     """What is run on every file.
 
     `rivals` are simple detectors, by name; `outside` are folders of scores from elsewhere, likewise. `baseline_python`
-    is the Python that has TSB-AD, and `baseline_timeout` how many seconds a baseline may take for a file.
+    is the Python that has TSB-AD, and `baseline_timeout` how many seconds a baseline may take for a file. Without
+    `keeps_traces`, p-values are not written to disk, only metrics.
     """
 
     forecasters: tuple[ForecasterChoice, ...] = ()
@@ -53,6 +54,7 @@ class RunPlan:
     baseline_python: str = ""
     baseline_timeout: float | None = None
     outside: tuple[tuple[str, Path], ...] = ()
+    keeps_traces: bool = True
 
     def keys(self, name: str, several_features: bool) -> list[Key]:
         """The keys of all runs on a file."""
@@ -147,13 +149,13 @@ def _undone(path: Path, plan: RunPlan, finished: frozenset[Key], status: str, pr
 
 
 def judge_file(path: Path, plan: RunPlan, finished: frozenset[Key], folder: Path) -> FileOutcome:
-    """Run all unfinished methods on one file; p-values are written to the folder, for pictures."""
+    """Run all unfinished methods on one file; p-values are written to the folder, for pictures, if the plan says so."""
     try:
         file, source = read_file(path), source_of(path)
     except (UnusableFileError, OSError) as error:
         return FileOutcome(_undone(path, plan, finished, "skipped", str(error)), [])
     todo = {key for key in plan.keys(file.name, file.values.shape[1] > 1) if key not in finished}
-    judged = _Judged(file, folder)
+    judged = _Judged(file, folder if plan.keeps_traces else None)
     for choice in plan.forecasters:
         judged.by_forecasts(plan, choice, todo)
     judged.by_themselves(plan, todo)
@@ -170,9 +172,9 @@ def judge_file(path: Path, plan: RunPlan, finished: frozenset[Key], folder: Path
 
 
 class _Judged:
-    """One file, and its results so far."""
+    """One file, and its results so far; its p-values go to the folder, if there is one."""
 
-    def __init__(self, file: LabelledFile, folder: Path) -> None:
+    def __init__(self, file: LabelledFile, folder: Path | None) -> None:
         self.file, self.folder = file, folder
         self.runs: list[MethodRun] = []
         self.forecasts: list[ForecastErrors] = []
@@ -286,6 +288,8 @@ class _Judged:
 
     def _trace(self, forecaster: str, method: str, judgement: Judgement) -> None:
         file = self.file
+        if self.folder is None:
+            return
         if not self._signal_kept:  # there may be an old one, from an interrupted run on another file
             signal = signal_path(self.folder, file.name)
             _save(signal, values=file.values, labels=file.labels, first_evaluated=np.array(file.calibration))

@@ -1,0 +1,85 @@
+"""Combinations of settings become detectors."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from tests.evaluation.bench.making import name_of, noise, write_file
+from tocsin import Detector
+from tocsin.detection import DetectorSettings
+from tocsin.evaluation.bench.files import read_file
+from tocsin.evaluation.bench.forecast_errors import without_forecasts
+from tocsin.evaluation.bench.grid import TUNABLE, combinations, grid_plan, make_detector
+
+
+def test_every_value_with_every_other():
+    grid = combinations({"window": [300, 400], "views": ["error,quiet", "level"], "preset": ["light"]})
+    assert [one.label for one in grid] == [
+        "preset=light views=error,quiet window=300",
+        "preset=light views=error,quiet window=400",
+        "preset=light views=level window=300",
+        "preset=light views=level window=400",
+    ]
+    assert grid[1].values == {"preset": "light", "views": "error,quiet", "window": 400}
+
+
+def test_labels_of_all_kinds_of_values():
+    tried = {
+        "early": [False],
+        "forecaster": ["seasonal-naive"],
+        "forecaster_options": [{"period": 24, "search": 400}],
+        "learning_rate": [0.003],
+        "window": [None],
+    }
+    (only,) = combinations(tried)
+    assert only.label == (
+        "early=false forecaster=seasonal-naive forecaster_options=period=24,search=400 learning_rate=0.003 window=none"
+    )
+
+
+def test_what_users_configure_can_be_tried():
+    assert (
+        {"preset", "window", "views", "learning_rate"} <= TUNABLE.keys() <= DetectorSettings.__dataclass_fields__.keys()
+    )
+    assert not {"features", "threads"} & TUNABLE.keys()
+
+
+@pytest.mark.parametrize(
+    ("tried", "reason"),
+    [
+        ({"window": [300, 10]}, "window=10: window must"),
+        ({"window": ["wide"]}, "window=wide: window must"),
+        ({"preset": ["light"], "views": ["fault"]}, "preset=light views=fault: "),
+        ({"early": [True, True]}, "early must have distinct values, got true, true"),
+    ],
+)
+def test_what_no_detector_accepts(tried, reason):
+    with pytest.raises(ValueError, match=reason):
+        combinations(tried)
+
+
+@pytest.mark.parametrize("merge", ["harmonic", "mean"])
+@pytest.mark.parametrize("features", [1, 2])
+def test_a_method_is_the_detector_with_these_settings(tmp_path, features, merge):
+    file = read_file(write_file(tmp_path, name_of(), noise(before=400, features=features)))
+    (only,) = combinations({"preset": ["light"], "window": [300], "merge_features": [merge]})
+    (method,) = grid_plan([only]).methods
+    assert method.for_features() == [method]
+    found = method(without_forecasts(file))
+    # The alarm rate is the benchmark's, unless it is tried.
+    same = Detector(features, preset="light", window=300, merge_features=merge, alarm_rate=0.001)
+    expected = same.run(file.values)
+    assert np.array_equal(found.p, expected.p, equal_nan=True)
+    assert np.array_equal(found.severity, expected.surprise, equal_nan=True)
+    assert len(found.incidents) == len(same.incidents)
+
+
+def test_other_processes_get_the_plan():
+    plan = grid_plan(combinations({"preset": ["light"], "window": [300, 400]}))
+    assert pickle.loads(pickle.dumps(plan)) == plan
+
+
+def test_the_alarm_rate_can_be_tried():
+    (only,) = combinations({"alarm_rate": [0.02], "preset": ["light"]})
+    assert make_detector(only.settings).alarm_rate == 0.02
