@@ -1,26 +1,21 @@
-"""Judge a forecaster on real series, and on faults. Nothing here is used in training.
+"""Judge a forecaster on real series. Nothing here is used in training.
 
     python -m training.evaluate --tsb DIR           errors at every origin of TSB-AD-U files
     python -m training.evaluate --forecast DIR      accuracy and coverage beside classical models
     python -m training.evaluate --contaminated DIR  how much errors grow when contexts hold anomalies
-    python -m training.evaluate --faults            which faults are told, on fresh synthetic signals
 
 `--tsb`: the mean absolute error of 15-step forecasts from every origin that has at least 52 observations before it and
 15 from it on, over the steps and origins of a file, then over the files of a data set. A context is the newest so many
 observations, fewer at the beginning of a file. The references beside it follow each file from its beginning.
 
-`--forecast`: MASE, weighted quantile loss (WQL) and the coverage of the band from 10% to 90%, at 15 and 48 steps ahead,
+`--forecast`: MASE, weighted quantile loss (WQL) and the coverage of the band from 10% to 90%, at 15 and 32 steps ahead,
 beside last value, seasonal naive, AutoETS and AutoTheta of statsforecast, all on the same windows. Each model forecasts
-a window once; the first 15 steps of 48 are judged at horizon 15. `draw_windows` says which windows are drawn. Windows
+a window once; the first 15 steps of 32 are judged at horizon 15. `draw_windows` says which windows are drawn. Windows
 in which a value is missing, or whose context repeats itself exactly (MASE has no unit then), are left out and counted.
 Where a model of statsforecast cannot be fitted, the seasonal naive forecast takes its place, and that is counted too.
 
 `--contaminated`: how many times larger the errors of 15-step forecasts become when 2% of the context's points are
 spikes of 10 standard deviations, or 30 of them, followed by 50 undisturbed ones, are shifted by 3.
-
-`--faults`: for each kind of fault the power at 1% false: the share of faulty observations whose odds of a fault are
-above those of all but 1% of the sound ones; and the loss of the odds. It needs a forecaster that gives odds, and torch
-for the signals.
 
 The last line that each prints is for scripts: `name=value` pairs. Files that cannot be read are named on standard error
 and left out; the exit code is 3 then.
@@ -44,18 +39,16 @@ from tocsin.forecasting.forecaster import Floats, Forecast
 from training.judging.comparison import COVERAGE, ERRORS, HORIZONS, compare, error_growth, means, rows_by_data_set
 from training.judging.contamination import CONTAMINATIONS, LEAST_CONTEXT
 from training.judging.every_origin import HORIZON, REFERENCES, Column, mean_errors, origins_of
-from training.judging.faults import FALSE, JUDGEMENTS, judge_faults
 from training.judging.folders import read_folder, read_series, read_tsb_file
 from training.judging.forecasts import forecasts_of
 from training.judging.peers import PEERS, SEASONAL_NAIVE, check_kept, peer_forecasts
 from training.judging.recipe import Recipe
-from training.judging.report import comparison_line, errors_table, line, plain_table, powers_table, ranked_table
+from training.judging.report import comparison_line, errors_table, line, plain_table, ranked_table
 from training.judging.windows import SEED, Window, draw_windows
 
 WINDOWS = 200
 # Fewer, since each is forecast three times.
 CONTAMINATED_WINDOWS = 40
-FAULTY_SIGNALS = 4200
 
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "--tsb": (".csv", read_tsb_file),
@@ -85,9 +78,6 @@ def evaluate(
     contaminated: Annotated[
         Path | None, _folder("--contaminated", "The same files: how errors grow with anomalies in the context.")
     ] = None,
-    faults: Annotated[
-        bool, typer.Option("--faults", help="Synthetic signals: which kinds of faults are told at 1% false.")
-    ] = False,
     forecaster: Annotated[str, typer.Option(metavar="NAME", help="Which forecaster is judged.")] = "embedded",
     options: Annotated[
         list[str] | None,
@@ -109,7 +99,6 @@ def evaluate(
             f"Default: {WINDOWS}, and {CONTAMINATED_WINDOWS} if contaminated."
         ),
     ] = None,
-    signals: Annotated[int, _count("--faults: how many signals.")] = FAULTY_SIGNALS,
     peers: Annotated[
         Path | None,
         typer.Option(
@@ -120,15 +109,12 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Judge a forecaster: give one of --tsb, --forecast, --contaminated and --faults."""
+    """Judge a forecaster: give one of --tsb, --forecast and --contaminated."""
     folders = {"--tsb": tsb, "--forecast": forecast, "--contaminated": contaminated}
     given = [(option, folder) for option, folder in folders.items() if folder is not None]
-    if len(given) + faults != 1:
-        raise typer.BadParameter("give exactly one of these.", param_hint=", ".join([*folders, "--faults"]))
+    if len(given) != 1:
+        raise typer.BadParameter("give exactly one of these.", param_hint=", ".join(folders))
     recipe = _recipe(forecaster, options or [], weights)
-    if faults:
-        typer.echo(judge_by_kind(recipe, signals))
-        return
     [(option, folder)] = given
     lengths = _lengths(contexts)
     jobs = jobs or os.cpu_count() or 1
@@ -149,27 +135,6 @@ def evaluate(
     typer.echo(last_line)
     if unreadable:
         raise typer.Exit(Exit.DAMAGED)
-
-
-def judge_by_kind(recipe: Recipe, signals: int) -> str:
-    """Print which kinds of faults are told; returns the line for scripts."""
-    try:
-        from training.faults import KINDS
-    except ImportError as error:
-        raise typer.BadParameter(f"the signals are made with torch: {error}.", param_hint="--faults") from error
-    try:
-        judged = judge_faults(recipe, signals, SEED)
-    except ValueError as error:
-        raise typer.BadParameter(f"{error}.", param_hint="--forecaster") from error
-    powers = {
-        kind: {name: judged.power(which, number) for which, name in enumerate(JUDGEMENTS)}
-        for number, kind in enumerate(KINDS)
-    }
-    powers["all"] = {name: judged.power(which) for which, name in enumerate(JUDGEMENTS)}
-    title = f"{recipe.name}: power at {FALSE:.0%} false, {signals:,} signals"
-    console().print(powers_table(title, powers))
-    losses = {f"loss_{name.replace(' ', '_')}": judged.loss(which) for which, name in enumerate(JUDGEMENTS)}
-    return line({**{f"power_{kind}": row[JUDGEMENTS[0]] for kind, row in powers.items()}, **losses})
 
 
 def _lengths(text: str) -> list[int]:

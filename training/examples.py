@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from training import faults
 from training.components import standard
@@ -18,7 +17,7 @@ from training.signals import grown
 
 LIMIT = 12.0  # of values in units of the context, after asinh
 CLIPS, CLIPPED_AT = 2, 4.0
-AHEAD = 64
+AHEAD = 32
 LONGEST = 1024
 LONG, SHORT = LONGEST + LONGEST // 8, 224
 SIGNAL_LENGTH = LONG + AHEAD
@@ -26,17 +25,11 @@ ASKED_LONG, ASKED_SHORT, WINDOWS = 16, 8, 3
 MOST_APART = 4
 
 
-#: How far back the second label of faults looks, and how long a context must be for a judgement.
-UNDER_WAY, LEAST_JUDGED = 32, 24
-
-
 @dataclass
 class Examples:
     """Contexts `values` and `known (B, T)`, asked at `lengths (B, Q)`; the `truth (B, Q, AHEAD)` and its `weight`.
 
-    `faulty (B, Q, 2)` says of each place whether its newest observation belongs to a fault and whether one was under
-    way within the newest `UNDER_WAY`, as far as `judged (B, Q, 2)` is 1. `kind (B, 1)` is that of the latest fault.
-    Where a fault is under way the weight of the forecast is 0: nobody can tell it from a change that stays.
+    Where a fault is under way the weight is 0: nobody can tell it from a change that stays.
     """
 
     values: Tensor
@@ -44,23 +37,20 @@ class Examples:
     lengths: Tensor
     truth: Tensor
     weight: Tensor
-    faulty: Tensor
-    judged: Tensor
-    kind: Tensor
 
     def rows(self, which: slice) -> "Examples":
         """Some of them."""
         return Examples(*(getattr(self, field.name)[which].contiguous() for field in fields(self)))
 
 
-def spiked(dice: Dice, signals: Tensor) -> tuple[Tensor, Tensor]:
-    """Some of the signals with spikes here and there, and where these are: so many are neither faults nor normal."""
+def spiked(dice: Dice, signals: Tensor) -> Tensor:
+    """The signals, some of them with spikes here and there."""
     rows, length = signals.shape
     hit = dice.chance(dice.log_uniform(0.001, 0.04, rows, 1), rows, length) & dice.chance(0.12, rows, 1)
-    return signals + hit * dice.normal(rows, length) * dice.log_uniform(1, 15, rows, 1), hit
+    return signals + hit * dice.normal(rows, length) * dice.log_uniform(1, 15, rows, 1)
 
 
-def recurrent(dice: Dice, signals: Tensor, scales: faults.Scales) -> faults.Faulty:
+def recurrent(dice: Dice, signals: Tensor, scales: faults.Scales) -> Tensor:
     """The signals with something like a fault that comes again and again."""
     rows, length = signals.shape
     every = dice.log_uniform(12, length / 5, rows, 1).long()
@@ -69,64 +59,41 @@ def recurrent(dice: Dice, signals: Tensor, scales: faults.Scales) -> faults.Faul
     return faults.put_in(dice, signals, faults.Stretch.of(length, scales, start, duration, every), dice.turn())
 
 
-@dataclass
-class _Contexts:
-    """Contexts with faults in them: where these are seen, and where it is open; of the latest where it is, and what."""
-
-    values: Tensor
-    shown: Tensor
-    unclear: Tensor
-    latest: Tensor
-    begin: Tensor
-    duration: Tensor
-    kind: Tensor
-
-
 # Which rows get what, as shares of all: rows are in no order. Some get both a fault that is over and a late one.
 RECURRENT, OVER, LATE = (0.0, 0.06), (0.04, 0.22), (0.12, 0.40)
-#: So many observations at least tell how much a signal moves.
-LEAST_TYPICAL = 32
+#: So many observations at least tell how much a signal moves, and so many that there is a fault.
+LEAST_TYPICAL, LEAST_TOLD = 32, 24
 
 
 def _block(rows: int, shares: tuple[float, float]) -> slice:
     return slice(*(int(share * rows) for share in shares))
 
 
-def contaminated(dice: Dice, signals: Tensor, normalised: Tensor, scales: faults.Scales) -> _Contexts:
-    """Contexts, some with a fault that is over, some with one near the places from which forecasts are asked."""
+def contaminated(dice: Dice, signals: Tensor, normalised: Tensor, scales: faults.Scales) -> tuple[Tensor, Tensor]:
+    """Contexts, some with a fault that is over, some with one near the places from which forecasts are asked.
+
+    The second tensor is true where one of the latter is under way.
+    """
     rows, length = signals.shape
-    value, unclear = spiked(dice, signals)
-    made = _Contexts(
-        value, torch.zeros_like(unclear), unclear, torch.zeros_like(unclear), torch.zeros_like(normalised),
-        torch.zeros_like(normalised), torch.zeros_like(normalised),
-    )  # fmt: skip
+    contexts = spiked(dice, signals)
+    under_way = torch.zeros_like(contexts, dtype=torch.bool)
     for shares in (OVER, LATE):
         block = _block(rows, shares)
         until, turn = normalised[block], dice.turn()
         count = until.shape[0]
-        kind = faults.kinds_of(count, turn, dice.device)
         duration = torch.minimum(dice.log_uniform(3, 160, count, 1).long(), until // 4).clamp(min=1)
-        duration = torch.where(kind == faults.SPIKE, dice.whole(1, 4, count, 1), duration)
+        is_spike = faults.kinds_of(count, turn, dice.device) == faults.SPIKE
+        duration = torch.where(is_spike, dice.whole(1, 4, count, 1), duration)
         if shares is OVER:
             begin = (dice.uniform(0, 1, count, 1) * (0.9 * until - duration).clamp(min=1)).long()
         else:
             begin = until - until // 12 + (dice.uniform(0, 1, count, 1) * (until // 8 + until // 12)).long()
             # Of what is shorter nobody could tell; there it lies beyond the end.
-            begin = torch.where(until >= LEAST_JUDGED, begin, length)
+            begin = torch.where(until >= LEAST_TOLD, begin, length)
         stretch = faults.Stretch.of(length, scales.part(block), begin, duration)
-        faulty = faults.put_in(dice, made.values[block], stretch, turn)
-        made.values[block] = faulty.signals
-        made.shown[block] |= faulty.shown
-        made.unclear[block] |= faulty.unclear
-    made.latest[block], made.begin[block] = stretch.inside, begin
-    made.duration[block], made.kind[block] = torch.where(begin < length, duration, 0), kind
-    return made
-
-
-def within(marks: Tensor, reach: int) -> Tensor:
-    """True where one of the newest `reach` marks is."""
-    total = functional.pad(marks.int().cumsum(1), (reach, 0))
-    return total[:, reach:] > total[:, :-reach]
+        contexts[block] = faults.put_in(dice, contexts[block], stretch, turn)
+    under_way[block] = stretch.inside
+    return contexts, under_way
 
 
 def known_values(dice: Dice, rows: int, length: int) -> Tensor:
@@ -162,41 +129,26 @@ def _examples(dice: Dice, signals: Tensor, normalised: Tensor, length: int, aske
     typical = normalised.clamp(min=LEAST_TYPICAL)
     scales = faults.scales_of(signals, typical)
     block = _block(rows, RECURRENT)
-    again = recurrent(dice, signals[block], scales.part(block))
-    clean = torch.cat([again.signals, signals[block.stop :]])
-    context = contaminated(dice, clean[:, :length], normalised, scales)
-    context.shown[block] |= again.shown[:, :length]
-    context.unclear[block] |= again.unclear[:, :length]
+    clean = torch.cat([recurrent(dice, signals[block], scales.part(block)), signals[block.stop :]])
+    context, under_way = contaminated(dice, clean[:, :length], normalised, scales)
     place = torch.arange(length, device=dice.device)
-    centre, scale = centre_and_scale(context.values, known * (place < normalised))
+    centre, scale = centre_and_scale(context, known * (place < normalised))
     usable = scale > 1e-5
     scale = torch.where(usable, scale, 1.0)
 
     def units(numbers: Tensor) -> Tensor:
         return torch.asinh((numbers - centre) / scale).clamp(-LIMIT, LIMIT)
 
-    # Some of the places lie in the fault, if there is one.
-    room = normalised // 8 + 1
-    anywhere = normalised + (dice.uniform(0, 1, rows, asked) * room).long()
-    inside = context.begin + 1 + (dice.uniform(0, 1, rows, asked) * context.duration).long()
-    lengths = torch.where(dice.chance(0.4, rows, asked) & (context.duration > 0), inside, anywhere)
-    lengths = torch.minimum(torch.maximum(lengths, normalised), normalised + room - 1)
+    lengths = normalised + (dice.uniform(0, 1, rows, asked) * (normalised // 8 + 1)).long()
+    lengths = torch.minimum(lengths, normalised + normalised // 8)
     ahead = lengths[..., None] + torch.arange(AHEAD, device=dice.device)
     truth = units(clean).gather(1, ahead.flatten(1)).view(rows, asked, AHEAD)
     # Errors count in proportion to how well a signal of this kind can be forecast at all: quiet ones would otherwise
     # hardly count beside noisy ones.
     moves = (clean[:, 1:length] - clean[:, : length - 1]).abs() * (place[1:] < typical)
     roughness = moves.sum(1, keepdim=True) / (typical - 1) / scale
-    weight = (usable / (roughness + 0.1)).clamp(0, 8) * ~context.latest.gather(1, lengths - 1)
-    seen, open_question = context.shown & (known > 0), context.unclear & (known > 0)
-    labels = torch.stack([seen, within(seen, UNDER_WAY)], -1)
-    doubts = torch.stack([open_question | (known == 0), within(open_question, UNDER_WAY)], -1) & ~labels
-    newest = (lengths - 1)[..., None].expand(-1, -1, labels.shape[-1])
-    judged = ~doubts.gather(1, newest) & usable[..., None] & (lengths >= LEAST_JUDGED)[..., None]
-    return Examples(
-        units(context.values) * known, known, lengths, truth, weight,
-        labels.gather(1, newest).float(), judged.float(), context.kind,
-    )  # fmt: skip
+    weight = (usable / (roughness + 0.1)).clamp(0, 8) * ~under_way.gather(1, lengths - 1)
+    return Examples(units(context) * known, known, lengths, truth, weight)
 
 
 def make_examples(dice: Dice, signals: Tensor) -> tuple[Examples, Examples]:

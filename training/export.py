@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from tocsin.arrays import write_arrays
 from tocsin.forecasting.embedded.weights import FORMAT, load_weights
-from training.model import FAULTS, LEVELS, Network, Shape
+from training.model import Network, Shape
 
 
 def exported(shape: Shape, weights: Mapping[str, torch.Tensor]) -> dict[str, NDArray[Any]]:
     """Everything that goes into the file, by name."""
-    arrays: dict[str, NDArray[Any]] = {"format": np.array(FORMAT), "levels": np.array(LEVELS)}
-    sizes = {**shape.as_dict(), "levels": len(LEVELS), "normalises": 1, "faults": FAULTS}
-    arrays.update({f"shape.{name}": np.array(size) for name, size in sizes.items()})
+    arrays: dict[str, NDArray[Any]] = {"format": np.array(FORMAT)}
+    arrays.update({f"shape.{name}": np.array(size) for name, size in shape.as_dict().items()})
     for name in Network(shape).state_dict():
         arrays[name] = weights[name].detach().float().cpu().numpy().astype(np.float16)
     return arrays

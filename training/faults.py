@@ -1,11 +1,8 @@
-"""Faults put into synthetic signals, and where the values show them.
+"""Faults put into synthetic signals.
 
 A kind of fault is a small function: given signals and a stretch of each, it says what would have been recorded had the
-fault lasted all the time; only the stretch takes it over. `put_in` gives every row one kind, in equal parts, and tells
-the observations at which the fault can be seen from those at which it is there but cannot.
-
-A stretch may recur. What comes again and again at the same distance is how the signal is, not a fault: the first
-occurrence is one, the next three are left open, and from the fifth on it is normal.
+fault lasted all the time; only the stretch takes it over. `put_in` gives every row one kind, in equal parts. A stretch
+may recur.
 """
 
 import math
@@ -19,8 +16,6 @@ from torch.nn import functional
 
 from training.dice import Dice
 
-#: From this occurrence on (counted from 0) what recurs is normal.
-NORMAL_FROM = 4
 _FAR = 60.0
 
 
@@ -48,24 +43,21 @@ def scales_of(signals: Tensor, used: Tensor) -> Scales:
 class Stretch:
     """Where a fault is in each row: `since (B, L)` steps after an occurrence began, `inside (B, L)` one, `(B, 1)` long.
 
-    `occurrence (B, L)` counts them from 0 on. `scales` are those of the signals.
+    `scales` are those of the signals.
     """
 
     since: Tensor
     inside: Tensor
     duration: Tensor
-    occurrence: Tensor
     scales: Scales
 
     @classmethod
     def of(cls, length: int, scales: Scales, start: Tensor, duration: Tensor, every: Tensor | None = None) -> "Stretch":
         """Stretches that begin at `start (B, 1)`, and again after `every (B, 1)` steps if that is given."""
         since = torch.arange(length, device=start.device) - start
-        occurrence = torch.zeros_like(since)
         if every is not None:
-            occurrence = since.clamp(min=0) // every
             since = torch.where(since >= 0, since % every, since)
-        return cls(since, (since >= 0) & (since < duration), duration, occurrence, scales)
+        return cls(since, (since >= 0) & (since < duration), duration, scales)
 
     @property
     def first(self) -> Tensor:
@@ -75,8 +67,7 @@ class Stretch:
 
     def part(self, rows: slice) -> "Stretch":
         """That of some rows."""
-        arrays = (self.since, self.inside, self.duration, self.occurrence)
-        return Stretch(*(array[rows] for array in arrays), self.scales.part(rows))
+        return Stretch(self.since[rows], self.inside[rows], self.duration[rows], self.scales.part(rows))
 
 
 Kind = Callable[[Dice, Tensor, Stretch], Tensor]
@@ -257,8 +248,6 @@ KINDS: dict[str, Kind] = {
 }  # fmt: skip
 #: The place of the one that is over at once.
 SPIKE = list(KINDS).index("spike")
-# These only put values elsewhere: in noise without a pattern nobody sees that.
-_REARRANGED = [kind in (frequency, delayed, mirrored, shuffled) for kind in KINDS.values()]
 
 
 def kinds_of(rows: int, turn: int, device: torch.device) -> Tensor:
@@ -266,40 +255,15 @@ def kinds_of(rows: int, turn: int, device: torch.device) -> Tensor:
     return ((torch.arange(rows, device=device) * len(KINDS) // rows + turn) % len(KINDS))[:, None]
 
 
-class Faulty(NamedTuple):
-    """Signals with faults; where these are seen, and where they are there but cannot be told, or need not be."""
-
-    signals: Tensor
-    shown: Tensor
-    unclear: Tensor
-
-
-def put_in(dice: Dice, signals: Tensor, stretch: Stretch, turn: int = 0) -> Faulty:
-    """A fault in every row of the signals, of the kind that `kinds_of` says.
-
-    It is seen once all it has changed so far, in the occurrence, adds up to more than a signal like this one moves by
-    itself.
-    """
+def put_in(dice: Dice, signals: Tensor, stretch: Stretch, turn: int = 0) -> Tensor:
+    """The signals with a fault in every row, of the kind that `kinds_of` says."""
     if not signals.shape[0]:
-        nothing = torch.zeros_like(signals, dtype=torch.bool)
-        return Faulty(signals, nothing, nothing)
-    kind_of_row = kinds_of(signals.shape[0], turn, torch.device("cpu"))
-    kinds, functions = kind_of_row.squeeze(1).tolist(), list(KINDS.values())
+        return signals
+    kinds, functions = kinds_of(signals.shape[0], turn, torch.device("cpu")).squeeze(1).tolist(), list(KINDS.values())
     parts, begin = [], 0
     for end in range(1, len(kinds) + 1):
         if end == len(kinds) or kinds[end] != kinds[begin]:
             rows = slice(begin, end)
             parts.append(functions[kinds[begin]](dice, signals[rows], stretch.part(rows)))
             begin = end
-    value = torch.where(stretch.inside, torch.nan_to_num(torch.cat(parts)).clamp(-_FAR, _FAR), signals)
-    changed = (value - signals).abs()
-    total = functional.pad(changed.cumsum(1), (1, 0))
-    here = _place(signals)
-    so_far = total.gather(1, here + 1) - total.gather(1, stretch.first)
-    step, deviation = stretch.scales
-    least = torch.where(torch.tensor(_REARRANGED)[kind_of_row], 1.5, 0.35).to(signals.device)
-    mean = so_far / (stretch.since + 1).clamp(min=1)
-    visible = (so_far > 1.4 * step + 0.04 * deviation + 2e-4) & (mean > least * step + 0.01 * deviation)
-    shown = stretch.inside & visible & (stretch.occurrence == 0)
-    open_question = (stretch.occurrence > 0) & (stretch.occurrence < NORMAL_FROM)
-    return Faulty(value, shown, stretch.inside & ((~visible & (stretch.occurrence == 0)) | open_question))
+    return torch.where(stretch.inside, torch.nan_to_num(torch.cat(parts)).clamp(-_FAR, _FAR), signals)

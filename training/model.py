@@ -16,13 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-LEVELS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Variations within a patch or within the newest observations are seen in units of their own size, down to this.
 FINEST = 1e-4
 # Each step ahead has a gate, a centre, and the distances of the other quantiles from the median.
 OUTPUTS = 2 + len(LEVELS) - 1
-# Whether the newest observation belongs to a fault, and whether one was under way within the newest `recent`.
-FAULTS = 2
 
 
 @dataclass(frozen=True)
@@ -31,13 +29,13 @@ class Shape:
 
     patch: int = 16
     recent: int = 32
-    width: int = 192
-    layers: int = 5
-    heads: int = 6
-    groups: int = 2
-    hidden: int = 768
-    patch_hidden: int = 512
-    horizon: int = 64
+    width: int = 96
+    layers: int = 3
+    heads: int = 3
+    groups: int = 1
+    hidden: int = 384
+    patch_hidden: int = 192
+    horizon: int = 32
 
     @property
     def head_width(self) -> int:
@@ -176,7 +174,7 @@ class Block(nn.Module):
 
 
 class Network(nn.Module):
-    """Quantiles of the next `horizon` steps, in the units of the context, and whether there is a fault."""
+    """Quantiles of the next `horizon` steps, in the units of the context."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -190,9 +188,6 @@ class Network(nn.Module):
         self.head_norm = nn.RMSNorm(shape.width, eps=1e-6)
         self.head_in = nn.Linear(shape.width, shape.hidden)
         self.head_out = nn.Linear(shape.hidden, shape.horizon * OUTPUTS)
-        self.fault_norm = nn.RMSNorm(shape.width, eps=1e-6)
-        self.fault_in = nn.Linear(shape.width, wide)
-        self.fault_out = nn.Linear(wide, FAULTS)
         self._initialise()
 
     def _initialise(self) -> None:
@@ -206,19 +201,14 @@ class Network(nn.Module):
                 if last is not None:
                     nn.init.zeros_(last.weight)
         nn.init.normal_(self.head_out.weight, std=0.01)
-        nn.init.normal_(self.fault_out.weight, std=0.01)
-        # Most observations are sound.
-        nn.init.constant_(self.fault_out.bias, -2.0)
         # Narrow bands to begin with, and a gate that keeps the newest value.
         with torch.no_grad():
             bias = self.head_out.bias.view(self.shape.horizon, OUTPUTS)
             bias[:, 0] = 1.0
             bias[:, 2:] = -2.0
 
-    def forward(self, values: Tensor, known: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Forecast from many places of each series, `(B, Q, horizon, levels)`, and judge them, `(B, Q, FAULTS)`.
-
-        The judgements are logarithms of odds.
+    def forward(self, values: Tensor, known: Tensor, lengths: Tensor) -> Tensor:
+        """Forecast from many places of each series, `(B, Q, horizon, levels)`.
 
         `values (B, T)`, in units of the context and 0 where `known (B, T)` is 0, with T a multiple of the patch;
         `lengths (B, Q)`: the query sees the first so many observations. Patches that hold nothing known are not seen.
@@ -266,8 +256,7 @@ class Network(nn.Module):
 
         hidden = functional.relu(self.head_in(self.head_norm(query_tokens))).square()
         raw = self.head_out(hidden).float().view(batch, -1, shape.horizon, OUTPUTS)
-        suspicion = functional.relu(self.fault_in(self.fault_norm(query_tokens))).square()
-        return quantiles(raw, last.float()), self.fault_out(suspicion).float()
+        return quantiles(raw, last.float())
 
 
 def quantiles(raw: Tensor, last: Tensor) -> Tensor:

@@ -3,7 +3,9 @@
     python -m training.train training/config.toml CHECKPOINT [--minutes 9]
 
 CHECKPOINT is a folder. Training goes on from what it holds, so a long training can be done in pieces: `--minutes` ends
-a piece early. What is exported is `average.pt`, the moving average of the weights.
+a piece early. The configuration says how many minutes all pieces take together; the learning rates follow that time,
+whatever the speed of the machine. The first step of a piece, which compiles, does not count. What is exported is
+`average.pt`, the moving average of the weights.
 """
 
 import argparse
@@ -16,15 +18,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from training.dice import Dice
 from training.examples import SIGNAL_LENGTH, Examples, make_examples
 from training.model import LEVELS, Network, Shape
 from training.signals import make_signals
 
-#: The losses of a step: forecasts and faults, from long and from short contexts.
-LOSSES = ("long", "long faults", "short", "short faults")
+#: The losses of a step: of forecasts from long and from short contexts.
+LOSSES = ("long", "short")
+#: So many seconds of training lie between two checkpoints.
+SAVED_EVERY = 60.0
 
 
 @dataclass(frozen=True)
@@ -35,19 +38,19 @@ class Settings:
     signals: int
     pooled: int
     uses: int
-    steps: int
-    warm_up: int
-    decay: int
+    minutes: float
+    warm_up: float
+    decay: float
     matrix_rate: float
     other_rate: float
     weight_decay: float
     averaging: float
     short_share: float
-    fault_share: float
 
-    def pace(self, step: int) -> float:
-        """The learning rate at this step, as a share of its highest."""
-        return max(0.0, min(1.0, (step + 1) / self.warm_up, (self.steps - step) / max(1, self.decay)))
+    def pace(self, seconds: float) -> float:
+        """The learning rate after so many seconds of training, as a share of its highest."""
+        done = seconds / (60 * self.minutes)
+        return max(0.0, min(1.0, done / self.warm_up, (1 - done) / self.decay))
 
 
 def read_config(path: Path) -> tuple[Shape, Settings]:
@@ -74,18 +77,42 @@ def pinball(forecast: Tensor, examples: Examples) -> Tensor:
     return (loss * examples.weight).sum() / examples.weight.sum()
 
 
-def suspicion(odds: Tensor, examples: Examples) -> Tensor:
-    """How wrong the judgements of faults are: the mean cross-entropy of those that can be judged."""
-    loss = functional.binary_cross_entropy_with_logits(odds, examples.faulty, reduction="none")
-    return (loss * examples.judged).sum() / examples.judged.sum()
+class Supply:
+    """Examples for one step after the other.
+
+    They are made for several steps at a time, which takes a GPU hardly longer than for one; and signals, which take
+    longer than examples, are used several times, with other windows, places and faults.
+    """
+
+    def __init__(self, settings: Settings, device: torch.device, seed: int) -> None:
+        self._settings, self._dice = settings, Dice(device, seed)
+        self._signals, self._uses_left = torch.empty(0), 0
+        self._pool: tuple[Examples, ...] = ()
+        self._left: list[int] = []
+
+    def take(self) -> tuple[Examples, Examples]:
+        """Examples from long and from short contexts."""
+        settings = self._settings
+        if not self._left:
+            with torch.no_grad():
+                if not self._uses_left:
+                    self._signals = make_signals(self._dice, settings.signals * settings.pooled, SIGNAL_LENGTH)
+                    self._uses_left = settings.uses
+                self._pool = make_examples(self._dice, self._signals)
+            self._uses_left -= 1
+            self._left = list(range(settings.pooled))
+        # Rows that lie together have faults of one kind.
+        first = self._left.pop()
+        long, short = (part.rows(slice(first, None, settings.pooled)) for part in self._pool)
+        return long, short
 
 
 class Trainer:
-    """Network, optimisers and moving average: everything a checkpoint holds; and the signals to train on."""
+    """Network, optimisers, moving average and time spent, which a checkpoint holds; and the supply of examples."""
 
     def __init__(self, shape: Shape, settings: Settings, device: torch.device) -> None:
         torch.manual_seed(settings.seed)
-        self.settings, self.device, self.step = settings, device, 0
+        self.settings, self.device, self.step, self.seconds = settings, device, 0, 0.0
         self.network = Network(shape).to(device)
         self.average = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         matrices = [parameter for parameter in self.network.blocks.parameters() if parameter.ndim == 2]
@@ -98,51 +125,32 @@ class Trainer:
             torch.optim.AdamW(others, lr=settings.other_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.98)),
         ]
         self.rates = [settings.matrix_rate, settings.other_rate]
-        self.dice = Dice(device, settings.seed)
-        self._signals, self._uses_left = torch.empty(0), 0
-        self._pool: tuple[Examples, ...] = ()
-        self._left: list[int] = []
+        self.supply = Supply(settings, device, settings.seed)
         fast = device.type == "cuda"
         self._losses = torch.compile(self._plain_losses, dynamic=False) if fast else self._plain_losses
 
     def _plain_losses(self, long: Examples, short: Examples) -> Tensor:
-        """Of forecasts and of judgements from long contexts, then of both from short ones."""
         losses = []
         for part in (long, short):
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
-                forecast, odds = self.network(part.values, part.known, part.lengths)
-            losses += [pinball(forecast, part), suspicion(odds, part)]
+                forecast = self.network(part.values, part.known, part.lengths)
+            losses.append(pinball(forecast, part))
         return torch.stack(losses)
 
-    def _next_examples(self) -> tuple[Examples, Examples]:
-        """Examples for one step; made for several steps at a time, which takes a GPU hardly longer than for one."""
-        settings = self.settings
-        if not self._left:
-            with torch.no_grad():
-                if not self._uses_left:
-                    self._signals = make_signals(self.dice, settings.signals * settings.pooled, SIGNAL_LENGTH)
-                    self._uses_left = settings.uses
-                self._pool = make_examples(self.dice, self._signals)
-            self._uses_left -= 1
-            self._left = list(range(settings.pooled))
-        # Rows that lie together have faults of one kind.
-        first = self._left.pop()
-        long, short = (part.rows(slice(first, None, settings.pooled)) for part in self._pool)
-        return long, short
-
     def train_step(self) -> Tensor:
-        """One step; gives the losses of `_plain_losses`."""
+        """One step on fresh examples; gives `LOSSES`."""
+        return self.train_on(*self.supply.take())
+
+    def train_on(self, long: Examples, short: Examples) -> Tensor:
+        """One step on these examples; gives `LOSSES`."""
         settings = self.settings
-        long, short = self._next_examples()
-        pace = settings.pace(self.step)
+        pace = settings.pace(self.seconds)
         for optimiser, rate in zip(self.optimisers, self.rates, strict=True):
             for group in optimiser.param_groups:
                 group["lr"] = rate * pace
             optimiser.zero_grad(set_to_none=True)
         losses = self._losses(long, short)
-        by_length = torch.tensor([1 - settings.short_share, settings.short_share], device=self.device)
-        by_task = torch.tensor([1.0, settings.fault_share], device=self.device)
-        (losses * torch.outer(by_length, by_task).flatten()).sum().backward()
+        ((1 - settings.short_share) * losses[0] + settings.short_share * losses[1]).backward()
         nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         for optimiser in self.optimisers:
             optimiser.step()
@@ -156,17 +164,17 @@ class Trainer:
     def save(self, folder: Path) -> None:
         """Write a checkpoint; each file appears whole or not at all."""
         folder.mkdir(parents=True, exist_ok=True)
-        shape = self.network.shape.as_dict()
+        reached = {"shape": self.network.shape.as_dict(), "step": self.step, "seconds": self.seconds}
         for name, content in {
-            "average": {"shape": shape, "step": self.step, "weights": self.average},
-            "weights": {"shape": shape, "step": self.step, "weights": self.network.state_dict()},
+            "average": {"weights": self.average},
+            "weights": {"weights": self.network.state_dict()},
             **{
-                f"optimiser{number}": {"step": self.step, "state": optimiser.state_dict()}
+                f"optimiser{number}": {"state": optimiser.state_dict()}
                 for number, optimiser in enumerate(self.optimisers)
             },
         }.items():
             unfinished = folder / f"{name}.unfinished"
-            torch.save(content, unfinished)
+            torch.save({**reached, **content}, unfinished)
             unfinished.replace(folder / f"{name}.pt")
 
     def load(self, folder: Path) -> None:
@@ -184,13 +192,38 @@ class Trainer:
         self.average = parts["average"]["weights"]
         for number, optimiser in enumerate(self.optimisers):
             optimiser.load_state_dict(parts[f"optimiser{number}"]["state"])
-        self.step = steps["weights"]
+        self.step, self.seconds = steps["weights"], parts["weights"]["seconds"]
         # Signals not seen before, on whatever device training goes on.
-        self.dice = Dice(self.device, self.settings.seed + self.step)
+        self.supply = Supply(self.settings, self.device, self.settings.seed + self.step)
+
+
+def train(trainer: Trainer, folder: Path, minutes: float = math.inf) -> None:
+    """Train until the time of the settings is over, or for so many minutes; writes checkpoints to the folder."""
+    began = before = time.monotonic()
+    whole, saved_at, losses = 60 * trainer.settings.minutes, trainer.seconds, []
+    first = trainer.step
+    while trainer.seconds < whole and before - began < 60 * minutes:
+        losses.append(trainer.train_step())
+        now = time.monotonic()
+        if trainer.step > first + 1:
+            trainer.seconds += now - before
+        before = now
+        if trainer.step in (first + 1, first + 20, first + 100) or trainer.step % 500 == 0:
+            shown = zip(LOSSES, torch.stack(losses[-200:]).mean(0).tolist(), strict=True)
+            print(
+                f"step {trainer.step} {' '.join(f'{name} {loss:.4f}' for name, loss in shown)} "
+                f"{trainer.seconds:.0f} s of {whole:.0f}",
+                flush=True,
+            )
+        if trainer.seconds - saved_at > SAVED_EVERY:
+            trainer.save(folder)
+            saved_at = trainer.seconds
+    trainer.save(folder)
+    print(f"saved {folder} at step {trainer.step}, {trainer.seconds:.0f} s of {whole:.0f}", flush=True)
 
 
 def main() -> None:
-    """Train until the last step, or for so many minutes."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description="Train the forecaster on synthetic signals.")
     parser.add_argument("config", type=Path)
     parser.add_argument("checkpoint", type=Path, help="folder to go on from, and to write to")
@@ -204,24 +237,8 @@ def main() -> None:
     if (given.checkpoint / "weights.pt").exists():
         trainer.load(given.checkpoint)
     count = sum(parameter.numel() for parameter in trainer.network.parameters())
-    print(f"{count / 1e6:.2f}M parameters, {device}, from step {trainer.step} of {settings.steps}", flush=True)
-    folder = given.save_to or given.checkpoint
-    began, first, losses = time.monotonic(), trainer.step, []
-    while trainer.step < settings.steps and time.monotonic() - began < 60 * given.minutes:
-        losses.append(trainer.train_step())
-        if trainer.step in (first + 1, first + 20, first + 100) or trainer.step % 500 == 0:
-            shown = zip(LOSSES, torch.stack(losses[-200:]).mean(0).tolist(), strict=True)
-            spent = time.monotonic() - began
-            rate = (trainer.step - first) / spent
-            print(
-                f"step {trainer.step} {' '.join(f'{name} {loss:.4f}' for name, loss in shown)} "
-                f"{spent:.0f} s {rate:.2f} steps/s",
-                flush=True,
-            )
-        if trainer.step % 500 == 0:
-            trainer.save(folder)
-    trainer.save(folder)
-    print(f"saved {folder} at step {trainer.step}", flush=True)
+    print(f"{count / 1e6:.2f}M parameters, {device}, from step {trainer.step}", flush=True)
+    train(trainer, given.save_to or given.checkpoint, given.minutes)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,7 @@ import numpy as np
 
 from tocsin.forecasting.embedded.weights import FORMAT, NetworkShape
 
-LEVELS = {
-    9: np.round(np.arange(0.1, 0.95, 0.1), 1),
-    13: np.array([0.01, 0.05, *np.round(np.arange(0.1, 0.95, 0.1), 1), 0.95, 0.99]),
-}
+HORIZON, LEVELS = 32, 9
 # Heads that do not come out even in threes, one group, and sizes that keep the tests short.
 SMALL = NetworkShape(width=64, layers=3, heads=4, groups=1, hidden=96, patch_hidden=32)
 
@@ -17,13 +14,13 @@ SMALL = NetworkShape(width=64, layers=3, heads=4, groups=1, hidden=96, patch_hid
 def random_arrays(shape=SMALL, seed=0):
     """A file's arrays: weights such that forecasts stay near what was seen, and every one of them matters."""
     rng = np.random.default_rng(seed)
-    arrays = {"format": np.array(FORMAT), "levels": LEVELS[shape.levels]}
+    arrays = {"format": np.array(FORMAT)}
     arrays.update({f"shape.{name}": np.array(size) for name, size in vars(shape).items()})
     for name, size in shape.arrays().items():
         if "norm" in name:
             weights = 1 + 0.2 * rng.normal(size=size)
         elif name == "head_out.bias":
-            weights = np.tile([1.0, 0.0] + [-2.0] * (shape.levels - 1), shape.horizon) + 0.1 * rng.normal(size=size)
+            weights = np.tile([1.0, 0.0] + [-2.0] * (LEVELS - 1), HORIZON) + 0.1 * rng.normal(size=size)
         elif name.endswith("sharpness"):
             weights = 1.5 + 0.3 * rng.normal(size=size)
         elif name.endswith("bias"):
@@ -73,9 +70,7 @@ class Oracle:
     def __init__(self, arrays):
         self.weights = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
         self.heads, self.groups = int(arrays["shape.heads"]), int(arrays["shape.groups"])
-        self.layers, self.levels = int(arrays["shape.layers"]), int(arrays["shape.levels"])
-        self.normalises, self.faults = int(arrays["shape.normalises"]), int(arrays["shape.faults"])
-        self.of_patches = "patch_" if int(arrays["shape.patch_hidden"]) else ""
+        self.layers = int(arrays["shape.layers"])
 
     def linear(self, name, x):
         return self.weights[f"{name}.weight"] @ x + self.weights.get(f"{name}.bias", 0.0)
@@ -97,8 +92,8 @@ class Oracle:
         )
 
     def sized(self, heads):
-        """Heads with a mean square of 1, if the network normalises."""
-        return heads if not self.normalises else heads / np.sqrt((heads**2).mean(axis=1, keepdims=True) + 1e-6)
+        """Heads with a mean square of 1."""
+        return heads / np.sqrt((heads**2).mean(axis=1, keepdims=True) + 1e-6)
 
     def layer(self, layer, token, position, keys, values, of=""):
         """What becomes of a token that sees these keys and values, `(seen, group, width)`; `of` is its own layer."""
@@ -108,8 +103,7 @@ class Oracle:
                 self.linear(f"{block}.query", self.norm(f"{block}.attention_norm", token)), self.heads, position
             )
         )
-        if self.normalises:
-            queries = queries * self.weights[f"{block}.sharpness"][:, np.newaxis]
+        queries = queries * self.weights[f"{block}.sharpness"][:, np.newaxis]
         found = []
         for head, query in enumerate(queries):
             group = head // (self.heads // self.groups)
@@ -122,7 +116,7 @@ class Oracle:
         return token + self.linear(f"{block}.{of}narrow", wide)
 
     def standard_answer(self, values, known):
-        """The quantiles `(64, levels)` that follow values in the network's units, 0 where not known; and the faults."""
+        """The quantiles `(horizon, levels)` that follow values in the network's units, 0 where not known."""
         length = values.size
         recent, recent_known = np.zeros(32), np.zeros(32)
         newest = min(32, length)
@@ -147,31 +141,25 @@ class Oracle:
             asking = self.layer(layer, asking, length / 16, seen(keys, len(keys)), seen(contents, len(keys)))
             if layer < self.layers - 1:
                 tokens = [
-                    self.layer(layer, token, i + 1, seen(keys, i + 1), seen(contents, i + 1), of=self.of_patches)
+                    self.layer(layer, token, i + 1, seen(keys, i + 1), seen(contents, i + 1), of="patch_")
                     for i, token in enumerate(tokens)
                 ]
         hidden = np.maximum(self.linear("head_in", self.norm("head_norm", asking)), 0) ** 2
-        raw = self.linear("head_out", hidden).reshape(64, self.levels + 1)
+        raw = self.linear("head_out", hidden).reshape(HORIZON, LEVELS + 1)
         gaps = np.logaddexp(0, raw[:, 2:])
         median = last / (1 + np.exp(-raw[:, :1])) + raw[:, 1:2]
-        half = self.levels // 2
+        half = LEVELS // 2
         below = median - np.cumsum(gaps[:, :half], axis=1)[:, ::-1]
-        quantiles = np.concatenate([below, median, median + np.cumsum(gaps[:, half:], axis=1)], axis=1)
-        if not self.faults:
-            return quantiles, None
-        suspicion = np.maximum(self.linear("fault_in", self.norm("fault_norm", asking)), 0) ** 2
-        return quantiles, self.linear("fault_out", suspicion)
+        return np.concatenate([below, median, median + np.cumsum(gaps[:, half:], axis=1)], axis=1)
 
     def forecast(self, context, normalised=None):
-        """The quantiles `(64, levels)` of a context and its faults, its first `normalised` values giving the units."""
+        """The quantiles `(horizon, levels)` of a context, its first `normalised` values giving the units."""
         context = np.asarray(context, dtype=np.float64)
         context = context[np.flatnonzero(~np.isnan(context))[0] :]
         centre, scale = centre_and_scale(context[:normalised])
         if scale == 0:
-            return np.full((64, self.levels), centre), np.full(2, np.nan) if self.faults else None
+            return np.full((HORIZON, LEVELS), centre)
         known = ~np.isnan(context)
         standard = np.clip(np.arcsinh((np.where(known, context, centre) - centre) / scale), -12, 12)
-        quantiles, faults = self.standard_answer(
-            standard.astype(np.float32).astype(np.float64), known.astype(np.float64)
-        )
-        return centre + scale * np.sinh(np.clip(quantiles, -12, 12)), faults
+        quantiles = self.standard_answer(standard.astype(np.float32).astype(np.float64), known.astype(np.float64))
+        return centre + scale * np.sinh(np.clip(quantiles, -12, 12))

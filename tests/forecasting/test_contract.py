@@ -74,8 +74,16 @@ MAKERS = {
     "embedded": EmbeddedForecaster,
     "embedded, short context": lambda: EmbeddedForecaster(context_length=40, batch_size=3),
 }
-every_forecaster = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
-STREAMS = {name: make for name, make in MAKERS.items() if not name.startswith("context")}
+every_variant = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+# One of each: what `check_forecaster` does not check hardly depends on their settings.
+FORECASTERS = {
+    name: MAKERS[name]
+    for name in (
+        "last value", "seasonal, searched", "smoothing, chosen", "autoregression, searched", "context", "embedded",
+    )
+}  # fmt: skip
+every_forecaster = pytest.mark.parametrize("make", FORECASTERS.values(), ids=FORECASTERS.keys())
+STREAMS = {name: make for name, make in FORECASTERS.items() if name != "context"}
 every_stream_forecaster = pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS.keys())
 # A session of the embedded network takes its units anew only now and then; its own tests say what it forecasts.
 PLAIN = {name: make for name, make in MAKERS.items() if not name.startswith("embedded")}
@@ -148,21 +156,20 @@ def test_periods_are_found_within_the_hard_values(name):
 
 
 @every_forecaster
-@pytest.mark.parametrize("horizon", [1, HORIZON])
-def test_shapes(make, horizon):
+def test_shapes(make):
     forecaster = make()
     levels = len(forecaster.levels)
-    session = forecaster.open(SERIES, horizon)
+    session = forecaster.open(SERIES, HORIZON)
     for forecast, shape in (
-        (session.run(hard_values()), (STEPS, SERIES, horizon)),
-        (session.push(hard_values()[0]), (SERIES, horizon)),
-        (session.run(np.zeros((0, SERIES))), (0, SERIES, horizon)),
-        (session.run(np.zeros((3, 0)), []), (3, 0, horizon)),
-        (session.push([], []), (0, horizon)),
-        (session.run(np.zeros((3, 2)), [2, 0]), (3, 2, horizon)),
-        (forecaster.forecast([[1.0, 2.0], [3.0], [np.nan, 1.0]], horizon), (3, horizon)),
-        (forecaster.forecast(np.arange(6.0), horizon), (1, horizon)),
-        (forecaster.forecast(np.arange(6.0).reshape(2, 3), horizon), (2, horizon)),
+        (session.run(hard_values()), (STEPS, SERIES, HORIZON)),
+        (session.push(hard_values()[0]), (SERIES, HORIZON)),
+        (session.run(np.zeros((0, SERIES))), (0, SERIES, HORIZON)),
+        (session.run(np.zeros((3, 0)), []), (3, 0, HORIZON)),
+        (session.push([], []), (0, HORIZON)),
+        (session.run(np.zeros((3, 2)), [2, 0]), (3, 2, HORIZON)),
+        (forecaster.forecast([[1.0, 2.0], [3.0], [np.nan, 1.0]], HORIZON), (3, HORIZON)),
+        (forecaster.forecast(np.arange(6.0), HORIZON), (1, HORIZON)),
+        (forecaster.forecast(np.arange(6.0).reshape(2, 3), HORIZON), (2, HORIZON)),
     ):
         assert isinstance(forecast, Forecast)
         assert forecast.median.shape == shape
@@ -174,21 +181,12 @@ def test_shapes(make, horizon):
         else:
             assert forecast.quantiles is None
     assert session.series == SERIES
-    assert session.horizon == horizon
+    assert session.horizon == HORIZON
 
 
-@every_forecaster
+@every_variant
 def test_every_forecaster_keeps_the_contract(make):
     check_forecaster(make())
-
-
-@every_forecaster
-def test_run_is_push_one_by_one(make):
-    values = hard_values()
-    one, other = make().open(SERIES, HORIZON), make().open(SERIES, HORIZON)
-    pushed = [part(other.push(row), np.newaxis) for row in values]
-    equal(one.run(values), joined(pushed))
-    same_state(one, other)
 
 
 @every_forecaster
@@ -204,16 +202,6 @@ def test_origins_that_cannot_be_are_refused(origins):
         LastValue().forecast_origins(np.arange(5.0), origins, 2)
 
 
-@every_forecaster
-@pytest.mark.parametrize("seed", range(2))
-def test_run_in_pieces_is_run(make, seed):
-    values = hard_values(seed)
-    cuts = np.sort(np.random.default_rng(seed).integers(0, STEPS + 1, size=25))
-    one, other = make().open(SERIES, HORIZON), make().open(SERIES, HORIZON)
-    equal(one.run(values), joined([other.run(piece) for piece in np.split(values, cuts)]))
-    same_state(one, other)
-
-
 @every_plain_forecaster
 def test_forecast_from_a_context_is_the_last_of_a_session(make):
     ends = (1, 2, 9, 40, 80, 81, 201, 320, 333, STEPS)
@@ -226,14 +214,6 @@ def test_forecast_from_a_context_is_the_last_of_a_session(make):
     equal(forecast, joined(expected))
     equal(make().forecast([context.tolist() for context in contexts], HORIZON), forecast)
     equal(make().forecast(tuple(contexts[::-1]), HORIZON), part(forecast, slice(None, None, -1)))
-
-
-@every_forecaster
-def test_many_series_are_each_alone(make):
-    values = hard_values()
-    together = make().open(SERIES, HORIZON).run(values)
-    alone = [make().open(1, HORIZON).run(values[:, [n]]) for n in range(SERIES)]
-    equal(together, joined(alone, axis=1))
 
 
 @every_forecaster
@@ -261,26 +241,24 @@ def test_rows_that_advance_at_their_own_pace_are_each_alone(make):
 
 
 @every_forecaster
-@pytest.mark.parametrize("late", [1, 7, 100, 500])
-def test_a_series_that_begins_late_is_as_if_it_began_then(make, late):
+def test_a_series_that_begins_late_is_as_if_it_began_then(make):
     values = hard_values()[:, [0, 1, 3]]
     values[0] = 1.0
     session = make().open(3, HORIZON)
-    forecast = session.run(np.concatenate([np.full((late, 3), np.nan), values]))
-    assert np.isnan(forecast.median[:late]).all()
-    equal(part(forecast, slice(late, None)), make().open(3, HORIZON).run(values))
+    forecast = session.run(np.concatenate([np.full((100, 3), np.nan), values]))
+    assert np.isnan(forecast.median[:100]).all()
+    equal(part(forecast, slice(100, None)), make().open(3, HORIZON).run(values))
 
 
-@every_forecaster
-@pytest.mark.parametrize("seed", range(2))
-def test_restored_at_any_point_continues_exactly(make, seed):
-    values = hard_values(seed)
-    rng = np.random.default_rng(seed)
+@every_variant
+def test_restored_at_any_point_continues_exactly(make):
+    values = hard_values()
+    rng = np.random.default_rng(0)
     for at in (0, 1, 160, *rng.integers(2, STEPS, size=3)):
         session = make().open(SERIES, HORIZON)
         session.run(values[:at])
         restored = make().open(SERIES, HORIZON)
-        restored.run(hard_values(seed + 50)[: rng.integers(0, 100)])  # whatever it was doing before is gone
+        restored.run(hard_values(50)[: rng.integers(0, 100)])  # whatever it was doing before is gone
         restored.restore(session.state())
         same_state(restored, session)
         equal(restored.run(values[at:]), session.run(values[at:]))
@@ -288,7 +266,7 @@ def test_restored_at_any_point_continues_exactly(make, seed):
 
 
 @every_forecaster
-@pytest.mark.parametrize(("before", "at"), [(0, 0), (0, 250), (1, 17), (17, 399), (250, 3), (330, 0), (330, 321)])
+@pytest.mark.parametrize(("before", "at"), [(0, 250), (17, 399), (330, 0), (330, 321)])
 def test_some_series_move_between_sessions_and_disturb_nobody(make, before, at):
     """Series in any state take the place of others in any state; all others go on as if nothing had happened."""
     values, elsewhere = hard_values(0), hard_values(50)
@@ -355,24 +333,6 @@ np.save("median.npy", session.run(np.load("rest.npy")).median)
 
 
 @every_forecaster
-def test_state_is_plain_arrays_and_a_copy(make):
-    session, untouched = make().open(SERIES, HORIZON), make().open(SERIES, HORIZON)
-    for one in (session, untouched):
-        one.run(hard_values()[:200])
-    state = session.state()
-    assert all(isinstance(array, np.ndarray) and array.dtype.kind in "biuf" for array in state.values())
-    restored = make().open(SERIES, HORIZON)
-    restored.restore(state)
-    for array in state.values():
-        array.fill(1)
-    same_state(session, untouched)
-    same_state(restored, untouched)
-    expected = untouched.run(hard_values(3))
-    equal(session.run(hard_values(3)), expected)
-    equal(restored.run(hard_values(3)), expected)
-
-
-@every_forecaster
 def test_a_state_depends_on_what_was_seen_and_holds_all_of_it(make):
     """Two sessions in the same state go on alike, though one was given other values that have long been forgotten."""
     session = make().open(SERIES, HORIZON)
@@ -381,18 +341,6 @@ def test_a_state_depends_on_what_was_seen_and_holds_all_of_it(make):
     assert any(not np.array_equal(fresh[name], array, equal_nan=True) for name, array in session.state().items())
     session.restore(fresh)
     equal(session.run(hard_values(1)), make().open(SERIES, HORIZON).run(hard_values(1)))
-
-
-@every_forecaster
-def test_memory_is_bounded(make):
-    session = make().open(SERIES, HORIZON)
-    before, size = session.nbytes, {name: array.nbytes for name, array in session.state().items()}
-    attributes = set(vars(session))
-    for seed in range(3):
-        session.run(hard_values(seed, 1000))
-    assert session.nbytes == before
-    assert {name: array.nbytes for name, array in session.state().items()} == size
-    assert set(vars(session)) == attributes
 
 
 @every_forecaster
@@ -465,10 +413,9 @@ def test_masked_values_are_missing(make):
 
 
 @every_forecaster
-@pytest.mark.parametrize("length", [1, 30])
-def test_gaps_anywhere_leave_forecasts_finite(make, length):
+def test_gaps_anywhere_leave_forecasts_finite(make):
     """One series for each place of the gap; what is infinite is what is missing."""
-    steps = 150
+    steps, length = 150, 30
     rng = np.random.default_rng(0)
     whole = np.sin(np.arange(steps) * 2 * np.pi / 20) + 0.2 * rng.normal(size=steps)
     places = np.arange(0, steps, 3)
@@ -489,23 +436,16 @@ def test_gaps_anywhere_leave_forecasts_finite(make, length):
     equal(make().open(places.size, HORIZON).run(nearly), forecast)
 
 
-@every_forecaster
-def test_nothing_but_gaps_says_nothing(make):
-    session = make().open(2, HORIZON)
-    for value in (np.nan, np.inf, -np.inf):
-        assert np.isnan(session.run(np.full((400, 2), value)).median).all()
-
-
-@every_forecaster
-@pytest.mark.parametrize("value", [0.0, 0.1, -3.7, 1e15 / 3, 1e-300, 5e-324, -1e299])
-def test_a_constant_is_forecast_exactly(make, value):
-    values = np.full((STEPS, 1), value)
-    values[np.random.default_rng(0).random((STEPS, 1)) < 0.1] = np.nan
-    values[0] = value
-    forecast = make().open(1, HORIZON).run(values)
-    assert np.all(forecast.median == value)
+@every_variant
+def test_a_constant_is_forecast_exactly(make):
+    constants = np.array([0.0, 0.1, -3.7, 1e15 / 3, 1e-300, 5e-324, -1e299])
+    values = np.repeat(constants[np.newaxis], STEPS, axis=0)
+    values[np.random.default_rng(0).random(values.shape) < 0.1] = np.nan
+    values[0] = constants
+    forecast = make().open(constants.size, HORIZON).run(values)
+    assert np.all(forecast.median == constants[:, np.newaxis])
     if forecast.quantiles is not None:
-        assert np.all(forecast.quantiles == value)
+        assert np.all(forecast.quantiles == constants[:, np.newaxis, np.newaxis])
 
 
 @every_stream_forecaster
@@ -516,8 +456,8 @@ def test_a_constant_after_something_else_is_forecast_exactly(make):
     np.testing.assert_allclose(forecast.median[-100:], 2.5, rtol=1e-12)
 
 
-@every_forecaster
-@pytest.mark.parametrize("size", [1e15, 1e139, 1e141, 1e154, 1e200, 9e299, 1e-139, 1e-141, 1e-160, 1e-200, 1e-320])
+@every_variant
+@pytest.mark.parametrize("size", [1e141, 9e299, 1e-160, 1e-320])
 def test_huge_and_tiny_values_give_finite_forecasts(make, size):
     rng = np.random.default_rng(0)
     plain = rng.uniform(-1, 1, size=(STEPS, 3))
@@ -530,23 +470,21 @@ def test_huge_and_tiny_values_give_finite_forecasts(make, size):
 
 
 @every_forecaster
-@pytest.mark.parametrize("spike", [1e15, -1e299])
-def test_one_huge_value_is_overcome(make, spike):
+def test_one_huge_value_is_overcome(make):
     """In the end the forecasts are as good as without it; the smoothing's choice of a rate is not yet the same."""
     values = np.random.default_rng(0).normal(size=(3000, 1))
     plain = make().open(1, HORIZON).run(values).median
-    values[30] = spike
+    values[30] = -1e299
     forecast = make().open(1, HORIZON).run(values).median
     assert np.isfinite(forecast).all()
     assert np.abs(forecast[-500:] - plain[-500:]).mean() < 1.0
 
 
 @every_forecaster
-@pytest.mark.parametrize("power", [-40, 1, 60])
-def test_units_do_not_matter(make, power):
+def test_units_do_not_matter(make):
     """In units of a power of two all roundings are the same; upside down too, but for what has learned up from down."""
     values = hard_values()
-    factor = 2.0**power if isinstance(make(), EmbeddedForecaster) else -(2.0**power)
+    factor = 2.0**60 if isinstance(make(), EmbeddedForecaster) else -(2.0**60)
     expected = make().open(SERIES, HORIZON).run(values).median
     scaled = make().open(SERIES, HORIZON).run(factor * values).median
     np.testing.assert_array_equal(scaled, factor * expected)
@@ -593,12 +531,12 @@ OPENING = {
     "series 0": (lambda f: f.open(0, 1), r"series must be an integer from 1 to \d+, got 0"),
     "series text": (lambda f: f.open("x", 1), r"series must be an integer from 1 to \d+, got 'x'"),
     "series half": (lambda f: f.open(1.5, 1), r"series must be an integer from 1 to \d+, got 1.5"),
-    "horizon 0": (lambda f: f.open(1, 0), r"horizon must be an integer from 1 to (4096|64), got 0"),
-    "horizon many": (lambda f: f.open(1, 4097), r"horizon must be an integer from 1 to (4096|64), got 4097"),
-    "horizon text": (lambda f: f.open(1, "x"), r"horizon must be an integer from 1 to (4096|64), got 'x'"),
-    "horizon None": (lambda f: f.open(1, None), r"horizon must be an integer from 1 to (4096|64), got None"),
-    "horizon True": (lambda f: f.open(1, True), r"horizon must be an integer from 1 to (4096|64), got True"),
-    "forecast horizon": (lambda f: f.forecast([[1.0]], 0), r"horizon must be an integer from 1 to (4096|64), got 0"),
+    "horizon 0": (lambda f: f.open(1, 0), r"horizon must be an integer from 1 to (4096|32), got 0"),
+    "horizon many": (lambda f: f.open(1, 4097), r"horizon must be an integer from 1 to (4096|32), got 4097"),
+    "horizon text": (lambda f: f.open(1, "x"), r"horizon must be an integer from 1 to (4096|32), got 'x'"),
+    "horizon None": (lambda f: f.open(1, None), r"horizon must be an integer from 1 to (4096|32), got None"),
+    "horizon True": (lambda f: f.open(1, True), r"horizon must be an integer from 1 to (4096|32), got True"),
+    "forecast horizon": (lambda f: f.forecast([[1.0]], 0), r"horizon must be an integer from 1 to (4096|32), got 0"),
     "forecast horizon text": (lambda f: f.forecast([[1.0]], "x"), r"horizon must be an integer .*, got 'x'"),
     "an empty context": (
         lambda f: f.forecast([[1.0], []], 1),

@@ -239,7 +239,7 @@ def test_beside_others(forecast_folder, tmp_path_factory, monkeypatch):
     assert "8 windows, 1 of them left out" in result.stdout
     assert "fits that failed: last value 0, seasonal naive 0, AutoETS 0, AutoTheta 0" in result.stdout
     found = last_pairs(result)
-    for horizon in (15, 48):
+    for horizon in (15, 32):
         for metric in ("mase", "wql"):
             assert 1 <= found[f"rank{horizon}_{metric}_mean"] <= 5
             assert 1 <= found[f"rank{horizon}_{metric}_worst"] <= 5
@@ -257,8 +257,8 @@ def test_last_value_beside_itself(forecast_folder):
     result = invoke("--forecast", forecast_folder, "--forecaster", "last-value", "--limit", 1, *SMALL)
     found = last_pairs(result)
     with np.load(forecast_folder / "exchange_rate.npz") as series:
-        windows = draw_windows("exchange_rate", dict(series), 4, (15, 48))
-    for horizon in (15, 48):
+        windows = draw_windows("exchange_rate", dict(series), 4, (15, 32))
+    for horizon in (15, 32):
         errors = [
             np.mean([abs(value - window.context[-1]) for value in window.truth[:horizon]])
             / np.mean([abs(window.context[t] - window.context[t - 1]) for t in range(1, window.context.size)])

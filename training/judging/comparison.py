@@ -10,7 +10,7 @@ from tocsin.forecasting.statistical import LEVELS
 from training.judging.metrics import coverage, geometric_mean, scaled_error, weighted_quantile_loss
 from training.judging.windows import Window
 
-HORIZONS = (15, 48)
+HORIZONS = (15, 32)
 ERRORS = ("MASE", "WQL")
 COVERAGE = "coverage"
 

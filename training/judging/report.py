@@ -46,15 +46,6 @@ def plain_table(title: str, scores: Scores, windows: Mapping[str, int], models: 
     return table
 
 
-def powers_table(title: str, powers: Mapping[str, Mapping[str, float]]) -> Table:
-    """The power of each judgement, a row for each kind of fault."""
-    judgements = list(next(iter(powers.values())))
-    table = _table(title, ["fault", *judgements])
-    for kind, row in powers.items():
-        table.add_row(kind.replace("_", " "), *(f"{row[name]:.2f}" for name in judgements))
-    return table
-
-
 def comparison_line(by_horizon: Mapping[int, Mapping[str, Scores]], ours: str, reference: str) -> str:
     """For each horizon and error ours has: its worst rank on a data set, its ranks by the averages, these themselves.
 

@@ -18,8 +18,6 @@ MOST_SERIES = 2**31 - 1
 MOST_STEPS = 4096
 # Beyond this a value counts as infinite, because differences and sums of such values would be.
 LARGEST = 1e300
-# How many odds of faults a forecast has, if any.
-ODDS = 2
 # A history is processed in pieces of this many observations: all its forecasts at once could exhaust memory.
 _TOGETHER = 4096
 
@@ -28,14 +26,11 @@ class Forecast(NamedTuple):
     """The forecast for the following steps, nearest first.
 
     `median` has the shape (..., horizon). `quantiles` has one axis more, ascending along it, one entry for each of the
-    forecaster's `levels`; None from a forecaster that gives only medians. `faults (..., 2)` are the log odds that the
-    newest observation belongs to a fault, and that one was under way within the newest few; None from a forecaster that
-    does not judge. NaN if there is no forecast yet.
+    forecaster's `levels`; None from a forecaster that gives only medians. NaN if there is no forecast yet.
     """
 
     median: Floats
     quantiles: Floats | None = None
-    faults: Floats | None = None
 
 
 class Session(ABC):
@@ -157,11 +152,6 @@ class Forecaster(ABC):
     recovers: int = 0
     #: Whether a forecast takes so long that a caller that needs it twice should keep it.
     slow: ClassVar[bool] = True
-
-    @property
-    def judges(self) -> bool:
-        """Whether its forecasts include the odds of faults."""
-        return False
 
     @property
     def longest_horizon(self) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.forecasting.embedded.memory import PatchMemory, capacity, make_memory
-from tocsin.forecasting.embedded.network import answer, as_forecast, load_kernels, make_answers
+from tocsin.forecasting.embedded.network import as_forecast, load_kernels, make_answers
 from tocsin.forecasting.embedded.weights import Weights
 from tocsin.forecasting.forecaster import LARGEST, Floats, Forecast, Rows, Session, State, check_saved
 
@@ -17,7 +17,7 @@ class EmbeddedSession(Session):
     that would be off the scale. In between a new observation costs one token, and every sixteenth of them a second one.
 
     When a context has grown to `context_length` and an eighth more, its oldest part is dropped. With the network that
-    is shipped a series then takes 215 kB, of which the state holds 9 kB, the observations: the rest is made anew from
+    is shipped a series then takes 71 kB, of which the state holds 9 kB, the observations: the rest is made anew from
     them. A series of fewer than 16 observations, or a constant one, takes next to nothing.
     """
 
@@ -29,18 +29,25 @@ class EmbeddedSession(Session):
         self._batches: list[PatchMemory | None] = [None] * -(-self.series // batch_size)
 
     def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
-        quantiles, faults = make_answers(self._weights, values.shape, self.horizon)
-        batch = rows // self._batch_size
-        for number in np.unique(batch):
-            memory, columns = self._memory(number), np.flatnonzero(batch == number)
-            some, at = rows[columns] % self._batch_size, np.zeros(columns.size, dtype=np.int64)
+        quantiles = make_answers(values.shape, self.horizon)
+        for number, columns, some in self._by_batch(rows):
+            memory, at = self._memory(number), np.zeros(columns.size, dtype=np.int64)
             # In rounds: in each of them every series goes on until its units change.
-            while (at < values.shape[0]).any():
+            while at.size and at.min() < values.shape[0]:
                 patches, asked = self._kernels.follow(
                     values, columns, some, wanted, self._context_length, memory, at, quantiles
                 )
-                answer(self._weights, memory, patches, asked, quantiles, faults)
-        return as_forecast(quantiles, faults)
+                if asked.size:
+                    self._kernels.answer(self._weights, memory, patches, asked, quantiles)
+        return as_forecast(quantiles)
+
+    def _by_batch(self, rows: Rows) -> list[tuple[int, Rows, Rows]]:
+        """The number of each batch that holds some of these series, their places in `rows`, and in the batch."""
+        if len(self._batches) == 1:
+            return [(0, self._all_rows[: rows.size], rows)]
+        batch = rows // self._batch_size
+        places = [(int(number), np.flatnonzero(batch == number)) for number in np.unique(batch)]
+        return [(number, place, rows[place] % self._batch_size) for number, place in places]
 
     def _memory(self, number: int) -> PatchMemory:
         memory = self._batches[number]
@@ -61,26 +68,22 @@ class EmbeddedSession(Session):
             "length": np.zeros(rows.size, dtype=np.int64),
             "normalised": np.zeros(rows.size, dtype=np.int64),
         }
-        batch = rows // self._batch_size
-        for number in np.unique(batch):
+        for number, places, some in self._by_batch(rows):
             memory = self._batches[number]
             if memory is not None:
-                some = batch == number
                 for name, array in state.items():
-                    array[some] = getattr(memory, name)[rows[some] % self._batch_size]
+                    array[places] = getattr(memory, name)[some]
         return state
 
     def _restore(self, state: State, rows: Rows) -> None:
         self._check(**state)
-        batch = rows // self._batch_size
-        for number in np.unique(batch):
-            some = batch == number
-            if self._batches[number] is None and not state["length"][some].any():
+        for number, places, some in self._by_batch(rows):
+            if self._batches[number] is None and not state["length"][places].any():
                 continue
-            memory, own = self._memory(number), rows[some] % self._batch_size
+            memory = self._memory(number)
             for name, array in state.items():
-                getattr(memory, name)[own] = array[some]
-            self._kernels.renormalise(memory, own)
+                getattr(memory, name)[some] = array[places]
+            self._kernels.renormalise(memory, some)
 
     def _check(self, values: Floats, length: NDArray[np.int64], normalised: NDArray[np.int64]) -> None:
         most = self._context_length

@@ -68,20 +68,15 @@ def _normalise(rows: Array, count: int, vectors: Array, at: int, out: Array) -> 
 
 
 @_inner
-def _turn(row: Array, heads: int, turn: Array, vectors: Array, at: int, normalises: bool) -> None:
-    """Turn the first `heads` heads of a row, each times the factor that `vectors` holds from `at` on.
-
-    Where the network `normalises`, they are first given a mean square of 1.
-    """
+def _turn(row: Array, heads: int, turn: Array, vectors: Array, at: int) -> None:
+    """Turn the first `heads` heads of a row, with a mean square of 1, times the factor in `vectors` from `at` on."""
     pairs = turn.shape[1]
     for head in range(heads):
         first, second = row[2 * head * pairs : (2 * head + 1) * pairs], row[(2 * head + 1) * pairs :]
-        factor = vectors[at + head]
-        if normalises:
-            squares = _ZERO
-            for i in range(pairs):
-                squares += first[i] * first[i] + second[i] * second[i]
-            factor = factor / np.sqrt(squares / np.float32(2 * pairs) + _EPSILON)
+        squares = _ZERO
+        for i in range(pairs):
+            squares += first[i] * first[i] + second[i] * second[i]
+        factor = vectors[at + head] / np.sqrt(squares / np.float32(2 * pairs) + _EPSILON)
         for i in range(pairs):
             one, other = first[i], second[i]
             first[i] = (one * turn[0, i] - other * turn[1, i]) * factor
@@ -161,15 +156,14 @@ def _transform(
             multiply(normed, count, panels, weights.key_value + at, projected)
             for i in range(count):
                 series, length = places[i, 0], places[i, 1]
-                _turn(projected[i], groups, weights.turns[length], vectors, weights.ones, weights.normalises)
+                _turn(projected[i], groups, weights.turns[length], vectors, weights.ones)
                 _keep(cache, series, length // PATCH - 1, layer, projected[i])
             if layer == layers - 1:
                 return
         multiply(normed, count, panels, weights.query + at, queries)
         for i in range(count):
             series, length = places[i, 0], places[i, 1]
-            sharpness = weights.sharpness + vectors_at
-            _turn(queries[i], weights.heads, weights.turns[length], vectors, sharpness, weights.normalises)
+            _turn(queries[i], weights.heads, weights.turns[length], vectors, weights.sharpness + vectors_at)
             _attend(cache, unseen, series, length // PATCH, layer, queries, i, scores, totals, found)
         multiply(found, count, panels, weights.mix + at, mixed)
         _add(tokens, count, mixed)
@@ -215,14 +209,12 @@ def _unfold(raw: Array, bias: Array, last: float, centre: float, scale: float, q
 
 
 @_exact
-def answer(
-    weights: Weights, memory: PatchMemory, patches: Array, asked: Array, quantiles: Array, faults: Array
-) -> None:  # fmt: skip
+def answer(weights: Weights, memory: PatchMemory, patches: Array, asked: Array, quantiles: Array) -> None:
     """Encode patches, `(series, patch)` in ascending order, and then answer what is asked.
 
     Keys and values of the patches go into the cache, the forecasts asked for, `(series, length, step, column)`, to
-    `quantiles[step, column]`, and the logarithms of the odds of a fault, where there is room for them, to
-    `faults[step, column]`. One loop does both: what it calls would otherwise be compiled twice.
+    `quantiles[step, column]`, for as many steps ahead as it has room for. One loop does both: what it calls would
+    otherwise be compiled twice.
     """
     panels, vectors, width = weights.panels, weights.vectors, weights.width
     outputs = quantiles.shape[2] * (quantiles.shape[3] + 1)
@@ -231,7 +223,6 @@ def answer(
     wide, tokens, normed = _make(room, 2 * width), _make(room, width), _make(room, width)
     projected, hidden = _make(room, weights.key_value_width), _make(room, weights.hidden)
     raw = _make(room, (outputs + PANEL - 1) // PANEL * PANEL)
-    odds = _make(room, PANEL)
     ends, last = np.empty((room, 2), dtype=np.int64), np.empty(room)
     done = 0
     while done < patches.shape[0] + asked.shape[0]:
@@ -275,12 +266,3 @@ def answer(
                 raw[i], vectors[weights.out_bias :], last[i], memory.centre[series], memory.scale[series],
                 quantiles[places[i, 2], places[i, 3]],
             )  # fmt: skip
-        if faults.shape[2] == 0:
-            continue
-        _normalise(tokens, count, vectors, weights.fault_norm, normed)
-        multiply(normed, count, panels, weights.fault_in, wide)
-        _rectify(wide, count, vectors, weights.fault_bias)
-        multiply(wide, count, panels, weights.fault_out, odds)
-        for i in range(count):
-            for which in range(faults.shape[2]):
-                faults[places[i, 2], places[i, 3], which] = odds[i, which] + vectors[weights.fault_out_bias + which]

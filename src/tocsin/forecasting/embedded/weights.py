@@ -17,13 +17,13 @@ Singles = NDArray[np.float32]
 #: A matrix in panels: the bits of half-precision numbers, or single precision where the machine does not read those.
 Panels = NDArray[Any]
 
-FORMAT = 2
+FORMAT = 3
 #: What every network of this format has in common: how many observations make a patch, how many of the newest the
 #: query reads, and how many steps ahead it looks.
-PATCH, RECENT, HORIZON = 16, 32, 64
-#: What the odds of a fault are given for, where a network judges: that the newest observation belongs to one, and that
-#: one was under way within the newest `RECENT`.
-FAULTS = 2
+PATCH, RECENT, HORIZON = 16, 32, 32
+#: The levels of its quantiles, and how many numbers tell of each step: a gate, a centre, and how far apart these are.
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+OUTPUTS = len(LEVELS) + 1
 PATCH_FEATURES = 3 * PATCH + 1
 QUERY_FEATURES = 3 * RECENT + PATCH + 3
 #: The network's units end here, on both sides of 0.
@@ -36,35 +36,22 @@ SHIPPED = Path(__file__).with_name("weights.npz")
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """The sizes of a network, as its file names them.
-
-    `levels` is how many quantiles it gives, `normalises` whether its queries and keys are given a fixed size. Patches
-    have a layer of `patch_hidden` of their own, or share the queries' if that is 0. `faults` is `FAULTS` or, if it does
-    not judge, 0.
-    """
+    """The sizes of a network, as its file names them."""
 
     patch: int = PATCH
     recent: int = RECENT
-    width: int = 192
-    layers: int = 5
-    heads: int = 6
-    groups: int = 2
-    hidden: int = 768
-    patch_hidden: int = 512
+    width: int = 96
+    layers: int = 3
+    heads: int = 3
+    groups: int = 1
+    hidden: int = 384
+    patch_hidden: int = 192
     horizon: int = HORIZON
-    levels: int = 13
-    normalises: int = 1
-    faults: int = FAULTS
 
     @property
     def head_width(self) -> int:
         """How many numbers each head compares."""
         return self.width // self.heads
-
-    @property
-    def outputs(self) -> int:
-        """How many numbers tell of each step ahead: a gate, a centre, and how far apart the quantiles are."""
-        return self.levels + 1
 
     def arrays(self) -> dict[str, tuple[int, ...]]:
         """The names of all weights and their shapes."""
@@ -74,24 +61,16 @@ class NetworkShape:
             "query.weight": (self.width, self.width),
             "key.weight": (narrow, self.width),
             "value.weight": (narrow, self.width),
+            "sharpness": (self.heads,),
             "mix.weight": (self.width, self.width),
             "hidden_norm.weight": (self.width,),
             "widen.weight": (self.hidden, self.width),
             "narrow.weight": (self.width, self.hidden),
         }
-        if self.normalises:
-            block["sharpness"] = (self.heads,)
         # In the last layer patches are only looked at.
         of_patches = {
             "patch_widen.weight": (self.patch_hidden, self.width),
             "patch_narrow.weight": (self.width, self.patch_hidden),
-        }
-        judging = {
-            "fault_norm.weight": (self.width,),
-            "fault_in.weight": (wide, self.width),
-            "fault_in.bias": (wide,),
-            "fault_out.weight": (FAULTS, wide),
-            "fault_out.bias": (FAULTS,),
         }
         return {
             "patch_in.weight": (wide, PATCH_FEATURES),
@@ -103,15 +82,14 @@ class NetworkShape:
             **{f"blocks.{layer}.{name}": shape for layer in range(self.layers) for name, shape in block.items()},
             **{
                 f"blocks.{layer}.{name}": shape
-                for layer in range(self.layers - 1 if self.patch_hidden else 0)
+                for layer in range(self.layers - 1)
                 for name, shape in of_patches.items()
             },
             "head_norm.weight": (self.width,),
             "head_in.weight": (self.hidden, self.width),
             "head_in.bias": (self.hidden,),
-            "head_out.weight": (HORIZON * self.outputs, self.hidden),
-            "head_out.bias": (HORIZON * self.outputs,),
-            **(judging if self.faults else {}),
+            "head_out.weight": (HORIZON * OUTPUTS, self.hidden),
+            "head_out.bias": (HORIZON * OUTPUTS,),
         }
 
 
@@ -127,16 +105,12 @@ class Weights(NamedTuple):
     vectors: Singles
     #: Cosines and sines, `(position, 2, head_width / 2)`, that turn queries and keys by their position.
     turns: Singles
-    #: Those of the quantiles.
-    levels: NDArray[np.float64]
     layers: int
     heads: int
     groups: int
     width: int
     hidden: int
     patch_hidden: int
-    normalises: bool
-    faults: int
     key_value_width: int
     layer_panels: int
     patch_layer_panels: int
@@ -154,8 +128,6 @@ class Weights(NamedTuple):
     query_out: int
     head_in: int
     head_out: int
-    fault_in: int
-    fault_out: int
     attention_norm: int
     sharpness: int
     hidden_norm: int
@@ -164,9 +136,6 @@ class Weights(NamedTuple):
     head_norm: int
     head_bias: int
     out_bias: int
-    fault_norm: int
-    fault_bias: int
-    fault_out_bias: int
     no_bias: int
     ones: int
 
@@ -200,17 +169,10 @@ def _checked_shape(arrays: Mapping[str, NDArray[Any]]) -> NetworkShape:
     fits = (
         shape.layers >= 1 and shape.heads >= 1 and shape.groups >= 1 and shape.heads % shape.groups == 0
         and shape.width == shape.heads * shape.head_width and shape.head_width % 16 == 0 and shape.head_width > 0
-        and shape.width % 32 == 0 and shape.hidden % 32 == 0 and shape.hidden > 0
-        and shape.patch_hidden % 32 == 0 and shape.patch_hidden >= 0
+        and all(size % 32 == 0 and size > 0 for size in (shape.width, shape.hidden, shape.patch_hidden))
     )  # fmt: skip
     if not fits:
         raise ValueError(f"width, heads, groups, hidden and patch_hidden must go together, got {shape}")
-    if shape.normalises not in (0, 1) or shape.faults not in (0, FAULTS):
-        raise ValueError(f"normalises must be 0 or 1 and faults 0 or {FAULTS}, got {shape}")
-    levels = arrays.get("levels", np.empty(0))
-    rising = levels.dtype.kind == "f" and levels.shape == (shape.levels,) and bool((np.diff(levels) > 0).all())
-    if not rising or levels.size % 2 == 0 or levels[levels.size // 2] != 0.5 or not 0 < levels[0] < levels[-1] < 1:
-        raise ValueError(f"levels must be {shape.levels} rising numbers between 0 and 1 around 0.5, got {levels!r}")
     for name, expected in shape.arrays().items():
         if name not in arrays:
             raise ValueError(f"{name} is missing")
@@ -251,49 +213,38 @@ def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: NetworkShape) -> Weight
         for name in ("attention_norm", "hidden_norm"):
             vectors.put(name, vector(f"{block}.{name}.weight"))
         # What the products of queries and keys are multiplied by.
-        sharpness = vector(f"{block}.sharpness") if shape.normalises else np.ones(shape.heads, dtype=np.float32)
-        vectors.put("sharpness", sharpness / np.sqrt(np.float32(shape.head_width)))
+        vectors.put("sharpness", vector(f"{block}.sharpness") / np.sqrt(np.float32(shape.head_width)))
         layer_panels, layer_vectors = matrices.length - panels_before, vectors.length - vectors_before
-    of_patches = {"patch_widen": matrices.places["widen"], "patch_narrow": matrices.places["narrow"]}
-    patch_layer_panels = layer_panels
-    for layer in range(shape.layers - 1 if shape.patch_hidden else 0):
+    of_patches, patch_layer_panels = dict.fromkeys(("patch_widen", "patch_narrow"), 0), 0
+    for layer in range(shape.layers - 1):
         before = matrices.length
         for name in of_patches:
             matrices.put(name, matrix(f"blocks.{layer}.{name}"))
         patch_layer_panels = matrices.length - before
-    ends = ("fault_in", "fault_out") if shape.faults else ()
-    for name in ("patch_in", "patch_out", "query_in", "query_out", "head_in", "head_out", *ends):
+    for name in ("patch_in", "patch_out", "query_in", "query_out", "head_in", "head_out"):
         matrices.put(name, matrix(name))
     vectors.put("patch_bias", vector("patch_in.bias"))
     vectors.put("query_bias", vector("query_in.bias"))
     vectors.put("head_norm", vector("head_norm.weight"))
     vectors.put("head_bias", vector("head_in.bias"))
     vectors.put("out_bias", vector("head_out.bias"))
-    if shape.faults:
-        vectors.put("fault_norm", vector("fault_norm.weight"))
-        vectors.put("fault_bias", vector("fault_in.bias"))
-        vectors.put("fault_out_bias", vector("fault_out.bias"))
     vectors.put("no_bias", np.zeros(max(shape.hidden, shape.patch_hidden), dtype=np.float32))
     vectors.put("ones", np.ones(shape.groups, dtype=np.float32))
-    unused = dict.fromkeys(("fault_in", "fault_out", "fault_norm", "fault_bias", "fault_out_bias"), 0)
     return Weights(
         panels=np.concatenate(matrices.parts),
         vectors=np.concatenate(vectors.parts),
         turns=_turns(shape.head_width),
-        levels=arrays["levels"].astype(np.float64),
         layers=shape.layers,
         heads=shape.heads,
         groups=shape.groups,
         width=shape.width,
         hidden=shape.hidden,
-        patch_hidden=shape.patch_hidden or shape.hidden,
-        normalises=bool(shape.normalises),
-        faults=shape.faults,
+        patch_hidden=shape.patch_hidden,
         key_value_width=2 * shape.groups * shape.head_width,
         layer_panels=layer_panels,
         patch_layer_panels=patch_layer_panels,
         layer_vectors=layer_vectors,
-        **{**unused, **of_patches, **matrices.places, **vectors.places},
+        **{**of_patches, **matrices.places, **vectors.places},
     )
 
 
