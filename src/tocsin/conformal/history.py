@@ -41,7 +41,7 @@ class HistoryScorer(Scorer):
         self.window = window
         self._kept = kept
         self._kernels = _load_kernels()
-        width = kept + max(64, kept // 8)  # the slack is the number of pushes per move of the row
+        width = kept + max(64, kept // 32)  # the slack is the number of pushes per move of the row
         self._history = np.zeros((self.streams, width), dtype=self.dtype)
         self._counters = np.zeros((self.streams, self._kernels.COUNTERS), dtype=np.int64)
         self._counters[:, self._kernels.HEAD] = width

@@ -13,7 +13,7 @@ from tocsin.detection.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNE
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("detection/alarm_rate.py",))
+_exact = compiled(with_files=("detection/alarm_rate.py", "detection/holding.py", "detection/views/library.py"))
 
 # Columns of a signal's counters.
 SCORED = 0  # observations with a score
@@ -76,9 +76,8 @@ class Rules(NamedTuple):
     accept_after: int
     early: bool
     extrapolation: float
-    merge_features: int
-    together_alone: float
     longest: int
+    witnesses: int
 
 
 class SignalMemory(NamedTuple):
@@ -87,6 +86,7 @@ class SignalMemory(NamedTuple):
     counters: Array
     levels: Array
     blocks: Array
+    thresholds: Array  # of the closed loop that holds p
 
 
 @_inner
@@ -161,7 +161,7 @@ def decide(
     if rules.by_p:
         return rate, calibrated and p < rules.rate, False
     own = blocks * rules.block * rules.rate >= 1.0
-    if not own and (not rules.early or blocks < LEAST_BLOCKS):
+    if not calibrated or (not own and (not rules.early or blocks < LEAST_BLOCKS)):
         return np.nan, False, False
     levels[TIGHTENED] = min(levels[TIGHTENED] + TIGHTENING * rules.rate, LOOSEST)
     return rate, rate < tolerated(rules.rate, levels[TIGHTENED], rules.block), not own
@@ -222,7 +222,7 @@ def lasts(signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory
     `stretch` is how many observations the alarm is about. Only a certain incident is held open.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
-    if recall.past.shape[0] == 0 or counters[OPEN] == 0 or counters[CERTAIN] == 0 or counters[FROZEN] == 1:
+    if recall.counts.shape[0] == 0 or counters[OPEN] == 0 or counters[CERTAIN] == 0 or counters[FROZEN] == 1:
         return alarm  # a signal with a reference alarms for as long as it is unlike it
     # A gradual fault began before its first alarm.
     before = counters[LASTED] + rules.longest

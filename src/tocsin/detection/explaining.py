@@ -67,7 +67,7 @@ def verdict_on(
         forecast=plain(verdicts.forecast),
         low=plain(verdicts.low),
         high=plain(verdicts.high),
-        severity=float(verdicts.surprise[step, signal] / np.log(10.0)),
+        severity=float(verdicts.evidence[step, signal] / np.log(10.0)),
         return_period=float(1.0 / verdicts.rate[step, signal]),
         feature_p=plain(verdicts.feature_p),
         views=dict(zip((view.name for view in views), severities, strict=True)),

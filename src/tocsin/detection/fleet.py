@@ -18,7 +18,6 @@ from tocsin.detection.budget import make_selection
 from tocsin.detection.declaration import lists_settings
 from tocsin.detection.gaps import as_times
 from tocsin.detection.guarantee import guarantee_of
-from tocsin.detection.guards import cancel_small_deviations
 from tocsin.detection.histories import run_frame
 from tocsin.detection.history_settings import ALONE, FleetSettings
 from tocsin.detection.incidents import Incident, IncidentLog
@@ -84,7 +83,7 @@ class Fleet(Beginning):
     @property
     def forecaster(self) -> Forecaster | None:
         """The forecaster; None if the values are already nonconformity scores."""
-        return self.pipeline.forecaster
+        return next(iter(self.pipeline.forecasters), None)
 
     @property
     def foretold_width(self) -> int:
@@ -212,7 +211,6 @@ class Fleet(Beginning):
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         verdicts = self.pipeline.run(table, chosen, foretold, noting)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
-        cancel_small_deviations(verdicts, self.settings)
         if self._sharing is not None:
             verdicts = self._sharing.select(verdicts, chosen)
             exceeds = exceeds if self._shared_rate is None else verdicts.opened
@@ -392,9 +390,9 @@ class Fleet(Beginning):
         with damage_told():
             if len(header["signals"]) != 1:
                 raise ValueError(f"expected the state of one signal, got {len(header['signals'])}")
-            theirs = {"features": header["features"], "forecaster": header["forecaster"], **header["settings"]}
+            theirs = {"features": header["features"], "forecasters": header["forecasters"], **header["settings"]}
         made = made_of(self.settings)
-        own = {"features": made["features"], "forecaster": made["forecaster"], **made["settings"]}
+        own = {"features": made["features"], "forecasters": made["forecasters"], **made["settings"]}
         if theirs != own:
             raise ValueError(
                 f"state must come from a signal with the settings of the fleet, got {differences(theirs, own)}"

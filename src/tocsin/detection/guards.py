@@ -1,27 +1,21 @@
-"""Guards: alarms that are too close to the forecast to matter."""
+"""Guards: observations too close to their forecast to matter."""
 
 import numpy as np
 
 from tocsin.detection.settings import DetectorSettings
-from tocsin.detection.verdict import Verdicts
+from tocsin.detection.views.view import Mask, Seen
+
+NO_GUARDS: Mask = np.empty((0, 0, 0), dtype=np.bool_)
 
 
-def cancel_small_deviations(verdicts: Verdicts, settings: DetectorSettings) -> None:
-    """Cancel alarms whose most anomalous feature is too close to its forecast.
+def deviating(seen: Seen, settings: DetectorSettings) -> Mask:
+    """Where each feature is far enough from its forecast to alarm, `(T, N, F)`; empty if nothing is too close.
 
-    If only joint views contributed, that is the feature furthest from its forecast.
+    A value without a forecast is far enough.
     """
     least, share = settings.min_deviation, settings.min_relative_deviation
     if not (least or share):
-        return
-    for step, column in np.argwhere(verdicts.alarm):
-        p, forecasts = verdicts.feature_p[step, column], verdicts.forecast[step, column]
-        deviations = np.abs(verdicts.value[step, column] - forecasts)
-        if np.isnan(p).all():
-            p = -deviations
-        if np.isnan(p).all():
-            continue
-        most_anomalous = np.nanargmin(p)
-        forecast, deviation = forecasts[most_anomalous], deviations[most_anomalous]
-        if deviation < max(least, share * abs(forecast)):
-            verdicts.alarm[step, column] = False
+        return NO_GUARDS
+    forecast = seen.forecasts[0].ahead[..., 0]
+    too_close = np.abs(seen.values - forecast) < np.maximum(least, share * np.abs(forecast))
+    return np.asarray(~too_close)

@@ -1,4 +1,4 @@
-"""Whether a signal in an incident is still unlike its past."""
+"""Compiled: whether a signal in an incident is still unlike its past."""
 
 from typing import Any, NamedTuple
 
@@ -6,94 +6,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import inner
-from tocsin.detection.spread import centre_and_spread
+from tocsin.detection.views.library import Library, ends, furthest_apart, nearest
+from tocsin.detection.views.view import MOST_AT_ONCE
 
 Array = NDArray[Any]
 
 _inner = inner()
 
-# This many of the newest values are compared with the past. A signal that is like its past again for as many
+# This many of the newest observations are compared with the past. A signal that is like its past again for as many
 # observations has returned.
 LENGTH = 32
 # The largest distance between stretches of the past is learned from this many of them. Each is compared with stretches
-# at least this many observations before it.
+# at least this many observations away.
 SAMPLES = 48
 APART = 256
-# A comparison checks after this many values whether it can end early.
-PART = 8
-# A stretch with a smaller share of comparable values is like no other.
-LEAST_KNOWN = 0.5
 
 
 class Recall(NamedTuple):
-    """The newest values of signals, to know them before an incident; empty if none are kept."""
+    """The past of signals, to know them before an incident; without signals if none is kept."""
 
-    past: Array  # (S, F, width), the newest first
-    heads: Array  # where the newest is
-    counts: Array  # how many values there were in all
-    reach: int  # how far back one can look, whatever the batch size
-    units: Array  # (S, F), the spread of each feature before the incident
+    library: Library
+    counts: Array  # how many observations there were in all
+    block: int  # how many observations a value is the mean of
 
 
 @_inner
-def _nearest(past: Array, units: Array, at: int, first: int, last: int, enough: float) -> float:
-    """The mean squared distance of the stretch at `at` to the nearest one from `first` to `last` observations before.
+def _span(recall: Recall, signal: int, ago: int, before: int) -> tuple[int, int, int]:
+    """Where stretches begin: the first and last of those `before` observations ago and longer, and the newest one.
 
-    It ends at the first one no further than `enough`, unless that is negative.
+    `ago` counts the observations since the one judged. How far one can look back does not depend on it.
     """
-    features = past.shape[0]
-    pairs = features * LENGTH
-    least = np.inf
-    for lag in range(first, last + 1):
-        total, known = 0.0, 0
-        for part in range(0, LENGTH, PART):
-            for f in range(features):
-                for i in range(at + part, at + part + PART):
-                    step = (past[f, i] - past[f, i + lag]) / units[f]
-                    if not np.isnan(step):
-                        total += step * step
-                        known += 1
-            if total > (enough if enough >= 0.0 else least) * pairs:
-                break
-        if known >= LEAST_KNOWN * pairs and total < least * known:
-            least = total / known
-            if least <= enough:
-                break
-    return least
+    library, block = recall.library, recall.block
+    seen = recall.counts[signal]
+    complete = (seen - ago) // block
+    end = library.ends[signal] - (seen // block - complete)
+    there = min(complete, library.kept - MOST_AT_ONCE // block - 1)
+    length = LENGTH // block
+    # What is usable is the same for all observations that are judged together.
+    last = min(end - (before + block - 1) // block, ends(signal, library)) - length
+    return end - there, last, end - length
 
 
 @_inner
 def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
-    """How far stretches were from earlier ones, at most, `before` observations ago and longer; also sets the units.
-
-    `ago` counts the observations since the one judged. Infinite if there is too little past.
-    """
-    past, units = recall.past[signal], recall.units[signal]
-    start = recall.heads[signal] + ago + before
-    there = min(recall.counts[signal] - ago, recall.reach) - before
-    apart = min(APART, there // 4)
-    if apart < 2 * LENGTH:
+    """How far stretches were from others, at most, `before` observations ago and longer; infinite if too few are known."""
+    first, last, _ = _span(recall, signal, ago, before)
+    length = LENGTH // recall.block
+    apart = min(APART // recall.block, (last - first) // 4)
+    if apart < 2 * length:
         return np.inf
-    for f in range(past.shape[0]):
-        spread = centre_and_spread(past[f, start : start + there])[1]
-        units[f] = spread if spread > 0.0 else 1.0
-    furthest = 0.0
-    # The later half of the past: each stretch has as much again before it.
-    room = max((there - apart - LENGTH) // 2, 1)
-    for sample in range(SAMPLES):
-        at = sample * room // SAMPLES
-        furthest = max(furthest, _nearest(past, units, start + at, apart, there - at - LENGTH, -1.0))
-    # A little more, so that rounding in another order of summation does not matter.
-    return furthest * (1.0 + 1e-9)
+    # A little more, so that rounding does not matter.
+    return furthest_apart(recall.library.past[signal], first, last, length, apart, SAMPLES) * (1.0 + 1e-6)
 
 
 @_inner
 def unlike(recall: Recall, signal: int, ago: int, before: int, furthest: float) -> bool:
     """Whether the newest stretch is further than that from all those that ended more than `before` observations ago."""
-    at = recall.heads[signal] + ago
-    last = min(recall.counts[signal] - ago, recall.reach) - LENGTH
-    newest = recall.past[signal, :, at : at + LENGTH]
-    # Nothing can be said if most values are missing.
-    if not furthest < np.inf or last < before or np.isnan(newest).sum() > (1.0 - LEAST_KNOWN) * newest.size:
+    first, last, newest = _span(recall, signal, ago, before)
+    if not furthest < np.inf or last < first:
         return False
-    return _nearest(recall.past[signal], recall.units[signal], at, before, last, furthest) > furthest
+    past = recall.library.past[signal]
+    near = nearest(past[:, newest : newest + LENGTH // recall.block], past, first, last, furthest)
+    return furthest < near < np.inf

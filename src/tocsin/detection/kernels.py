@@ -42,7 +42,6 @@ from tocsin.detection.deciding import (
     lasts,
 )
 from tocsin.detection.holding import LENGTH, Recall
-from tocsin.detection.views.view import GEOMETRIC, HARMONIC, MEDIAN
 
 Array = NDArray[Any]
 
@@ -50,12 +49,15 @@ _inner = inner()
 _exact = compiled(
     with_files=(
         "conformal/kernels", "detection/alarm_rate.py", "detection/deciding.py", "detection/holding.py",
-        "detection/spread.py", "detection/verdict.py", "detection/views/view.py",
+        "detection/verdict.py", "detection/views/library.py",
     )
 )  # fmt: skip
 
-# How features are merged, by the codes of the names in `settings.py`.
-MERGE_HARMONIC, MERGE_MEAN = 0, 1
+# The evidence is the mean of this many of the largest votes: so many witnesses must agree.
+WITNESSES = 2
+# The frequencies at which p is kept by a closed loop, and its rate.
+LEVELS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+LOOP_RATE = 0.05
 
 # How many more past scores a stream needs before it is used, if neighbouring scores share observations.
 LEARNED_PER_LENGTH = 4
@@ -65,24 +67,15 @@ TAIL_PER_LENGTH = 7.5
 
 
 class ScoreColumns(NamedTuple):
-    """Of each score of an observation: which view and feature it belongs to, where it is kept, how it is ranked."""
+    """Of each score of an observation: which vote and feature it belongs to, where it is kept, how it is ranked."""
 
+    vote: Array  # the number of its stream, over all views
     of_view: Array
     feature: Array
-    stream: Array
-    weight: Array
+    stream: Array  # its number within the view
     length: Array
     folded: Array  # whether its size is what counts, and its sign only tells the side
     place: Array  # among the learned streams of a signal, or among those in windows
-
-
-class ViewWeights(NamedTuple):
-    """Of each view: how its streams are merged, what it counts with others and by itself, and its shortest stretch."""
-
-    merge: Array
-    together: Array
-    alone: Array
-    shortest: Array
 
 
 class StretchStreams(NamedTuple):
@@ -100,12 +93,13 @@ class StretchStreams(NamedTuple):
 
 
 class RankingLayout(NamedTuple):
-    """What an observation's scores are, and how they are merged and judged."""
+    """What an observation's scores are, and how they are judged."""
 
     columns: ScoreColumns
-    weights: ViewWeights
     rules: Rules
     features: int
+    views: int
+    votes: int
 
 
 class RankedStreams(NamedTuple):
@@ -113,7 +107,6 @@ class RankedStreams(NamedTuple):
 
     learned: LearnedStreams  # scores of single observations
     window: StretchStreams  # scores of longer stretches
-    together: StretchStreams  # all views merged
     final: FixedStreams  # evidence
 
 
@@ -129,9 +122,9 @@ class Gaps(NamedTuple):
 
 
 # Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
-P, SURPRISE, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4, 5  # then p of each feature, then the surprise of each view
-ALARM, WARM, OPENED, ESTIMATED, STATE = 0, 1, 2, 3, 4
-CAUSE, MARKS = 5, 8  # the cause: the view, stream and feature with the highest surprise
+P, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4  # then p of each feature, then the largest vote of each view
+ALARM, WARM, OPENED, ESTIMATED, FAULTY, STATE = 0, 1, 2, 3, 4, 5
+CAUSE, MARKS = 6, 9  # the cause: the view, stream and feature with the largest vote
 
 
 @_exact
@@ -175,43 +168,37 @@ def mark_ready(values: Array, rows: Array, seen: Array, gaps: Gaps, ready: Array
 
 
 @_inner
-def _log_mean_exp(values: Array, weights: Array, count: int) -> float:
-    """The logarithm of the weighted mean of exp(values): minus the log of a weighted harmonic mean of exp(-values)."""
+def _log_mean_exp(values: Array, count: int) -> float:
+    """The logarithm of the mean of exp(values): minus the log of the harmonic mean of exp(-values)."""
+    if count == 1:
+        return float(values[0])
     largest = -np.inf
     for i in range(count):
         largest = max(largest, values[i])
-    total, weight = 0.0, 0.0
+    total = 0.0
     for i in range(count):
-        total += weights[i] * np.exp(values[i] - largest)
-        weight += weights[i]
-    return largest + float(np.log(total / weight))
+        total += np.exp(values[i] - largest)
+    return largest + float(np.log(total / count))
 
 
 @_inner
-def _mean(values: Array, weights: Array, count: int) -> float:
-    total, weight = 0.0, 0.0
-    for i in range(count):
-        total += weights[i] * values[i]
-        weight += weights[i]
-    return total / weight
-
-
-@_inner
-def _median(values: Array, count: int) -> float:
-    ordered = np.sort(values[:count])
-    return float(0.5 * ordered[(count - 1) // 2] + 0.5 * ordered[count // 2])
-
-
-@_inner
-def _merged(values: Array, weights: Array, count: int, merge: int) -> float:
-    """One surprise from those of the streams of a view; NaN if there are none."""
-    if count == 0:
-        return np.nan
-    if count == 1:
-        return float(values[0])
-    if merge == MEDIAN:
-        return _median(values, count)
-    return _mean(values, weights, count) if merge == GEOMETRIC else _log_mean_exp(values, weights, count)
+def mean_of_largest(votes: Array, count: int) -> float:
+    """The mean of the largest votes, `count` of them at most; NaN if nobody votes. Votes that are NaN do not count."""
+    total, taken = 0.0, 0
+    below, times = np.inf, 0  # the last vote taken, and how many as large were
+    while taken < count:
+        largest, alike = -np.inf, 0
+        for vote in votes:
+            if vote < below and vote >= largest:
+                alike = alike + 1 if vote == largest else 1
+                largest = vote
+        if alike == 0:
+            break
+        times = min(alike, count - taken)
+        total += times * largest
+        taken += times
+        below = largest
+    return total / taken if taken > 0 else np.nan
 
 
 @_inner
@@ -258,23 +245,134 @@ def _wait(k: int, score: float, length: int, window: StretchStreams) -> None:
     window.waited[k] += 1
 
 
+@_inner
+def _rank(
+    signal: int, scores: Array, columns: ScoreColumns, streams: RankedStreams, signals: int, p: Array, nats: Array
+) -> bool:
+    """The p-value and surprise of each score in its own stream, NaN where there is none; whether one is sudden."""
+    sudden = False
+    for c in range(scores.shape[0]):
+        score = _size(scores[c], columns.folded[c])
+        p[c], nats[c] = np.nan, np.nan
+        if np.isnan(score):
+            continue
+        length = columns.length[c]
+        if length == 1:
+            k = signal * (streams.learned.history.shape[0] // signals) + columns.place[c]
+            p[c], nats[c], known = _compare_learned(k, score, streams.learned)
+            sudden = sudden or nats[c] > SUDDEN
+        else:
+            k = signal * (streams.window.history.shape[0] // signals) + columns.place[c]
+            p[c], nats[c], known = _compare(k, score, length, streams.window)
+        if known < LEAST_LEARNED + LEARNED_PER_LENGTH * (length - 1):
+            nats[c] = np.nan
+    return sudden
+
+
+@_inner
+def _vote(columns: ScoreColumns, nats: Array, rests: bool, some: Array, votes: Array, by_view: Array) -> int:
+    """One vote for each stream, over its features, and the largest of each view; returns how many vote."""
+    voting = 0
+    by_view[:] = np.nan
+    for v in range(votes.shape[0]):
+        count, view, length = 0, 0, 0
+        for c in range(nats.shape[0]):
+            if columns.vote[c] == v:
+                view, length = columns.of_view[c], columns.length[c]
+                if not np.isnan(nats[c]):
+                    some[count] = nats[c]
+                    count += 1
+        votes[v] = np.nan
+        if count > 0:
+            vote = _log_mean_exp(some, count)
+            by_view[view] = vote if np.isnan(by_view[view]) else max(by_view[view], vote)
+            if not (rests and length > LENGTH):
+                votes[v] = vote
+                voting += 1
+    return voting
+
+
+@_inner
+def _bounds_of_features(p: Array, columns: ScoreColumns, bounds: Array) -> float:
+    """One bound on the p-value of each feature, from its own scores: Bonferroni; returns that of all scores."""
+    least, there = np.inf, 0
+    for f in range(bounds.shape[0]):
+        bounds[f] = np.nan
+        smallest, present = np.inf, 0
+        for c in range(p.shape[0]):
+            if columns.feature[c] == f and not np.isnan(p[c]):
+                smallest, present = min(smallest, p[c]), present + 1
+        if present > 0:
+            bounds[f] = min(1.0, present * smallest)
+    for one in p:
+        if not np.isnan(one):
+            least, there = min(least, one), there + 1
+    return min(1.0, there * least) if there > 0 else np.nan
+
+
+@_inner
+def calibrated_p(rank: float, thresholds: Array) -> float:
+    """The p-value of a rank, by the thresholds on ranks that hold their frequencies; they learn from it.
+
+    A rank is below its threshold as often as its level says, in the long run, on any sequence: a threshold that is
+    passed too often falls, and one that is passed too rarely rises.
+    """
+    log_rank = np.log(rank)
+    lower, at = -np.inf, -1
+    p = 0.0
+    for j in range(len(LEVELS)):
+        threshold = max(thresholds[j], lower)  # levels may cross for a moment
+        if log_rank < threshold:
+            level = np.log(LEVELS[j])
+            if j == 0:
+                p = level + (log_rank - threshold)
+            else:
+                below = np.log(LEVELS[j - 1])
+                p = below + (level - below) * (log_rank - lower) / (threshold - lower)
+            at = j
+            break
+        lower = threshold
+    if at < 0:
+        # Beyond the last level p reaches 1 where the rank does.
+        last = np.log(LEVELS[len(LEVELS) - 1])
+        p = last - last * (log_rank - lower) / -lower if lower < 0.0 else 0.0
+    for j in range(len(LEVELS)):
+        hit = 1.0 if log_rank < thresholds[j] else 0.0
+        thresholds[j] = min(thresholds[j] + LOOP_RATE * (LEVELS[j] - hit) / np.sqrt(LEVELS[j]), 0.0)
+    return float(min(np.exp(p), 1.0))
+
+
+@_inner
+def _learn(
+    signal: int, scores: Array, p: Array, layout: RankingLayout, streams: RankedStreams, rests: bool, signals: int,
+    gradient: Array, scratch: Array,
+) -> None:  # fmt: skip
+    """Let each stream learn its score."""
+    columns, learned, window = layout.columns, streams.learned, streams.window
+    for c in range(scores.shape[0]):
+        score = _size(scores[c], columns.folded[c])
+        if np.isnan(score) or (rests and columns.length[c] > LENGTH):
+            continue
+        if columns.length[c] == 1:
+            k = signal * (learned.history.shape[0] // signals) + columns.place[c]
+            learned.counters[k, SEEN] += 1
+            learn_score(k, score, p[c], learned, gradient, scratch)
+        else:
+            _wait(signal * (window.history.shape[0] // signals) + columns.place[c], score, columns.length[c], window)
+
+
 @_exact
 def judge(
-    scores: Array, rows: Array, first: int, last: int, layout: RankingLayout, streams: RankedStreams,
+    scores: Array, deviates: Array, rows: Array, first: int, last: int, layout: RankingLayout, streams: RankedStreams,
     memory: SignalMemory, recall: Recall, gradient: Array, scratch: Array, numbers: Array, marks: Array,
 ) -> None:  # fmt: skip
     """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
-    columns, weights, rules, features = layout.columns, layout.weights, layout.rules, layout.features
-    learned, window, together, final = streams.learned, streams.window, streams.together, streams.final
-    steps, width = scores.shape[0], scores.shape[2]
-    views = weights.merge.shape[0]
-    learned_width = learned.history.shape[0] // memory.counters.shape[0]
-    window_width = window.history.shape[0] // memory.counters.shape[0]
-    p, surprises = np.empty(width), np.empty(width)
-    some, weight = np.empty(width), np.empty(width)
-    by_feature, ones = np.empty(features), np.ones(features)
-    by_view, channel, share = np.empty(views), np.empty(views + 1), np.empty(views + 1)
-    smallest = np.empty(features)
+    columns, rules, features = layout.columns, layout.rules, layout.features
+    window, final = streams.window, streams.final
+    steps, width, signals = scores.shape[0], scores.shape[2], memory.counters.shape[0]
+    window_width = window.history.shape[0] // signals
+    p, nats, some = np.empty(width), np.empty(width), np.empty(width)
+    votes = np.empty(layout.votes)
     for n in range(first, last):
         signal = rows[n]
         counters = memory.counters[signal]
@@ -282,122 +380,62 @@ def judge(
             number, mark = numbers[t, n], marks[t, n]
             rests = counters[RESTS] > 0
             counters[RESTS] -= 1 if rests else 0
-            # Each score in its own stream.
-            least, there, sudden = np.inf, 0, False
-            smallest[:] = np.inf
-            present = np.zeros(features, dtype=np.int64)
-            for c in range(width):
-                score = _size(scores[t, n, c], columns.folded[c])
-                p[c], surprises[c] = np.nan, np.nan
-                if np.isnan(score):
-                    continue
-                if columns.length[c] == 1:
-                    k = signal * learned_width + columns.place[c]
-                    p[c], surprises[c], known = _compare_learned(k, score, learned)
-                    sudden = sudden or surprises[c] > SUDDEN
-                else:
-                    k = signal * window_width + columns.place[c]
-                    p[c], surprises[c], known = _compare(k, score, columns.length[c], window)
-                there += 1
-                least = min(least, p[c])
-                feature = columns.feature[c]
-                if feature >= 0:
-                    present[feature] += 1
-                    smallest[feature] = min(smallest[feature], p[c])
-                if known < LEAST_LEARNED + LEARNED_PER_LENGTH * (columns.length[c] - 1):
-                    surprises[c] = np.nan
-            for f in range(features):
-                number[NUMBERS + f] = min(1.0, present[f] * smallest[f]) if present[f] > 0 else np.nan
+            sudden = _rank(signal, scores[t, n], columns, streams, signals, p, nats)
             counters[SUDDEN_AGO] = 0 if sudden else counters[SUDDEN_AGO] + 1
-            # One surprise for each view, from its features.
-            for v in range(views):
-                heard = 0
-                for f in range(-1, features):
-                    count = 0
-                    for c in range(width):
-                        if columns.of_view[c] == v and columns.feature[c] == f and not np.isnan(surprises[c]):
-                            some[count], weight[count] = surprises[c], columns.weight[c]
-                            count += 1
-                    one = _merged(some, weight, count, weights.merge[v])
-                    if not np.isnan(one):
-                        by_feature[heard] = one
-                        heard += 1
-                merge = HARMONIC if rules.merge_features == MERGE_HARMONIC else GEOMETRIC
-                by_view[v] = _merged(by_feature, ones, heard, merge)
-                number[NUMBERS + features + v] = by_view[v]
-            # All views together, and the evidence of each by itself.
-            count, merged, evidence = 0, np.nan, np.nan
-            for v in range(views):
-                if not np.isnan(by_view[v]) and weights.together[v] > 0.0:
-                    some[count], weight[count] = by_view[v], weights.together[v]
-                    count += 1
-            if count > 0:
-                merged = np.float64(np.float32(_mean(some, weight, count)))
-                counters[SCORED] += 1
-            warmed_up = count > 0 and counters[SCORED] > rules.view_warm_up
-            if warmed_up:
-                count = 0
-                for v in range(views):
-                    heard_of = not rests or weights.shortest[v] <= LENGTH
-                    if not np.isnan(by_view[v]) and weights.alone[v] > 0.0 and heard_of:
-                        channel[count], share[count] = by_view[v], weights.alone[v]
-                        count += 1
-                if rules.together_alone > 0.0 and not rests:
-                    _, joint, known = _compare(signal, merged, rules.longest, together)
-                    if known >= LEAST_LEARNED or count == 0:
-                        channel[count], share[count] = joint, rules.together_alone
-                        count += 1
-                if count > 0:
-                    evidence = np.float64(np.float32(_log_mean_exp(channel, share, count)))
-            number[SURPRISE] = merged
-            number[EVIDENCE] = evidence
-            number[P] = min(1.0, there * least) if there > 0 else np.nan
-            number[RATE] = np.nan
+            number[P] = _bounds_of_features(p, columns, number[NUMBERS : NUMBERS + features])
+            voting = _vote(columns, nats, rests, some, votes, number[NUMBERS + features :])
+            counters[SCORED] += 1 if voting > 0 else 0
+            evidence = np.nan
+            if voting > 0 and counters[SCORED] > rules.view_warm_up:
+                evidence = np.float64(np.float32(mean_of_largest(votes, rules.witnesses)))
+            number[EVIDENCE], number[RATE] = evidence, np.nan
             alarm, warm, estimated = False, False, False
             if not np.isnan(evidence):
                 lags = min(final.counters[signal, LEARNED], final.weights.shape[0])
                 head = final.counters[signal, HEAD]
                 past = final.history[signal, head : head + lags]
-                rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
                 calibrated = lags >= rules.min_calibration
                 if calibrated:
-                    number[P] = rank
-                rate, alarm, estimated = decide(signal, evidence, rules, memory, rank, calibrated)
+                    rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
+                    number[P] = calibrated_p(rank, memory.thresholds[signal])
+                rate, alarm, estimated = decide(signal, evidence, rules, memory, number[P], calibrated)
                 number[RATE] = rate
                 warm = calibrated and (rules.by_p or not np.isnan(rate))
                 _remember(signal, evidence, final)
-            stretch = _blame(by_view, surprises, scores[t, n], columns, mark[CAUSE:], number)
+            stretch = _blame(nats, scores[t, n], columns, mark[CAUSE:], number)
             compared = int(memory.levels[signal, COMPARED])
             if compared >= 0 and not rules.by_p and scores[t, n, compared] > memory.levels[signal, BEYOND]:
                 alarm, stretch = True, columns.length[compared]
                 mark[CAUSE], mark[CAUSE + 1] = columns.of_view[compared], columns.stream[compared]
                 mark[CAUSE + 2] = columns.feature[compared]
                 number[SCORE] = scores[t, n, compared]
+            if alarm and deviates.shape[0] > 0:
+                alarm = _deviates(number[NUMBERS : NUMBERS + features], deviates[t, n])
             goes_on = lasts(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
             alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
+            mark[FAULTY] = False
             mark[STATE] = follow(signal, alarm, goes_on, evidence, rules, memory)
             # Such an incident, and what led up to it, is not learned until it is accepted as normal.
             if counters[FROZEN] == 1:
                 continue
             if counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after:
                 window.waited[signal * window_width : (signal + 1) * window_width] = 0
-                together.waited[signal] = 0
+                mark[FAULTY] = counters[LASTED] > LENGTH
                 continue
             rests = rests or counters[RESTS] > 0
-            for c in range(width):
-                score = _size(scores[t, n, c], columns.folded[c])
-                if np.isnan(score) or (rests and columns.length[c] > LENGTH):
-                    continue
-                if columns.length[c] == 1:
-                    k = signal * learned_width + columns.place[c]
-                    learned.counters[k, SEEN] += 1
-                    learn_score(k, score, p[c], learned, gradient, scratch)
-                else:
-                    _wait(signal * window_width + columns.place[c], score, columns.length[c], window)
-            if warmed_up and rules.together_alone > 0.0 and not rests:
-                _wait(signal, merged, rules.longest, together)
+            _learn(signal, scores[t, n], p, layout, streams, rests, signals, gradient, scratch)
+
+
+@_inner
+def _deviates(bounds: Array, deviates: Array) -> bool:
+    """Whether the most anomalous feature is far enough from its forecast; any of them if none has a score of its own."""
+    least, at = np.inf, -1
+    for f in range(bounds.shape[0]):
+        if bounds[f] < least:
+            least, at = bounds[f], f
+    return bool(deviates.any() if at < 0 else deviates[at])
 
 
 @_exact
@@ -424,23 +462,17 @@ def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
 
 
 @_inner
-def _blame(
-    by_view: Array, surprises: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array
-) -> int:  # fmt: skip
-    """Which view, stream and feature have the highest surprise, and their score; -1 if there is none.
+def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array) -> int:
+    """Which view, stream and feature are most surprising, and their score; -1 if there is none.
 
     Returns how many observations that stream looks at.
     """
     cause[:] = -1
     number[SCORE] = np.nan
-    most, view = -np.inf, -1
-    for v in range(by_view.shape[0]):
-        if not np.isnan(by_view[v]) and by_view[v] > most:
-            most, view = by_view[v], v
     most, stretch = -np.inf, 0
     for c in range(scores.shape[0]):
-        if columns.of_view[c] == view and not np.isnan(surprises[c]) and surprises[c] > most:
-            most, stretch = surprises[c], columns.length[c]
-            cause[0], cause[1], cause[2] = view, columns.stream[c], columns.feature[c]
+        if nats[c] > most:
+            most, stretch = nats[c], columns.length[c]
+            cause[0], cause[1], cause[2] = columns.of_view[c], columns.stream[c], columns.feature[c]
             number[SCORE] = scores[c]
     return stretch

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tocsin.detection.nonconformity import code_of
-from tocsin.detection.pipeline import Issued
+from tocsin.detection.pipeline import make_stages
 from tocsin.detection.ranking import count_streams, make_scorers
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.views.view import MOST_AT_ONCE
@@ -25,13 +25,13 @@ def memory_bytes(settings: DetectorSettings) -> int:
     learned, alike = count_streams(views, features)
     one, two = (make_scorers(settings, count, count, count) for count in (1, 2))
     # Single numbers besides the arrays are ignored, unless there are many.
-    scorers = zip(one, two, (learned, alike, 1, 1), strict=True)
+    scorers = zip(one, two, (learned, alike, 1), strict=True)
     total = sum(count * (larger.nbytes - smaller.nbytes) for smaller, larger, count in scorers)
     longest = max(stream.length for view in views for stream in view.streams)
-    total += 4 * (alike + 1) * longest + 8 * sizes.blocks
+    total += 4 * alike * longest + 8 * sizes.blocks
     side = code_of(settings.nonconformity)
     total += sum(_each(lambda count, view=view: view.open(count, features, side)) for view in views)  # type: ignore[misc]
-    return total + features * _of_series(settings)
+    return total + _of_forecasts(settings)
 
 
 def working_bytes(settings: DetectorSettings) -> int:
@@ -39,18 +39,15 @@ def working_bytes(settings: DetectorSettings) -> int:
     forecaster = settings.chosen_forecaster
     if forecaster is None:
         return 0
-    steps = settings.steps + settings.refresh - 1
+    steps = settings.horizons + settings.refresh - 1
     # The issued ones, those aligned with their observations, and a number for each level.
     return 8 * MOST_AT_ONCE * len(settings.feature_names) * steps * (2 + len(forecaster.levels))
 
 
-def _of_series(settings: DetectorSettings) -> int:
-    """The bytes for one forecast series."""
-    forecaster, steps = settings.chosen_forecaster, settings.steps
-    if forecaster is None:
-        return 0
-    issued = _each(lambda count: Issued(count, steps, settings))
-    return _each(lambda count: forecaster.open(count, steps + settings.refresh - 1)) + issued * (1 + settings.scaled)
+def _of_forecasts(settings: DetectorSettings) -> int:
+    """The bytes that the forecasters take for one signal."""
+    one, two = (sum(stage.nbytes for stage in make_stages(settings, signals)) for signals in (1, 2))
+    return two - one
 
 
 def _each(make: Callable[[int], Any]) -> int:

@@ -1,29 +1,25 @@
 """From values to verdicts, for many signals at once."""
 
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import Floats
-from tocsin.detection.alignment import Alignment, Continuation
+from tocsin.detection.forecasts import ForecastStage
+from tocsin.detection.guards import deviating
 from tocsin.detection.nonconformity import code_of
 from tocsin.detection.ranking import Ranking
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.verdict import Verdicts
-from tocsin.detection.views.view import MOST_AT_ONCE, NO_SPREAD, Seen, ViewSession
-from tocsin.forecasting.forecaster import Forecast
+from tocsin.detection.views.view import MOST_AT_ONCE, Seen, ViewSession
 
 Rows = NDArray[np.intp]
 Noting = Callable[[Floats], None]
 
 # How often the band is recomputed, in observations. It moves slowly, and takes longer than a p-value.
 BAND_EVERY = MOST_AT_ONCE
-# Within a gap, forecasting stops after this many missing observations: no view uses such forecasts, and a gap of a
-# thousand would take as long as a thousand observations.
-FORECAST_GAP = 64
 
 
 class Pipeline:
@@ -34,34 +30,15 @@ class Pipeline:
 
     def __init__(self, signals: int, settings: DetectorSettings) -> None:
         self.signals, self.features, self.settings = signals, len(settings.feature_names), settings
-        self.forecaster = settings.chosen_forecaster
-        self._kernels = _load_kernels()
         self.views = settings.chosen_views
         side = code_of(settings.nonconformity)
         self._views = [view.open(signals, self.features, side) for view in self.views]
         past = next((session.past for session in self._views if session.past is not None), None)
         self.ranking = Ranking(signals, self.views, settings, past)
         self._places = self._laid_out()
-        self._horizons, self._steps = settings.horizons, settings.steps
-        self.warm_up = self._recovers = 0
-        if self.forecaster is not None:
-            self.warm_up = self.forecaster.warm_up
-            # Forecasts made within the gap are no better than those made from its filled-in values.
-            self._recovers = max(self.forecaster.recovers, settings.horizons)
-            series = signals * self.features
-            steps = self._steps
-            self._session = self.forecaster.open(series, steps + settings.refresh - 1)
-            self._forecasts = Issued(series, steps, settings)
-            self._spreads = Issued(series, steps, settings) if settings.scaled else None
+        self.forecasters = settings.chosen_forecasters
+        self._stages = make_stages(settings, signals)
         self.seen = np.zeros(signals, dtype=np.int64)
-        self._gaps = self._kernels.Gaps(
-            warm_up=self.warm_up,
-            recovers=self._recovers,
-            longest=self._horizons,
-            forecast=FORECAST_GAP,
-            missing=np.zeros((signals, self.features), dtype=np.int64),
-            recovering=np.zeros((signals, self.features), dtype=np.int64),
-        )
         self._bounds = np.full((signals, self.features), np.inf)
         #: The rows of all signals. Passing this very array skips the work of selecting rows.
         self.everything = np.arange(signals)
@@ -120,7 +97,10 @@ class Pipeline:
             part = scores[:, :, columns].reshape(steps, count, *shape)  # a copy where there are several observations
             session.run(seen, rows, part)
             scores[:, :, columns] = part.reshape(steps, count, -1) if part.size else 0.0
-        judged = self.ranking.run(scores, rows)
+        judged = self.ranking.run(scores, rows, deviating(seen, self.settings))
+        if judged.faulty.any():
+            for session in self._views:
+                session.forget(judged.faulty, rows)
         self.seen[rows] += steps
         forecast, low, high = self._band(seen, rows)
         return Verdicts(
@@ -130,7 +110,6 @@ class Pipeline:
             forecast=forecast,
             low=low,
             high=high,
-            surprise=judged.surprise,
             rate=judged.rate,
             feature_p=judged.feature_p,
             views=judged.views,
@@ -146,69 +125,39 @@ class Pipeline:
 
     def _look(self, values: Floats, rows: Rows, foretold: Floats | None, noting: Noting | None) -> Seen:
         """Forecast from the values, and align earlier forecasts with them."""
-        steps, count, features = values.shape
-        ready = np.ones(values.shape, dtype=np.bool_)
-        if self.forecaster is None:
-            nothing = np.full((*values.shape, 1), np.nan)
-            return Seen(
-                values=values, predicted=nothing, spread=NO_SPREAD, issued=nothing, issued_spread=NO_SPREAD, ready=ready
-            )
-        asked = np.ones(values.shape, dtype=np.bool_)
-        self._kernels.mark_ready(values, rows, self.seen, self._gaps, ready, asked)
-        age = np.zeros((steps, count * features), dtype=np.int64)
-        if self.settings.refresh > 1:
-            ages = (self.seen[rows] + np.arange(steps)[:, np.newaxis]) % self.settings.refresh
-            age = np.repeat(ages, features, axis=1)
-        series = self._series(rows)
-        chosen = None if rows is self.everything else series  # no need to check all rows again
-        wanted = (age == 0) & asked.reshape(steps, count * features)
-        flat = values.reshape(steps, count * features)
-        if foretold is None:
-            said = self._said(self._session.run(flat, chosen, wanted))
-        else:
-            self._session.run(flat, chosen, np.zeros_like(wanted))  # it only follows the values
-            said = foretold.reshape(steps, count * features, self.foretold_width)
+        series = None if rows is self.everything else self._series(rows)  # no need to check all rows again
+        said, forecasts, first = [], [], 0
+        for stage in self._stages:
+            known = None if foretold is None else foretold[..., first : first + stage.width]
+            first += stage.width
+            ahead, issued = stage.run(values, rows, series, self.seen, known)
+            forecasts.append(ahead)
+            said.append(issued)
+        if noting is not None and said:
+            noting(np.concatenate(said, axis=-1))
+        return Seen(values, tuple(forecasts))
 
-        def by_feature(array: Floats) -> Floats:
-            return array.reshape(steps, count, features, array.shape[-1])
-
-        if noting is not None:
-            noting(by_feature(said))
-        ahead = self._steps + self.settings.refresh - 1
-        medians, spreads = (np.ascontiguousarray(part) for part in np.split(said, [ahead], -1))
-        predicted, issued = map(by_feature, self._forecasts.push(medians, age, series))
-        seen = (predicted, NO_SPREAD, issued, NO_SPREAD)
-        if self._spreads is not None:
-            spread, wide = map(by_feature, self._spreads.push(spreads, age, series))
-            seen = (predicted, spread, issued, wide)
-        return Seen(values, *seen, ready)
+    @property
+    def warm_up(self) -> int:
+        """How many observations precede the first forecast that is judged."""
+        return min((forecaster.warm_up for forecaster in self.forecasters), default=0)
 
     @property
     def foretold_width(self) -> int:
-        """How many numbers are forecast after each observation of a feature: medians and spreads."""
-        if self.forecaster is None:
-            return 0
-        ahead = self._steps + self.settings.refresh - 1
-        return ahead * (1 if self._spreads is None else 2)
-
-    def _said(self, forecast: Forecast) -> Floats:
-        """The used parts of a forecast, concatenated."""
-        parts = [forecast.median]
-        if self._spreads is not None:
-            if forecast.quantiles is None:
-                raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
-            parts.append(forecast.quantiles[..., -1] - forecast.quantiles[..., 0])
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        """How many numbers are forecast after each observation of a feature."""
+        return sum(stage.width for stage in self._stages)
 
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
-        """The one-step forecast, and the values beyond which its error alone is enough evidence for an alarm."""
-        forecast = seen.predicted[..., 0].copy()
+        """The one-step forecast, and the values beyond which the errors alone are enough evidence for an alarm."""
         reach = self._bounds[rows]
-        if self.forecaster is None:
-            return forecast, np.full(forecast.shape, np.nan), np.broadcast_to(reach, forecast.shape).copy()
-        if self._spreads is not None:
+        if not seen.forecasts:
+            forecast = np.full(seen.values.shape, np.nan)
+            return forecast, forecast.copy(), np.broadcast_to(reach, forecast.shape).copy()
+        ahead = seen.forecasts[0]
+        forecast = ahead.ahead[..., 0].copy()
+        if self.settings.scaled:
             # The smallest spread by which errors are divided.
-            reach = reach * np.maximum(seen.spread[..., 0], 1e-9 * (np.abs(forecast) + 1e-300))
+            reach = reach * np.maximum(ahead.spread[..., 0], 1e-9 * (np.abs(forecast) + 1e-300))
         side = self.settings.nonconformity
         low = forecast - reach if side != "high" else np.full(forecast.shape, -np.inf)
         high = forecast + reach if side != "low" else np.full(forecast.shape, np.inf)
@@ -233,8 +182,8 @@ class Pipeline:
         tree: dict[str, Any] = {name: array[rows] for name, array in self._arrays().items()}
         tree["ranking"] = self.ranking.state(rows)
         tree["views"] = {view.name: session.state(rows) for view, session in zip(self.views, self._views, strict=True)}
-        for name, part in self._parts().items():
-            tree[name] = part.state(self._series(rows))
+        for number, stage in enumerate(self._stages):
+            tree[f"forecaster {number}"] = stage.state(rows, self._series(rows))
         return tree
 
     def copy_from(self, rows: Rows, other: "Pipeline") -> None:
@@ -245,9 +194,8 @@ class Pipeline:
         self.ranking.copy_from(rows, other.ranking)
         for session, others in zip(self._views, other._views, strict=True):
             session.restore(others.state(other.everything), rows)
-        given = other._parts()
-        for name, part in self._parts().items():
-            part.restore(given[name].state(), self._series(rows))
+        for stage, theirs_of in zip(self._stages, other._stages, strict=True):
+            stage.restore(theirs_of.state(other.everything, other._all_series), rows, self._series(rows))
 
     def restore(self, tree: dict[str, Any]) -> None:
         """Restore what `state()` returned for a pipeline of the same kind."""
@@ -261,44 +209,19 @@ class Pipeline:
         for view, session in zip(self.views, self._views, strict=True):
             # Parts without state have no entry in the tree.
             session.restore(tree.get("views", {}).get(view.name, {}), self.everything)
-        for name, part in self._parts().items():
-            part.restore(tree[name])
+        for number, stage in enumerate(self._stages):
+            stage.restore(tree[f"forecaster {number}"], self.everything, self._all_series)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        gaps = {"gaps": self._gaps.missing, "rests": self._gaps.recovering}
-        return {"seen": self.seen, **gaps, "bounds": self._bounds}
-
-    def _parts(self) -> dict[str, Any]:
-        if self.forecaster is None:
-            return {}
-        parts = {"session": self._session, **self._forecasts.parts("forecasts")}
-        return parts if self._spreads is None else {**parts, **self._spreads.parts("spreads")}
+        return {"seen": self.seen, "bounds": self._bounds}
 
 
-class Issued:
-    """Forecasts, or their spreads, continued until the next is issued and aligned with their observations."""
-
-    def __init__(self, series: int, steps: int, settings: DetectorSettings) -> None:
-        self._continued = Continuation(series, steps, settings.refresh)
-        self._aligned = Alignment(series, settings.horizons)
-
-    def push(self, issued: Floats, age: NDArray[np.int64], series: Rows) -> tuple[Floats, Floats]:
-        """The earlier forecasts for each observation, and those made after it."""
-        continued = self._continued.push(issued, age, series)
-        return self._aligned.push(continued, series), continued
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held for all series together."""
-        return self._continued.nbytes + self._aligned.nbytes
-
-    def parts(self, name: str) -> dict[str, Any]:
-        """What keeps a state, by name."""
-        return {f"{name} continued": self._continued, f"{name} aligned": self._aligned}
-
-
-def _load_kernels() -> ModuleType:
-    # numba is slow to import: only detection waits for it.
-    from tocsin.detection import kernels
-
-    return kernels
+def make_stages(settings: DetectorSettings, signals: int) -> list[ForecastStage]:
+    """The forecasters at work: the first one forecasts all horizons of the views, the second one a single step."""
+    return [
+        ForecastStage(
+            forecaster, signals, len(settings.feature_names), settings.horizons if number == 0 else 1,
+            refresh=settings.refresh if number == 0 else 1, scaled=settings.scaled,
+        )
+        for number, forecaster in enumerate(settings.chosen_forecasters)
+    ]  # fmt: skip

@@ -1,45 +1,36 @@
 """The defaults of a detector."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-#: Means the forecaster of the preset.
+#: Means the forecasters of the preset.
 AUTO = "auto"
 
+PRESETS = {"full": ("embedded", "autoregression"), "light": ("autoregression",)}
+"""The forecasters of each preset: "full" finds most; "light" is the same detector without the network."""
 
-@dataclass(frozen=True)
-class Preset:
-    """Forecaster, views and window for one kind of use."""
+VIEWS = ("error", "shape", "quiet")
+WINDOW = 2000
 
-    forecaster: str
-    views: tuple[str, ...]
-    window: int
-    forecaster_options: Mapping[str, Any] = field(default_factory=dict)
-
-
-PRESETS = {
-    "full": Preset("embedded", ("error", "level", "shape", "quiet"), 2000),
-    "light": Preset("autoregression", ("error", "shape-light", "quiet"), 1000, {"lags": 16, "search": 1152}),
-}
-"""Presets by name: "full" finds most; "light" needs no network, for large fleets and small machines."""
-
-VIEWS_BY_NAME = {"all": PRESETS["full"].views, "paper": ("horizons",)}
-"""Named sets of views. "paper" is the detector of the paper: 15 horizons, merged by their median."""
+#: Options of the autoregression of a preset: a signal's memory should be small.
+_REGRESSION = {"lags": 16, "search": 1152}
 
 
-def named_forecaster(settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Name and arguments of the forecaster in the settings; None if the values are scores.
+def named_forecasters(settings: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Name and arguments of each forecaster in the settings, the one with options first; none if the values are scores.
 
-    >>> named_forecaster({"preset": "light"})
-    ('autoregression', {'lags': 16, 'search': 1152})
-    >>> named_forecaster({"forecaster": "seasonal-naive", "forecaster_options": {"period": 24}})
-    ('seasonal-naive', {'period': 24})
+    >>> named_forecasters({"preset": "light"})
+    [('autoregression', {'lags': 16, 'search': 1152})]
+    >>> named_forecasters({"forecaster": "seasonal-naive", "forecaster_options": {"period": 24}})
+    [('seasonal-naive', {'period': 24})]
     """
-    name, given = settings.get("forecaster", AUTO), dict(settings.get("forecaster_options") or {})
+    name, given = settings.get("forecaster", AUTO), settings.get("forecaster_options") or {}
     if name is None:
-        return None
+        return []
     if name != AUTO:
-        return name, given
-    preset = PRESETS[settings.get("preset", "full")]
-    return preset.forecaster, {**preset.forecaster_options, **given}
+        return [(name, dict(given))]
+    # Only the first one has a spread to divide errors by.
+    names = PRESETS[settings.get("preset", "full")][: 1 if settings.get("scaled") else None]
+    options = [dict(_REGRESSION) if name == "autoregression" else {} for name in names]
+    options[0].update(given)
+    return list(zip(names, options, strict=True))

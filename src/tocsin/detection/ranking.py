@@ -1,6 +1,5 @@
 """From the scores of views to p-values, return periods and alarms, for many signals at once."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from tocsin.arrays import nbytes_of
 from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.history import thread_pool
-from tocsin.conformal.scorer import Floats
+from tocsin.conformal.scorer import Floats, Mask
 from tocsin.detection.alarm_rate import LEAST_BLOCKS, LEAST_LEARNED
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.views import View
@@ -20,16 +19,12 @@ from tocsin.detection.views.view import Past
 
 Rows = NDArray[np.intp]
 
-#: The weight of all views together when alarms are decided, besides the weight of each.
-TOGETHER_ALONE = 0.05
-
 
 @dataclass(frozen=True)
 class RankedObservations:
     """The ranking of T observations of N signals; `Verdicts` explains each field."""
 
     p: Floats  # (T, N)
-    surprise: Floats  # (T, N), in nats
     rate: Floats  # (T, N), incidents an observation
     alarm: NDArray[np.bool_]
     warm: NDArray[np.bool_]
@@ -41,20 +36,20 @@ class RankedObservations:
     estimated: NDArray[np.bool_]
     evidence: Floats  # (T, N), in nats
     state: NDArray[np.int16]  # (T, N), the codes of `kernels.py`
+    faulty: NDArray[np.bool_]  # what is not learned
 
 
 class Ranking:
-    """Ranks every score in the past of its own stream, merges the streams of a view and the views, and decides.
+    """Ranks every score in the past of its own stream, merges the ranks, and decides.
 
     Scores of single observations are ranked by W1-ACAS, with learned weights over the past. Scores of longer stretches
     are ranked among earlier stretches that share no observation with the newest one: in a gradual fault, each would
     otherwise be compared with the one before it. Those have equal weights: a batch of ten overlapping stretches is not
     ten independent draws to learn from.
 
-    The views are merged twice. Their geometric mean, which responds to what is a little unusual in all of them, orders
-    observations. A weighted harmonic mean of each view and of the rank of the geometric mean is the evidence that
-    decides alarms: it responds to what is very unusual in one view, or unusual in all. Evidence is ranked in its own
-    past for p, and among the highest evidence of past blocks for the rate of incidents.
+    The rank of each stream, -log p, is a vote, and the mean of the largest three votes is the evidence. It orders
+    observations, is ranked in its own past for p, and among the highest evidence of past blocks for the rate of
+    incidents.
     """
 
     def __init__(
@@ -67,28 +62,17 @@ class Ranking:
         self._columns = self._score_columns()
         self.width = self._columns.of_view.size
         learned, alike = count_streams(self.views, self.features)
-        self.scorer, self.window, self.together, self.final = make_scorers(
-            settings, signals * learned, signals * alike, signals
-        )
+        self.scorer, self.window, self.final = make_scorers(settings, signals * learned, signals * alike, signals)
         longest = int(self._columns.length.max())
         self._memory = deciding.SignalMemory(
             counters=np.zeros((signals, deciding.COUNTERS), dtype=np.int64),
             levels=np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0, np.inf], (signals, 1)),
             blocks=np.zeros((signals, sizes.blocks)),
+            thresholds=np.tile(np.log(kernels.LEVELS), (signals, 1)),
         )
-        nothing = np.empty(0, dtype=np.int64)
-        kept = Past(np.empty((0, self.features, 0)), nothing, nothing, 0)
         # If incidents may be as frequent as it takes to see whether one has ended, none is held open.
-        if past is not None and settings.rate * kernels.LENGTH <= 1:
-            kept = past
-        self._recall = kernels.Recall(*kept, units=np.ones((signals, self.features)))
-        self._weights = kernels.ViewWeights(
-            merge=np.array([view.merge for view in self.views], dtype=np.int64),
-            together=np.array([view.together for view in self.views], dtype=np.float64),
-            # A single view is all the evidence, whatever its weight beside others.
-            alone=np.array([view.alone for view in self.views] if len(self.views) > 1 else [1.0], dtype=np.float64),
-            shortest=np.array([min(stream.length for stream in view.streams) for view in self.views], dtype=np.int64),
-        )
+        holds = past is not None and settings.rate * kernels.LENGTH <= 1
+        self._recall = kernels.Recall(*past) if past is not None and holds else _no_recall(kernels)
         self._rules = deciding.Rules(
             view_warm_up=sizes.view_warm_up,
             min_calibration=sizes.min_calibration,
@@ -99,52 +83,54 @@ class Ranking:
             accept_after=settings.accepted_after,
             early=settings.early,
             extrapolation=settings.extrapolation,
-            merge_features=kernels.MERGE_HARMONIC if settings.merge_features == "harmonic" else kernels.MERGE_MEAN,
-            together_alone=TOGETHER_ALONE if len(self.views) > 1 else 0.0,
             longest=longest,
+            witnesses=kernels.WITNESSES,
         )
         # Collected once: looking them up again for every observation would take as long as scoring it.
-        window, together = (
-            kernels.StretchStreams(
-                history=scorer._history,
-                counters=scorer._counters,
-                weights=scorer._weights,
-                cumulative=scorer._cumulative,
-                waiting=np.zeros((scorer.streams, longest), dtype=np.float32),
-                waited=np.zeros(scorer.streams, dtype=np.int64),
-            )
-            for scorer in (self.window, self.together)
+        window = kernels.StretchStreams(
+            history=self.window._history,
+            counters=self.window._counters,
+            weights=self.window._weights,
+            cumulative=self.window._cumulative,
+            waiting=np.zeros((self.window.streams, longest), dtype=np.float32),
+            waited=np.zeros(self.window.streams, dtype=np.int64),
         )
         self._streams = kernels.RankedStreams(
-            learned=self.scorer.kernel_streams, window=window, together=together, final=self.final.kernel_streams
+            learned=self.scorer.kernel_streams, window=window, final=self.final.kernel_streams
         )
-        self._layout = kernels.RankingLayout(self._columns, self._weights, self._rules, self.features)
+        votes = int(self._columns.vote.max()) + 1
+        self._layout = kernels.RankingLayout(self._columns, self._rules, self.features, len(self.views), votes)
         self._scratch = [self.scorer.new_scratch() for _ in range(settings.threads)]
 
     def _score_columns(self) -> Any:
         """Where each score of an observation belongs: features of the views in turn, then what they share."""
         cells = []
         both = self.settings.nonconformity == "absolute"
+        vote = 0
         for number, view in enumerate(self.views):
             for feature in (-1,) if view.joint else range(self.features):
                 for index, stream in enumerate(view.streams):
-                    cells.append((number, feature, index, stream.weight, stream.length, both and view.sided))
-        views, features, streams, weights, stretches, folded = zip(*cells, strict=True)
+                    cells.append((vote + index, number, feature, index, stream.length, both and view.sided))
+            vote += len(view.streams)
+        votes, views, features, streams, stretches, folded = zip(*cells, strict=True)
         lengths = np.array(stretches, dtype=np.int64)
         single = lengths == 1
         place = np.where(single, np.cumsum(single), np.cumsum(~single)) - 1
         return self._kernels.ScoreColumns(
+            vote=np.array(votes, dtype=np.int64),
             of_view=np.array(views, dtype=np.int64),
             feature=np.array(features, dtype=np.int64),
             stream=np.array(streams, dtype=np.int64),
-            weight=np.array(weights, dtype=np.float64),
             length=lengths,
             folded=np.array(folded),
             place=place,
         )
 
-    def run(self, scores: Floats, rows: Rows) -> RankedObservations:
-        """Judge the scores `[T, N, width]` of the signals `rows` and learn from them."""
+    def run(self, scores: Floats, rows: Rows, deviates: Mask) -> RankedObservations:
+        """Judge the scores `[T, N, width]` of the signals `rows` and learn from them.
+
+        `deviates[T, N, F]` says where a feature is far enough from its forecast to alarm; empty if that is everywhere.
+        """
         kernels, features = self._kernels, self.features
         shape = scores.shape[:2]
         numbers = np.empty((*shape, kernels.NUMBERS + features + len(self.views)))
@@ -154,8 +140,8 @@ class Ranking:
 
         def work(thread: int) -> None:
             kernels.judge(
-                scores, rows, edges[thread], edges[thread + 1], self._layout, self._streams, self._memory, self._recall,
-                *self._scratch[thread], numbers, marks,
+                scores, deviates, rows, edges[thread], edges[thread + 1], self._layout, self._streams, self._memory,
+                self._recall, *self._scratch[thread], numbers, marks,
             )  # fmt: skip
 
         others = [thread_pool(threads - 1).submit(work, thread) for thread in range(1, threads)]
@@ -165,7 +151,6 @@ class Ranking:
         flags = marks[..., : kernels.STATE] != 0
         return RankedObservations(
             p=numbers[..., kernels.P],
-            surprise=numbers[..., kernels.SURPRISE],
             rate=numbers[..., kernels.RATE],
             alarm=flags[..., kernels.ALARM],
             warm=flags[..., kernels.WARM],
@@ -177,6 +162,7 @@ class Ranking:
             estimated=flags[..., kernels.ESTIMATED],
             evidence=numbers[..., kernels.EVIDENCE],
             state=marks[..., kernels.STATE],
+            faulty=flags[..., kernels.FAULTY],
         )
 
     def first_ranked_after(self, warm_up: int) -> int:
@@ -207,19 +193,20 @@ class Ranking:
 
         Infinite if nothing alarms yet, or no view has such a score.
         """
-        kernels, columns, rules = self._kernels, self._columns, self._rules
+        kernels, columns = self._kernels, self._columns
         bounds = np.full((rows.size, self.features), np.inf)
-        single = np.flatnonzero((columns.length == 1) & (columns.stream == 0))
+        single = columns.length == 1
+        # The errors of single observations agree, and the other views see nothing.
+        agreeing = min(np.unique(columns.vote[single]).size, kernels.WITNESSES)
+        needed = min(self._layout.votes, kernels.WITNESSES) / max(agreeing, 1)
         width = self.scorer.streams // self.signals
         for n, signal in enumerate(rows):
             evidence = self._least_evidence(signal)
-            for c in single if np.isfinite(evidence) else ():
-                view, feature = columns.of_view[c], columns.feature[c]
-                alone = self._weights.alone
-                share = (alone.sum() + rules.together_alone) / alone[view] if alone[view] else np.inf
-                past, weights, total = self.scorer._calibration(signal * width + columns.place[c])
-                surprise = evidence + math.log(share) if np.isfinite(share) else np.inf
-                bounds[n, max(feature, 0)] = kernels.score_at(past, weights, total, surprise)
+            for c in np.flatnonzero(single & (columns.vote == columns.vote[single].max(initial=-1))):
+                if np.isfinite(evidence):
+                    past, weights, total = self.scorer._calibration(signal * width + columns.place[c])
+                    reach = kernels.score_at(past, weights, total, needed * evidence)
+                    bounds[n, max(columns.feature[c], 0)] = reach
         return bounds
 
     def _least_evidence(self, signal: int) -> float:
@@ -257,9 +244,9 @@ class Ranking:
     @property
     def nbytes(self) -> int:
         """Bytes held for all signals together."""
-        scorers = (self.scorer, self.window, self.together, self.final)
-        waiting = [(one.waiting, one.waited) for one in (self._streams.window, self._streams.together)]
-        return sum(scorer.nbytes for scorer in scorers) + nbytes_of(waiting, self._memory, self._recall.units)
+        window = self._streams.window
+        scorers = (self.scorer, self.window, self.final)
+        return sum(scorer.nbytes for scorer in scorers) + nbytes_of(window.waiting, window.waited, self._memory)
 
     def open(self, signal: int) -> bool:
         """Whether an incident of the signal is open."""
@@ -304,7 +291,7 @@ class Ranking:
             width = scorer.streams // self.signals
             return np.asarray(rows[:, np.newaxis] * width + np.arange(width)).reshape(-1)
 
-        scorers = (("scorer", self.scorer), ("window", self.window), ("together", self.together), ("final", self.final))
+        scorers = (("scorer", self.scorer), ("window", self.window), ("final", self.final))
         return [(name, scorer, streams(scorer)) for name, scorer in scorers]
 
     def _arrays(self, rows: Rows) -> list[tuple[str, NDArray[Any], Rows]]:
@@ -312,12 +299,10 @@ class Ranking:
         return [
             ("pending", self._streams.window.waiting, streams),
             ("pending count", self._streams.window.waited, streams),
-            ("waiting", self._streams.together.waiting, rows),
-            ("waiting count", self._streams.together.waited, rows),
             ("counters", self._memory.counters, rows),
             ("levels", self._memory.levels, rows),
             ("blocks", self._memory.blocks, rows),
-            ("units", self._recall.units, rows),
+            ("thresholds", self._memory.thresholds, rows),
         ]
 
 
@@ -330,8 +315,8 @@ def count_streams(views: Sequence[View], features: int) -> tuple[int, int]:
 
 def make_scorers(
     settings: DetectorSettings, learned: int, alike: int, signals: int
-) -> tuple[W1ACAS, SlidingWindow, SlidingWindow, SlidingWindow]:
-    """The scorers of streams of single observations and of longer stretches, of all views, and of evidence."""
+) -> tuple[W1ACAS, SlidingWindow, SlidingWindow]:
+    """The scorers of streams of single observations, of longer stretches, and of evidence."""
     sizes = settings.sizes
     scorer = W1ACAS(
         learned,
@@ -343,8 +328,15 @@ def make_scorers(
         learning_rate=settings.learning_rate * sizes.window,
         prior="extend",
     )
-    window, together = (SlidingWindow(streams, window=sizes.window) for streams in (alike, signals))
-    return scorer, window, together, SlidingWindow(signals, window=sizes.final)
+    return scorer, SlidingWindow(alike, window=sizes.window), SlidingWindow(signals, window=sizes.final)
+
+
+def _no_recall(kernels: ModuleType) -> Any:
+    from tocsin.detection.views.library import Library
+
+    nothing = np.empty(0, dtype=np.int64)
+    values, units = np.empty((0, 0, 0), dtype=np.float32), np.empty((0, 0))
+    return kernels.Recall(Library(values, nothing, nothing, units, units, 0), nothing, 1)
 
 
 def _load_kernels() -> tuple[ModuleType, ModuleType]:

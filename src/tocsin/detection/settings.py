@@ -17,7 +17,7 @@ from tocsin.data import parse_duration
 from tocsin.detection.alarm_rate import Sizes, is_budget, parse_alarm_rate, rarest_rate, sizes
 from tocsin.detection.declaration import declared, lists_settings, setting
 from tocsin.detection.nonconformity import NONCONFORMITIES
-from tocsin.detection.presets import AUTO, PRESETS, VIEWS_BY_NAME
+from tocsin.detection.presets import AUTO, PRESETS, VIEWS, WINDOW, named_forecasters
 from tocsin.detection.views import View, available_views, make_view
 from tocsin.detection.views.score import GivenScore
 from tocsin.forecasting import Forecaster, make_forecaster
@@ -58,20 +58,22 @@ def _observations(name: str, value: Any) -> int | str:
     return value
 
 
-def _forecaster(name: str, value: Any) -> Forecaster | str:
-    if not isinstance(value, (Forecaster, str)):
-        raise TypeError(f"{name} must be a Forecaster, the name of one, or None, got {value!r}")
-    return value
+def _forecaster(name: str, value: Any) -> Forecaster | str | tuple[Forecaster, ...]:
+    several = isinstance(value, (tuple, list))
+    forecasters = tuple(value) if several else (value,)
+    if not 1 <= len(forecasters) <= 2 or not all(
+        isinstance(one, Forecaster) or (isinstance(one, str) and not several) for one in forecasters
+    ):
+        raise TypeError(f"{name} must be a Forecaster, the name of one, a pair of forecasters, or None, got {value!r}")
+    return forecasters if several else value
 
 
 def _views(name: str, value: Any) -> tuple[str, ...]:
-    chosen = value
-    if isinstance(value, str):
-        chosen = VIEWS_BY_NAME.get(value, tuple(part.strip() for part in value.split(",")))
+    chosen = tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
     names = tuple(chosen) if isinstance(chosen, Sequence) else (chosen,)
     known = available_views()
     if not names or not all(one in known for one in names) or len(set(names)) != len(names):
-        accepted = ", ".join(map(repr, (*VIEWS_BY_NAME, *known)))
+        accepted = ", ".join(map(repr, known))
         raise ValueError(f"{name} must be distinct names among {accepted}, got {value!r}")
     return names
 
@@ -107,31 +109,25 @@ class DetectorSettings:
         check=as_seconds, accepts="a duration ('5min'), or a number of seconds",
     )  # fmt: skip
     preset: str = setting(
-        "full", "default forecaster, views and window: \"full\" for most uses, \"light\" for large fleets",
+        "full", "the default forecasters: \"full\" for most uses, \"light\" without the network, for large fleets",
         choices=PRESETS,
     )  # fmt: skip
-    forecaster: Forecaster | str | None = setting(
+    forecaster: Forecaster | str | Sequence[Forecaster] | None = setting(
         AUTO, "the forecaster (see `tocsin forecasters`); None if the values are scores",
-        check=_forecaster, accepts="the name of a forecaster, 'auto' for the preset's, a `Forecaster`, or None",
+        check=_forecaster, accepts="the name of a forecaster, 'auto' for those of the preset, a `Forecaster` or two of them, or None",
         saved=False,
     )  # fmt: skip
     forecaster_options: Mapping[str, Any] | None = setting(
         None, "arguments of a forecaster given by name", accepts="names and values", saved=False
     )
     views: str | Sequence[str] | None = setting(
-        None, "the views that judge a signal: their names, 'all' for every built-in view, or 'paper'",
-        check=_views, accepts="names of views, or 'paper'", unset="those of the preset",
+        None, "the views that judge a signal", check=_views, accepts="names of views", unset=", ".join(VIEWS),
     )  # fmt: skip
     nonconformity: str = setting(
         "absolute", "which errors are anomalous: large ones, each side judged separately, or only high or low values",
         choices=NONCONFORMITIES,
     )  # fmt: skip
     scaled: bool = setting(False, "divide errors by the spread of the forecaster's quantiles")
-    merge_features: str = setting(
-        "harmonic",
-        "how features are merged: by the most anomalous few, or by all of them equally",
-        choices=("harmonic", "mean"),
-    )
     accept_after: int | str = setting(
         600, "after how many observations, or how long, a lasting incident is accepted as the new normal and learned",
         check=_observations, accepts=f"0 to {LARGE:,}, or a duration ('12h')",
@@ -149,7 +145,7 @@ class DetectorSettings:
     )
     window: int | None = setting(
         None, "the size of the calibration set: how many past scores to compare with", least=250, most=MOST_LAGS,
-        unset="that of the preset",
+        unset=f"{WINDOW:,}",
     )  # fmt: skip
     learning_rate: float = setting(
         0.01, "learning rate of the weights over the past: about how far a weight can move in a step", above=0, most=0.1
@@ -229,8 +225,8 @@ class DetectorSettings:
     def forecaster_name(self) -> str:
         """The name of the forecaster; empty if it has none."""
         if isinstance(self.forecaster, str):
-            return PRESETS[self.preset].forecaster if self.forecaster == AUTO else self.forecaster
-        return "" if self.forecaster is None else self.forecaster.name
+            return PRESETS[self.preset][0] if self.forecaster == AUTO else self.forecaster
+        return next((one.name for one in self.chosen_forecasters), "")
 
     @property
     def loads_a_model(self) -> bool:
@@ -238,23 +234,29 @@ class DetectorSettings:
         return bool((self.forecaster_options or {}).get("model"))
 
     @cached_property
-    def chosen_forecaster(self) -> Forecaster | None:
-        """The forecaster itself; None if the values are already nonconformity scores."""
-        chosen = PRESETS[self.preset].forecaster if self.forecaster == AUTO else self.forecaster
-        if isinstance(chosen, str):
-            options = PRESETS[self.preset].forecaster_options if self.forecaster == AUTO else {}
-            chosen = make_forecaster(chosen, {**options, **(self.forecaster_options or {})})
-        if chosen is not None:
-            self._check_forecaster(chosen)
+    def chosen_forecasters(self) -> tuple[Forecaster, ...]:
+        """The forecasters themselves, the one whose forecasts are shown first; none if the values are scores."""
+        if self.forecaster is None or isinstance(self.forecaster, str):
+            names = ("forecaster", "forecaster_options", "preset", "scaled")
+            named = named_forecasters({name: getattr(self, name) for name in names})
+            chosen = tuple(make_forecaster(name, options) for name, options in named)
+        else:
+            chosen = (self.forecaster,) if isinstance(self.forecaster, Forecaster) else tuple(self.forecaster)
+        for forecaster in chosen[:1]:
+            self._check_forecaster(forecaster)
         return chosen
+
+    @property
+    def chosen_forecaster(self) -> Forecaster | None:
+        """The first forecaster; None if the values are already nonconformity scores."""
+        return next(iter(self.chosen_forecasters), None)
 
     @cached_property
     def chosen_views(self) -> tuple[View, ...]:
         """The views themselves."""
         if self.judges_scores:
             return (GivenScore(),)
-        names = PRESETS[self.preset].views if self.views is None else self.views
-        chosen = tuple(make_view(name) for name in names)
+        chosen = tuple(make_view(name) for name in self.views or VIEWS)
         if self.nonconformity == "absolute":
             return chosen
         # Shape and stillness are neither high nor low.
@@ -269,16 +271,10 @@ class DetectorSettings:
         """How many horizons of earlier forecasts the views use."""
         return max(1, *(view.horizons for view in self.chosen_views))
 
-    @property
-    def steps(self) -> int:
-        """How many steps ahead to forecast."""
-        return max(self.horizons, *(view.steps for view in self.chosen_views))
-
     @cached_property
     def sizes(self) -> Sizes:
         """How much of the past the alarm rate needs."""
-        window = PRESETS[self.preset].window if self.window is None else self.window
-        return sizes(self.rate, window=window, promise=self.promise)
+        return sizes(self.rate, window=self.window or WINDOW, promise=self.promise)
 
     @property
     def rarest_rate(self) -> float:
@@ -311,7 +307,7 @@ class DetectorSettings:
     def _check_forecaster(self, forecaster: Forecaster) -> None:
         if self.scaled and not forecaster.levels:
             raise ValueError(f"scaled=True needs a forecaster with quantiles, got {forecaster!r}")
-        steps = self.steps + self.refresh - 1
+        steps = self.horizons + self.refresh - 1
         if steps > forecaster.longest_horizon:
             raise ValueError(
                 f"refresh={self.refresh} needs forecasts of {steps} steps with these views, but {forecaster!r} "

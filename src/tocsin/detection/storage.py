@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from tocsin.detection.settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.registry import find_forecaster
 
-FORMAT = 3
+FORMAT = 4
 
 
 def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -29,16 +29,15 @@ def made_of(settings: DetectorSettings) -> dict[str, Any]:
     made = {
         "features": settings.feature_names,
         "settings": settings.saved(),
-        "forecaster": _forecaster_header(settings.chosen_forecaster),
+        "forecasters": [_forecaster_header(forecaster) for forecaster in settings.chosen_forecasters],
     }
     return dict(json.loads(json.dumps(made, default=_to_json)))
 
 
 def settings_of(header: Mapping[str, Any], *, forecaster: Forecaster | None, threads: int) -> DetectorSettings:
     """The settings that `made_of` described."""
-    chosen = _forecaster_from_header(
-        header["forecaster"], forecaster
-    )  # a wrong forecaster does not mean a damaged file
+    # A wrong forecaster does not mean a damaged file.
+    chosen = _forecasters_from_header(header["forecasters"], forecaster)
     with damage_told():
         return DetectorSettings(header["features"], **header["settings"], forecaster=chosen, threads=threads)
 
@@ -56,9 +55,9 @@ def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
             "states of other versions cannot be read, so let a new detector learn from the history"
         )
     with damage_told():
-        known = header["forecaster"]
-        if known is not None and not isinstance(known["parameters"], dict):
-            raise ValueError(f"a forecaster must have parameters, got {known!r}")
+        for known in header["forecasters"]:
+            if not isinstance(known["parameters"], dict):
+                raise ValueError(f"a forecaster must have parameters, got {known!r}")
         header["extra"] = dict(header["extra"])
         return header
 
@@ -93,19 +92,24 @@ def damage_told() -> Iterator[None]:
         raise ValueError(f"this is not the state of a detector, or it is damaged: {error}") from error
 
 
-def _forecaster_header(forecaster: Forecaster | None) -> dict[str, Any] | None:
-    if forecaster is None:
-        return None
+def _forecaster_header(forecaster: Forecaster) -> dict[str, Any]:
     return {"name": forecaster.name, "parameters": forecaster.parameters()}
 
 
-def _forecaster_from_header(header: dict[str, Any] | None, given: Forecaster | None) -> Forecaster | None:
-    if given is not None:
-        if json.loads(json.dumps(_forecaster_header(given))) != header:
-            raise ValueError(f"forecaster must be the one that was saved, {header}, got {given!r}")
-        return given
-    if header is None:
-        return None
+def _forecasters_from_header(
+    headers: Sequence[dict[str, Any]], given: Forecaster | None
+) -> tuple[Forecaster, ...] | None:
+    """The saved forecasters, the first one as it is given; None if the values are scores."""
+    if given is not None and json.loads(json.dumps([_forecaster_header(given)])) != list(headers[:1]):
+        saved = headers[0] if headers else None
+        raise ValueError(f"forecaster must be the one that was saved, {saved}, got {given!r}")
+    return (
+        tuple(given if given is not None and number == 0 else _made(header) for number, header in enumerate(headers))
+        or None
+    )
+
+
+def _made(header: dict[str, Any]) -> Forecaster:
     if find_forecaster(header["name"]) is None:
         raise ValueError(f"forecaster {header['name']!r} is not registered here: pass it as `forecaster`")
     return make_forecaster(header["name"], header["parameters"])

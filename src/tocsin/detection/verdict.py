@@ -104,7 +104,6 @@ class Verdicts:
     forecast: Floats
     low: Floats
     high: Floats
-    surprise: Floats
     rate: Floats
     feature_p: Floats
     views: Floats
@@ -124,7 +123,7 @@ class Verdicts:
     @property
     def severity(self) -> Floats:
         """How anomalous each observation is over all views, -log10 of a mean of their ranks."""
-        return np.asarray(self.surprise / np.log(10.0))
+        return np.asarray(self.evidence / np.log(10.0))
 
     @property
     def merged(self) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 from tocsin.data import LONGEST_GAP
 from tocsin.data.timeline import as_interval
 from tocsin.detection import DetectorSettings
-from tocsin.detection.presets import named_forecaster
+from tocsin.detection.presets import named_forecasters
 from tocsin.forecasting import Forecaster
 from tocsin.spark.columns import Clock, Input
 from tocsin.spark.models import forecaster_of
@@ -42,9 +42,9 @@ class SparkPlan:
     def detector_settings(self) -> dict[str, Any]:
         """The settings with the forecaster itself, which is loaded once in each process."""
         settings = dict(self.settings)
-        named = named_forecaster(settings)
+        named = named_forecasters(settings)
         settings.pop("forecaster_options", None)
-        settings["forecaster"] = None if named is None else forecaster_of(named[0], json.dumps(named[1]))
+        settings["forecaster"] = tuple(forecaster_of(name, json.dumps(options)) for name, options in named) or None
         return settings
 
 

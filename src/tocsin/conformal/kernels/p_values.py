@@ -20,7 +20,7 @@ RANKED_WEIGHT = 32.0
 TAIL_WEIGHT = 60.0
 # How far a score lies beyond all past scores counts in full up to about this many nats, and by its logarithm further
 # out: an exponential tail is no good model that far out, but the larger of two scores must stay the more anomalous.
-TAIL_TRUST = 10.0
+TAIL_TRUST = 30.0
 FURTHEST = 1e300
 SMALLEST = float(np.finfo(np.float64).tiny)
 

@@ -6,15 +6,13 @@ from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View,
 
 
 class QuietView(View):
-    """Too little movement for too long: the mean step from one value to the next over 32 observations, low side.
+    """Too little movement for too long: the mean step from one value to the next over 48 observations, low side.
 
     Equal scores rank equally, so a signal that often rests, or never moves, is not anomalous when it does.
     """
 
     name = "quiet"
-    alone = 0.05
-    together = 0.3
-    LENGTH = 32
+    LENGTH = 48
 
     def __init__(self) -> None:
         self.streams = (Stream(f"quiet-{self.LENGTH}", self.LENGTH),)

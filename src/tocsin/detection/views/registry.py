@@ -5,17 +5,14 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from tocsin import checks
-from tocsin.detection.views.error import ErrorView, HorizonsView
-from tocsin.detection.views.level import LevelView
+from tocsin.detection.views.error import ErrorView
 from tocsin.detection.views.quiet import QuietView
-from tocsin.detection.views.shape import LightShapeView, ShapeView
+from tocsin.detection.views.shape import ShapeView
 from tocsin.detection.views.view import View
 
 ENTRY_POINTS = "tocsin.views"
 
-_BUILT_IN: dict[str, Callable[[], View]] = {
-    view.name: view for view in (ErrorView, LevelView, ShapeView, LightShapeView, QuietView, HorizonsView)
-}
+_BUILT_IN: dict[str, Callable[[], View]] = {view.name: view for view in (ErrorView, ShapeView, QuietView)}
 
 
 @cache
@@ -28,7 +25,7 @@ def available_views() -> list[str]:
     """The names of all views, those of other packages last.
 
     >>> available_views()[:3]
-    ['error', 'level', 'shape']
+    ['error', 'shape', 'quiet']
     """
     return [*_BUILT_IN, *_installed()]
 
@@ -36,8 +33,8 @@ def available_views() -> list[str]:
 def make_view(name: str) -> View:
     """The view of this name.
 
-    >>> make_view("level").streams
-    (Stream(name='level-60', length=60, weight=1.0),)
+    >>> make_view("quiet").streams
+    (Stream(name='quiet-32', length=32),)
     """
     checks.choice("views", name, available_views())
     if name in _BUILT_IN:

@@ -7,7 +7,6 @@ class GivenScore(View):
     """The values are already nonconformity scores, from any detector: larger is more anomalous."""
 
     name = "score"
-    alone = 1.0
 
     def __init__(self) -> None:
         self.streams = (Stream("score"),)

@@ -20,47 +20,43 @@ NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
 # A session gets at most this many observations of a signal at once.
 MOST_AT_ONCE = 100
 
-# How the scores of one view are merged: for errors the most extreme horizon counts, for shapes all lengths together.
-HARMONIC, MEDIAN, GEOMETRIC = 0, 1, 2
-
 
 @dataclass(frozen=True)
 class Stream:
-    """One score of a view for each observation.
-
-    `length` is how many of the newest observations it uses. `weight` is its share if a view merges its scores by their
-    geometric mean.
-    """
+    """One score of a view for each observation; `length` is how many of the newest observations it looks at."""
 
     name: str
     length: int = 1
-    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """What one forecaster said before T observations of N signals with F features.
+
+    `ahead[..., h - 1]` is the forecast for an observation made h observations earlier. The spreads belong to it, and are
+    empty unless errors are divided by them. `ready` says where the forecaster can be judged: not during its warm-up,
+    nor right after a long gap.
+    """
+
+    ahead: Floats  # (T, N, F, horizons)
+    spread: Floats
+    ready: Mask  # (T, N, F)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """The input of views: T observations of N signals with F features.
-
-    `predicted[..., h - 1]` is the forecast for an observation made h observations earlier; `issued[..., h - 1]` is the
-    forecast made after it for h observations later. The spreads belong to them, and are empty unless a view needs them.
-    `ready` says where the forecaster can be judged: not during its warm-up, nor right after a long gap.
-    """
+    """The input of views: T observations of N signals with F features, and the forecasts of each forecaster."""
 
     values: Floats  # (T, N, F), NaN where missing
-    predicted: Floats  # (T, N, F, horizons)
-    spread: Floats
-    issued: Floats  # (T, N, F, steps)
-    issued_spread: Floats
-    ready: Mask  # (T, N, F)
+    forecasts: tuple[Forecasts, ...]
 
 
 class Past(NamedTuple):
-    """The newest values of signals that a session keeps, for use by others."""
+    """The values that a session keeps of signals, for use by others: see `tocsin.detection.views.library`."""
 
-    values: NDArray[np.float64]  # (S, F, width), the newest first
-    heads: NDArray[np.int64]  # where the newest of each signal is
-    counts: NDArray[np.int64]  # how many it has had in all
-    reach: int  # how many precede the largest batch
+    library: Any
+    counts: NDArray[np.int64]  # how many observations each signal has had
+    block: int  # how many observations each value of the library is the mean of
 
 
 class ViewSession(ABC):
@@ -84,6 +80,13 @@ class ViewSession(ABC):
         compares only with forecasts and has nothing to do.
         """
         return None
+
+    def forget(self, faulty: Mask, rows: Rows) -> None:  # noqa: B027
+        """Remove the newest T observations from what later ones are compared with where they are `faulty[T, N]`.
+
+        It is called after each piece of at most `MOST_AT_ONCE` observations. No piece contains observations on both
+        sides of a multiple of that number, so what is used only from the next multiple on does not depend on pieces.
+        """
 
     @property
     def past(self) -> Past | None:
@@ -122,20 +125,14 @@ class ViewSession(ABC):
 class View(ABC):
     """One question about a signal's newest observations, answered by one or a few numbers: larger is more anomalous.
 
-    A subclass has a name and streams, and opens sessions. A detector treats the scores of all views alike: it ranks
-    each stream in its own past, merges the streams of a view, and then merges the views.
+    A subclass has a name and streams, and opens sessions. A detector treats all streams alike: it ranks each score in
+    the past of its own stream, and each rank is one vote.
     """
 
     #: Its name in settings, states and explanations.
     name: ClassVar[str]
     #: Whether all features of a signal share one score.
     joint: ClassVar[bool] = False
-    #: How the streams of the view are merged.
-    merge: ClassVar[int] = HARMONIC
-    #: Its weight in the geometric mean of all views, which ranks observations.
-    together: ClassVar[float] = 1.0
-    #: Its own weight when alarms are decided.
-    alone: ClassVar[float] = 0.0
     #: Whether it judges forecasts.
     forecasts: ClassVar[bool] = False
     #: Whether the sign of its scores tells high values from low ones. The absolute score is ranked or, for one-sided
@@ -148,11 +145,6 @@ class View(ABC):
     def horizons(self) -> int:
         """How many horizons of earlier forecasts it uses."""
         return 0
-
-    @property
-    def steps(self) -> int:
-        """How many steps of the forecast made after an observation it uses."""
-        return self.horizons
 
     @property
     def begins(self) -> int:

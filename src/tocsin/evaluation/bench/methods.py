@@ -25,7 +25,6 @@ Integers = NDArray[np.int64]
 FEATURE_MERGES = ("fisher", "harmonic")
 """How the p-values of several features are merged: a row of the tables for each."""
 
-DETECTOR_MERGES = ("harmonic", "mean")
 """The same of the detector, which merges features by its own setting."""
 
 PAPER_SETTINGS: dict[str, Any] = {
@@ -47,7 +46,7 @@ WINDOW = 2000
 class Judgement:
     """`p[T]`, low when anomalous and NaN where there is none, and other output of a method.
 
-    `severity[T]` and `evidence[T]`, in nats, are what orders observations and what decides alarms where p does neither;
+    `severity[T]`, in nats, is what orders observations and decides alarms where p does neither;
     `weights` are those learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last
     observation of each incident, for a method that has its own.
     """
@@ -56,7 +55,6 @@ class Judgement:
     weights: Floats | None = None
     incidents: Integers | None = None
     severity: Floats | None = None
-    evidence: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -129,17 +127,7 @@ def _gaussian(material: ForecastMaterial, settings: Mapping[str, Any], merge_fea
 
 
 def _detector(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
-    # It forecasts for itself, as it would for anyone.
-    choice = material.forecaster
-    detector = Detector(
-        forecaster=choice.name, forecaster_options=dict(choice.options), merge_features=merge_features, **settings
-    )
-    return judgement_of(detector, material.file.values)
-
-
-def _light_detector(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
-    detector = Detector(preset="light", merge_features=merge_features, **settings)
-    return judgement_of(detector, material.file.values)
+    return judgement_of(Detector(**settings), material.file.values)
 
 
 def judgement_of(detector: Detector, values: Floats) -> Judgement:
@@ -150,8 +138,7 @@ def judgement_of(detector: Detector, values: Floats) -> Judgement:
         p=result.p,
         weights=weights,
         incidents=_bounds(detector.incidents, len(values)),
-        severity=result.surprise,
-        evidence=result.evidence,
+        severity=result.evidence,
     )
 
 
@@ -168,10 +155,10 @@ def _streams(errors: Floats) -> int:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("w1-acas", "the default detector: ranked by severity, alarms by evidence, calibration by p", _detector,
-               DETECTOR_SETTINGS, DETECTOR_MERGES),
-        Method("w1-acas-light", "the same with the preset for large fleets, which forecasts for itself",
-               _light_detector, DETECTOR_SETTINGS, DETECTOR_MERGES, forecasts_itself=True),
+        Method("w1-acas", "the default detector: ranked and alarmed by severity, calibration by p", _detector,
+               DETECTOR_SETTINGS, (), forecasts_itself=True),
+        Method("w1-acas-light", "the same without the network", _detector,
+               {**DETECTOR_SETTINGS, "preset": "light"}, (), forecasts_itself=True),
         Method("w1-acas-paper", "W1-ACAS with the paper's settings", _w1_acas, PAPER_SETTINGS),
         Method("fixed-window", f"conformal, the newest {WINDOW} errors with equal weights", _window,
                {"window": WINDOW}),

@@ -251,12 +251,9 @@ class _Judged:
             evaluated = slice(self.file.calibration, None)
             labels, p = self.file.labels[evaluated], judgement.p[evaluated]
             incidents = None if judgement.incidents is None else judgement.incidents - self.file.calibration
-            severity, evidence = (
-                None if nats is None else nats[evaluated] for nats in (judgement.severity, judgement.evidence)
-            )
+            severity = None if judgement.severity is None else judgement.severity[evaluated]
             metrics = evaluate(
                 labels, p, window=self.window, thresholds=thresholds, incidents=incidents, severity=severity,
-                evidence=evidence,
             ).row()  # fmt: skip
             rates = false_positive_rate(labels, p).tolist()
             self._trace(forecaster, method, judgement)

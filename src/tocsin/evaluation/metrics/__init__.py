@@ -18,8 +18,8 @@ from tocsin.evaluation.metrics.precision_recall import PrecisionRecall
 from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
 from tocsin.evaluation.metrics.thresholds import (
     ALARM_METRICS,
-    EVIDENCE_THRESHOLDS,
     MIN_MAX_THRESHOLDS,
+    SEVERITY_THRESHOLDS,
     THRESHOLDS,
     OperatingPoint,
     ThresholdCurve,
@@ -33,8 +33,8 @@ from tocsin.evaluation.metrics.window import find_window
 __all__ = [
     "ALARM_METRICS",
     "BUDGETS",
-    "EVIDENCE_THRESHOLDS",
     "MIN_MAX_THRESHOLDS",
+    "SEVERITY_THRESHOLDS",
     "THRESHOLDS",
     "Evaluation",
     "FoundWithinBudget",

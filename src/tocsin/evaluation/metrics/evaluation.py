@@ -13,7 +13,7 @@ from tocsin.evaluation.metrics.operation import Operation, in_operation
 from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
 from tocsin.evaluation.metrics.thresholds import (
     ALARM_METRICS,
-    EVIDENCE_THRESHOLDS,
+    SEVERITY_THRESHOLDS,
     THRESHOLDS,
     OperatingPoint,
     false_positive_rate,
@@ -69,7 +69,6 @@ def evaluate(
     thresholds: ArrayLike = THRESHOLDS,
     incidents: ArrayLike | None = None,
     severity: ArrayLike | None = None,
-    evidence: ArrayLike | None = None,
 ) -> Evaluation:
     """All metrics of the p-values of one signal, by the protocol of the paper.
 
@@ -86,9 +85,8 @@ def evaluate(
     interval, gap : for what operators see, as in `in_operation`.
     thresholds : from which each metric of alarms chooses its best, in hindsight.
     incidents : the method's own, for the time under them, as in `within_budget`.
-    severity : what orders observations, in nats, where that is not p: rankings and events within a budget go by it.
-    evidence : what decides alarms, in nats, where that is not p: metrics of alarms go by it. Their calibration errors
-        stay those of p, each at the best threshold on p.
+    severity : what orders observations and decides alarms, in nats, where that is not p: rankings, events within a
+        budget and metrics of alarms go by it. Calibration errors stay those of p, each at the best threshold on p.
 
     >>> import numpy as np
     >>> labels, p = np.zeros(1000), np.random.default_rng(0).random(1000)
@@ -105,8 +103,8 @@ def evaluate(
     points = {
         name: curve.oracle() for name, curve in threshold_curves(truth, complete, ALARM_METRICS, thresholds).items()
     }
-    if evidence is not None:
-        curves = threshold_curves(truth, _below_one(evidence, truth), ALARM_METRICS, EVIDENCE_THRESHOLDS)
+    if severity is not None:
+        curves = threshold_curves(truth, order, ALARM_METRICS, SEVERITY_THRESHOLDS)
         points = {
             name: curve.oracle()._replace(calibration_error=points[name].calibration_error)
             for name, curve in curves.items()

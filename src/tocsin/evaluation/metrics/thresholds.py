@@ -28,10 +28,10 @@ THRESHOLDS: Floats = np.concatenate([np.linspace(*ends, 21) for ends in ((0.001,
 MIN_MAX_THRESHOLDS: Floats = np.sort(np.concatenate([THRESHOLDS, 1 - THRESHOLDS]))
 """The grid for 1 minus scores that were scaled to [0, 1], whose anomalies may end anywhere."""
 
-EVIDENCE_THRESHOLDS: Floats = np.exp(-np.linspace(30.0, 0.0, 121))
-"""The grid for exp(-evidence), which has no smallest value: a quarter of a nat apart."""
+SEVERITY_THRESHOLDS: Floats = np.exp(-np.linspace(30.0, 0.0, 121))
+"""The grid for exp(-severity), which has no smallest value: a quarter of a nat apart."""
 
-for _grid in (THRESHOLDS, MIN_MAX_THRESHOLDS, EVIDENCE_THRESHOLDS):
+for _grid in (THRESHOLDS, MIN_MAX_THRESHOLDS, SEVERITY_THRESHOLDS):
     _grid.setflags(write=False)
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.declaration import declared
-from tocsin.detection.presets import named_forecaster
+from tocsin.detection.presets import named_forecasters
 from tocsin.forecasting import make_forecaster
 from tocsin.service.config.section import Seconds, Section
 from tocsin.service.observations import MOST_FEATURES
@@ -72,9 +72,9 @@ def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) 
         raise ValueError(f"a detector has no setting {', '.join(unknown)}; it has {', '.join(DETECTOR_SETTINGS)}")
     try:
         DetectorSettings.check({**settings, "features": list(features) if features else 1})
-        named = named_forecaster(settings)
-        if named is not None and named[1].get("model"):
-            _load_once(named[0], json.dumps(named[1], sort_keys=True))
+        for name, options in named_forecasters(settings):
+            if options.get("model"):
+                _load_once(name, json.dumps(options, sort_keys=True))
     except (ImportError, TypeError, ValueError) as error:
         raise ValueError(str(error)) from error
 

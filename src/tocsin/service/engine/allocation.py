@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.detection import DetectorSettings
 from tocsin.detection.memory import memory_bytes, working_bytes
-from tocsin.detection.presets import named_forecaster
+from tocsin.detection.presets import named_forecasters
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.service.engine.block import ROWS, SignalBlock
 from tocsin.service.errors import RefusedError
@@ -118,8 +118,8 @@ class Allocation:
             self.drop(block)
 
     def settings(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> DetectorSettings:
-        """The settings of a detector, with a forecaster that all detectors with the same choice share."""
-        shared = {"forecaster": self._forecaster(settings), "forecaster_options": None}
+        """The settings of a detector, with forecasters that all detectors with the same choice share."""
+        shared = {"forecaster": self._shared_forecasters(settings), "forecaster_options": None}
         return DetectorSettings(list(features), **{**settings, **shared})
 
     def _check(self, kept: int, working: int, rows: int) -> None:
@@ -141,16 +141,16 @@ class Allocation:
         made = self.settings(tuple(features), settings)
         return memory_bytes(made), working_bytes(made)
 
-    def _forecaster(self, settings: Mapping[str, Any]) -> Forecaster | None:
-        """The forecaster for these settings. Signals with the same choice share it, because a model is large."""
-        named = named_forecaster(settings)
-        if named is None:
-            return None
-        key = json.dumps(named, sort_keys=True)
+    def _shared_forecasters(self, settings: Mapping[str, Any]) -> tuple[Forecaster, ...] | None:
+        """The forecasters for these settings. Signals with the same choice share them, because a model is large."""
+        return tuple(self._forecaster(*named) for named in named_forecasters(settings)) or None
+
+    def _forecaster(self, name: str, options: Mapping[str, Any]) -> Forecaster:
+        key = json.dumps([name, options], sort_keys=True)
         with self._lock:
             forecaster = self._forecasters.get(key)
             if forecaster is None:
-                forecaster = self._forecasters[key] = make_forecaster(*named)
+                forecaster = self._forecasters[key] = make_forecaster(name, options)
             return forecaster
 
 

@@ -1,0 +1,121 @@
+"""One forecaster at work in a detector: asked after each observation, and its forecasts aligned with what followed."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.conformal.scorer import Floats
+from tocsin.detection.alignment import Alignment, Continuation
+from tocsin.detection.views.view import NO_SPREAD, Forecasts
+from tocsin.forecasting import Forecaster
+from tocsin.forecasting.forecaster import Forecast
+
+Rows = NDArray[np.intp]
+
+# Within a gap, forecasting stops after this many missing observations: no view uses such forecasts, and a gap of a
+# thousand would take as long as a thousand observations.
+FORECAST_GAP = 64
+
+
+class ForecastStage:
+    """Forecasts `signals` signals with `features` features, `horizons` steps ahead.
+
+    With `refresh` above 1 it asks the forecaster only that often, and continues its last forecast in between. With
+    `scaled`, the spread of the quantiles comes along.
+    """
+
+    def __init__(
+        self, forecaster: Forecaster, signals: int, features: int, horizons: int, *, refresh: int, scaled: bool
+    ) -> None:
+        from tocsin.detection import kernels
+
+        self._kernels, self.forecaster, self._scaled = kernels, forecaster, scaled
+        series = signals * features
+        self._ahead, self._refresh = horizons + refresh - 1, refresh
+        self._session = forecaster.open(series, self._ahead)
+        kinds = 2 if scaled else 1
+        self._continued = [Continuation(series, horizons, refresh) for _ in range(kinds)]
+        self._aligned = [Alignment(series, horizons) for _ in range(kinds)]
+        self._gaps = kernels.Gaps(
+            warm_up=forecaster.warm_up,
+            # Forecasts made within the gap are no better than those made from its filled-in values.
+            recovers=max(forecaster.recovers, horizons),
+            longest=horizons,
+            forecast=FORECAST_GAP,
+            missing=np.zeros((signals, features), dtype=np.int64),
+            recovering=np.zeros((signals, features), dtype=np.int64),
+        )
+
+    @property
+    def width(self) -> int:
+        """How many numbers are forecast after each observation of a feature: medians and spreads."""
+        return self._ahead * len(self._aligned)
+
+    def run(
+        self, values: Floats, rows: Rows, series: Rows | None, seen: NDArray[np.int64], foretold: Floats | None
+    ) -> tuple[Forecasts, Floats]:
+        """The forecasts for `values[T, N, F]` of the signals `rows`, and those made after them, `[T, N, F, width]`.
+
+        `series` are the rows' series, None for all. `seen` counts the earlier observations of all signals. Forecasts
+        that were made before, in the same state, are `foretold`: then nothing is forecast.
+        """
+        steps, count, features = values.shape
+        ready, asked = (np.ones(values.shape, dtype=np.bool_) for _ in range(2))
+        self._kernels.mark_ready(values, rows, seen, self._gaps, ready, asked)
+        age = np.zeros((steps, count * features), dtype=np.int64)
+        if self._refresh > 1:
+            ages = (seen[rows] + np.arange(steps)[:, np.newaxis]) % self._refresh
+            age = np.repeat(ages, features, axis=1)
+        wanted = (age == 0) & asked.reshape(age.shape)
+        flat = values.reshape(age.shape)
+        if foretold is None:
+            said = self._said(self._session.run(flat, series, wanted))
+        else:
+            self._session.run(flat, series, np.zeros_like(wanted))  # it only follows the values
+            said = foretold.reshape(*age.shape, self.width)
+        chosen = np.arange(count * features) if series is None else series
+        parts = []
+        for kind, continued, aligned in zip(range(2), self._continued, self._aligned, strict=False):
+            issued = np.ascontiguousarray(said[..., kind * self._ahead : (kind + 1) * self._ahead])
+            predicted = aligned.push(continued.push(issued, age, chosen), chosen)
+            parts.append(predicted.reshape(steps, count, features, -1))
+        spread = parts[1] if self._scaled else NO_SPREAD
+        return Forecasts(parts[0], spread, ready), said.reshape(steps, count, features, self.width)
+
+    def _said(self, forecast: Forecast) -> Floats:
+        """The used parts of a forecast, concatenated."""
+        if not self._scaled:
+            return forecast.median
+        if forecast.quantiles is None:
+            raise RuntimeError(f"forecaster {self.forecaster!r} gave no quantiles although it names levels")
+        return np.concatenate([forecast.median, forecast.quantiles[..., -1] - forecast.quantiles[..., 0]], axis=-1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for all signals together, the forecaster's included."""
+        return sum(part.nbytes for part in self._parts().values())
+
+    def state(self, rows: Rows, series: Rows) -> dict[str, Any]:
+        """Everything that later forecasts of these signals depend on."""
+        gaps = {name: array[rows] for name, array in self._arrays().items()}
+        return {**gaps, **{name: part.state(series) for name, part in self._parts().items()}}
+
+    def restore(self, state: dict[str, Any], rows: Rows, series: Rows) -> None:
+        """Restore these signals from what `state` returned for as many."""
+        for name, own in self._arrays().items():
+            given = state[name]
+            if given.shape != (rows.size, own.shape[1]) or given.dtype != own.dtype or np.any(given < 0):
+                raise ValueError(f"{name} must hold counts for each feature")
+            own[rows] = given
+        for name, part in self._parts().items():
+            part.restore(state[name], series)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {"gaps": self._gaps.missing, "rests": self._gaps.recovering}
+
+    def _parts(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {"session": self._session}
+        for kind, continued, aligned in zip(("median", "spread"), self._continued, self._aligned, strict=False):
+            parts |= {f"{kind} continued": continued, f"{kind} aligned": aligned}
+        return parts

@@ -1,0 +1,136 @@
+"""Compiled: the library of a signal's past, and how far a stretch is from the nearest one in it.
+
+Shapes, references and the end of incidents all go by this one distance. Values are kept in units of their own spread,
+as means over blocks of a few observations where stretches are long. The newest hundred observations are not compared
+with until it is known whether they belong to a fault, which leaves no trace in the library.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.compilation import inner
+
+Array = NDArray[Any]
+
+_inner = inner()
+_reduction = inner(fastmath={"reassoc", "nsz", "nnan"})
+
+# Stands for a value that is not known. Squares of differences from it are larger than any other, and finite.
+UNKNOWN = np.float32(1e18)
+# Values further away count as this far.
+FURTHEST = 1e15
+# So many stretches are compared side by side, and after so many of their values those too far away are left out.
+TOGETHER, PART = 256, 8
+
+
+class Library(NamedTuple):
+    """The newest values of signals, the oldest first."""
+
+    past: Array  # (signals, features, width)
+    ends: Array  # (signals,), where the next value goes
+    sizes: Array  # (signals,), how many were added
+    usable: Array  # (signals,), how many of these may be compared with
+    offsets: Array  # (signals, features); NaN before the first value
+    units: Array  # (signals, features), the spread of the values
+    kept: int  # how many are there, at most
+
+
+@_inner
+def in_units(value: float, offset: float, unit: float) -> Any:
+    """A value as it is kept."""
+    return np.float32(min(max((value - offset) / unit, -FURTHEST), FURTHEST))
+
+
+@_inner
+def make_room(signal: int, library: Library) -> int:
+    """Where the next value of the signal goes; the oldest give way if there is no room."""
+    end = library.ends[signal]
+    if end == library.past.shape[2]:
+        for f in range(library.past.shape[1]):
+            row = library.past[signal, f]
+            for i in range(library.kept):
+                row[i] = row[end - library.kept + i]
+        end = library.kept
+    library.ends[signal] = end + 1
+    library.sizes[signal] += 1
+    return int(end)
+
+
+@_inner
+def ends(signal: int, library: Library) -> int:
+    """Where the values of the signal end that may be compared with."""
+    return int(library.ends[signal] - (library.sizes[signal] - library.usable[signal]))
+
+
+@_inner
+def begins(signal: int, library: Library) -> int:
+    """Where the oldest value of the signal is."""
+    return int(library.ends[signal] - min(library.sizes[signal], library.kept))
+
+
+@_reduction
+def smallest(numbers: Array) -> Any:
+    """The smallest number; none is NaN."""
+    least = numbers[0]
+    for i in range(1, numbers.shape[0]):
+        least = min(least, numbers[i])
+    return least
+
+
+@_inner
+def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -> float:
+    """The mean squared distance of a stretch `[F, length]` to the nearest one of `past[F, width]`.
+
+    Those that begin from `first` to `last` are compared, and nothing nearer than `enough` is looked for. Features that
+    are not known throughout the stretch do not count; infinite if none is known, or no other stretch.
+    """
+    features, length = stretch.shape
+    known = np.ones(features, dtype=np.bool_)
+    for f in range(features):
+        for i in range(length):
+            known[f] = known[f] and stretch[f, i] < UNKNOWN
+    pairs = length * known.sum()
+    if pairs == 0:
+        return np.inf
+    sums = np.empty(TOGETHER, dtype=np.float32)
+    least = np.float32(np.inf)
+    # The newest first: they are most often the nearest.
+    stop = last + 1
+    while stop > first and not least <= enough * pairs:
+        start = max(stop - TOGETHER, first)
+        count = stop - start
+        sums[:count] = 0.0
+        closest = np.float32(np.inf)
+        for part in range(0, length, PART):
+            for f in range(features):
+                if known[f]:
+                    for i in range(part, part + PART):
+                        value, row = stretch[f, i], past[f, start + i : stop + i]
+                        for j in range(count):
+                            step = value - row[j]
+                            sums[j] += step * step
+            closest = smallest(sums[:count])
+            if not closest < least:
+                break
+        least = min(least, closest)
+        stop = start
+    # A stretch with unknown values is no comparison.
+    return np.float64(least) / pairs if least < UNKNOWN else np.inf
+
+
+@_inner
+def furthest_apart(past: Array, first: int, last: int, length: int, apart: int, samples: int) -> float:
+    """How far stretches that begin from `first` to `last` are from the nearest one at least `apart` away, at most.
+
+    About so many samples are compared, and those before them in the past; zero if there are none.
+    """
+    furthest = 0.0
+    for start in range(first, last + 1, max((last + 1 - first) // samples, 1)):
+        stretch = past[:, start : start + length]
+        near = nearest(stretch, past, first, start - apart, -1.0)
+        near = min(near, nearest(stretch, past, start + apart, last, -1.0))
+        if near < np.inf:
+            furthest = max(furthest, near)
+    return furthest
