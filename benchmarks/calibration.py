@@ -26,8 +26,6 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from replay import Replay
-
 from tests.bands import margin
 from tocsin.detection import Fleet
 from tocsin.evaluation.families import FAMILIES
@@ -39,10 +37,12 @@ P_BELOW = 0.01
 def measure(family, signals, length, seed):
     """For each rate, of each signal: incidents and what was promised, by its own past and as estimated, and low p."""
     values = FAMILIES[family](np.random.default_rng(seed), signals, length)
-    forecaster = Replay(values)
-    found = {}
+    found, foretold = {}, None
     for name, rate in RATES.items():
-        verdicts = Fleet(signals, alarm_rate=rate, forecaster=forecaster).run(values)
+        pieces = []
+        fleet = Fleet(signals, alarm_rate=rate)
+        verdicts = fleet.run_arrays(values, foretold=foretold, noting=pieces.append if foretold is None else None)
+        foretold = np.concatenate(pieces) if foretold is None else foretold
         judged = verdicts.warm & ~np.isnan(verdicts.p)
         own, early = judged & ~verdicts.estimated, judged & verdicts.estimated
         if not own.any(axis=0).all():

@@ -49,7 +49,7 @@ def _span(recall: Recall, signal: int, ago: int, before: int) -> tuple[int, int,
 
 @_inner
 def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
-    """How far stretches were from others, at most, `before` observations ago and longer; infinite if too few are known."""
+    """How far stretches were from others, at most, `before` observations ago and longer; infinite if there are few."""
     first, last, _ = _span(recall, signal, ago, before)
     length = LENGTH // recall.block
     apart = min(APART // recall.block, (last - first) // 4)

@@ -430,7 +430,7 @@ def judge(
 
 @_inner
 def _deviates(bounds: Array, deviates: Array) -> bool:
-    """Whether the most anomalous feature is far enough from its forecast; any of them if none has a score of its own."""
+    """Whether the most anomalous feature is far enough from its forecast; any if none has a score of its own."""
     least, at = np.inf, -1
     for f in range(bounds.shape[0]):
         if bounds[f] < least:

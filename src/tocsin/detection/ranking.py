@@ -336,7 +336,7 @@ def _no_recall(kernels: ModuleType) -> Any:
 
     nothing = np.empty(0, dtype=np.int64)
     values, units = np.empty((0, 0, 0), dtype=np.float32), np.empty((0, 0))
-    return kernels.Recall(Library(values, nothing, nothing, units, units, 0), nothing, 1)
+    return kernels.Recall(Library(values, nothing, nothing, nothing, units, units, 0), nothing, 1)
 
 
 def _load_kernels() -> tuple[ModuleType, ModuleType]:

@@ -114,8 +114,8 @@ class DetectorSettings:
     )  # fmt: skip
     forecaster: Forecaster | str | Sequence[Forecaster] | None = setting(
         AUTO, "the forecaster (see `tocsin forecasters`); None if the values are scores",
-        check=_forecaster, accepts="the name of a forecaster, 'auto' for those of the preset, a `Forecaster` or two of them, or None",
-        saved=False,
+        check=_forecaster, saved=False,
+        accepts="the name of a forecaster, 'auto' for those of the preset, a `Forecaster` or two of them, or None",
     )  # fmt: skip
     forecaster_options: Mapping[str, Any] | None = setting(
         None, "arguments of a forecaster given by name", accepts="names and values", saved=False

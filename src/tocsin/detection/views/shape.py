@@ -35,8 +35,9 @@ class Scale(NamedTuple):
 
 
 class ShapeView(View):
-    """The distance of the newest values to the nearest stretch: of the newest 16 among the last 2,000 values, and of the
-    newest 64 among the last 20,000, these as means of two.
+    """The distance of the newest 16 and 64 values to the nearest stretch before them.
+
+    The 16 are compared with the last 2,000 values, and the 64, as means of two, with the last 20,000.
 
     The level and amplitude of a stretch matter. Several features count jointly, each in units of its own spread. A
     short gap repeats the last value; stretches with longer ones are no comparison.

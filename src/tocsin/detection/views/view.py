@@ -33,8 +33,8 @@ class Stream:
 class Forecasts:
     """What one forecaster said before T observations of N signals with F features.
 
-    `ahead[..., h - 1]` is the forecast for an observation made h observations earlier. The spreads belong to it, and are
-    empty unless errors are divided by them. `ready` says where the forecaster can be judged: not during its warm-up,
+    `ahead[..., h - 1]` is the forecast for an observation made h observations earlier. The spreads belong to it, and
+    are empty unless errors are divided by them. `ready` says where the forecaster can be judged: not during its warm-up,
     nor right after a long gap.
     """
 
