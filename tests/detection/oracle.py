@@ -12,25 +12,16 @@ import numpy as np
 from tests.oracles import surprise
 from tocsin import W1ACAS
 
-# How the scores of a view are merged, what it counts with all others and by itself, and its streams: the newest
-# observations that each looks at, and what it counts among the others of a geometric mean.
-VIEWS = {
-    "error": ("harmonic", 1.0, 0.85, [(1, 1.0), (1, 1.0)]),
-    "horizons": ("median", 1.0, 1.0, [(1, 1.0)] * 15),
-    "level": ("harmonic", 1.0, 0.05, [(60, 1.0)]),
-    "quiet": ("harmonic", 0.3, 0.05, [(32, 1.0)]),
-    "shape": ("geometric", 2.5, 0.0, [(16, 0.5), (64, 2.0)]),
-    "shape-light": ("geometric", 2.5, 0.0, [(32, 1.0)]),
-    "score": ("harmonic", 1.0, 1.0, [(1, 1.0)]),
-}
-JOINT = ("shape", "shape-light")
-SIDED = ("error", "horizons", "level")
-LAGS = {"shape": 2000, "shape-light": 1000}
-HORIZONS = {"error": 15, "horizons": 15}
-TOGETHER_ALONE = 0.05
+# The streams of each view: how many of the newest observations each looks at.
+VIEWS = {"error": [1, 1], "quiet": [48], "shape": [16, 64], "score": [1]}
+JOINT, SIDED = ("shape",), ("error",)
+HORIZONS = {"error": 15}
+WITNESSES = 2
 VIEW_WARM_UP, LEAST_LEARNED, MORE_FOR_LONGER = 300, 50, 4
-# Whether a signal is as before is asked of so many values; what else counts there is in `OracleRecall` and `_follow`.
-STRETCH = 32
+# Whether a signal is as before is asked of so many observations, and so many are judged together at most.
+STRETCH, TOGETHER = 32, 50
+LEVELS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+UNKNOWN = np.float32(1e18)
 NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT = range(6)
 
 
@@ -44,21 +35,10 @@ def single(value):
         return float(np.float32(value))
 
 
-def harmonic(surprises, weights):
-    """-log of the weighted harmonic mean of p-values, from -log of each."""
+def harmonic(surprises):
+    """-log of the harmonic mean of p-values, from -log of each."""
     most = max(surprises)
-    total = sum(weight * math.exp(one - most) for one, weight in zip(surprises, weights, strict=True))
-    return most + math.log(total / sum(weights))
-
-
-def merged(how, surprises, weights):
-    if len(surprises) < 2:
-        return surprises[0] if surprises else math.nan
-    if how == "median":
-        return float(np.median(surprises))
-    if how == "geometric":
-        return sum(one * weight for one, weight in zip(surprises, weights, strict=True)) / sum(weights)
-    return harmonic(surprises, weights)
+    return most + math.log(sum(math.exp(one - most) for one in surprises) / len(surprises))
 
 
 class LastSeen:
@@ -87,65 +67,94 @@ class FromContext:
 
 
 class OracleShape:
-    """Distances of the newest stretch to all before it, by brute force.
+    """The distance of the newest stretch to all before it, by brute force, in single precision.
 
-    Values are rounded to 4,096ths of a spread, which is taken anew after 32, 64, ... observations and then every 1,024,
-    and kept while it still fits. A stretch shares no observation with the newest one.
+    Values are means over blocks, in units of their spread: its unit and offset are taken after 32, 64, ..., 512
+    observations where they no longer fit. A stretch shares no observation with the newest one, and ends before the last
+    but one multiple of 50 observations: what belongs to a fault is known by then, and forgotten.
     """
 
-    def __init__(self, features, lengths, lags):
-        self.lengths, self.lags, self.kept = lengths, lags, lags + max(lengths) + 1
-        self.values, self.count = [], 0  # the newest last
-        self.units = [None] * features
-        self.furthest = 2.0**22
-        while features > 1:
-            self.furthest, features = self.furthest / 2, (features + 3) // 4
+    def __init__(self, features, blocks, block, kept):
+        self.blocks, self.block, self.kept = blocks, block, kept
+        self.entries = []  # the mean of each block, a number for each feature
+        self.stretch = []  # the newest, as they were before anything was forgotten
+        self.offsets, self.units = [None] * features, [1.0] * features
+        self.current, self.count, self.usable, self.held = [], 0, 0, math.nan
+        self.gaps, self.faulty = [0] * features, set()
 
     def update(self, values):
-        self.values = [*self.values, values][-self.kept :]
+        if self.count % TOGETHER == 0:
+            self.usable = max(len(self.entries) - TOGETHER // self.block, 0)
+            for number in self.faulty & set(range(self.usable)):
+                self.entries[number] = [UNKNOWN] * len(self.units)
         self.count += 1
-        doubled = 32 <= self.count < 1024 and math.log2(self.count).is_integer()
-        if doubled or self.count % 1024 == 0:
-            for f in range(len(values)):
-                self._take_unit(f)
-        if not known(values) or self.count < 32:
-            return [math.nan] * len(self.lengths)
-        steps = np.stack([self._steps(f) for f in range(len(values))], axis=1)
-        return [self._distance(steps, length) for length in self.lengths]
+        self.current.append(values)
+        if self.count % self.block == 0:
+            self._complete()
+            if self.count in (32, 64, 128, 256, 512):
+                for f in range(len(values)):
+                    self._take_unit(f)
+            self.held = self._distance()
+            self.current = []
+        return self.held if known(values) else math.nan
+
+    def _complete(self):
+        row = []
+        for f in range(len(self.units)):
+            there = known([values[f] for values in self.current])
+            self.gaps[f] = 0 if there else self.gaps[f] + 1
+            if there:
+                mean = sum(there) / len(there)
+                if self.offsets[f] is None:
+                    self.offsets[f] = mean
+                row.append(np.float32(np.clip((mean - self.offsets[f]) / self.units[f], -1e6, 1e6)))
+            else:
+                row.append(UNKNOWN if 2 * self.gaps[f] > self.blocks or not self.stretch else self.stretch[-1][f])
+        self.entries.append(list(row))
+        self.stretch = [*self.stretch, list(row)][-self.blocks :]
 
     def _take_unit(self, f):
-        there = np.array(known([row[f] for row in self.values]))
+        there = np.array([row[f] for row in self.entries[-self.kept :] if row[f] < UNKNOWN], dtype=np.float64)
         if not there.size:
             return
         middle = float(np.median(there))
         away = np.abs(there - middle)
         spread = float(np.median(away)) or float(np.mean(away)) or max(1e-9 * abs(middle), 1e-300)
-        if self.units[f] is not None:
-            offset, unit = self.units[f]
-            held = unit * 4096
-            if held / 2 < spread < 2 * held and abs(middle - offset) <= 64 * held:
-                return
-        self.units[f] = (middle, max(spread / 4096, 1e-300))
+        if 0.5 < spread < 2 and abs(middle) < 64:
+            return
+        for row in (*self.entries, *self.stretch):
+            if row[f] < UNKNOWN:
+                row[f] = np.float32(np.clip((float(row[f]) - middle) / spread, -1e6, 1e6))
+        self.offsets[f] += middle * self.units[f]
+        self.units[f] = max(self.units[f] * spread, 1e-300)
 
-    def _steps(self, f):
-        values = np.array([row[f] for row in self.values])
-        if self.units[f] is None:
-            return np.full(values.size, np.nan)
-        offset, unit = self.units[f]
-        return np.clip(np.round((values - offset) / unit), -self.furthest, self.furthest)
+    def _distance(self):
+        end = len(self.entries)
+        first, last = end - min(end, self.kept), min(self.usable - self.blocks, end - 2 * self.blocks)
+        if last - first < 50 or len(self.stretch) < self.blocks:
+            return math.nan
+        near = self.nearest(self.stretch, first, last)
+        return math.sqrt(near) if near < math.inf else math.nan
 
-    def _distance(self, steps, length):
-        """The stretches that end `length` observations before the newest one, or longer ago, up to `lags`."""
-        last = min(len(steps) - length, self.lags)
-        if last - length < 50:
-            return math.nan
-        stretches = np.lib.stride_tricks.sliding_window_view(steps, length, axis=0)  # the oldest first
-        squares = (stretches[len(steps) - length - last : len(steps) - 2 * length + 1] - stretches[-1]) ** 2
-        there = np.sum(~np.isnan(squares), axis=(1, 2))
-        enough = there >= stretches[0].size / 2
-        if not enough.any():
-            return math.nan
-        return math.sqrt(np.min(np.nansum(squares, axis=(1, 2))[enough] / there[enough])) / 4096
+    def nearest(self, stretch, first, last):
+        """The mean squared distance to the nearest stretch that begins from `first` to `last`."""
+        stretch, length = np.array(stretch, dtype=np.float32), len(stretch)
+        features = [f for f in range(stretch.shape[1]) if (stretch[:, f] < UNKNOWN).all()]
+        if not features or last < first:
+            return math.inf
+        entries = np.array(self.entries[first : last + length], dtype=np.float32)
+        sums = np.zeros(last + 1 - first, dtype=np.float32)
+        for part in range(0, length, 8):
+            for f in features:
+                for i in range(part, part + 8):
+                    sums += (stretch[i, f] - entries[i : i + sums.size, f]) ** 2
+        least = float(sums.min())
+        return least / (length * len(features)) if least < UNKNOWN else math.inf
+
+    def forget(self):
+        """The newest observation belongs to a fault."""
+        if self.count % self.block == 0:
+            self.faulty.add(len(self.entries) - 1)
 
 
 class Past:
@@ -159,7 +168,7 @@ class Past:
         """p-value and surprise; the tail of longer stretches is fitted to more scores."""
         past = np.array(self.scores)
         p = (1 + np.sum(past >= score)) / (1 + past.size)
-        return float(p), surprise(past, np.ones(past.size), score, heaviest=60 + 7.5 * length)
+        return float(p), surprise(past, np.ones(past.size), score, heaviest=60 + 7.5 * length, trust=30)
 
     def learn(self, score):
         """One that shares no observation with a newest score to come."""
@@ -188,7 +197,7 @@ class Learned:
     def compare(self, score, length=1):
         past, weights, total = self.scorer._calibration(0)
         p = min(1.0, (1 + float(weights[past >= score].sum(dtype=np.float64))) / (1 + total))
-        return p, surprise(past, weights, score, total=total)
+        return p, surprise(past, weights, score, total=total, trust=30)
 
     def learn(self, score):
         self.scorer.update(score)
@@ -197,48 +206,41 @@ class Learned:
 class OracleRecall:
     """What a signal was like before an incident: every stretch is compared with every other."""
 
-    def __init__(self, history, reach):
-        self.history, self.reach = history, reach
+    def __init__(self, shape):
+        self.shape, self.length = shape, STRETCH // shape.block
 
-    def _newest(self, before):
-        """The values of each feature from `before` observations ago on, the newest first."""
-        return np.array([list(reversed(feature))[: self.reach][before:] for feature in self.history])
+    def _span(self, before):
+        end = len(self.shape.entries)
+        there = min(end, self.shape.kept - TOGETHER // self.shape.block - 1)
+        last = min(end - math.ceil(before / self.shape.block), self.shape.usable) - self.length
+        return end - there, last, end - self.length
 
-    def _nearest(self, values, at, first, last):
-        stretch = values[:, at : at + STRETCH]
-        distances = [math.inf]
-        for lag in range(first, last + 1):
-            steps = (stretch - values[:, at + lag : at + lag + STRETCH]) / self.units[:, np.newaxis]
-            there = ~np.isnan(steps)
-            if there.sum() >= 0.5 * steps.size:
-                distances.append(np.square(steps[there]).sum() / there.sum())
-        return min(distances)
+    def _stretch(self, start):
+        return self.shape.entries[start : start + self.length]
 
     def furthest(self, before):
-        values = self._newest(before)
-        there = values.shape[1]
-        apart = min(256, there // 4)
-        if apart < 2 * STRETCH:
+        first, last, _ = self._span(before)
+        apart = min(256 // self.shape.block, (last - first) // 4)
+        if apart < 2 * self.length:
             return math.inf
-        self.units = np.ones(len(values))
-        for f, feature in enumerate(values):
-            given = np.array(known(feature))
-            if given.size:
-                away = np.abs(given - np.median(given))
-                self.units[f] = np.median(away) or np.mean(away) or max(1e-9 * abs(np.median(given)), 1e-300)
-        room = max((there - apart - STRETCH) // 2, 1)
-        samples = [sample * room // 48 for sample in range(48)]
-        return max(self._nearest(values, at, apart, there - at - STRETCH) for at in samples) * (1 + 1e-9)
+        furthest = 0.0
+        for start in range(first, last + 1, max((last + 1 - first) // 48, 1)):
+            near = min(
+                self.shape.nearest(self._stretch(start), first, start - apart),
+                self.shape.nearest(self._stretch(start), start + apart, last),
+            )
+            furthest = max(furthest, near if near < math.inf else 0.0)
+        return furthest * (1 + 1e-6)
 
     def unlike(self, before, furthest):
-        values = self._newest(0)
-        last = values.shape[1] - STRETCH
-        there = np.mean(~np.isnan(values[:, :STRETCH])) >= 0.5
-        return there and furthest < math.inf and last >= before and self._nearest(values, 0, before, last) > furthest
+        first, last, newest = self._span(before)
+        if not furthest < math.inf or last < first:
+            return False
+        return furthest < self.shape.nearest(self._stretch(newest), first, last) < math.inf
 
 
 class OracleDetector:
-    """All settings under the names of `Fleet`; `forecaster` is one of the two above, or None."""
+    """All settings under the names of `Fleet`; `forecaster` is one of the two above, or None, and so is the second."""
 
     def __init__(
         self,
@@ -248,10 +250,10 @@ class OracleDetector:
         forecaster,
         alarm_rate,
         views,
+        second=None,
         promise="incidents",
         nonconformity="absolute",
         scaled=False,
-        merge_features="harmonic",
         accept_after=600,
         early=True,
         gap=10,
@@ -264,37 +266,36 @@ class OracleDetector:
         self.by_p, self.early = promise == "observations", early
         self.side = nonconformity
         self.scaled, self.refresh, self.accept_after, self.gap = scaled, refresh, accept_after, gap
-        self.merge_features = "harmonic" if merge_features == "harmonic" else "geometric"
         self.horizons = max(1, *(HORIZONS.get(view, 0) for view in self.views))
-        self.steps = max(self.horizons, 60 if "level" in self.views else 0)
+        # The second forecaster is one like the first that looks a single step ahead.
+        self.second = (
+            None
+            if second is None
+            else OracleDetector(features, sizes, forecaster=second, alarm_rate=alarm_rate, views=("quiet",))
+        )
         self.cells = [
             (view, feature, stream, length)
             for view in self.views
             for feature in ((None,) if view in JOINT else range(features))
-            for stream, (length, _) in enumerate(VIEWS[view][3])
+            for stream, length in enumerate(VIEWS[view])
         ]
         self.past = [
             Learned(sizes, learning_rate) if length == 1 else Past(sizes.window, waits=length)
             for *_, length in self.cells
         ]
         self.longest = max(length for *_, length in self.cells)
-        self.shapes = {
-            view: OracleShape(features, [length for length, _ in VIEWS[view][3]], LAGS[view])
-            for view in self.views
-            if view in JOINT
-        }
-        self.together = Past(sizes.window, waits=self.longest)
+        scales = ((16, 1, 2000), (32, 2, 10_000)) if "shape" in self.views else ()
+        self.shapes = [OracleShape(features, *scale) for scale in scales]
         self.final = Past(sizes.final)
         self.history = [[] for _ in range(features)]
         self.issued = []  # after each observation: for each feature the age of its forecasts, medians and spreads
         self.seen = self.scored = 0
         self.gaps, self.rests = [0] * features, [0] * features
-        self.path = [[] for _ in range(features)]  # of each observation: value or forecast, known, ready
         self.open, self.since, self.lasted = False, 0, 0
         self.blocks, self.highest, self.in_block = deque(maxlen=sizes.blocks), -math.inf, 0
         self.tightened, self.certain = 0.0, False
-        reach = [LAGS[view] + max(length for length, _ in VIEWS[view][3]) + 1 - 100 for view in self.shapes]
-        self.recall = OracleRecall(self.history, reach[0]) if reach and alarm_rate <= 1 / STRETCH else None
+        self.thresholds = [math.log(level) for level in LEVELS]
+        self.recall = OracleRecall(self.shapes[-1]) if self.shapes and alarm_rate <= 1 / STRETCH else None
         self.furthest, self.was_unlike, self.still, self.rest = None, False, 0, 0
         self.highest_learned = math.inf
 
@@ -308,12 +309,20 @@ class OracleDetector:
         ready = [self._ready(f, values[f]) for f in range(self.features)]
         for f in range(self.features):
             self.history[f].append(values[f])
-            filled = predicted[f][0] if math.isnan(values[f]) else values[f]
-            self.path[f].append((filled, not math.isnan(values[f]), ready[f]))
         self.issued.append([self._issue(f) for f in range(self.features)])
-        scores = self._scores(values, predicted, ready)
+        scores = self._scores(values, predicted, ready, self._one_step(values) if self.second else None)
         self.seen += 1
         return self._judge(scores, [row[0] for row in predicted])
+
+    def _one_step(self, values):
+        """What the second forecaster said of each value, and whether it is ready."""
+        other = self.second
+        said = [(other._predicted(f, 1), other._ready(f, values[f])) for f in range(self.features)]
+        for f in range(self.features):
+            other.history[f].append(values[f])
+        other.issued.append([other._issue(f) for f in range(self.features)])
+        other.seen += 1
+        return said
 
     def _predicted(self, feature, distance):
         """The forecast for this observation that was issued `distance` observations before it."""
@@ -332,7 +341,7 @@ class OracleDetector:
             return 0, [], None
         age = self.seen % self.refresh
         if age == 0:
-            return 0, *self.forecaster.forecast(self.history[feature], self.steps + self.refresh - 1)
+            return 0, *self.forecaster.forecast(self.history[feature], self.horizons + self.refresh - 1)
         _, medians, spreads = self.issued[-1][feature]
         return age, medians, spreads
 
@@ -350,32 +359,30 @@ class OracleDetector:
             self.rests[feature] -= resting
         return self.seen >= self.forecaster.warm_up and not resting
 
-    def _scores(self, values, predicted, ready):
+    def _scores(self, values, predicted, ready, second):
         """One number for each cell."""
-        shapes = {view: shape.update(values) for view, shape in self.shapes.items()}
+        shapes = [shape.update(values) for shape in self.shapes]
         scores = []
         for view, f, stream, _ in self.cells:
             if view in JOINT:
-                score = shapes[view][stream]
+                score = shapes[stream]
             elif view == "score":
                 score = values[f]
             elif view == "quiet":
                 score = self._quiet(f)
-            elif view == "level":
-                score = self._level(f)
+            elif stream == 1 and second is not None:
+                score = self._error(f, values[f], [second[f][0]]) if second[f][1] else math.nan
             else:
-                first, last = (0, 1) if stream == 0 else (0, 15)
-                first, last = (stream, stream + 1) if view == "horizons" else (first, last)
-                score = self._error(f, values[f], predicted[f], first, last) if ready[f] else math.nan
+                score = self._error(f, values[f], predicted[f][: 15 if stream == 0 else 1]) if ready[f] else math.nan
             scores.append(score)
         return scores
 
     def _sided(self, error):
         return -error if self.side == "low" else error
 
-    def _error(self, f, value, predicted, first, last):
+    def _error(self, f, value, predicted):
         errors = []
-        for h in range(first, last):
+        for h in range(len(predicted)):
             error = value - predicted[h]
             if not math.isnan(error):
                 wide = self._spread(f, h + 1) if self.scaled else None
@@ -386,24 +393,10 @@ class OracleDetector:
             return math.copysign(sum(map(abs, errors)), sum(errors)) / len(errors)
         return self._sided(sum(errors)) / len(errors)
 
-    def _level(self, f):
-        """The mean of the newest 60 values less that of the forecasts issued right before the first of them."""
-        newest = self.path[f][-60:]
-        if len(self.path[f]) <= 60 or not newest[-1][1] or not newest[-1][2] or not self.path[f][-61][2]:
-            return math.nan
-        if sum(there for _, there, _ in newest) < 30:
-            return math.nan
-        age, medians, spreads = self.issued[-61][f]
-        path = sum(medians[age : age + 60]) / 60
-        error = sum(value for value, _, _ in newest) / 60 - path
-        if self.scaled:
-            error /= max(sum(spreads[age : age + 60]) / 60, 1e-9 * (abs(path) + 1e-300))
-        return self._sided(error)
-
     def _quiet(self, f):
-        newest = self.history[f][-33:]
+        newest = self.history[f][-49:]
         steps = known([abs(after - before) for before, after in itertools.pairwise(newest)])
-        if len(newest) < 33 or math.isnan(newest[-1]) or len(steps) < 16:
+        if len(newest) < 49 or math.isnan(newest[-1]) or len(steps) < 24:
             return math.nan
         mean = sum(steps) / len(steps)
         return min(-math.log(mean), 745.0) if mean > 0 else 745.0
@@ -424,79 +417,83 @@ class OracleDetector:
             surprises.append(strange if heard else math.nan)
         self.still = 0 if sudden else self.still + 1
         feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
-        by_view = [self._view(view, surprises) for view in self.views]
-        heard = [(one, VIEWS[view][1]) for one, view in zip(by_view, self.views, strict=True) if not math.isnan(one)]
-        mean = single(merged("geometric", *zip(*heard, strict=True))) if heard else math.nan
-        self.scored += bool(heard)
-        warmed_up = bool(heard) and self.scored > VIEW_WARM_UP
-        evidence = self._evidence(by_view, mean, rests) if warmed_up else math.nan
-        view = max(
-            (number for number, one in enumerate(by_view) if not math.isnan(one)),
-            key=lambda number: (by_view[number], -number),
-            default=None,
-        )
+        votes, by_view = self._votes(surprises, rests)
+        self.scored += bool(votes)
+        evidence = math.nan
+        if votes and self.scored > VIEW_WARM_UP:
+            evidence = single(sum(votes[:WITNESSES]) / len(votes[:WITNESSES]))
         cause, score, stretch = (-1, -1, -1), math.nan, 0
-        if view is not None:
-            cells = [c for c, cell in enumerate(self.cells) if cell[0] == self.views[view]]
-            most = max(
-                (c for c in cells if not math.isnan(surprises[c])), key=lambda c: (surprises[c], -c)
-            )  # fmt: skip
-            _, feature, stream, stretch = self.cells[most]
-            cause, score = (view, stream, -1 if feature is None else feature), self._sided(scores[most])
+        there = [c for c, one in enumerate(surprises) if not math.isnan(one)]
+        if there:
+            most = max(there, key=lambda c: (surprises[c], -c))
+            view, feature, stream, stretch = self.cells[most]
+            cause = (self.views.index(view), stream, -1 if feature is None else feature)
+            score = self._sided(scores[most])
         found = self._decide(evidence, p, stretch)
-        self._learn(sizes, mean if warmed_up else math.nan, rests or self.rest > 0)
+        self._learn(sizes, rests or self.rest > 0)
         return {
-            **found, "forecast": forecast, "surprise": mean, "feature_p": feature_p, "views": by_view, "cause": cause,
-            "score": score,
+            **found, "forecast": forecast, "evidence": evidence, "feature_p": feature_p, "views": by_view,
+            "cause": cause, "score": score,
         }  # fmt: skip
 
     def _bonferroni(self, p, chosen=lambda feature: True):
         there = known([one for one, (_, feature, *_) in zip(p, self.cells, strict=True) if chosen(feature)])
         return min(1.0, len(there) * min(there)) if there else math.nan
 
-    def _view(self, view, surprises):
-        """Streams of a feature first, then features."""
-        merge, _, _, streams = VIEWS[view]
-        by_feature = []
-        for f in (None,) if view in JOINT else range(self.features):
-            there = [
-                (one, streams[cell[2]][1])
-                for one, cell in zip(surprises, self.cells, strict=True)
-                if cell[:2] == (view, f) and not math.isnan(one)
-            ]
-            if there:
-                by_feature.append(merged(merge, *zip(*there, strict=True)))
-        return merged(self.merge_features, by_feature, [1.0] * len(by_feature))
+    def _votes(self, surprises, rests):
+        """One vote for each stream, over its features, the largest first; and the largest of each view."""
+        votes, by_view = [], []
+        for view in self.views:
+            largest = math.nan
+            for stream, length in enumerate(VIEWS[view]):
+                there = known(
+                    [
+                        one
+                        for one, cell in zip(surprises, self.cells, strict=True)
+                        if (cell[0], cell[2]) == (view, stream)
+                    ]
+                )
+                if there:
+                    vote = harmonic(there) if len(there) > 1 else there[0]
+                    largest = vote if math.isnan(largest) else max(largest, vote)
+                    if not (rests and length > STRETCH):
+                        votes.append(vote)
+            by_view.append(largest)
+        return sorted(votes, reverse=True), by_view
 
-    def _evidence(self, by_view, mean, rests):
-        alone = {view: VIEWS[view][2] for view in self.views} if len(self.views) > 1 else {self.views[0]: 1.0}
-        channels = [
-            (one, alone[view])
-            for one, view in zip(by_view, self.views, strict=True)
-            if not math.isnan(one)
-            and alone[view] > 0
-            and not (rests and min(length for length, _ in VIEWS[view][3]) > STRETCH)
-        ]
-        if len(self.views) > 1 and not rests and (self.together.learned >= LEAST_LEARNED or not channels):
-            channels.append((self.together.compare(mean, self.longest)[1], TOGETHER_ALONE))
-        return single(harmonic(*zip(*channels, strict=True))) if channels else math.nan
+    def _calibrated(self, rank):
+        """p from a rank: each level has a threshold that ranks are below as often as the level says."""
+        rank = math.log(rank)
+        points = list(zip(itertools.accumulate(self.thresholds, max), map(math.log, LEVELS), strict=True))
+        points.append((0.0, 0.0))
+        above = next((n for n, (threshold, _) in enumerate(points) if rank < threshold), None)
+        if above == 0:
+            p = points[0][1] + rank - points[0][0]
+        elif above is None:
+            p = 0.0
+        else:
+            (lower, below), (upper, level) = points[above - 1], points[above]
+            p = below + (level - below) * (rank - lower) / (upper - lower)
+        for n, level in enumerate(LEVELS):
+            hit = rank < self.thresholds[n]
+            self.thresholds[n] = min(self.thresholds[n] + 0.05 * (level - hit) / math.sqrt(level), 0.0)
+        return min(math.exp(p), 1.0)
 
     def _decide(self, evidence, p, stretch):
         bound = self._bonferroni(p)
         alarm, warm, estimated, rate = False, False, False, math.nan
         if not math.isnan(evidence):
             calibrated = len(self.final.scores) >= self.sizes.min_calibration
-            rank = self.final.compare(evidence)[0]
-            self.final.learn(evidence)
             if calibrated:
-                bound = rank
+                bound = self._calibrated(self.final.compare(evidence)[0])
+            self.final.learn(evidence)
             block = self.sizes.block
             rate = self._rate(evidence)
             self.certain = self.certain or self._rate(evidence - 3) < self.rate
             own = len(self.blocks) * block * self.rate >= 1
             if self.by_p:
-                alarm, warm = calibrated and rank < self.rate, calibrated
-            elif own or (self.early and len(self.blocks) >= 5):
+                alarm, warm = calibrated and bound < self.rate, calibrated
+            elif calibrated and (own or (self.early and len(self.blocks) >= 5)):
                 self.tightened = min(self.tightened + 0.1 * self.rate, math.log(1.5))
                 alarm = rate < min(self.rate * math.exp(self.tightened), 0.5 / block)
                 warm, estimated = calibrated, not own
@@ -586,14 +583,14 @@ class OracleDetector:
             self.highest, self.in_block, self.highest_learned = -math.inf, 0, math.inf
         return state
 
-    def _learn(self, sizes, mean, rests):
+    def _learn(self, sizes, rests):
         """What belongs to an incident that is no chance is not learned until it is accepted, nor what waited then."""
         if self.certain and self.lasted <= self.accept_after:
-            for past in (*self.past, self.together):
+            for past in self.past:
                 past.pending.clear()
+            for shape in self.shapes if self.lasted > STRETCH else ():
+                shape.forget()
             return
         for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
             if not math.isnan(size) and not (rests and length > STRETCH):
                 past.learn(size)
-        if not math.isnan(mean) and len(self.views) > 1 and not rests:
-            self.together.learn(mean)

@@ -31,10 +31,10 @@ AROUND = 60
 LONGEST_CLOSE_UP = 400
 
 VALUE, FORECAST, ALARM, NEAREST, FAULT = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333"
-COLOURS = {"error": "#d62728", "level": "#e67e00", "shape": "#9467bd", "quiet": "#1f9eb5"}
+COLOURS = {"error": "#d62728", "shape": "#9467bd", "quiet": "#1f9eb5"}
 OTHER_VIEW = "#8c564b"
 # What each view detects, for readers who do not know the views.
-SEEN = {"error": "off its forecast", "level": "shifted level", "shape": "unknown shape", "quiet": "too still"}
+SEEN = {"error": "off its forecast", "shape": "unknown shape", "quiet": "too still"}
 
 Fault = tuple[Any, Any, str, str]
 """A known fault: its start, end, feature and name."""

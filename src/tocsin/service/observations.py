@@ -59,7 +59,7 @@ class StoredVerdict:
     low: tuple[float, ...]
     high: tuple[float, ...]
     p: float
-    #: The mean rank over all views; not a p-value.
+    #: The mean of the largest votes as a number from 0 to 1; not a p-value.
     merged: float
     feature_p: tuple[float, ...]
     alarm: bool

@@ -1,7 +1,7 @@
 """The contract of views."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,16 @@ from tocsin.testing.contract import (
 
 
 def _seen(view: View, steps: int, signals: int, features: int, seed: int = 0, *, scaled: bool = False) -> Seen:
-    """What a detector would pass: forecasts that repeat the last value, slightly further off with each step."""
+    """What a detector would pass: forecasts that repeat the last value, slightly further off with each step.
+
+    The second forecaster looks one step ahead, and errors are divided by the spread only where there is no second one.
+    """
     values = hard_values(steps, signals * features, seed).reshape(steps, signals, features)
-    horizons = max(1, view.horizons)
     last = values.copy()
     for t in range(1, steps):
         last[t] = np.where(np.isnan(last[t]), last[t - 1], last[t])
     forecasts = []
-    for bias in (0.01, 0.02):
+    for bias, horizons in ((0.01, max(1, view.horizons)), (0.02, 1))[: 1 if scaled else 2]:
         ahead, spread = np.full((*values.shape, horizons), np.nan), np.full((*values.shape, horizons), np.nan)
         for h in range(1, horizons + 1):
             ahead[h:, ..., h - 1] = last[: steps - h] + bias * h
@@ -40,8 +42,14 @@ def _seen(view: View, steps: int, signals: int, features: int, seed: int = 0, *,
     return Seen(values, tuple(forecasts))
 
 
-def _arrays(seen: Seen) -> list[Array]:
-    return [seen.values, *(array for one in seen.forecasts for array in (one.ahead, one.spread, one.ready))]
+def _arrays(seen: Seen) -> dict[str, Array]:
+    """Everything a view is given, by its name."""
+    forecasts = {
+        f"forecasts[{number}].{field.name}": getattr(one, field.name)
+        for number, one in enumerate(seen.forecasts)
+        for field in fields(one)
+    }
+    return {"values": seen.values, **forecasts}
 
 
 def _part(seen: Seen, first: int, last: int, rows: Any = slice(None)) -> Seen:
@@ -100,8 +108,8 @@ def _check_sessions(view: View, steps: int, signals: int, features: int, scaled:
     kept = _part(seen, 0, steps)
     whole = view.open(signals, features, 0)
     scores = _looked(view, whole, seen, everything)
-    for given, copy in zip(_arrays(seen), _arrays(kept), strict=True):
-        same(given, copy, "a view must not change its input")
+    for name, copy in _arrays(kept).items():
+        same(_arrays(seen)[name], copy, f"a view must not change its input: it changed {name}")
     require(not np.isnan(scores).all(), f"there must be a score within {steps} observations")
     expected = whole.state(everything)
     check_plain(expected, signals)

@@ -39,6 +39,7 @@ class ShapeMemory(NamedTuple):
     newest: Array  # (signals, features, length), the newest stretch
     held: Array  # (signals,), the score since the last complete block
     frozen: Array  # (signals,), whether the library is a reference that nothing is added to
+    faulty: Array  # (signals, 2 * MOST_AT_ONCE), whether each of the newest observations belongs to a fault
 
 
 @_inner
@@ -139,6 +140,23 @@ def _complete_block(signal: int, memory: ShapeMemory, library: Library) -> None:
         memory.sums[signal, f], memory.known[signal, f] = 0.0, 0
 
 
+@_inner
+def _make_usable(signal: int, block: int, memory: ShapeMemory, library: Library) -> None:
+    """Let stretches be compared with all but the newest observations, and with none that belong to a fault.
+
+    The newest ones stay as they are for a while: whether an incident is over shows in them.
+    """
+    count, slots = memory.counts[signal], memory.faulty.shape[1]
+    library.usable[signal] = max(library.sizes[signal] - MOST_AT_ONCE // block, 0)
+    for number in range(max(count - slots, 0), count - MOST_AT_ONCE):
+        # A block goes with its last observation.
+        if memory.faulty[signal, number % slots] and (number + 1) % block == 0:
+            at = library.ends[signal] - (count // block - number // block)
+            for f in range(library.past.shape[1]):
+                library.past[signal, f, at] = UNKNOWN
+        memory.faulty[signal, number % slots] = False
+
+
 @_exact
 def shapes(values: Array, rows: Array, block: int, memory: ShapeMemory, library: Library, scores: Array) -> None:
     """The root mean square distance `[T, N]` of the newest stretch to the nearest one before it.
@@ -149,8 +167,8 @@ def shapes(values: Array, rows: Array, block: int, memory: ShapeMemory, library:
     for n in range(rows.shape[0]):
         signal = rows[n]
         for t in range(values.shape[0]):
-            if memory.counts[signal] % MOST_AT_ONCE == 0:
-                library.usable[signal] = library.sizes[signal]
+            if memory.counts[signal] % MOST_AT_ONCE == 0 and not memory.frozen[signal]:
+                _make_usable(signal, block, memory, library)
             known = False
             for f in range(features):
                 value = values[t, n, f]
@@ -177,21 +195,12 @@ def shapes(values: Array, rows: Array, block: int, memory: ShapeMemory, library:
 
 
 @_exact
-def forget(faulty: Array, rows: Array, block: int, memory: ShapeMemory, library: Library) -> None:
-    """Remove the newest T observations from the library where they are `faulty[T, N]`."""
-    steps = faulty.shape[0]
+def note_faults(faulty: Array, rows: Array, memory: ShapeMemory) -> None:
+    """Note which of the newest T observations belong to a fault, `faulty[T, N]`."""
+    steps, slots = faulty.shape[0], memory.faulty.shape[1]
     for n in range(rows.shape[0]):
-        signal = rows[n]
-        if memory.frozen[signal]:
-            continue
-        seen = memory.counts[signal]
         for t in range(steps):
-            number = seen - steps + t
-            # A block goes with its last observation.
-            if faulty[t, n] and (number + 1) % block == 0:
-                at = library.ends[signal] - (seen // block - number // block)
-                for f in range(library.past.shape[1]):
-                    library.past[signal, f, at] = UNKNOWN
+            memory.faulty[rows[n], (memory.counts[rows[n]] - steps + t) % slots] = faulty[t, n]
 
 
 @_exact

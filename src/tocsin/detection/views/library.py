@@ -1,8 +1,8 @@
 """Compiled: the library of a signal's past, and how far a stretch is from the nearest one in it.
 
 Shapes, references and the end of incidents all go by this one distance. Values are kept in units of their own spread,
-as means over blocks of a few observations where stretches are long. The newest hundred observations are not compared
-with until it is known whether they belong to a fault, which leaves no trace in the library.
+as means over blocks of a few observations where stretches are long. The newest observations are not compared with
+until it is known whether they belong to a fault, which leaves no trace in the library.
 """
 
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ _reduction = inner(fastmath={"reassoc", "nsz", "nnan"})
 # Stands for a value that is not known. Squares of differences from it are larger than any other, and finite.
 UNKNOWN = np.float32(1e18)
 # Values further away count as this far.
-FURTHEST = 1e15
+FURTHEST = 1e6
 # So many stretches are compared side by side, and after so many of their values those too far away are left out.
 TOGETHER, PART = 256, 8
 

@@ -92,6 +92,7 @@ class ShapeSession(ViewSession):
                 newest=np.full((signals, features, scale.blocks), library.UNKNOWN, dtype=np.float32),
                 held=np.full(signals, np.nan),
                 frozen=np.zeros(signals, dtype=np.bool_),
+                faulty=np.zeros((signals, 2 * MOST_AT_ONCE), dtype=np.bool_),
             )
             for scale in scales
         ]
@@ -103,8 +104,8 @@ class ShapeSession(ViewSession):
             )
 
     def forget(self, faulty: Mask, rows: Rows) -> None:
-        for scale, memory, library in zip(self._scales, self._memories, self._libraries, strict=True):
-            self._kernels.forget(faulty, rows, scale.block, memory, library)
+        for memory in self._memories:
+            self._kernels.note_faults(faulty, rows, memory)
 
     @property
     def past(self) -> Past:

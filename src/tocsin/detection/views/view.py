@@ -18,7 +18,7 @@ State = dict[str, NDArray[Any]]
 NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
 
 # A session gets at most this many observations of a signal at once.
-MOST_AT_ONCE = 100
+MOST_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Forecasts:
     """What one forecaster said before T observations of N signals with F features.
 
     `ahead[..., h - 1]` is the forecast for an observation made h observations earlier. The spreads belong to it, and
-    are empty unless errors are divided by them. `ready` says where the forecaster can be judged: not during its warm-up,
-    nor right after a long gap.
+    are empty unless errors are divided by them. `ready` says where the forecaster can be judged: not during its
+    warm-up, nor right after a long gap.
     """
 
     ahead: Floats  # (T, N, F, horizons)

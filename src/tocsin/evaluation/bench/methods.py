@@ -25,8 +25,6 @@ Integers = NDArray[np.int64]
 FEATURE_MERGES = ("fisher", "harmonic")
 """How the p-values of several features are merged: a row of the tables for each."""
 
-"""The same of the detector, which merges features by its own setting."""
-
 PAPER_SETTINGS: dict[str, Any] = {
     "alpha_c": 0.01,
     "batch": 10,
@@ -46,9 +44,9 @@ WINDOW = 2000
 class Judgement:
     """`p[T]`, low when anomalous and NaN where there is none, and other output of a method.
 
-    `severity[T]`, in nats, is what orders observations and decides alarms where p does neither;
-    `weights` are those learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last
-    observation of each incident, for a method that has its own.
+    `severity[T]`, in nats, is what orders observations and decides alarms where p does neither; `weights` are those
+    learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last observation of each
+    incident, for a method that has its own.
     """
 
     p: Floats
@@ -62,7 +60,7 @@ class Method:
     """One way to judge a file by the errors of its forecasts.
 
     `feature_merges` are the ways to merge several features that are tried, and `merge_features` is the one that is
-    taken; without any, the method's settings decide. A method that `forecasts_itself` needs no errors, and is run once,
+    taken; a method without any judges all features together. A method that `forecasts_itself` needs no errors, and is run once,
     not once for each forecaster. Not all output is a p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
     """
 
@@ -131,7 +129,7 @@ def _detector(material: ForecastMaterial, settings: Mapping[str, Any], merge_fea
 
 
 def judgement_of(detector: Detector, values: Floats) -> Judgement:
-    """What a detector is judged by: its p, how it orders observations, what decides its alarms, and its incidents."""
+    """What a detector is judged by: its p, how it orders observations, and its incidents."""
     result = detector.run(values)
     weights = detector.weights.mean(axis=(0, 1))
     return Judgement(

@@ -41,7 +41,7 @@ class DetectorInput:
 class DetectorOutput:
     """The verdicts that the input asked for, and the forecasts, `[T, F, width]`.
 
-    The forecasts are None if the forecaster is fast enough to make them again.
+    The forecasts, of all forecasters, are None if these are fast enough to make them again.
     """
 
     judged: list[StoredVerdict]
@@ -57,8 +57,7 @@ class SignalBlock:
         self.rows = rows
         self._free = list(reversed(range(rows)))
         self._used: set[int] = set()
-        forecaster = self.fleet.forecaster
-        self._slow = forecaster is not None and forecaster.slow
+        self._slow = any(forecaster.slow for forecaster in settings.chosen_forecasters)
 
     @property
     def full(self) -> bool:

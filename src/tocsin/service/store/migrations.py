@@ -150,6 +150,38 @@ def _templates(connection: Connection) -> None:
     )
 
 
+def _votes(connection: Connection) -> None:
+    """Detectors whose views vote: signals and templates lose the settings that are gone. States are learned anew."""
+    change = text("UPDATE signals SET settings = :settings WHERE id = :id")
+    for number, settings in connection.exec_driver_sql("SELECT id, settings FROM signals").all():
+        connection.execute(change, {"id": number, "settings": json.dumps(_with_votes(json.loads(settings)))})
+    change = text("UPDATE templates SET template = :template WHERE pattern = :pattern")
+    for pattern, stored in connection.exec_driver_sql("SELECT pattern, template FROM templates").all():
+        template = json.loads(stored)
+        if template.get("detector"):
+            template["detector"] = _with_votes(template["detector"])
+            connection.execute(change, {"pattern": pattern, "template": json.dumps(template)})
+    connection.exec_driver_sql("DELETE FROM foretold")  # another network made them
+
+
+def _with_votes(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a detector with the views and settings that are left."""
+    kept = {name: value for name, value in settings.items() if name != "merge_features"}
+    if kept.get("views") is not None:
+        views = kept["views"]
+        names = [part.strip() for part in views.split(",")] if isinstance(views, str) else views
+        # A view that is gone is replaced by the one that sees the same, if there is one.
+        now = {"horizons": "error", "paper": "error", "shape-light": "shape", "level": None, "all": None}
+        left = dict.fromkeys(one for one in (now.get(name, name) for name in names) if one is not None)
+        kept["views"] = list(left) or None  # None: the usual ones
+    # The network looks 32 steps ahead instead of 64, and the view error needs 15 of them.
+    forecaster = kept.get("forecaster", "auto")
+    network = forecaster == "embedded" or (forecaster == "auto" and kept.get("preset") != "light")
+    if network and (kept.get("refresh") or 1) > 18:
+        kept["refresh"] = 18
+    return kept
+
+
 # The first step migrates from version 1 to 2, and so on. A new store is created from `schema.metadata`, so the last
 # step must result in the same tables. Never change a released step.
 STEPS: tuple[Step, ...] = (
@@ -163,6 +195,7 @@ STEPS: tuple[Step, ...] = (
     _parts,
     _events,
     _templates,
+    _votes,
 )
 
 # The lock held while tables are created or changed, so that two processes do not do so at the same time.

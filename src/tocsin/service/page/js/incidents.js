@@ -5,7 +5,7 @@ import { often, paceOf } from "./rates.js";
 
 /** @typedef {import("./types.js").Incident} Incident */
 
-/** Views of single observations; all others look at stretches. */
+/** Views of single observations; all others look at stretches. Incidents of earlier versions may have "horizons". */
 const OF_MOMENTS = ["error", "horizons", "score"];
 
 /** Why an incident of alarms closed: in a few words, and in a sentence. */
