@@ -179,14 +179,18 @@ def test_acknowledgements_are_kept_and_incidents_are_not_doubled(tmp_path: Path)
 
 
 def _of_an_older_release() -> bytes:
-    """A state of another format, all else as it should be."""
+    """A state of the format before, in which a detector has one forecaster; all else as it should be."""
     state = oracle().state()
     header = json.loads(state["header"].tobytes())
-    return arrays_to_bytes({**state, "header": np.array(json.dumps({**header, "format": header["format"] - 1}))})
+    (forecaster,) = header.pop("forecasters")
+    header |= {"format": header["format"] - 1, "forecaster": forecaster}
+    return arrays_to_bytes({**state, "header": np.array(json.dumps(header))})
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", "other settings", "older release"])
-def test_a_state_that_cannot_be_used_is_learned_anew(tmp_path: Path, damage: bytes | str) -> None:
+def test_a_state_that_cannot_be_used_is_learned_anew(
+    tmp_path: Path, damage: bytes | str, caplog: pytest.LogCaptureFixture
+) -> None:
     values = [*noise(9, 300), 80.0]
     made = Rig(tmp_path, settings_of(engine={"snapshot_every": 20}))
     try:
@@ -197,6 +201,9 @@ def test_a_state_that_cannot_be_used_is_learned_anew(tmp_path: Path, damage: byt
         other = others[damage] if isinstance(damage, str) else damage
         made.engine.write(lambda writer: writer.put_state(1, START + 300 * SECOND, 0, other)).result(9)
         made = made.crash()
+        (said,) = (one.getMessage() for one in caplog.records if "learns anew" in one.getMessage())
+        assert said.startswith("the stored state of 'a' cannot be used, so its detector learns anew: ")
+        assert damage != "older release" or "must have format 4, the version this release reads, got 3" in said
         assert made.engine.status("a").incident is None
         assert [row.signal for row in made.incidents(open=True)] == [2]
         assert not next(row for row in made.incidents() if row.id == old.id).open

@@ -21,12 +21,14 @@ from tests.service.engine.helpers import (
     settings_of,
 )
 from tocsin.arrays import pack_arrays, unpack_arrays
-from tocsin.forecasting.embedded import session
+from tocsin.forecasting.embedded.network import load_kernels
 from tocsin.service.engine.kept_forecasts import MOST_AT_ONCE, TOGETHER
 
 EMBEDDED = {"forecaster": "embedded", "forecaster_options": {"context_length": 64}}
 QUICK = {"views": ["error"], "promise": "observations", "alarm_rate": 0.1, "window": 250, "gap": 3, **EMBEDDED}
 SETTINGS = settings_of(detector=QUICK, engine={"snapshot_every": 100_000})
+# The forecasters and views of the preset "full": forecasts of both forecasters are kept.
+BOTH = {**EMBEDDED, "forecaster": "auto", "views": None}
 
 
 class Asked:
@@ -34,13 +36,14 @@ class Asked:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.forecasts = 0
-        answer = session.answer
+        kernels = load_kernels()
+        answer = kernels.answer
 
         def count(weights: Any, memory: Any, patches: Any, asked: Any, *rest: Any) -> None:
             self.forecasts += len(asked)
             answer(weights, memory, patches, asked, *rest)
 
-        patch.setattr(session, "answer", count)
+        patch.setattr(kernels, "answer", count)
 
 
 @pytest.fixture
@@ -59,13 +62,16 @@ def _kept(made: Rig) -> int:
         return len(reader.foretold([1])[1])
 
 
-def _as_if_never_ended(made: Rig, values: list[float]) -> bool:
-    return same([row.judged for row in made.stored("a")], expected_all(oracle(**EMBEDDED), values))
+def _as_if_never_ended(made: Rig, values: list[float], **settings: Any) -> bool:
+    return same([row.judged for row in made.stored("a")], expected_all(oracle(**(settings or EMBEDDED)), values))
 
 
-def test_a_start_forecasts_only_what_was_not_kept_yet(tmp_path: Path, asked: Asked) -> None:
+@pytest.mark.parametrize("forecasters", [EMBEDDED, BOTH])
+def test_a_start_forecasts_only_what_was_not_kept_yet(
+    tmp_path: Path, asked: Asked, forecasters: dict[str, Any]
+) -> None:
     values = noise(1, 400)
-    made = Rig(tmp_path, SETTINGS)
+    made = Rig(tmp_path, settings_of(detector={**QUICK, **forecasters}, engine={"snapshot_every": 100_000}))
     try:
         _feed(made, values[:290])
         before = asked.forecasts
@@ -79,7 +85,7 @@ def test_a_start_forecasts_only_what_was_not_kept_yet(tmp_path: Path, asked: Ask
         made = made.crash()
         assert asked.forecasts - between < TOGETHER
         _feed(made, values[350:], 350)
-        assert _as_if_never_ended(made, values)
+        assert _as_if_never_ended(made, values, **forecasters)
     finally:
         made.close()
 
@@ -143,12 +149,13 @@ def test_what_was_forecast_and_cannot_be_used_is_forecast_again(tmp_path: Path, 
         made.close()
 
 
-def test_gaps_and_maintenance_are_taken_as_they_were(tmp_path: Path) -> None:
+@pytest.mark.parametrize("forecasters", [EMBEDDED, BOTH])
+def test_gaps_and_maintenance_are_taken_as_they_were(tmp_path: Path, forecasters: dict[str, Any]) -> None:
     """What is missing before an observation is filled, and what comes in a window is missing."""
-    settings = settings_of(detector={**QUICK, "interval": 1.0}, engine={"snapshot_every": 100_000})
+    settings = settings_of(detector={**QUICK, **forecasters, "interval": 1.0}, engine={"snapshot_every": 100_000})
     values = noise(5, 240)
     times = START + SECOND * np.cumsum([80 if at in (50, 200) else 5 if at == 90 else 1 for at in range(len(values))])
-    detector = oracle(interval=1.0, **EMBEDDED)
+    detector = oracle(interval=1.0, **forecasters)
     window = int(times[100]), int(times[130])
     made = Rig(tmp_path, settings)
     try:

@@ -31,7 +31,7 @@ keep_incidents = "3650d"
 alarm_rate = 0.05
 preset = "light"
 forecaster = "last-value"
-views = ["error", "level"]
+views = ["error"]
 """
 
 

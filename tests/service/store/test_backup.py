@@ -216,10 +216,10 @@ def test_a_backup_of_another_version(
     backup(target_url, tmp_path / "newer")
     monkeypatch.setattr(migrations, "STEPS", steps)
     with pytest.raises(
-        StoreError, match="newer has tables of version 12; a backup of versions 1 to 11 can be restored"
+        StoreError, match="newer has tables of version 13; a backup of versions 1 to 12 can be restored"
     ):
         restore(tmp_path / "newer", f"sqlite:///{tmp_path / 'other.db'}")
-    with pytest.raises(StoreError, match="version 12, but this release works with version 11"):
+    with pytest.raises(StoreError, match="version 13, but this release works with version 12"):
         backup(target_url, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 

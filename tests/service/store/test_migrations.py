@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, inspect
@@ -46,7 +47,7 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 11
+    assert version(engine) == newest_version() == 12
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
 
 
@@ -90,9 +91,15 @@ def test_a_step_that_fails_leaves_the_tables_as_they_were(
 
 def test_a_newer_store_is_refused(store_url: str, engine: Engine) -> None:
     migrate(engine, steps=(*migrations.STEPS, add_colour))
-    with pytest.raises(StoreError, match="tables of version 12, and this release supports versions up to 11"):
+    with pytest.raises(StoreError, match="tables of version 13, and this release supports versions up to 12"):
         Store.open(store_url)
-    assert version(engine) == 12
+    assert version(engine) == 13
+
+
+def as_version_11(engine: Engine) -> None:
+    """Make the tables those of version 11, which are the same."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE schema_version SET version = 11")
 
 
 def as_version_10(engine: Engine) -> None:
@@ -212,7 +219,7 @@ def test_incidents_of_version_1_keep_their_severity_and_signals_settings_that_ar
     assert found == {
         "a": {"alarm_rate": "1/week", "interval": "1min", "gap": 2, "preset": "light"},
         "b": {},
-        "c": {"nonconformity": "high", "merge_features": "harmonic", "forecaster": "last-value"},
+        "c": {"nonconformity": "high", "forecaster": "last-value"},
         "d": {},
     }
     for settings in found.values():
@@ -358,6 +365,46 @@ def test_templates_can_be_stored_in_a_store_of_version_10(store_url: str, engine
         with pytest.raises(UnknownError, match=r"there is no stored template '\*'"):
             writer.remove_template("*")
     store.close()
+
+
+#: Settings of a detector in version 11, and what becomes of them.
+OF_VERSION_11: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({"gap": 2, "merge_features": "mean"}, {"gap": 2}),
+    ({"views": None}, {"views": None}),
+    ({"views": "all"}, {"views": None}),
+    ({"views": "paper", "forecaster": "last-value"}, {"views": ["error"], "forecaster": "last-value"}),
+    ({"views": ["level"], "nonconformity": "high"}, {"views": None, "nonconformity": "high"}),
+    ({"views": ["error", "level"]}, {"views": ["error"]}),
+    ({"views": "horizons, error,shape-light,quiet"}, {"views": ["error", "shape", "quiet"]}),
+    ({"refresh": 50, "views": ["error"]}, {"refresh": 18, "views": ["error"]}),
+    ({"refresh": 50, "forecaster": "embedded"}, {"refresh": 18, "forecaster": "embedded"}),
+    ({"refresh": 50, "preset": "light"}, {"refresh": 50, "preset": "light"}),
+    ({"refresh": 50, "forecaster": "last-value"}, {"refresh": 50, "forecaster": "last-value"}),
+    ({"forecaster": None}, {"forecaster": None}),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), OF_VERSION_11)
+def test_settings_of_version_11_lose_what_detectors_no_longer_have(
+    store_url: str, engine: Engine, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        signal = writer.add_signal("a", ["value"], before, created=7)
+        writer.put_template(TemplateRow("a", {"unit": "bar", "detector": before}, 5, "ada"))
+        writer.put_template(TemplateRow("b", {"unit": "bar"}, 5, "ada"))
+        writer.add_foretold([(signal.id, 10, b"of another network")])
+    store.close()
+    as_version_11(engine)
+    store = Store.open(store_url)
+    assert version(engine) == newest_version()
+    with store.reading() as reader:
+        assert [row.settings for row in reader.signals()] == [after]
+        assert [row.template for row in reader.templates()] == [{"unit": "bar", "detector": after}, {"unit": "bar"}]
+        assert reader.foretold([signal.id]) == {signal.id: []}
+    store.close()
+    DetectorSettings.check(after)
 
 
 def test_a_store_that_does_not_know_its_version_is_refused(store_url: str, engine: Engine) -> None:
