@@ -85,7 +85,7 @@ COMMANDS = {
         "Score simulated errors whose true p-values are known, and show how well calibrated each method is.",
     ),
     "bench": ListedCommand(
-        "bench", _METHODS, "Run detectors on a folder of labelled files (TSB-AD) and report the results."
+        "bench", _METHODS, "Run detectors on folders of labelled files (TSB-AD) and report the results."
     ),
 }
 

@@ -76,12 +76,17 @@ def test_other_forecasters_are_compared_with_tirex():
     assert paper_value("NEK", "ttm-512", "conformal", "auc_pr").forecaster == "ttm"
 
 
+def test_the_detector_forecasts_for_itself_and_is_compared_with_tirex():
+    assert paper_value("NEK", "", "w1-acas", "auc_pr") == paper_value("NEK", "tirex", "w1-acas", "auc_pr")
+    assert paper_value("NEK", "", "w1-acas", "auc_pr", several_features=True) is None  # theirs names a merge
+
+
 @pytest.mark.parametrize(
     "key",
     [
         ("WSD", "", "sand", "auc_pr"),
         ("NEK", "chronos", "fixed-window", "auc_pr"),
-        ("NEK", "", "w1-acas", "auc_pr"),
+        ("NEK", "", "w1-acas-light", "auc_pr"),
         ("NEK", "chronos", "w1-acas", "auc_roc"),
         ("NEK", "chronos", "csv-w1-acas-paper", "auc_pr"),
         ("unheard of", "chronos", "w1-acas", "auc_pr"),

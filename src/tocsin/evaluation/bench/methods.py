@@ -60,8 +60,9 @@ class Method:
     """One way to judge a file by the errors of its forecasts.
 
     `feature_merges` are the ways to merge several features that are tried, and `merge_features` is the one that is
-    taken; a method without any judges all features together. A method that `forecasts_itself` needs no errors, and is run once,
-    not once for each forecaster. Not all output is a p-value: `Scorer.guarantee` and `Merge.guarantee` say what is.
+    taken; a method without any judges all features together. A method that `forecasts_itself` needs no errors, and is
+    run once, not once for each forecaster. Not all output is a p-value: `Scorer.guarantee` and `Merge.guarantee` say
+    what is.
     """
 
     name: str
