@@ -13,9 +13,14 @@ class Mean(View):
     """The mean of all values so far, as it should be."""
 
     name = "mean"
+    ahead = 0
 
     def __init__(self):
         self.streams = (Stream("mean"),)
+
+    @property
+    def horizons(self):
+        return self.ahead
 
     def open(self, signals, features, side):
         return self.session(signals, features)
@@ -101,6 +106,11 @@ def test_a_view_that_breaks_the_contract_is_told_how(name):
         check_view(view_with(run=run))
 
 
+def test_a_view_may_not_count_on_a_second_forecaster():
+    with pytest.raises(IndexError):
+        check_view(view_with(run=run_that(lambda s, seen, rows, scores: seen.forecasts[1])))
+
+
 def test_states_that_are_not_whole_or_not_copies_are_told():
     with pytest.raises(ContractError, match="a state must be a copy"):
         check_view(view_with(state=lambda self, rows: {"sums": self._sums[: rows.size]}))
@@ -119,8 +129,8 @@ def test_states_that_are_not_whole_or_not_copies_are_told():
         ({"streams": ()}, "streams must be Streams"),
         ({"streams": (Stream("a"), Stream("a"))}, "distinct names"),
         ({"streams": (Stream("a", 0),)}, "lengths must be 1 or more"),
-        ({"merge": 7}, "merge must be one of the codes, got 7"),
-        ({"alone": -1.0}, "must not be negative"),
+        ({"forecasts": False, "ahead": 3}, "a view that uses forecasts must set forecasts"),
+        ({"forecasts": True, "ahead": -1}, "horizons must not be negative, got -1"),
         ({"words": lambda stream, score, unit: None}, "words must be a text"),
         ({"sided": True}, "mirror image"),
     ],

@@ -37,7 +37,7 @@ def test_table_verdicts_incidents_and_picture(file, tmp_path):
     found = [json.loads(line) for line in incidents.read_text().splitlines()]
     (fault,) = (incident for incident in found if incident["start"] <= "2026-01-04T03:00:00" <= incident["end"])
     assert fault["return_period"] > 100  # the alarm rate is one in a hundred
-    assert fault["view"] in ("error", "level", "shape")
+    assert fault["view"] in ("error", "shape")
     assert fault["severity"] == max(incident["severity"] for incident in found)
     assert fault["start"].replace("T", " ") in result.stdout
     assert fault["explanation"].split(" (")[0] in words(result)
@@ -268,17 +268,16 @@ def test_a_truncated_gzip_gives_what_could_be_read(tmp_path):
         (["--alarm-rate", "1e-9", "--promise", "observations"], ["alarm_rate", "at least"]),
         (["--promise", "everything"], ["promise", "'everything'", "incidents"]),
         (["--preset", "heavy"], ["preset", "'heavy'", "light"]),
-        (["--views", "error,nothing"], ["views", "nothing", "'paper'", "'quiet'"]),
+        (["--views", "error,nothing"], ["views", "nothing", "'shape'", "'quiet'"]),
         (["--views", "quiet", "--nonconformity", "high"], ["nonconformity", "quiet"]),
         (["--forecaster", "oracle"], ["'oracle'", "autoregression"]),
         (["--forecaster", "chronos"], ["chronos", "tocsin[chronos]"]),
         (["--forecaster-option", "period"], ["--forecaster-option", "'period'"]),
         (["--forecaster", "seasonal-naive", "--forecaster-option", "period=-1"], ["period", "-1"]),
-        (["--merge-features", "guess"], ["merge_features", "'guess'", "harmonic"]),
         (["--nonconformity", "odd"], ["nonconformity", "'odd'", "high"]),
         (["--accept-after", "-1"], ["accept_after", "'-1'", "observations or a duration"]),
         (["--window", "9"], ["--window", "'9'"]),
-        (["--refresh", "100"], ["refresh", "64", "100"]),
+        (["--refresh", "100"], ["refresh", "32", "114"]),
         (["--forecaster", "last-value", "--scaled"], ["scaled", "quantiles"]),
         (["--min-deviation", "-1"], ["min_deviation", "-1"]),
         (["-o", "v.xls"], ["--output", ".xls"]),

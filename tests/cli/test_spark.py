@@ -17,7 +17,7 @@ from tests.cli.calling import invoke, words
         (["--parts", "0"], "'0' is not a whole number from 1 to 100000."),
         (["--conf", "spark.ui.enabled"], "'spark.ui.enabled' is not NAME=VALUE."),
         (["--alarm-rate", "2"], "alarm_rate"),
-        (["--merge-features", "sum"], "merge_features must be one of"),
+        (["--promise", "everything"], "promise must be one of"),
     ],
 )
 def test_wrong_options_are_refused_before_spark_is_started(options, message):

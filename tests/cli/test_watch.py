@@ -119,9 +119,9 @@ def test_another_setting_than_the_state_has_is_refused(tmp_path):
     state = tmp_path / "state.npz"
     assert invoke("watch", *SETTINGS, "--state", state, stdin="1\n2\n").exit_code == 0
     before = state.read_bytes()
-    result = invoke("watch", *SETTINGS, "--merge-features", "mean", "--state", state, stdin="3\n")
+    result = invoke("watch", *SETTINGS, "--gap", "3", "--state", state, stdin="3\n")
     assert result.exit_code == 2
-    assert "merge_features='harmonic'" in words(result)
+    assert "gap=10" in words(result)
     assert state.read_bytes() == before
 
 
@@ -260,7 +260,7 @@ def test_what_is_written_does_not_depend_on_how_lines_come_together(monkeypatch,
     for step in range(700):
         for name in ("x", "y"):
             if rng.random() < 0.97:
-                fault = 8 * (500 <= step < 510)
+                fault = 8 * (620 <= step < 630)  # alarms need some observations before
                 moment = np.datetime64("2024-03-30T23:00") + step
                 late = rng.random() < 0.02
                 moment = moment - 50 if late else moment

@@ -18,7 +18,7 @@ def an_incident(number=0, severity=3.0, **more):
         "signal": f"signal {number}", "start": np.datetime64("2026-01-01T00:00:00", "ns"),
         "end": np.datetime64("2026-01-01T01:00:00", "ns"), "peak": np.datetime64("2026-01-01T00:30:00", "ns"),
         "first": 10, "last": 22, "alarms": 5, "p": 0.001, "severity": severity, "return_period": 3456.0,
-        "view": "level", "explanation": "pressure: level 3.25 above what was forecast", "direction": "above",
+        "view": "error", "explanation": "pressure: 3.25 above the forecast", "direction": "above",
         "deviation": 3.25, "contributions": {"flow": 1.0, "pressure": 4.0}, "ended": "returned", **more,
     }  # fmt: skip
     return Incident(**fields)
@@ -38,7 +38,7 @@ def test_the_most_severe_come_first_and_the_rest_is_counted():
         text.index(f"signal {k} ") for k in (29, 28, 27)
     )
     assert "signal 26 " not in text
-    assert "pressure   level 3.25 above" in " ".join(text.split("\n"))
+    assert "pressure   3.25 above" in " ".join(text.split("\n"))
 
 
 def test_lengths_are_told_in_time_where_the_interval_is_known():
@@ -118,7 +118,7 @@ def test_columns_of_incidents(times):
     assert columns["start"].dtype.kind == {"moments": "M", "numbers": "i", "floats": "f"}[times]
     assert columns["duration"].tolist() == [13]
     assert columns["features"].tolist() == ["pressure, flow"]
-    assert (columns["return_period"].tolist(), columns["view"].tolist()) == ([3456.0], ["level"])
-    assert columns["explanation"].tolist() == ["pressure: level 3.25 above what was forecast"]
+    assert (columns["return_period"].tolist(), columns["view"].tolist()) == ([3456.0], ["error"])
+    assert columns["explanation"].tolist() == ["pressure: 3.25 above the forecast"]
     assert {len(column) for column in columns.values()} == {1}
     assert {len(column) for column in incident_columns([]).values()} == {0}

@@ -131,7 +131,7 @@ def test_settings_are_checked_at_once_and_must_travel(spark):
     numbered = spark.createDataFrame([], "id string, time double, value double")
     with pytest.raises(ValueError, match="interval must be a number, because the times are numbers, got '5min'"):
         tocsin.spark.detect(numbered, interval="5min")
-    with pytest.raises(ValueError, match="merge_features must be one of"):
-        tocsin.spark.detect(table, merge_features="sum")
+    with pytest.raises(ValueError, match="promise must be one of"):
+        tocsin.spark.detect(table, promise="everything")
     with pytest.raises(ValueError, match="alarm_rate"):
         tocsin.spark.detect(table, alarm_rate="1/fortnight")

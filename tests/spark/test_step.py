@@ -114,6 +114,10 @@ def test_a_plan_survives_its_way_to_the_workers():
 def test_a_model_is_loaded_once():
     plan = SparkPlan(FEATURES, Clock.LOCAL, {"forecaster": "seasonal-naive", "forecaster_options": {"period": 7}})
     first, second = plan.detector_settings(), plan.detector_settings()
-    assert first["forecaster"] is second["forecaster"]
-    assert first["forecaster"].period == 7
+    (forecaster,) = first["forecaster"]
+    assert second["forecaster"] == (forecaster,)
+    assert second["forecaster"][0] is forecaster
+    assert forecaster.period == 7
+    several = SparkPlan(FEATURES, Clock.LOCAL, {}).detector_settings()
+    assert [one.name for one in several["forecaster"]] == ["embedded", "autoregression"]
     assert SparkPlan(FEATURES, Clock.LOCAL, {"forecaster": None}).detector_settings() == {"forecaster": None}

@@ -9,8 +9,8 @@ import pytest
 from tocsin.evaluation import metrics
 from tocsin.evaluation.metrics import (
     ALARM_METRICS,
-    EVIDENCE_THRESHOLDS,
     MIN_MAX_THRESHOLDS,
+    SEVERITY_THRESHOLDS,
     FoundWithinBudget,
     Marks,
     Operation,
@@ -51,18 +51,18 @@ def test_all_metrics_at_once_are_the_metrics_one_by_one():
     assert result.calibration_error == abs(result.false_positive_rate - 0.02)
 
 
-def test_severity_orders_evidence_alarms_and_p_calibrates():
-    rng = np.random.default_rng(5)
-    severity, evidence = rng.exponential(size=(2, 800))
+def test_severity_orders_and_alarms_and_p_calibrates():
+    severity = np.random.default_rng(5).exponential(size=800)
     severity[305:335] += 20.0
-    evidence[[312, 602]] += 40.0  # beyond where 1 - exp(-evidence) is 1
-    evidence[:5] = np.nan
-    result, by_p = evaluate(LABELS, P, severity=severity, evidence=evidence), evaluate(LABELS, P)
-    assert result.auc_pr == average_precision(LABELS, severity)
+    severity[[312, 602]] += 40.0  # beyond where 1 - exp(-severity) is 1
+    severity[:5] = np.nan
+    result, by_p = evaluate(LABELS, P, severity=severity), evaluate(LABELS, P)
+    assert result.auc_pr == average_precision(LABELS, np.nan_to_num(severity))
+    assert result.vus_pr == volume_under_surface(LABELS, np.nan_to_num(severity), 125).pr
     assert result.budget == within_budget(LABELS, np.exp(-severity))
     for metric in ALARM_METRICS:
         name = metric.replace("-", "_")
-        found, expected = getattr(result, name), oracle(LABELS, np.exp(-evidence), metric, EVIDENCE_THRESHOLDS)
+        found, expected = getattr(result, name), oracle(LABELS, np.exp(-severity), metric, SEVERITY_THRESHOLDS)
         assert found[:5] == expected[:5]
         assert found.calibration_error == getattr(by_p, name).calibration_error
     assert result.point_adjusted.f1 == 1.0 > by_p.point_adjusted.f1
