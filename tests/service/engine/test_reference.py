@@ -218,7 +218,7 @@ def test_other_changes_that_do_not_fit_it_are_refused(tmp_path: Path) -> None:
         made.feed("a", VALUES)
         _mark(made, range(51 + 10))
         with pytest.raises(RefusedError, match="a reference of 'a' must have at least"):
-            made.engine.signals.configure("a", detector={"views": ["level"]}).result(9)
+            made.engine.signals.configure("a", detector={"views": ["shape"]}).result(9)
         with pytest.raises(RefusedError, match="'a' has a reference"):
             made.engine.signals.restore("a", made.engine.signals.state("a").result(9)).result(9)
         assert made.engine.signals.details("a").result(9).settings == QUICK

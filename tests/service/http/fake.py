@@ -206,8 +206,8 @@ class FakeEngine:
             return writer.put_incident(
                 IncidentFacts(
                     signal=self.statuses[name].id, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1,
-                    p=0.001, severity=3.0, return_period=1000.0, view="level",
-                    explanation="b: level 2 above what was forecast 32 observations before",
+                    p=0.001, severity=3.0, return_period=1000.0, view="quiet",
+                    explanation="b: has not moved for 32 observations",
                     direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0},
                     open=True, opened=now, closed=None, ended=None,
                 )

@@ -102,7 +102,7 @@ def test_incidents_as_annotations(filled: Client, monitor: FakeMonitor) -> None:
     assert [one["title"] for one in told] == ["other", NASTY]
     assert told[0]["tags"] == ["tocsin", "alarm", "warning", "returned"]
     assert told[1]["tags"][-1] == "open"
-    assert told[0]["text"].startswith("other: b: level 2 above")
+    assert told[0]["text"].startswith("other: b: has not moved")
     assert abs(told[0]["time"] / 1000 - now) < 3600
     # Grafana gives milliseconds.
     first, last = round((now - 3600) * 1000), round((now + 3600) * 1000)
