@@ -91,7 +91,7 @@ Detector().run(np.random.default_rng(0).normal(size={FIRST}))
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--signals", type=int, default=64, help="how many are judged together")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     if given.threads == 1 and hasattr(os, "sched_setaffinity"):
