@@ -184,11 +184,11 @@ def red_pixels(page, where: str = "0, 0, canvas.width, canvas.height", chart: in
 
 def test_an_incident_says_what_was_seen_and_how_rare_it_is(opened, monitor):
     page = opened("#/incidents/3")
-    seen = "flow: level 5.2 above what was forecast 32 observations before"
+    seen = "flow: has not moved for 32 observations"
     expect(page.locator(".lead")).to_contain_text(f"{seen}; 7 alarms so far")
     facts = page.locator(".facts")
     expect(facts).to_contain_text(seen)
-    expect(facts).to_contain_text("level")
+    expect(facts).to_contain_text("quiet")
     expect(facts).to_contain_text("about once in 24 hours")
     page = opened("#/incidents/4")
     expect(page.locator(".lead")).to_contain_text("no observation for")
@@ -206,7 +206,7 @@ BELOW = "0, 22, canvas.width, canvas.height - 22"
 @pytest.mark.parametrize("chart", [0, 1])
 def test_a_stretch_has_a_bar_in_place_of_its_alarms(opened, monitor, chart):
     marks = {}
-    for view in ("error", "level"):
+    for view in ("error", "shape"):
         monitor.incidents[2]["view"] = view
         page = opened("#/incidents/2")
         page.wait_for_selector(".charts canvas")
@@ -214,8 +214,8 @@ def test_a_stretch_has_a_bar_in_place_of_its_alarms(opened, monitor, chart):
         marks[view] = [red_pixels(page, part, chart) for part in (AT_THE_TOP, BELOW)]
     assert marks["error"][0] == 0
     assert marks["error"][1] > 200  # triangles, and no bar
-    assert marks["level"][0] > 100
-    assert marks["level"][1] == 0  # a bar, and not one triangle
+    assert marks["shape"][0] > 100
+    assert marks["shape"][1] == 0  # a bar, and not one triangle
 
 
 def shaded_pixels(page, part: float) -> int:
