@@ -85,7 +85,7 @@ class RiverDetector(base.AnomalyDetector):
     def _go_back(self) -> None:
         """Discard an observation that was scored but not learned."""
         if self._tried is not None and self._detector is not None:
-            forecaster = self._detector.fleet.forecaster
+            forecaster = self._detector.fleet.forecasters
             self._detector = Detector.from_state(self._tried[2], forecaster=forecaster)
             self._tried = None
 

@@ -72,7 +72,7 @@ class SklearnDetector(OutlierMixin, BaseEstimator):
         """log10 of p: the lower, the more anomalous."""
         check_is_fitted(self, "detector_")
         rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        ahead = Detector.from_state(self.detector_.state(), forecaster=self.detector_.fleet.forecaster)
+        ahead = Detector.from_state(self.detector_.state(), forecaster=self.detector_.fleet.forecasters)
         return _score(ahead.run(rows))
 
     def _fit(self, X: Any) -> Result:  # noqa: N803

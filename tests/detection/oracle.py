@@ -69,21 +69,25 @@ class FromContext:
 class OracleShape:
     """The distance of the newest stretch to all before it, by brute force, in single precision.
 
-    Values are means over blocks, in units of their spread: its unit and offset are taken after 32, 64, ..., 512
-    observations where they no longer fit. A stretch shares no observation with the newest one, and ends before the last
-    but one multiple of 50 observations: what belongs to a fault is known by then, and forgotten.
+    Values are means over blocks, in units of their spread: unit and offset are taken after 50, 100, 200 and 400
+    observations where they no longer fit, or later if the signal has not moved by then. A stretch shares no observation
+    with the newest one, and ends before the last but one multiple of 50 observations: what belongs to a fault is known
+    by then, and forgotten.
     """
 
     def __init__(self, features, blocks, block, kept):
         self.blocks, self.block, self.kept = blocks, block, kept
         self.entries = []  # the mean of each block, a number for each feature
         self.stretch = []  # the newest, as they were before anything was forgotten
-        self.offsets, self.units = [None] * features, [1.0] * features
+        self.offsets, self.units = [None] * features, [None] * features
         self.current, self.count, self.usable, self.held = [], 0, 0, math.nan
         self.gaps, self.faulty = [0] * features, set()
 
     def update(self, values):
         if self.count % TOGETHER == 0:
+            if self.count and math.log2(self.count / TOGETHER).is_integer():
+                for f in range(len(self.units)):
+                    self._take_unit(f)
             self.usable = max(len(self.entries) - TOGETHER // self.block, 0)
             for number in self.faulty & set(range(self.usable)):
                 self.entries[number] = [UNKNOWN] * len(self.units)
@@ -91,9 +95,6 @@ class OracleShape:
         self.current.append(values)
         if self.count % self.block == 0:
             self._complete()
-            if self.count in (32, 64, 128, 256, 512):
-                for f in range(len(values)):
-                    self._take_unit(f)
             self.held = self._distance()
             self.current = []
         return self.held if known(values) else math.nan
@@ -107,7 +108,7 @@ class OracleShape:
                 mean = sum(there) / len(there)
                 if self.offsets[f] is None:
                     self.offsets[f] = mean
-                row.append(np.float32(np.clip((mean - self.offsets[f]) / self.units[f], -1e6, 1e6)))
+                row.append(np.float32(np.clip((mean - self.offsets[f]) / (self.units[f] or 1.0), -1e6, 1e6)))
             else:
                 row.append(UNKNOWN if 2 * self.gaps[f] > self.blocks or not self.stretch else self.stretch[-1][f])
         self.entries.append(list(row))
@@ -115,18 +116,19 @@ class OracleShape:
 
     def _take_unit(self, f):
         there = np.array([row[f] for row in self.entries[-self.kept :] if row[f] < UNKNOWN], dtype=np.float64)
-        if not there.size:
+        if not there.size or (self.count > 400 and self.units[f] is not None):
             return
         middle = float(np.median(there))
         away = np.abs(there - middle)
-        spread = float(np.median(away)) or float(np.mean(away)) or max(1e-9 * abs(middle), 1e-300)
-        if 0.5 < spread < 2 and abs(middle) < 64:
+        spread = float(np.median(away)) or float(np.mean(away))
+        unit = self.units[f] or 1.0
+        if spread == 0 or (self.units[f] is not None and 0.5 < spread < 2 and abs(middle) < 64):
             return
         for row in (*self.entries, *self.stretch):
             if row[f] < UNKNOWN:
                 row[f] = np.float32(np.clip((float(row[f]) - middle) / spread, -1e6, 1e6))
-        self.offsets[f] += middle * self.units[f]
-        self.units[f] = max(self.units[f] * spread, 1e-300)
+        self.offsets[f] += middle * unit
+        self.units[f] = unit * spread
 
     def _distance(self):
         end = len(self.entries)
@@ -425,7 +427,8 @@ class OracleDetector:
         cause, score, stretch = (-1, -1, -1), math.nan, 0
         there = [c for c, one in enumerate(surprises) if not math.isnan(one)]
         if there:
-            most = max(there, key=lambda c: (surprises[c], -c))
+            close = [c for c in there if surprises[c] >= 0.5 * max(surprises[c] for c in there)]
+            most = min(close, key=lambda c: (self.cells[c][3], -surprises[c], c))
             view, feature, stream, stretch = self.cells[most]
             cause = (self.views.index(view), stream, -1 if feature is None else feature)
             score = self._sided(scores[most])
@@ -480,7 +483,8 @@ class OracleDetector:
         return min(math.exp(p), 1.0)
 
     def _decide(self, evidence, p, stretch):
-        bound = self._bonferroni(p)
+        singles = [one if cell[3] == 1 else math.nan for one, cell in zip(p, self.cells, strict=True)]
+        bound = self._bonferroni(singles if known(singles) else p)
         alarm, warm, estimated, rate = False, False, False, math.nan
         if not math.isnan(evidence):
             calibrated = len(self.final.scores) >= self.sizes.min_calibration

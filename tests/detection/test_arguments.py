@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from tests.detection.helpers import SMALL, MovingMean
+from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
 from tocsin.detection.alarm_rate import (
@@ -29,7 +30,7 @@ from tocsin.detection.alarm_rate import (
     sizes,
 )
 from tocsin.detection.presets import PRESETS
-from tocsin.detection.views import available_views, make_view
+from tocsin.detection.views import available_views
 from tocsin.forecasting import LastValue
 
 QUICK = {"forecaster": "last-value"}
@@ -171,10 +172,9 @@ BAD = {
     "forecaster_options": [{"colour": 1}, {"period": 24}],
     "promise": ["other", None, 5, "Incidents"],
     "preset": ["other", None, 5, "Light"],
-    "views": ["other", "", "error,other", "error,error", [], ["paper"], 5, ["error", 5], True],
+    "views": ["other", "", "error,other", "error,error", [], ["level"], 5, ["error", 5], True],
     "nonconformity": ["other", "signed", None, 5, "Absolute", ["high"]],
     "scaled": [1, None, "yes", True],
-    "merge_features": ["other", "fisher", None, 5, ["mean"]],
     "accept_after": [-1, 1.5, None, "soon", True],
     "early": [1, None, "yes"],
     "refresh": [0, -1, 1.5, None, "3", True, 2000],
@@ -191,7 +191,6 @@ BAD = {
     "threads": [0, -1, 1.5, None, "3", True, 2000],
 }
 # Those that any forecaster will do for.
-PLAIN = [name for name in available_views() if not make_view(name).judgements]
 GOOD = {
     "signals": [1, 2, np.int64(2), ["a", "b"], ("a",), None],
     "features": [1, 2, ["a", "b"], ("a",), None],
@@ -201,10 +200,9 @@ GOOD = {
     "forecaster_options": [None, {}],
     "promise": ["incidents", "observations"],
     "preset": list(PRESETS),
-    "views": [None, "all", "paper", "error", "error, quiet", ["level"], ("shape", "quiet"), list(PLAIN)],
+    "views": [None, "error", "error, quiet", ["quiet"], ("shape", "quiet"), available_views()],
     "nonconformity": list(NONCONFORMITIES),
     "scaled": [False, np.False_],
-    "merge_features": ["harmonic", "mean"],
     "accept_after": [0, 10**6, "20", "6h"],
     "budget": [None, 0.1, "5/day"],
     "every": [None, "1min", 60, timedelta(minutes=1)],
@@ -312,7 +310,7 @@ def test_arguments_that_do_not_go_together_are_refused(settings, message):
 
 
 def test_arguments_that_go_together():
-    Detector(forecaster=MovingMean(), scaled=True, views="level", nonconformity="low", min_deviation=1.0)
+    Detector(forecaster=MovingMean(), scaled=True, views="error", nonconformity="low", min_deviation=1.0)
     Detector(forecaster=None, nonconformity="high", preset="light", refresh=3)
 
 
@@ -429,7 +427,17 @@ def test_warm_up_is_enough(promise, features, forecaster):
 
 def test_guarantees_say_what_is_promised():
     incidents = Detector(**QUICK).guarantee
-    assert re.match(r"long-run, for any sequence: incidents <= alarm_rate \* observations \+ \d+; exchang", incidents)
+    assert re.match(r"long-run, for any sequence: incidents <= alarm_rate \* observations \+ \d+; closed", incidents)
     assert "; estimated: how rare" in incidents
     assert "estimated" not in Detector(early=False, **QUICK).guarantee
     assert Detector(promise="observations", **QUICK).guarantee.startswith("closed loop: in the long run p")
+
+
+def test_a_value_is_checked_once(monkeypatch):
+    detector = Detector(2, **QUICK)
+    detector.update([1.0, 2.0])
+    checked, numbers = [], checks.numbers
+    monkeypatch.setattr(checks, "numbers", lambda name, value: checked.append(name) or numbers(name, value))
+    detector.update([1.0, None])
+    # Once by the detector, and once by each forecaster, which may come from elsewhere.
+    assert checked == ["value", *["values"] * len(detector.fleet.pipeline.forecasters)]

@@ -20,7 +20,7 @@ FORECASTERS = {
     "exponential-smoothing": {},
     "autoregression": {"lags": 6, "search": 320},
 }
-VIEWS = ("error", "level", "shape", "shape-light", "quiet", "horizons")
+VIEWS = ("error", "shape", "quiet")
 every_forecaster = pytest.mark.parametrize("forecaster", FORECASTERS)
 
 
@@ -71,7 +71,7 @@ def check_batch_is_stream(settings, features, seed, offset=0.0):
 @every_forecaster
 def test_batch_is_stream_for_every_forecaster(forecaster):
     """With all views and several features."""
-    settings = settings_of(forecaster, views=("error", "level", "shape-light", "quiet"))
+    settings = settings_of(forecaster, views=VIEWS)
     assert check_batch_is_stream(settings, features=3, seed=1).audit.observations > 10
 
 
@@ -96,7 +96,7 @@ def test_batch_is_stream_for_every_nonconformity(nonconformity):
         {"accept_after": 7, "gap": 2},
         {"promise": "observations"},
         {"refresh": 4},
-        {"refresh": 7, "views": "paper"},
+        {"refresh": 7, "views": "error"},
         {"preset": "light"},
         {"min_deviation": 3.0, "min_duration": 2, "gap": 0},
         {"min_relative_deviation": 0.3},

@@ -5,14 +5,14 @@ import pytest
 
 from tests.detection.helpers import SMALL, MovingMean, hard_values, same_verdicts
 from tocsin.detection import Fleet
-from tocsin.forecasting.embedded import session
+from tocsin.forecasting.embedded import kernels
 
 STEPS, SIGNALS = 400, 3
 # Observations up to `KNOWN` were taken before, with forecasts; then those up to `AGAIN` are taken again.
 KNOWN, AGAIN = 150, 350
 
 
-def asked_for_nothing(weights, memory, patches, asked, quantiles, faults):
+def asked_for_nothing(weights, memory, patches, asked, quantiles):
     assert len(patches) == 0
     assert len(asked) == 0
 
@@ -22,7 +22,7 @@ def asked_for_nothing(weights, memory, patches, asked, quantiles, faults):
     [
         (1, {}),
         (2, {"nonconformity": "high"}),
-        (1, {"refresh": 4, "views": ["error", "level"]}),
+        (1, {"refresh": 4, "views": ["error", "quiet"]}),
         (1, {"scaled": True}),
         (1, {"forecaster": MovingMean(), "scaled": True}),
         (1, {"forecaster": "seasonal-naive"}),
@@ -40,7 +40,7 @@ def test_what_was_foretold_is_not_forecast_again(features, settings, monkeypatch
     assert foretold.shape == (AGAIN - KNOWN, SIGNALS, features, whole.foretold_width)
     again.run_arrays(values[:KNOWN])
     with monkeypatch.context() as patch:
-        patch.setattr(session, "answer", asked_for_nothing)
+        patch.setattr(kernels, "answer", asked_for_nothing)
         same_verdicts(again.run_arrays(values[KNOWN:AGAIN], foretold=foretold), expected)
     same_verdicts(again.run_arrays(values[AGAIN:]), whole.run_arrays(values[AGAIN:]))
     wanted, found = whole.state(), again.state()
@@ -60,5 +60,5 @@ def test_signals_are_taken_again_one_by_one():
 
 
 def test_what_was_foretold_of_something_else_is_refused():
-    with pytest.raises(ValueError, match=r"foretold must have shape \(3, 2, 1, 60\), got shape \(3, 2, 1, 15\)"):
+    with pytest.raises(ValueError, match=r"foretold must have shape \(3, 2, 1, 16\), got shape \(3, 2, 1, 15\)"):
         Fleet(2).run_arrays(np.zeros((3, 2)), foretold=np.zeros((3, 2, 1, 15)))

@@ -138,7 +138,7 @@ def test_an_incident_goes_on_after_a_restart(cut):
 def test_holding_agrees_with_the_oracle(features, lasts):
     """A step that returns with gaps in it, one that is accepted, and a change of noise."""
     settings = {
-        "window": 250, "alarm_rate": 0.02, "views": ("error", "level", "shape-light", "quiet"), "accept_after": 120,
+        "window": 250, "alarm_rate": 0.02, "views": ("error", "shape", "quiet"), "accept_after": 120,
         "gap": 5,
     }  # fmt: skip
     rng = np.random.default_rng(lasts)
@@ -152,7 +152,7 @@ def test_holding_agrees_with_the_oracle(features, lasts):
     expected = oracle.run(values)
     for name in ("state", "alarm", "opened"):
         np.testing.assert_array_equal(getattr(found, name)[:, 0], expected[name], err_msg=name)
-    np.testing.assert_allclose(found.surprise[:, 0], expected["surprise"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.evidence[:, 0], expected["evidence"], rtol=1e-9, atol=1e-12)
     assert {1, 2, 3 if lasts == 40 else 4} <= set(found.state[:, 0])
     assert (found.open[:, 0] & ~found.alarm[:, 0]).sum() > 40
 

@@ -9,7 +9,7 @@ QUICK = {"preset": "light", "alarm_rate": 0.05}
 STEPS, SIGNALS = 900, 5
 
 
-@pytest.fixture(scope="module", params=[{}, {"features": 2, "views": "all", "refresh": 3}, {"forecaster": None}])
+@pytest.fixture(scope="module", params=[{}, {"features": 2, "refresh": 3}, {"forecaster": None}])
 def fleet(request: pytest.FixtureRequest) -> Fleet:
     made = Fleet(SIGNALS, **{**QUICK, **request.param})
     rng = np.random.default_rng(4)
@@ -32,12 +32,14 @@ def test_states_taken_together_are_those_taken_one_by_one(fleet: Fleet) -> None:
 
 
 def test_states_put_together_go_on_as_put_one_by_one(fleet: Fleet) -> None:
-    states = fleet.signal_states(range(SIGNALS), [None] * SIGNALS)
+    last = [7.0, None, 3.0, None, 5.0]
+    states = fleet.signal_states(range(SIGNALS), last)
     one_by_one, together = (Fleet.of(SIGNALS + 2, fleet.settings) for _ in range(2))
     rows = [6, 1, 0, 4, 2]
-    for row, state in zip(rows, states, strict=True):
-        one_by_one.put(row, state)
-    together.put_all(rows, states)
+    assert [one_by_one.put(row, state) for row, state in zip(rows, states, strict=True)] == last
+    assert together.put_all(rows, states) == last
+    assert together.last_times == one_by_one.last_times == {6: 7.0, 0: 3.0, 2: 5.0}
+    assert together.names == one_by_one.names
     values = np.abs(np.random.default_rng(5).normal(size=(50, SIGNALS + 2, len(fleet.features))))
     expected, found = one_by_one.run(values), together.run(values)
     for name in ("p", "severity", "forecast", "low", "high", "alarm", "feature_p"):
@@ -52,3 +54,15 @@ def test_one_bad_state_changes_nothing(fleet: Fleet) -> None:
     with pytest.raises(ValueError, match="same arrays"):
         changed.put_all([0, 1], [good, bad])
     assert [changed.observations(row) for row in (0, 1)] == [0, 0]
+
+
+def test_signals_put_together_forget_what_a_shared_budget_knew_of_their_rows() -> None:
+    given = Fleet(2, preset="light", budget="1/day", interval="5min")
+    state = Fleet.of(1, given.settings).signal_state(0)
+    forgotten = []
+    given._sharing.forget = forgotten.append
+    given.put(1, state)
+    given.put_all([0, 1], [state, state])
+    assert forgotten == [1, 0, 1]
+    with pytest.raises(ValueError, match="rows must be distinct"):
+        given.put_all([0, 0], [state, state])

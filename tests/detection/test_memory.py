@@ -18,7 +18,7 @@ ROWS = 32
         {},
         {"features": 16},
         {"preset": "light"},
-        {"views": "paper", "features": 3, "window": 5000},
+        {"views": "error", "features": 3, "window": 5000},
         {"forecaster": None},
         {"promise": "observations", "alarm_rate": 0.0005, "forecaster": "last-value"},
         {"forecaster": "seasonal-naive", "forecaster_options": {"search": 50_000}, "features": 4},

@@ -6,7 +6,7 @@ import pytest
 from tests.detection.helpers import LAST, SMALL, hard_values, same_verdicts
 from tocsin.detection import Detector, Fleet
 
-VIEWS = ("error", "level", "shape", "shape-light", "quiet", "horizons")
+VIEWS = ("error", "shape", "quiet")
 every_view = pytest.mark.parametrize("view", VIEWS)
 
 
@@ -14,7 +14,7 @@ def noise(steps, signals, seed=0):
     return np.random.default_rng(seed).normal(size=(steps, signals))
 
 
-@pytest.mark.parametrize("settings", [{"views": "paper"}, {"views": "error"}, {"forecaster": None}], ids=str)
+@pytest.mark.parametrize("settings", [{"views": "error"}, {"forecaster": None}], ids=str)
 def test_a_detector_whose_views_keep_nothing_can_be_restored(settings):
     values = np.abs(hard_values(0, 200))
     detector = Detector(**{**LAST, **settings})
@@ -33,7 +33,7 @@ def test_no_observations_give_no_verdicts(view):
 
 @pytest.mark.parametrize(
     ("views", "streams"),
-    [("level", 1), ("shape", 1), ("error", 2), ("error,level,shape,quiet", 2), ("error,horizons", 17)],
+    [("quiet", 1), ("shape", 1), ("error", 2), ("error,shape,quiet", 2)],
 )
 def test_each_feature_has_the_weights_of_its_own_streams(views, streams):
     """Zeros where a detector learns none."""

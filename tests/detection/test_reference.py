@@ -95,4 +95,4 @@ def test_a_reference_that_does_not_fit_is_refused(values, shape):
     detector = watching()
     with pytest.raises(ValueError, match=rf"values must have shape \(T, 1\), T at least \d+, got shape {shape}"):
         detector.learn_reference(values)
-    assert all(itertools.islice(np.isfinite(detector.run(season(200, 1)).verdicts.surprise[-50:, 0]), 50))
+    assert all(itertools.islice(np.isfinite(detector.run(season(200, 1)).verdicts.evidence[-50:, 0]), 50))

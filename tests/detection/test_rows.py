@@ -16,14 +16,14 @@ from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
 SIGNALS, STEPS = 5, 760
 KINDS = {
     "last-value": {},
-    "embedded": {"forecaster": "embedded", "scaled": True, "views": "error,level,quiet"},
+    "embedded": {"forecaster": "embedded", "scaled": True, "views": "error,quiet"},
     "light": {"forecaster": "auto", "preset": "light"},
     "seasonal": {"forecaster": "seasonal-naive", "min_duration": 2, "gap": 2, "views": "error,quiet"},
     "own": {"forecaster": MovingMean(), "scaled": True, "refresh": 3},
-    "paper": {"views": "paper", "promise": "observations"},
-    "high": {"nonconformity": "high", "views": "level"},
-    "accepted": {"accept_after": 9, "gap": 2, "views": "error,shape-light"},
-    "features": {"features": ["a", "b"], "merge_features": "mean"},
+    "by p": {"views": "error", "promise": "observations"},
+    "high": {"nonconformity": "high", "views": "error"},
+    "accepted": {"accept_after": 9, "gap": 2, "views": "error,shape"},
+    "features": {"features": ["a", "b"]},
     "scores": {"forecaster": None},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -173,12 +173,15 @@ OTHER_WAYS = {
     "preset": ({"preset": "light"}, r"preset='light' instead of 'full'"),
     "window": ({"window": 300}, r"window=300 instead of 250"),
     "features": ({"features": ["x"]}, r"features=\['x'\] instead of \['feature'\]"),
-    "forecaster": ({"forecaster": "embedded"}, r"forecaster={'name': 'embedded'.* instead of {'name': 'last-value'"),
+    "forecaster": (
+        {"forecaster": "embedded"},
+        r"forecasters=\[{'name': 'embedded'.* instead of \[{'name': 'last-value'",
+    ),
     "its options": (
         {"forecaster": "seasonal-naive", "forecaster_options": {"period": 7}},
-        r"forecaster={'name': 'seasonal-naive', 'parameters': {'period': 7.* instead of {'name': 'last-value'",
+        r"forecasters=.*'seasonal-naive', 'parameters': {'period': 7.* instead of .*'last-value'",
     ),
-    "none": ({"forecaster": None}, r"forecaster=None instead of {'name': 'last-value'"),
+    "none": ({"forecaster": None}, r"forecasters=\[\] instead of \[{'name': 'last-value'"),
 }
 
 
@@ -208,7 +211,7 @@ def test_signals_made_in_another_way_are_refused(busy, changes, message):
 
 
 def test_a_fleet_without_forecaster_refuses_one_with():
-    with pytest.raises(ValueError, match=r"forecaster={'name': 'last-value', 'parameters': {}} instead of None"):
+    with pytest.raises(ValueError, match=r"forecasters=\[{'name': 'last-value', 'parameters': {}}\] instead of \[\]"):
         made("scores", 2).put(0, made("last-value").state())
 
 
@@ -229,7 +232,7 @@ def test_damaged_states_leave_the_fleet_as_it_was(busy):
     ]
     damaged += [{**good, "pipeline/ranking/scorer/weights": good["pipeline/ranking/scorer/weights"] + 1}, {}]
     for state in damaged:
-        with pytest.raises(ValueError, match=r"not the state of a detector, or it is damaged|must have format 3"):
+        with pytest.raises(ValueError, match=r"not the state of a detector, or it is damaged|must have format 4"):
             busy.put(1, state, name="new")
     with pytest.raises(ValueError, match="expected the state of one signal, got 2"):
         busy.put(1, damaged[1])
@@ -295,7 +298,7 @@ def test_a_name_may_be_given_again(busy):
 def test_a_renamed_row_names_its_incidents(busy):
     kept = [vars(incident) for incident in busy.incidents(2)]
     busy.put(0, busy.signal_state(2), name="pump")
-    assert len(kept) > 1
+    assert kept
     assert [{**vars(incident), "signal": "signal 3"} for incident in busy.incidents(0)] == kept
     busy.run(np.full((4, SIGNALS), 99.0))
     assert busy.incidents(0)[-1].signal == "pump"
@@ -307,7 +310,7 @@ def test_closed_incidents_can_be_taken_away(busy):
     open_ones = [busy.open_incident(row) for row in range(SIGNALS)]
     told = busy.incidents()
     taken = busy.take_closed_incidents()
-    assert len(taken) > 5
+    assert len(taken) > 3
     assert not any(incident.open for incident in taken)
     assert [*taken, *(incident for incident in open_ones if incident)] == told
     assert busy.take_closed_incidents() == []

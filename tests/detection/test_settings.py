@@ -147,15 +147,15 @@ def test_settings_can_be_changed_one_by_one():
 
 def test_a_preset_chooses_what_is_not_chosen():
     full, light = DetectorSettings(), DetectorSettings(preset="light")
-    assert [view.name for view in full.chosen_views] == ["error", "level", "shape", "quiet"]
-    assert [view.name for view in light.chosen_views] == ["error", "shape-light", "quiet"]
+    assert [view.name for view in full.chosen_views] == ["error", "shape", "quiet"]
+    assert [view.name for view in light.chosen_views] == ["error", "shape", "quiet"]
     assert (full.forecaster_name, light.forecaster_name) == ("embedded", "autoregression")
-    assert (full.sizes.window, light.sizes.window) == (2000, 1000)
-    own = DetectorSettings(preset="light", forecaster="last-value", views="paper", window=300)
-    assert [view.name for view in own.chosen_views] == ["horizons"]
+    assert (full.sizes.window, light.sizes.window) == (2000, 2000)
+    assert [len(one.chosen_forecasters) for one in (full, light)] == [2, 1]
+    own = DetectorSettings(preset="light", forecaster="last-value", views="error", window=300)
+    assert [view.name for view in own.chosen_views] == ["error"]
     assert (own.forecaster_name, own.sizes.window) == ("last-value", 300)
-    assert DetectorSettings(views="all").chosen_views[2].name == "shape"
-    assert [view.name for view in DetectorSettings(nonconformity="low").chosen_views] == ["error", "level"]
+    assert [view.name for view in DetectorSettings(nonconformity="low").chosen_views] == ["error"]
 
 
 def test_checking_makes_no_detector(monkeypatch):
@@ -169,7 +169,7 @@ def test_checking_makes_no_detector(monkeypatch):
     for given, message in (
         ({"alarm_rate": "1/day"}, "set the sampling interval"),
         ({"forecaster": "nonsense"}, "forecaster must be one of .*'nonsense'"),
-        ({"refresh": 10}, "refresh=10 needs forecasts of 69 steps with these views, but .* supports 64 at most"),
+        ({"refresh": 19}, "refresh=19 needs forecasts of 33 steps with these views, but .* supports 32 at most"),
         ({"forecaster": "last-value", "scaled": True}, "scaled=True needs a forecaster with quantiles"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -191,7 +191,7 @@ def test_all_rows_of_a_fleet_take_the_short_way(monkeypatch):
     fleet, chosen = Fleet(3, **LAST), Fleet(3, **LAST)
     values = np.random.default_rng(0).normal(size=(400, 3))
     asked = []
-    session = fleet.pipeline._session
+    session = fleet.pipeline._stages[0]._session
     monkeypatch.setattr(session, "_checked_rows", lambda rows: asked.append(rows))
     verdicts = fleet.run(values)
     fleet.update(values[0])
@@ -211,7 +211,7 @@ def test_rows_are_counted_and_their_incidents_forgotten():
     assert fleet.incidents(1) == []
     assert fleet.incidents(0) == others
     assert fleet.memory_bytes == fleet.pipeline.nbytes // 2
-    assert fleet.memory_bytes > Fleet(2, **LAST, views="error").memory_bytes + 8 * 2000 * 4  # what the shape keeps
+    assert fleet.memory_bytes > Fleet(2, **LAST, views="error").memory_bytes + 4 * 12_000  # what the shape keeps
     for call in (fleet.observations, fleet.open_incident, fleet.forget_incidents):
         with pytest.raises(ValueError, match="row must be an integer from 0 to 1, got 2"):
             call(2)

@@ -58,7 +58,7 @@ def test_p_values_of_all_views_are_calibrated(features):
         ("last-value", {"views": "error"}),
         ("last-value", {}),
         ("exponential-smoothing", {"nonconformity": "high"}),
-        ("exponential-smoothing", {"views": "paper"}),
+        ("exponential-smoothing", {"views": "error"}),
         (None, {}),
     ],
 )
@@ -139,7 +139,7 @@ def test_missing_values_never_alarm():
         missing = ~np.isfinite(values)
         gone = missing.all(axis=2)
         assert not verdicts.alarm[gone].any()
-        for name in ("p", "surprise", "merged", "rate", "score"):
+        for name in ("p", "evidence", "merged", "rate", "score"):
             assert np.isnan(getattr(verdicts, name)[gone]).all(), name
         assert (verdicts.cause[gone] == -1).all()
         assert np.isnan(verdicts.feature_p[missing]).all()
@@ -226,7 +226,7 @@ def test_a_signal_that_moves_too_little_is_found(kind):
     causes = verdicts.cause[2010:2150][..., 0][alarms]
     assert np.mean(causes == names.index("quiet")) > 0.5
     told = [one.explanation for one in fleet.incidents() if one.view == "quiet" and one.last >= 2010]
-    wanted = "has not moved for 32 observations" if kind == "stuck" else " a step, for 32 observations"
+    wanted = "has not moved for 48 observations" if kind == "stuck" else " a step, for 48 observations"
     assert any(one.endswith(wanted) for one in told)
 
 

@@ -21,9 +21,8 @@ from tocsin.detection.incidents import Incident
 from tocsin.detection.result import Result
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.signature import takes_settings
-from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes, read_header
+from tocsin.detection.storage import Given, arrays_from_bytes, arrays_to_bytes, read_header
 from tocsin.detection.verdict import Verdict, Verdicts
-from tocsin.forecasting import Forecaster
 from tocsin.forecasting.registry import find_forecaster
 
 
@@ -127,7 +126,7 @@ class Detector:
             moment = parse_time(time)
             pass_gap(self.fleet, 0, missing_times(self._last_time, moment, self.fleet.interval))
         times = None if moment is None else np.array([[moment]])
-        verdicts = self.fleet.run_arrays(row, times=times)
+        verdicts = self.fleet.judge(row, self.fleet.pipeline.everything, times)
         self._last_time = moment if moment is not None else self._last_time
         return verdict_on(verdicts, 0, 0, moment, self.fleet.views, self.features)
 
@@ -216,7 +215,8 @@ class Detector:
         return result_of(self.fleet, 0, signal, verdicts, before, origin or Origin())
 
     def _run_arrays(self, table: NDArray[np.float64], times: NDArray[Any] | None) -> Verdicts:
-        verdicts = self.fleet.run_arrays(table[:, np.newaxis], times=None if times is None else times[:, np.newaxis])
+        column = None if times is None else times[:, np.newaxis]
+        verdicts = self.fleet.judge(table[:, np.newaxis], self.fleet.pipeline.everything, column)
         if times is not None and times.size:
             self._last_time = times[-1]
         return verdicts
@@ -273,7 +273,7 @@ class Detector:
         write_arrays(self.state(), file)
 
     @classmethod
-    def load(cls, file: File, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
+    def load(cls, file: File, *, forecaster: Given = None, threads: int = 1) -> Self:
         """Resume from a saved file, with exactly the numbers of a detector that was never interrupted.
 
         `forecaster` is needed only if it is not registered by name (see `available_forecasters`).
@@ -283,7 +283,8 @@ class Detector:
     def __getstate__(self) -> dict[str, Any]:
         fleet = self.fleet
         made = fleet.is_made
-        unnamed = fleet.forecaster if made and find_forecaster(fleet.settings.forecaster_name) is None else None
+        known = not made or all(find_forecaster(one.name) is not None for one in fleet.forecasters)
+        unnamed = None if known else fleet.forecasters
         return {"asked_for": fleet.asked_for, "state": self.state() if made else None, "forecaster": unnamed}
 
     def __setstate__(self, kept: Mapping[str, Any]) -> None:
@@ -299,7 +300,7 @@ class Detector:
         return arrays_to_bytes(self.state())
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
+    def from_bytes(cls, data: bytes, *, forecaster: Given = None, threads: int = 1) -> Self:
         """Resume from what `to_bytes` returned; see `load`."""
         return cls.from_state(arrays_from_bytes(data), forecaster=forecaster, threads=threads)
 
@@ -308,9 +309,7 @@ class Detector:
         return self.fleet.state(time=self._last_time)
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, NDArray[Any]], *, forecaster: Forecaster | None = None, threads: int = 1
-    ) -> Self:
+    def from_state(cls, state: Mapping[str, NDArray[Any]], *, forecaster: Given = None, threads: int = 1) -> Self:
         """The detector that `state()` described."""
         fleet = Fleet.from_state(state, forecaster=forecaster, threads=threads)
         extra = read_header(state)["extra"]

@@ -26,7 +26,7 @@ from tocsin.detection.pipeline import Noting, Pipeline
 from tocsin.detection.settings import DetectorSettings, proposing
 from tocsin.detection.sharing import Sharing
 from tocsin.detection.signature import Signals, takes_signals_and_settings
-from tocsin.detection.storage import damage_told, made_of, packed, read_header, settings_of, tree_of
+from tocsin.detection.storage import Given, damage_told, made_of, packed, read_header, settings_of, tree_of
 from tocsin.detection.verdict import Verdicts
 from tocsin.detection.views import View
 from tocsin.forecasting import Forecaster
@@ -51,7 +51,7 @@ class Fleet(Beginning):
     >>> verdicts.p.shape
     (700, 2)
     >>> fleet
-    Fleet of 2 signals: pump, fan; alarm rate 0.01; observations: 1,400; incidents: 1
+    Fleet of 2 signals: pump, fan; alarm rate 0.01; observations: 1,400; incidents: 0
     """
 
     @takes_signals_and_settings(FleetSettings)
@@ -84,6 +84,11 @@ class Fleet(Beginning):
     def forecaster(self) -> Forecaster | None:
         """The forecaster; None if the values are already nonconformity scores."""
         return next(iter(self.pipeline.forecasters), None)
+
+    @property
+    def forecasters(self) -> tuple[Forecaster, ...]:
+        """All forecasters, the one whose forecasts are shown first."""
+        return self.pipeline.forecasters
 
     @property
     def foretold_width(self) -> int:
@@ -203,11 +208,17 @@ class Fleet(Beginning):
                 f"values must have shape (T, {chosen.size}, {count}), times, signals and features, got "
                 f"shape {np.shape(values)}"
             )
-        times = None if times is None else as_times(times, table.shape[:2])
         if foretold is not None and foretold.shape != (*table.shape, self.foretold_width):
             raise ValueError(
                 f"foretold must have shape {(*table.shape, self.foretold_width)}, got shape {foretold.shape}"
             )
+        return self.judge(table, chosen, None if times is None else as_times(times, table.shape[:2]), foretold, noting)
+
+    def judge(
+        self, table: NDArray[np.float64], chosen: NDArray[np.intp], times: NDArray[Any] | None = None,
+        foretold: NDArray[np.float64] | None = None, noting: Noting | None = None,
+    ) -> Verdicts:  # fmt: skip
+        """`run_arrays`, with everything checked: numbers `(T, S, F)` of the rows `chosen`."""
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         verdicts = self.pipeline.run(table, chosen, foretold, noting)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
@@ -334,20 +345,23 @@ class Fleet(Beginning):
             state["header"] = packed(header, {})["header"]
         return states
 
-    def put_all(self, rows: Sequence[int], states: Sequence[Mapping[str, NDArray[Any]]]) -> None:
-        """Put signals with these states into rows, as `put` does one by one, but much faster.
+    def put_all(self, rows: Sequence[int], states: Sequence[Mapping[str, NDArray[Any]]]) -> list[Any]:
+        """Put signals with these states into rows, as `put` does one by one, but much faster; returns the last times.
 
         ValueError if one of the states cannot be used: then nothing has changed.
         """
         chosen = np.array([self._row(row) for row in rows])
-        together = joined(states)
-        for state in states:
-            self._check_alike(read_header(state))
-        others = Fleet.from_state(together, forecaster=self.forecaster)
+        if len(states) != chosen.size or np.unique(chosen).size != chosen.size:
+            raise ValueError(f"rows must be distinct, one for each of {len(states)} states, got {list(rows)!r}")
+        headers = [read_header(state) for state in states]
+        for header in headers:
+            self._check_alike(header)
+        others = Fleet.from_state(joined(states), forecaster=self.forecasters)
         self.pipeline.copy_from(chosen, others.pipeline)
+        times = [header["extra"].get("time") for header in headers]
         for number, row in enumerate(map(int, chosen)):
-            self.trail.copy_from(row, others.trail, number)
-            self.log.copy_from(row, others.log, number)
+            self._take_over(row, others, number, times[number])
+        return times
 
     def put(self, row: int, state: Mapping[str, NDArray[Any]] | None, name: str | None = None) -> Any:
         """Replace the signal in a row with one from `signal_state` or `Detector.state`, or with a new one for None.
@@ -362,15 +376,19 @@ class Fleet(Beginning):
         # Everything that can fail is done before anything is changed.
         single, last_time = (Fleet.of(1, self.settings), None) if state is None else self._alike(state)
         self.pipeline.copy_from(np.array([row]), single.pipeline)
-        self.trail.copy_from(row, single.trail, 0)
-        self.log.copy_from(row, single.log, 0, name)
+        self._take_over(row, single, 0, last_time, name)
+        return last_time
+
+    def _take_over(self, row: int, other: "Fleet", theirs: int, last_time: Any, name: str | None = None) -> None:
+        """Continue the audit, incidents and times of a signal of another fleet in this row."""
+        self.trail.copy_from(row, other.trail, theirs)
+        self.log.copy_from(row, other.log, theirs, name)
         if self._sharing is not None:
             self._sharing.forget(row)
         self.names[row] = self.log.names[row]
         self.last_times.pop(row, None)
         if last_time is not None:
             self.last_times[row] = last_time
-        return last_time
 
     def __repr__(self) -> str:
         if not self.is_made:
@@ -384,7 +402,7 @@ class Fleet(Beginning):
         """A fleet with the one signal of a state, and the signal's last time; rejects a state with other settings."""
         header = read_header(state)
         self._check_alike(header)
-        return Fleet.from_state(state, forecaster=self.forecaster), header["extra"].get("time")
+        return Fleet.from_state(state, forecaster=self.forecasters), header["extra"].get("time")
 
     def _check_alike(self, header: Mapping[str, Any]) -> None:
         with damage_told():
@@ -425,9 +443,7 @@ class Fleet(Beginning):
         return packed(header, trees)
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, NDArray[Any]], *, forecaster: Forecaster | None = None, threads: int = 1
-    ) -> Self:
+    def from_state(cls, state: Mapping[str, NDArray[Any]], *, forecaster: Given = None, threads: int = 1) -> Self:
         """The fleet that `state()` described."""
         threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
         header = read_header(state)
@@ -453,7 +469,7 @@ class Fleet(Beginning):
         write_arrays(self.state(), file)
 
     @classmethod
-    def load(cls, file: File, *, forecaster: Forecaster | None = None, threads: int = 1) -> Self:
+    def load(cls, file: File, *, forecaster: Given = None, threads: int = 1) -> Self:
         """Resume from a saved file, with exactly the numbers of a fleet that was never interrupted.
 
         `forecaster` is needed only if it is not registered by name (see `available_forecasters`).

@@ -79,7 +79,7 @@ class ForecastStage:
         for kind, continued, aligned in zip(range(2), self._continued, self._aligned, strict=False):
             issued = np.ascontiguousarray(said[..., kind * self._ahead : (kind + 1) * self._ahead])
             predicted = aligned.push(continued.push(issued, age, chosen), chosen)
-            parts.append(predicted.reshape(steps, count, features, -1))
+            parts.append(predicted.reshape(steps, count, features, aligned.horizons))
         spread = parts[1] if self._scaled else NO_SPREAD
         return Forecasts(parts[0], spread, ready), said.reshape(steps, count, features, self.width)
 

@@ -294,8 +294,14 @@ def _vote(columns: ScoreColumns, nats: Array, rests: bool, some: Array, votes: A
 
 @_inner
 def _bounds_of_features(p: Array, columns: ScoreColumns, bounds: Array) -> float:
-    """One bound on the p-value of each feature, from its own scores: Bonferroni; returns that of all scores."""
-    least, there = np.inf, 0
+    """One bound on the p-value of each feature, from its own scores: Bonferroni; returns that of the observation.
+
+    The latter is over scores of single observations, if there are any: in the beginning, those of stretches have too few
+    independent ones to be ranked among.
+    """
+    least, there, single = np.inf, 0, False
+    for c in range(p.shape[0]):
+        single = single or (columns.length[c] == 1 and not np.isnan(p[c]))
     for f in range(bounds.shape[0]):
         bounds[f] = np.nan
         smallest, present = np.inf, 0
@@ -304,9 +310,9 @@ def _bounds_of_features(p: Array, columns: ScoreColumns, bounds: Array) -> float
                 smallest, present = min(smallest, p[c]), present + 1
         if present > 0:
             bounds[f] = min(1.0, present * smallest)
-    for one in p:
-        if not np.isnan(one):
-            least, there = min(least, one), there + 1
+    for c in range(p.shape[0]):
+        if not np.isnan(p[c]) and (columns.length[c] == 1 or not single):
+            least, there = min(least, p[c]), there + 1
     return min(1.0, there * least) if there > 0 else np.nan
 
 
@@ -463,16 +469,21 @@ def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
 
 @_inner
 def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array) -> int:
-    """Which view, stream and feature are most surprising, and their score; -1 if there is none.
+    """Which view, stream and feature explain it, and their score; -1 if there is none.
 
-    Returns how many observations that stream looks at.
+    Of the scores at least half as surprising as the most surprising one, it is the one about the fewest observations:
+    it says most precisely what happened. Returns how many observations it looks at.
     """
     cause[:] = -1
     number[SCORE] = np.nan
-    most, stretch = -np.inf, 0
+    most = -np.inf
+    for one in nats:
+        most = max(most, one) if not np.isnan(one) else most
+    best, stretch = -np.inf, 0
     for c in range(scores.shape[0]):
-        if nats[c] > most:
-            most, stretch = nats[c], columns.length[c]
+        shorter = stretch == 0 or columns.length[c] < stretch
+        if nats[c] >= 0.5 * most and (shorter or (columns.length[c] == stretch and nats[c] > best)):
+            best, stretch = nats[c], columns.length[c]
             cause[0], cause[1], cause[2] = columns.of_view[c], columns.stream[c], columns.feature[c]
             number[SCORE] = scores[c]
     return stretch

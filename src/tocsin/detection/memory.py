@@ -46,8 +46,8 @@ def working_bytes(settings: DetectorSettings) -> int:
 
 def _of_forecasts(settings: DetectorSettings) -> int:
     """The bytes that the forecasters take for one signal."""
-    one, two = (sum(stage.nbytes for stage in make_stages(settings, signals)) for signals in (1, 2))
-    return two - one
+    one, two = (sum(stage.nbytes for stage in make_stages(settings, signals, 1)) for signals in (1, 2))
+    return len(settings.feature_names) * (two - one)
 
 
 def _each(make: Callable[[int], Any]) -> int:

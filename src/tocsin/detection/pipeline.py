@@ -37,7 +37,7 @@ class Pipeline:
         self.ranking = Ranking(signals, self.views, settings, past)
         self._places = self._laid_out()
         self.forecasters = settings.chosen_forecasters
-        self._stages = make_stages(settings, signals)
+        self._stages = make_stages(settings, signals, self.features)
         self.seen = np.zeros(signals, dtype=np.int64)
         self._bounds = np.full((signals, self.features), np.inf)
         #: The rows of all signals. Passing this very array skips the work of selecting rows.
@@ -216,11 +216,11 @@ class Pipeline:
         return {"seen": self.seen, "bounds": self._bounds}
 
 
-def make_stages(settings: DetectorSettings, signals: int) -> list[ForecastStage]:
+def make_stages(settings: DetectorSettings, signals: int, features: int) -> list[ForecastStage]:
     """The forecasters at work: the first one forecasts all horizons of the views, the second one a single step."""
     return [
         ForecastStage(
-            forecaster, signals, len(settings.feature_names), settings.horizons if number == 0 else 1,
+            forecaster, signals, features, settings.horizons if number == 0 else 1,
             refresh=settings.refresh if number == 0 else 1, scaled=settings.scaled,
         )
         for number, forecaster in enumerate(settings.chosen_forecasters)

@@ -47,7 +47,7 @@ class Ranking:
     otherwise be compared with the one before it. Those have equal weights: a batch of ten overlapping stretches is not
     ten independent draws to learn from.
 
-    The rank of each stream, -log p, is a vote, and the mean of the largest three votes is the evidence. It orders
+    The rank of each stream, -log p, is a vote, and the mean of the two largest votes is the evidence. It orders
     observations, is ranked in its own past for p, and among the highest evidence of past blocks for the rate of
     incidents.
     """

@@ -16,6 +16,9 @@ from tocsin.forecasting.registry import find_forecaster
 
 FORMAT = 4
 
+#: Forecasters that a state does not name: the first one, or all of them in their order.
+Given = Forecaster | Sequence[Forecaster] | None
+
 
 def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """A state, made of a header and trees of arrays, as flat plain arrays."""
@@ -34,7 +37,7 @@ def made_of(settings: DetectorSettings) -> dict[str, Any]:
     return dict(json.loads(json.dumps(made, default=_to_json)))
 
 
-def settings_of(header: Mapping[str, Any], *, forecaster: Forecaster | None, threads: int) -> DetectorSettings:
+def settings_of(header: Mapping[str, Any], *, forecaster: Given, threads: int) -> DetectorSettings:
     """The settings that `made_of` described."""
     # A wrong forecaster does not mean a damaged file.
     chosen = _forecasters_from_header(header["forecasters"], forecaster)
@@ -96,17 +99,14 @@ def _forecaster_header(forecaster: Forecaster) -> dict[str, Any]:
     return {"name": forecaster.name, "parameters": forecaster.parameters()}
 
 
-def _forecasters_from_header(
-    headers: Sequence[dict[str, Any]], given: Forecaster | None
-) -> tuple[Forecaster, ...] | None:
-    """The saved forecasters, the first one as it is given; None if the values are scores."""
-    if given is not None and json.loads(json.dumps([_forecaster_header(given)])) != list(headers[:1]):
-        saved = headers[0] if headers else None
-        raise ValueError(f"forecaster must be the one that was saved, {saved}, got {given!r}")
-    return (
-        tuple(given if given is not None and number == 0 else _made(header) for number, header in enumerate(headers))
-        or None
-    )
+def _forecasters_from_header(headers: Sequence[dict[str, Any]], given: Given) -> tuple[Forecaster, ...] | None:
+    """The saved forecasters, the first ones as they are given; None if the values are scores."""
+    known = () if given is None else (given,) if isinstance(given, Forecaster) else tuple(given)
+    for number, forecaster in enumerate(known):
+        saved = headers[number] if number < len(headers) else None
+        if json.loads(json.dumps(_forecaster_header(forecaster))) != saved:
+            raise ValueError(f"forecaster must be the one that was saved, {saved}, got {forecaster!r}")
+    return (*known, *(_made(header) for header in headers[len(known) :])) or None
 
 
 def _made(header: dict[str, Any]) -> Forecaster:

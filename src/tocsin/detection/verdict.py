@@ -90,12 +90,12 @@ def directions(errors: Floats, feature_p: Floats) -> list[str | None]:
 class Verdicts:
     """Verdicts on T observations of S signals with F features, as arrays; `Verdict` explains each.
 
-    Arrays have the shape (T, S), those with an entry for each feature (T, S, F). `surprise` is the severity, and
+    Arrays have the shape (T, S), those with an entry for each feature (T, S, F). `evidence` is the severity, and
     `views`, (T, S, views), that of each view, both in nats; `rate` is the rate of incidents with this much evidence,
     per observation. `cause` holds the numbers of the view, its stream and the feature that contribute most (-1 for
     none, or for all features together), and `score` the score of that stream, negative below the forecast. `opened`
     marks where an incident began, and `state` how it continues (`NORMAL`, `MAY_END`, `ONGOING`) or how it ended
-    (`RETURNED`, `ACCEPTED`, `SILENT`). `evidence`, in nats, decides alarms.
+    (`RETURNED`, `ACCEPTED`, `SILENT`).
     """
 
     value: Floats

@@ -20,9 +20,9 @@ BOTH, HIGH, LOW = 0, 1, 2
 
 # The score of a signal that does not move at all; no finite mean step has a score as large.
 STILL = 745.0
-# Units are taken after the first number of observations, and its doubles up to the second. Then they stay: a distance
-# of today can be compared with one of last week.
-FIRST_UNITS, LAST_UNITS = 32, 512
+# Units are taken after 50, 100, 200 and 400 observations, or later if the signal has not moved until then. After that
+# they stay: a distance of today can be compared with one of last week.
+LAST_UNITS = 8 * MOST_AT_ONCE
 # This many stretches must be there to compare with.
 LEAST_STRETCHES = 50
 # About this many stretches of a reference are compared with all others.
@@ -103,14 +103,19 @@ def _take_units(signal: int, memory: ShapeMemory, library: Library) -> None:
     for f in range(library.past.shape[1]):
         newest = library.past[signal, f, begins(signal, library) : end].astype(np.float64)
         middle, spread = centre_and_spread(np.where(newest < UNKNOWN, newest, np.nan))
-        if np.isnan(middle) or (0.5 < spread < 2.0 and abs(middle) < 64.0):
+        # A signal that has not moved has no unit yet.
+        known = library.units[signal, f] > 0.0
+        if np.isnan(middle) or spread < 1e-200 or (known and memory.counts[signal] > LAST_UNITS):
             continue
-        for row in (library.past[signal, f, :end], memory.newest[signal, f]):
+        unit = library.units[signal, f] if known else 1.0
+        if known and 0.5 < spread < 2.0 and abs(middle) < 64.0:
+            continue
+        for row in (library.past[signal, f, begins(signal, library) : end], memory.newest[signal, f]):
             for i in range(row.shape[0]):
                 if row[i] < UNKNOWN:
                     row[i] = in_units(np.float64(row[i]), middle, spread)
-        library.offsets[signal, f] += middle * library.units[signal, f]
-        library.units[signal, f] = max(library.units[signal, f] * spread, 1e-300)
+        library.offsets[signal, f] += middle * unit
+        library.units[signal, f] = unit * spread
 
 
 @_inner
@@ -147,6 +152,9 @@ def _make_usable(signal: int, block: int, memory: ShapeMemory, library: Library)
     The newest ones stay as they are for a while: whether an incident is over shows in them.
     """
     count, slots = memory.counts[signal], memory.faulty.shape[1]
+    pieces = count // MOST_AT_ONCE
+    if pieces > 0 and pieces & (pieces - 1) == 0:
+        _take_units(signal, memory, library)
     library.usable[signal] = max(library.sizes[signal] - MOST_AT_ONCE // block, 0)
     for number in range(max(count - slots, 0), count - MOST_AT_ONCE):
         # A block goes with its last observation.
@@ -180,8 +188,6 @@ def shapes(values: Array, rows: Array, block: int, memory: ShapeMemory, library:
             count = memory.counts[signal]
             if count % block == 0:
                 _complete_block(signal, memory, library)
-                if FIRST_UNITS <= count <= LAST_UNITS and count & (count - 1) == 0:
-                    _take_units(signal, memory, library)
                 # Stretches that share values with the newest one are no comparison.
                 last = ends(signal, library) - length
                 if not memory.frozen[signal]:

@@ -33,14 +33,14 @@ class Library(NamedTuple):
     sizes: Array  # (signals,), how many were added
     usable: Array  # (signals,), how many of these may be compared with
     offsets: Array  # (signals, features); NaN before the first value
-    units: Array  # (signals, features), the spread of the values
+    units: Array  # (signals, features), the spread of the values; 0 before it is known
     kept: int  # how many are there, at most
 
 
 @_inner
 def in_units(value: float, offset: float, unit: float) -> Any:
     """A value as it is kept."""
-    return np.float32(min(max((value - offset) / unit, -FURTHEST), FURTHEST))
+    return np.float32(min(max((value - offset) / (unit if unit > 0.0 else 1.0), -FURTHEST), FURTHEST))
 
 
 @_inner

@@ -34,7 +34,7 @@ def make_view(name: str) -> View:
     """The view of this name.
 
     >>> make_view("quiet").streams
-    (Stream(name='quiet-32', length=32),)
+    (Stream(name='quiet-48', length=48),)
     """
     checks.choice("views", name, available_views())
     if name in _BUILT_IN:

@@ -54,7 +54,8 @@ class ShapeView(View):
     def begins(self) -> int:
         from tocsin.detection.views import kernels
 
-        return min((2 * scale.blocks + kernels.LEAST_STRETCHES) * scale.block for scale in self.SCALES) - 1
+        needed = min((scale.blocks + kernels.LEAST_STRETCHES) * scale.block for scale in self.SCALES)
+        return (-(-needed // MOST_AT_ONCE) + 1) * MOST_AT_ONCE
 
     def open(self, signals: int, features: int, side: int) -> ViewSession:
         return ShapeSession(signals, features, self.SCALES)
@@ -78,7 +79,7 @@ class ShapeSession(ViewSession):
                 sizes=np.zeros(signals, dtype=np.int64),
                 usable=np.zeros(signals, dtype=np.int64),
                 offsets=np.full((signals, features), np.nan),
-                units=np.ones((signals, features)),
+                units=np.zeros((signals, features)),
                 kept=scale.kept,
             )
             for scale in scales
@@ -132,8 +133,8 @@ class ShapeSession(ViewSession):
         for number, library in enumerate(self._libraries):
             past = np.zeros((rows.size, library.past.shape[1], library.kept), dtype=np.float32)
             for row, signal in enumerate(rows):
-                end = library.ends[signal]
-                newest = library.past[signal, :, max(end - library.kept, 0) : end]
+                end, there = library.ends[signal], min(library.sizes[signal], library.kept)
+                newest = library.past[signal, :, end - there : end]
                 past[row, :, library.kept - newest.shape[1] :] = newest
             state[f"past {number}"] = past
         return state
@@ -146,7 +147,7 @@ class ShapeSession(ViewSession):
             array[rows] = given
         for number, library in enumerate(self._libraries):
             past, units = state[f"past {number}"], state[f"units {number}"]
-            if not np.isfinite(past).all() or not (np.isfinite(units) & (units > 0)).all():
+            if not np.isfinite(past).all() or not (np.isfinite(units) & (units >= 0)).all():
                 raise ValueError(f"state['past {number}'] and state['units {number}'] must hold numbers")
             library.past[rows, :, : library.kept] = past
             library.ends[rows] = library.kept
