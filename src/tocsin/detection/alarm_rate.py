@@ -122,7 +122,9 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
         window=window,
         alpha_c=max(0.01, 2 / window),
         view_warm_up=VIEW_WARM_UP,
-        final=min(max(window, RECALIBRATION * needed), MOST_LAGS) if by_observations else window,
+        final=min(max(window, RECALIBRATION * needed), MOST_LAGS)
+        if by_observations
+        else max(window // 2, MIN_CALIBRATION),
         min_calibration=min(CALIBRATION_ALARMS * needed, MOST_LAGS - 1) if by_observations else MIN_CALIBRATION,
         block=block,
         blocks=max(RECALIBRATION, math.ceil(RECALIBRATION * needed / block)),

@@ -18,7 +18,7 @@ def memory_bytes(settings: DetectorSettings) -> int:
     do not count.
 
     >>> memory_bytes(DetectorSettings(preset="light")) // 1000
-    90
+    141
     """
     features = len(settings.feature_names)
     views, sizes = settings.chosen_views, settings.sizes

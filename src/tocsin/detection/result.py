@@ -44,7 +44,7 @@ class Result:
     >>> result.alarm.shape, np.flatnonzero(result.alarm)[0]
     ((1000,), np.int64(800))
     >>> result.incident_list[0].explanation
-    '9.13 above the forecast'
+    '9.02 above the forecasts of the last 15 observations'
     """
 
     #: The observations that were judged, including those inserted for gaps.
