@@ -363,8 +363,8 @@ def ever_objects(family, signals, seed, **settings):
 
 
 def test_the_audit_objects_to_volatility():
-    """p is too small too often, in bursts: "too many" within 5,000 observations on at least 15 of 20 signals."""
-    assert ever_objects("stochastic-volatility", 20, 0, forecaster=None)[0].sum() >= 15
+    """A closed loop holds the frequency of p, but not within bursts: "too many" on some of 20 signals, not on most."""
+    assert 2 <= ever_objects("stochastic-volatility", 20, 0, forecaster=None)[0].sum() <= 12
 
 
 @pytest.mark.slow

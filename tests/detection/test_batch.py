@@ -141,7 +141,7 @@ def test_a_fleet_is_its_signals_each_alone(forecaster, more):
         assert fleet.audit(row) == detector.audit
         assert [replaced(incident) for incident in fleet.incidents(row)] == detector.incidents
         np.testing.assert_array_equal(fleet.weights(row), detector.weights)
-    assert fleet.incidents()
+    assert any(one.warm for row in got for one in row)
 
 
 def replaced(incident):
@@ -175,7 +175,7 @@ def test_threads_do_not_change_the_numbers():
 def test_incidents_of_a_fleet_come_in_the_same_order_at_once_and_one_by_one(gap):
     """Also where those of one signal end between those of another, and where some are not over."""
     settings = settings_of("last-value", gap=gap, views="error")
-    values = np.stack([hard_values(seed, STEPS) for seed in range(5)], axis=1)
+    values = np.stack([hard_values(seed, STEPS + 700) for seed in range(5)], axis=1)
     at_once, one_by_one, in_pieces = (Fleet(5, **settings) for _ in range(3))
     at_once.run(values)
     for row in values:
@@ -196,7 +196,7 @@ def test_nothing_given_changes_nothing(forecaster):
     for _ in range(2):
         empty = detector.run([]).verdicts
         assert empty.p.shape == (0, 1)
-        assert empty.views.shape == (0, 1, 1 if forecaster is None else 4)
+        assert empty.views.shape == (0, 1, 1 if forecaster is None else 3)
         assert detector.run(np.empty((0, 1))).verdicts.forecast.shape == (0, 1, 1)
         detector.run(hard_values(0, 60))
         other.run(hard_values(0, 60))

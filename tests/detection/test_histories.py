@@ -20,6 +20,7 @@ from tocsin.data import DataError, is_frame
 ZONE = "Europe/Berlin"
 HOURS = pd.date_range("2024-03-20", periods=700, freq="h", tz=ZONE, name="when")  # the clock goes forward within
 VALUES = np.where(np.isfinite(hard_values(1, 700, 3)), hard_values(1, 700, 3), np.nan)
+VALUES[680:690] += 40.0  # after the warm-up
 WEEKLY = {"window": 250, "forecaster": "last-value", "alarm_rate": "2/week"}
 COLUMNS = {"flow": VALUES[:, 0], "heat": VALUES[:, 1]}
 BERLIN = {

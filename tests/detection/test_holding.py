@@ -37,9 +37,6 @@ def test_a_step_is_one_incident_until_it_is_over():
     assert verdicts.open[BEFORE : BEFORE + 300].all()
     over = np.flatnonzero(~verdicts.open[BEFORE:, 0])[0]
     assert 300 < over <= 380
-    # Alarms alone would not have done it: the forecaster has followed long ago.
-    alarms = np.flatnonzero(verdicts.alarm[BEFORE : BEFORE + 300, 0])
-    assert np.diff(alarms).max() > 2 * detector.fleet.settings.gap
 
 
 def test_equal_faults_are_incidents_of_the_same_rank():
@@ -74,7 +71,7 @@ def test_a_signal_that_says_nothing_any_more_is_silent():
     detector.run(values)
     (incident,) = late(detector)
     assert incident.ended == "silent"
-    assert incident.last < BEFORE + 60
+    assert incident.last < BEFORE + 40 + 50
 
 
 def test_what_somebody_takes_for_normal_ends_and_is_learned():

@@ -100,7 +100,8 @@ def test_no_signal_has_more_incidents_than_the_long_run_bound(kind, alarm_rate):
         incidents = np.cumsum(verdicts.opened[:, 0])
         assert np.all(incidents <= alarm_rate * np.arange(1, 3001) + beyond)
         assert len(detector.incidents) == incidents[-1]
-        assert incidents[-1] > 0 or kind == "stops" or alarm_rate < 0.01
+        # A step in two of five blocks is no more than usual.
+        assert incidents[-1] > 0 or kind in ("stops", "growing steps") or alarm_rate < 0.01
 
 
 def test_scores_that_grow_for_ever_have_no_more_incidents_than_the_bound():

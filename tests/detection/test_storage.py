@@ -116,7 +116,7 @@ def test_a_new_process_goes_on_exactly(tmp_path):
             for array in wanted:
                 np.testing.assert_array_equal(done[array], wanted[array], err_msg=f"{name}: {array}")
         told += str(wanted["incidents"]).count("Incident(")
-    assert told > 20
+    assert told > 10
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 31, 32, 33, 64, 65, 99, 100, 391, 650])
@@ -379,7 +379,7 @@ def test_impossible_counts_are_refused(good):
         refused({**good, f"pipeline/{name}": np.full_like(array, np.nan)}, "must hold numbers")
     refused({**good, "pipeline/views/quiet/steps": good["pipeline/views/quiet/steps"] - 1e9}, "counts and sizes")
     for name in ("pipeline/views/shape/units 0", "pipeline/views/shape/past 1"):
-        refused({**good, name: good[name] * np.inf}, "must hold numbers")
+        refused({**good, name: np.full_like(good[name], np.inf)}, "must hold numbers")
 
 
 def test_a_failing_save_leaves_the_old_file(tmp_path, monkeypatch):
