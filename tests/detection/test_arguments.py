@@ -116,7 +116,7 @@ def test_intervals(interval, seconds):
 
 def test_sizes_where_incidents_are_counted():
     normal = sizes(0.01, window=2000, promise="incidents")
-    assert (normal.window, normal.alpha_c, normal.view_warm_up, normal.final) == (2000, 0.01, VIEW_WARM_UP, 2000)
+    assert (normal.window, normal.alpha_c, normal.view_warm_up, normal.final) == (2000, 0.01, VIEW_WARM_UP, 1000)
     assert (normal.min_calibration, normal.block, normal.blocks) == (
         MIN_CALIBRATION,
         SHORTEST_BLOCK,
