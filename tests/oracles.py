@@ -56,7 +56,7 @@ def surprise(
     *,
     total: float | None = None,
     heaviest: float = 60.0,
-    trust: float = 10.0,
+    trust: float = 30.0,
     ranked: float = 32.0,
 ) -> float:
     """-log p, and beyond where p says no more: by where a score lies between its neighbours, or beyond them all.

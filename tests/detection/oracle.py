@@ -170,7 +170,7 @@ class Past:
         """p-value and surprise; the tail of longer stretches is fitted to more scores."""
         past = np.array(self.scores)
         p = (1 + np.sum(past >= score)) / (1 + past.size)
-        return float(p), surprise(past, np.ones(past.size), score, heaviest=60 + 7.5 * length, trust=30)
+        return float(p), surprise(past, np.ones(past.size), score, heaviest=60 + 7.5 * length)
 
     def learn(self, score):
         """One that shares no observation with a newest score to come."""
@@ -199,7 +199,7 @@ class Learned:
     def compare(self, score, length=1):
         past, weights, total = self.scorer._calibration(0)
         p = min(1.0, (1 + float(weights[past >= score].sum(dtype=np.float64))) / (1 + total))
-        return p, surprise(past, weights, score, total=total, trust=30)
+        return p, surprise(past, weights, score, total=total)
 
     def learn(self, score):
         self.scorer.update(score)
