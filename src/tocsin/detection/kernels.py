@@ -296,7 +296,7 @@ def _vote(columns: ScoreColumns, nats: Array, rests: bool, some: Array, votes: A
 def _bounds_of_features(p: Array, columns: ScoreColumns, bounds: Array) -> float:
     """One bound on the p-value of each feature, from its own scores: Bonferroni; returns that of the observation.
 
-    The latter is over scores of single observations, if there are any: in the beginning, those of stretches have too few
+    The latter is over scores of single observations, if there are any: at first, those of stretches have too few
     independent ones to be ranked among.
     """
     least, there, single = np.inf, 0, False
