@@ -64,7 +64,7 @@ def weights_of_the_past(folder: Path) -> None:
     figure.savefig(folder / "concepts-weights.png", dpi=110)
 
 
-def four_views(folder: Path) -> None:
+def each_view(folder: Path) -> None:
     """Four faults, and how severe each of the views finds them."""
     rng = np.random.default_rng(5)
     hours = np.arange(2600)
@@ -86,9 +86,7 @@ def four_views(folder: Path) -> None:
         for view, line in severity.items():
             line.append(verdict.views.get(view, np.nan))
     shown = slice(1940, 2600)
-    figure, axes = plt.subplots(
-        5, 1, figsize=(10, 6.4), sharex=True, layout="constrained", height_ratios=(2, 1, 1, 1, 1)
-    )
+    figure, axes = plt.subplots(4, 1, figsize=(10, 5.4), sharex=True, layout="constrained", height_ratios=(2, 1, 1, 1))
     axes[0].plot(hours[shown], values[shown], color=BLUE, linewidth=0.8)
     axes[0].set_title("A signal with four faults, and how strange each view finds it")
     for name, (start, end) in faults.items():
@@ -116,7 +114,7 @@ def how_rare(folder: Path) -> None:
     values[2700:2712] += 6
     tolerated = 300
     verdicts = Detector(alarm_rate=1 / tolerated).run(values)
-    period, alarm = verdicts.return_period[:, 0], verdicts.alarm[:, 0]
+    period, alarm = verdicts.return_period, verdicts.alarm
     figure, (above, below) = plt.subplots(2, 1, figsize=(10, 4), sharex=True, layout="constrained")
     place = np.arange(period.size)
     above.plot(place, values, color=BLUE, linewidth=0.6)
@@ -133,5 +131,5 @@ if __name__ == "__main__":
     mpl.use("agg")
     plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "font.size": 9})
     to = Path(sys.argv[1])
-    for draw in (from_error_to_p, weights_of_the_past, four_views, how_rare):
+    for draw in (from_error_to_p, weights_of_the_past, each_view, how_rare):
         draw(to)
