@@ -55,13 +55,14 @@ def surprise(
     score: float,
     *,
     total: float | None = None,
-    heaviest: float = 60.0,
+    length: int = 1,
+    tail: float = 2.0,
     trust: float = 30.0,
-    ranked: float = 32.0,
 ) -> float:
     """-log p, and beyond where p says no more: by where a score lies between its neighbours, or beyond them all.
 
-    `total` is the sum of the weights where it is kept apart from them.
+    `total` is the sum of the weights where it is kept apart from them, and `length` how many observations each score
+    looks at.
     """
     there = [(float(value), float(weight)) for value, weight in zip(past, weights, strict=True) if weight > 0]
     above = sum(weight for value, weight in there if value >= score)
@@ -69,7 +70,8 @@ def surprise(
     plain = -math.log(min(1.0, (1 + above) / (1 + total)))
     below = [value for value, _ in there if value <= score]
     higher = [value for value, _ in there if value > score]
-    if above >= ranked or not below or score in below or max(below) == -math.inf:
+    heaviest = tail * math.sqrt(total * length)
+    if above >= heaviest or not below or score in below or max(below) == -math.inf:
         return plain
     if not higher:
         return plain + tail_excess(past, weights, score, heaviest, trust)

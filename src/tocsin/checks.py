@@ -90,6 +90,8 @@ def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
     Masked values become NaN.
     """
+    if type(values) is np.ndarray and values.dtype == np.float64:  # the usual case, and the fast one
+        return values.copy()
     try:
         if isinstance(values, np.ma.MaskedArray):
             values = np.ma.filled(values.astype(np.float64), np.nan)

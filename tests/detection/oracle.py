@@ -5,6 +5,8 @@ Only the weights that W1-ACAS learns are taken from the library, where they have
 
 import itertools
 import math
+import operator
+import statistics
 from collections import deque
 
 import numpy as np
@@ -16,8 +18,8 @@ from tocsin import W1ACAS
 VIEWS = {"error": [1, 1], "quiet": [48], "shape": [16, 64], "score": [1]}
 JOINT, SIDED = ("shape",), ("error",)
 HORIZONS = {"error": 15}
-WITNESSES = 2
-VIEW_WARM_UP, LEAST_LEARNED, MORE_FOR_LONGER = 300, 50, 4
+WITNESSES = 2.25
+VIEW_WARM_UP, LEAST_LEARNED = 300, 50
 # Whether a signal is as before is asked of so many observations, and so many are judged together at most.
 STRETCH, TOGETHER = 32, 50
 LEVELS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -167,10 +169,10 @@ class Past:
         self.pending, self.waits = deque(), waits
 
     def compare(self, score, length=1):
-        """p-value and surprise; the tail of longer stretches is fitted to more scores."""
+        """p-value and surprise of a score about so many observations."""
         past = np.array(self.scores)
         p = (1 + np.sum(past >= score)) / (1 + past.size)
-        return float(p), surprise(past, np.ones(past.size), score, heaviest=60 + 7.5 * length)
+        return float(p), surprise(past, np.ones(past.size), score, length=length)
 
     def learn(self, score):
         """One that shares no observation with a newest score to come."""
@@ -226,7 +228,7 @@ class OracleRecall:
         if apart < 2 * self.length:
             return math.inf
         furthest = 0.0
-        for start in range(first, last + 1, max((last + 1 - first) // 48, 1)):
+        for start in range(first, last + 1, max((last + 1 - first) // 50, 1)):
             near = min(
                 self.shape.nearest(self._stretch(start), first, start - apart),
                 self.shape.nearest(self._stretch(start), start + apart, last),
@@ -298,7 +300,7 @@ class OracleDetector:
         self.tightened, self.certain = 0.0, False
         self.thresholds = [math.log(level) for level in LEVELS]
         self.recall = OracleRecall(self.shapes[-1]) if self.shapes and alarm_rate <= 1 / STRETCH else None
-        self.furthest, self.was_unlike, self.still, self.rest = None, False, 0, 0
+        self.furthest, self.was_unlike, self.rest = None, False, 0
         self.highest_learned = math.inf
 
     def run(self, table):
@@ -410,20 +412,19 @@ class OracleDetector:
     def _judge(self, scores, forecast):
         sizes = [self._size(score, view) for score, (view, *_) in zip(scores, self.cells, strict=True)]
         rests, self.rest = self.rest > 0, max(self.rest - 1, 0)
-        p, surprises, sudden = [], [], False
+        p, surprises = [], []
         for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
             one, strange = (math.nan, math.nan) if math.isnan(size) else past.compare(size, length)
-            sudden = sudden or (length == 1 and strange > 7)
-            heard = past.learned >= LEAST_LEARNED + MORE_FOR_LONGER * (length - 1)
+            heard = past.learned >= LEAST_LEARNED * math.sqrt(length)
             p.append(one)
             surprises.append(strange if heard else math.nan)
-        self.still = 0 if sudden else self.still + 1
         feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
         votes, by_view = self._votes(surprises, rests)
         self.scored += bool(votes)
         evidence = math.nan
         if votes and self.scored > VIEW_WARM_UP:
-            evidence = single(sum(votes[:WITNESSES]) / len(votes[:WITNESSES]))
+            shares = [min(1.0, WITNESSES - n) for n in range(min(len(votes), math.ceil(WITNESSES)))]
+            evidence = single(sum(map(operator.mul, shares, votes)) / sum(shares))
         cause, score, stretch = (-1, -1, -1), math.nan, 0
         there = [c for c, one in enumerate(surprises) if not math.isnan(one)]
         if there:
@@ -498,7 +499,7 @@ class OracleDetector:
             if self.by_p:
                 alarm, warm = calibrated and bound < self.rate, calibrated
             elif calibrated and (own or (self.early and len(self.blocks) >= 5)):
-                self.tightened = min(self.tightened + 0.1 * self.rate, math.log(1.5))
+                self.tightened = min(self.tightened + 0.1 * self.rate, 0.4)
                 alarm = rate < min(self.rate * math.exp(self.tightened), 0.5 / block)
                 warm, estimated = calibrated, not own
             else:
@@ -533,11 +534,20 @@ class OracleDetector:
         rate = self._poisson(reached)
         if reached or not self.early or count < 5:
             return rate
-        highest = sorted(self.blocks, reverse=True)
-        most = min(math.ceil(1.5 * math.sqrt(count)), count - 1)
-        decay = (sum(one - highest[most] for one in highest[:most]) + 13) / (most + 10)
-        estimated = self._poisson(most) * math.exp(-(evidence - highest[most]) / decay)
+        begins, beyond, decay = self._tail()
+        estimated = self._poisson(beyond) * math.exp(-(evidence - begins) / decay)
         return min(max(estimated, rate / 100), rate)
+
+    def _tail(self):
+        """Where the tail of the highest evidence begins, how many blocks are beyond, and its decay.
+
+        It begins at the mean of all, then of those above it, and so on, until few enough are left.
+        """
+        begins, beyond = -math.inf, list(self.blocks)
+        while len(beyond) > 2 * math.sqrt(len(self.blocks)) and statistics.fmean(beyond) > begins:
+            begins = statistics.fmean(beyond)
+            beyond = [one for one in beyond if one >= begins]
+        return begins, len(beyond), (sum(one - begins for one in beyond) + 10 * 1.3) / (len(beyond) + 10)
 
     def _least_evidence(self):
         """The least evidence that comes as rarely as tolerated."""
@@ -547,9 +557,8 @@ class OracleDetector:
             return highest[min(allowed, count) - 1]
         if not self.early or count < 5:
             return math.inf
-        most = min(math.ceil(1.5 * math.sqrt(count)), count - 1)
-        decay = (sum(one - highest[most] for one in highest[:most]) + 13) / (most + 10)
-        return max(highest[most] + decay * math.log(self._poisson(most) / self.rate), highest[0])
+        begins, beyond, decay = self._tail()
+        return max(begins + decay * math.log(self._poisson(beyond) / self.rate), highest[0])
 
     def _poisson(self, reached):
         share = (1 + reached) / (1 + len(self.blocks))
@@ -566,8 +575,7 @@ class OracleDetector:
             self.since += 1
             patience = self.gap
             if self.furthest is not None and self.lasted <= self.accept_after:
-                seen_to_change = self.still <= self.since + 2 * STRETCH or not self.was_unlike
-                patience = max(self.gap, STRETCH if seen_to_change else 4 * STRETCH)
+                patience = max(self.gap, 2 * STRETCH)
             if self.since > patience:
                 self.open = False
                 state = SILENT if math.isnan(evidence) else RETURNED if self.lasted <= self.accept_after else ACCEPTED

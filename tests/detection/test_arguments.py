@@ -14,21 +14,7 @@ from tests.detection.helpers import SMALL, MovingMean
 from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
-from tocsin.detection.alarm_rate import (
-    CALIBRATION_ALARMS,
-    LEAST_LEARNED,
-    LEAST_RATE,
-    LONGEST_BLOCK,
-    MIN_CALIBRATION,
-    MOST_BLOCKS,
-    RECALIBRATION,
-    SHORTEST_BLOCK,
-    TIGHTENING,
-    VIEW_WARM_UP,
-    most_beyond,
-    parse_alarm_rate,
-    sizes,
-)
+from tocsin.detection.alarm_rate import LEAST_RATE, most_beyond, parse_alarm_rate, sizes
 from tocsin.detection.presets import PRESETS
 from tocsin.detection.views import available_views
 from tocsin.forecasting import LastValue
@@ -116,25 +102,21 @@ def test_intervals(interval, seconds):
 
 def test_sizes_where_incidents_are_counted():
     normal = sizes(0.01, window=2000, promise="incidents")
-    assert (normal.window, normal.alpha_c, normal.view_warm_up, normal.final) == (2000, 0.01, VIEW_WARM_UP, 1000)
-    assert (normal.min_calibration, normal.block, normal.blocks) == (
-        MIN_CALIBRATION,
-        SHORTEST_BLOCK,
-        100 * RECALIBRATION / 20,
-    )
+    assert (normal.window, normal.alpha_c, normal.view_warm_up, normal.final) == (2000, 0.01, 300, 2000)
+    assert (normal.min_calibration, normal.block, normal.blocks) == (200, 20, 100 * 6 / 20)
     rare = sizes(1e-6, window=1000, promise="incidents")
-    assert (rare.window, rare.block, rare.blocks) == (1000, 10_000, MOST_BLOCKS)
+    assert (rare.window, rare.block, rare.blocks) == (1000, 10_000, 600)
     weekly = sizes(1e-4, window=1000, promise="incidents")
-    assert (weekly.block, weekly.blocks) == (LONGEST_BLOCK, 10_000 * RECALIBRATION / LONGEST_BLOCK)
+    assert (weekly.block, weekly.blocks) == (200, 10_000 * 6 / 200)
     often = sizes(0.4, window=250, promise="incidents")
-    assert (often.block, often.blocks) == (SHORTEST_BLOCK, RECALIBRATION)
+    assert (often.block, often.blocks) == (20, 6)
 
 
 def test_sizes_where_observations_are_counted():
     normal = sizes(0.01, window=2000, promise="observations")
-    assert (normal.final, normal.min_calibration) == (2000, 100 * CALIBRATION_ALARMS)
+    assert (normal.final, normal.min_calibration) == (2000, 200)
     rare = sizes(5e-5, window=2000, promise="observations")
-    assert (rare.final, rare.min_calibration) == (MOST_LAGS, 20_000 * CALIBRATION_ALARMS)
+    assert (rare.final, rare.min_calibration) == (MOST_LAGS, 20_000)
 
 
 @pytest.mark.parametrize("rate", np.geomspace(LEAST_RATE, 0.499, 60))
@@ -149,9 +131,9 @@ def test_sizes_let_every_rate_be_told(rate):
         size = sizes(float(rate), window=window, promise="incidents")
         rarest = 1 / (1 + size.blocks) / size.block
         assert rarest < min(rate / 3, 0.25 / size.block)
-        bound = np.log(rate / rarest) / TIGHTENING
+        bound = np.log(rate / rarest) / 0.1
         assert most_beyond(size, float(rate), extrapolation=1) >= bound
-        assert most_beyond(size, float(rate), extrapolation=100) >= bound + np.log(100) / TIGHTENING
+        assert most_beyond(size, float(rate), extrapolation=100) >= bound + np.log(100) / 0.1
 
 
 def test_too_small_a_rate_is_refused_with_the_reason():
@@ -403,7 +385,7 @@ def frame_of(rows):
 def test_too_short_a_signal_warns():
     detector = Detector(alarm_rate=0.01, **QUICK)
     needed = detector.warm_up
-    assert needed == 1 + LEAST_LEARNED + VIEW_WARM_UP + MIN_CALIBRATION
+    assert needed == 1 + 50 + 300 + 200
     with pytest.warns(ResolutionWarning, match=rf"signal 'signal' has 100 observations.*0.01 needs {needed}"):
         detector.detect(frame_of(100))
     with pytest.warns(ResolutionWarning, match=f"has {needed - 1} observations"):

@@ -20,7 +20,7 @@ from tocsin.detection.audit import (
     audit_together,
     rate_bounds,
 )
-from tocsin.detection.bets import BEGIN, FORGIVEN_IN, GIVE_UP, MOST_WON, RATIOS
+from tocsin.detection.bets import FORGIVEN_IN, MOST_WON, RATIOS
 from tocsin.evaluation.families import FAMILIES
 
 
@@ -158,14 +158,14 @@ def bets_by_hand(alarms, promised, clustering):
     reserve, stakes, turned = 1.0, dict.fromkeys(RATIOS, 0.0), 1.0
     since, right, wealth = 0, 0, 1.0
     for number, alarm in enumerate(alarms):
-        begun = reserve * BEGIN * promised / (1 + promised * number)
+        begun = reserve * promised / (1 + promised * number)
         reserve -= begun
         for ratio in RATIOS:
             rate = min(promised * ratio, (1 + promised) / 2)
             odds = rate / promised if alarm else (1 - rate) / (1 - promised)
             stake = (stakes[ratio] + begun / len(RATIOS)) * odds ** (1 / clustering)
-            reserve += GIVE_UP * promised * stake
-            stakes[ratio] = (1 - GIVE_UP * promised) * stake
+            reserve += promised * stake
+            stakes[ratio] = (1 - promised) * stake
         was, wealth = wealth, reserve + sum(stakes.values())
         kept = 1.0
         if wealth > 1:

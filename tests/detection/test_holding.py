@@ -36,7 +36,7 @@ def test_a_step_is_one_incident_until_it_is_over():
     assert BEFORE + 300 <= incident.last < BEFORE + 300 + 40
     assert verdicts.open[BEFORE : BEFORE + 300].all()
     over = np.flatnonzero(~verdicts.open[BEFORE:, 0])[0]
-    assert 300 < over <= 380
+    assert 300 < over <= 400
 
 
 def test_equal_faults_are_incidents_of_the_same_rank():

@@ -114,7 +114,7 @@ def test_the_material_leaves_nothing_untried():
     """Incidents that are held and accepted again, missing p-values, bands with ends and without, every cause."""
     detector, _ = both({"views": ALL})
     verdicts = detector.run(hard_values(0, STEPS)).verdicts
-    assert verdicts.opened.sum() > 2
+    assert verdicts.opened.sum() > 1
     assert np.isnan(verdicts.p).sum() > 20
     assert np.isinf(verdicts.high).any()
     assert np.isfinite(verdicts.high).any()

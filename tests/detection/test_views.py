@@ -150,7 +150,7 @@ def test_a_session_does_not_drift_however_long_it_runs(steps, features):
     """A session that has run for long goes on as one that is restored from its state."""
     scales = (Scale(8, 1, 300), Scale(8, 2, 200))
     made = {
-        "shape": lambda: ShapeSession(1, features, scales),
+        "shape": lambda: ShapeSession(1, features, scales, 50),
         "quiet": lambda: make_view("quiet").open(1, features, 0),
     }
     values, rows = long_values(steps, features), np.array([0])

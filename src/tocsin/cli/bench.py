@@ -204,7 +204,7 @@ def select(
         typer.Option(
             "--try",
             metavar="NAME=VALUE|VALUE...",
-            help="A setting of the detector and the values to try, such as 'window=1000|2000' (quote the |); "
+            help="A setting or constant of the detector and the values to try, such as 'window=1000|2000', quoted; "
             f"repeatable: all combinations are tried. One of {', '.join(TUNABLE)}.",
         ),
     ],
@@ -255,7 +255,7 @@ def _tried(given: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _value(name: str, text: str) -> Any:
-    if TUNABLE[name].type is Mapping:
+    if TUNABLE[name] is Mapping:
         return options_of(text.split(","), "--try")
     return options_of([f"{name}={text}"], "--try")[name]
 

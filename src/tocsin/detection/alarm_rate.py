@@ -7,30 +7,11 @@ from typing import Any
 
 from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS
+from tocsin.constants import constants
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400, "month": 30 * 86400}
 _BUDGET = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*(?:/|\s+per\s+)\s*([a-z]+?)s?\s*$")
 
-# The length of the past behind a threshold, in units of the tolerated time per alarm: long enough to be exact on
-# average although neighbouring observations are correlated, short enough to follow a signal that changes.
-RECALIBRATION = 6
-# p counts as calibrated once this many alarms could have occurred or, if incidents are counted, after this many
-# observations.
-CALIBRATION_ALARMS = 2
-MIN_CALIBRATION = 200
-# The views' warm-up: their scores are not used before they have seen this many observations.
-VIEW_WARM_UP = 300
-# A stream is used once it has this many past scores, or more if they overlap.
-LEAST_LEARNED = 50
-# How much a new incident tightens the threshold; it relaxes again at the promised rate.
-TIGHTENING = 0.1
-# Blocks are a tenth of the tolerated time per incident, but long enough for one incident to end, and short enough that
-# there are soon some; unless there would be too many to keep.
-BLOCK_SHARE = 0.1
-SHORTEST_BLOCK, LONGEST_BLOCK = 20, 200
-MOST_BLOCKS = 600
-# Evidence beyond all blocks is estimated once there are this many.
-LEAST_BLOCKS = 5
 LEAST_RATE = 1 / (MOST_LAGS - 1)
 
 
@@ -95,7 +76,7 @@ class Sizes:
     `window` and `alpha_c` are those of the views' scorers, and `view_warm_up` is how many observations they see before
     their scores are used. `final` is the calibration set of evidence for p, which needs at least `min_calibration`
     entries. Incidents are decided by the highest evidence of past blocks of `block` observations, at most `blocks` of
-    them.
+    them; beyond all of them by an estimate, once there are `least_blocks`.
     """
 
     window: int
@@ -105,6 +86,7 @@ class Sizes:
     min_calibration: int
     block: int
     blocks: int
+    least_blocks: int
 
 
 def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
@@ -116,18 +98,20 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
             f"alarm_rate must be at least {LEAST_RATE:.3g} with promise='observations', since no more than {MOST_LAGS} "
             f"past observations are kept to compare with, got {alarm_rate:.3g}: count incidents, or allow more alarms"
         )
-    block = min(max(SHORTEST_BLOCK, math.ceil(BLOCK_SHARE * needed)), LONGEST_BLOCK)
-    block = max(block, math.ceil(RECALIBRATION * needed / MOST_BLOCKS))
+    least, recalibration = constants().least, constants().recalibration
+    # A tenth to a hundredth of the tolerated time per incident: rather shorter than four times the fewest scores, so
+    # that there are soon some, but long enough for an incident to end.
+    block = max(min(needed / 10, max(4 * least, needed / 100)), 0.4 * least)
+    block = math.ceil(block)
     return Sizes(
         window=window,
         alpha_c=max(0.01, 2 / window),
-        view_warm_up=VIEW_WARM_UP,
-        final=min(max(window, RECALIBRATION * needed), MOST_LAGS)
-        if by_observations
-        else max(window // 2, MIN_CALIBRATION),
-        min_calibration=min(CALIBRATION_ALARMS * needed, MOST_LAGS - 1) if by_observations else MIN_CALIBRATION,
+        view_warm_up=6 * least,
+        final=min(max(window, recalibration * needed), MOST_LAGS) if by_observations else window,
+        min_calibration=min(max(4 * least, needed), MOST_LAGS - 1) if by_observations else 4 * least,
         block=block,
-        blocks=max(RECALIBRATION, math.ceil(RECALIBRATION * needed / block)),
+        blocks=max(recalibration, math.ceil(recalibration * needed / block)),
+        least_blocks=max(least // 10, 2),
     )
 
 
@@ -139,8 +123,8 @@ def rarest_rate(sizes: Sizes, extrapolation: float) -> float:
 def most_beyond(sizes: Sizes, alarm_rate: float, extrapolation: float) -> int:
     """The largest possible excess of incidents over the promised number, over any length of any signal.
 
-    Each incident lowers the log threshold by `TIGHTENING`, and each observation raises it by that much times the alarm
+    Each incident lowers the log threshold by `tightening`, and each observation raises it by that much times the alarm
     rate. Once the threshold is below the smallest rate that blocks can show, or that is estimated from them, nothing
     alarms.
     """
-    return math.ceil(math.log(alarm_rate / rarest_rate(sizes, extrapolation)) / TIGHTENING) + 1
+    return math.ceil(math.log(alarm_rate / rarest_rate(sizes, extrapolation)) / constants().tightening) + 1

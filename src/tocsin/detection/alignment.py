@@ -26,8 +26,6 @@ class Continuation:
         `age[t, n]` is how many observations ago a forecast was last issued; what `issued` holds where that is not 0
         does not matter.
         """
-        if self.refresh == 1:
-            return issued
         full = np.empty((*issued.shape[:2], self.steps))
         for t in range(issued.shape[0]):
             fresh = age[t] == 0

@@ -17,10 +17,6 @@ Array = NDArray[Any]
 
 # The bets are on this many times the promised alarms.
 RATIOS = (3.0, 6.0, 12.0, 24.0)
-# The share of the reserve that goes into new bets in the expected time of one alarm. It shrinks while the bets win
-# nothing. A bet is closed after about that time.
-BEGIN = 1.0
-GIVE_UP = 1.0
 # Winnings decay to 1/e in the expected time of this many alarms, and are capped: a detector that keeps its promise
 # again regains trust. Throwing money away keeps the bets fair.
 FORGIVEN_IN = 20.0
@@ -75,13 +71,15 @@ def bet(
             if note[FIRST] == NONE:
                 note[FIRST] = numbers[t, n]
                 note[SINCE] = numbers[t, n]
-            begun = own[RESERVE] * min(BEGIN * promised / (1.0 + promised * before), 1.0)
+            # The reserve goes into new bets in the expected time of one alarm, more slowly while they win nothing. A
+            # bet is closed after about that time.
+            begun = own[RESERVE] * min(promised / (1.0 + promised * before), 1.0)
             own[RESERVE] -= begun
             given_up = 0.0
             for k in range(stakes.shape[0]):
                 stake = (stakes[k] + begun / stakes.shape[0]) * (wins[k] if exceeds[t, n] else losses[k])
-                given_up += GIVE_UP * promised * stake
-                stakes[k] = stake - GIVE_UP * promised * stake
+                given_up += promised * stake
+                stakes[k] = stake - promised * stake
             own[RESERVE] += given_up
             was, wealth = wealth, own[RESERVE] + stakes.sum()
             kept = min(1.0, MOST_WON / wealth)

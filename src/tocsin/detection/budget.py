@@ -7,27 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
+from tocsin.constants import constants
 from tocsin.detection.alarm_rate import parse_budget
 
-# Signals propose more incidents than the budget allows, so that there is a choice: about ten times as many, and one per
-# 1,000 observations unless that is more than they can tell apart.
-MORE, USUAL_RATE, MOST_MORE = 10, 1 / 1000, 100
+# Each signal proposes this many incidents per observation, unless its budget is for more than a tenth or less than a
+# hundredth of them: there must be a choice, but no more than a signal can tell apart.
+PROPOSED = 1 / 1000
 # A budget of more than this per observation leaves no choice.
-LARGEST_SHARE = 1 / 200
-# How many proposals are kept for ranking new ones, and the number needed to start.
+LARGEST_SHARE = 5 * PROPOSED
+# How many proposals are kept for ranking new ones.
 POOL = 4096
-LEAST_POOLED = 20
-# Rarities beyond all proposals are estimated from the rarest ones, this many times the square root of their number. If
-# the signals' own rates are right, rarities decay by one nat, but more slowly on heavy tails. A prior of half that
-# decay counts as this many more proposals.
-RAREST = 1.5
-PRIOR_WEIGHT, PRIOR_DECAY = 10.0, 2.0
-# The threshold follows the reported incidents by this much for each, within these bounds: many true faults must not
-# silence the next ones.
-TIGHTENING = 0.2
-TIGHTEST, LOOSEST = math.log(0.3), math.log(1.5)
-# A share of false incidents is judged over a time in which signals propose at least this many without any fault.
-LEAST_PROPOSED = 100
 
 
 class Selection(Protocol):
@@ -98,17 +87,20 @@ class IncidentBudget:
     def __init__(self, rate: float, *, since: float = 0.0, signals: int = 1) -> None:
         self.rate, self.signals = rate, signals
         self._pool = Pool(since)
-        # At first only the rarest: with few proposals, rates far out in heavy tails are too small.
-        self._loosened, self._at = TIGHTEST, since
+        # The threshold follows the reported incidents, within bounds: many true faults must not silence the next ones.
+        # At first only the rarest are told: with few proposals, rates far out in heavy tails are too small.
+        self._tightest = -12 * constants().tightening
+        self._loosened, self._at = self._tightest, since
 
     def tells(self, rarity: float, now: float) -> bool:
         """Whether to report an incident that is this rare by now."""
+        step = constants().tightening
         passed = max(now - self._at, 0.0)
-        self._loosened = min(self._loosened + TIGHTENING * self.rate * passed, LOOSEST)
+        self._loosened = min(self._loosened + step * self.rate * passed, 4 * step)
         self._at += passed
         told = self._how_often(rarity, now) < self.rate * math.exp(self._loosened)
         if told:
-            self._loosened = max(self._loosened - TIGHTENING, TIGHTEST)
+            self._loosened = max(self._loosened - step, self._tightest)
         return told
 
     def learn(self, rarity: float, now: float) -> None:
@@ -118,17 +110,16 @@ class IncidentBudget:
     def _how_often(self, rarity: float, now: float) -> float:
         """The rate of incidents this rare on any signal."""
         rarities = self._pool.rarities
-        if rarities.size < LEAST_POOLED:
+        if rarities.size < constants().least:
             return self.signals * math.exp(-rarity)
         reached = int(np.count_nonzero(rarities >= rarity))
         often = (1 + reached) / self._pool.span(now)
         if reached > 0:
             return often
-        count = math.ceil(RAREST * math.sqrt(rarities.size))
-        rarest = np.partition(rarities, rarities.size - count)[-count:]
-        begins = float(rarest.min())
-        decay = (float(np.sum(rarest - begins)) + PRIOR_WEIGHT * PRIOR_DECAY) / (count + PRIOR_WEIGHT)
-        return often * math.exp(-(rarity - float(rarest.max())) / decay)
+        from tocsin.detection.deciding import evidence_tail  # numba is slow to import
+
+        begins, count, decay = evidence_tail(rarities, constants())
+        return min((1 + count) / self._pool.span(now) * math.exp(-(rarity - begins) / decay), often)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later."""
@@ -153,7 +144,8 @@ class FalseShare:
 
     def tells(self, rarity: float, now: float) -> bool:
         """Whether to report an incident that is this rare by now."""
-        watched = max(self._pool.span(now), LEAST_PROPOSED / self.proposed)
+        # Judged over a time in which signals propose enough without any fault.
+        watched = max(self._pool.span(now), 2 * constants().least / self.proposed)
         return bool(mostly_true(np.append(self._pool.rarities, rarity), watched, self.share)[-1])
 
     def learn(self, rarity: float, now: float) -> None:
@@ -191,7 +183,7 @@ def make_selection(budget: str | float, signals: int, interval: float | None) ->
     The last is None for a share of false incidents. Time is counted in observations.
     """
     if not isinstance(budget, str):
-        return FalseShare(budget, USUAL_RATE), USUAL_RATE, None
+        return FalseShare(budget, PROPOSED), PROPOSED, None
     if interval is None:
         raise ValueError(f"budget={budget!r} is over time: set the sampling interval too, such as interval='5min'")
     incidents, seconds = parse_budget("budget", budget)
@@ -201,4 +193,4 @@ def make_selection(budget: str | float, signals: int, interval: float | None) ->
             f"budget must be at most 1 incident per {1 / LARGEST_SHARE:g} observations, got {budget!r}, which is "
             f"{rate:.3g} per observation of {interval:g} seconds with {signals} signals"
         )
-    return IncidentBudget(rate), min(max(MORE * rate, USUAL_RATE), MOST_MORE * rate), rate
+    return IncidentBudget(rate), min(max(10 * rate, PROPOSED), 100 * rate), rate

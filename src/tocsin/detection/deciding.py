@@ -6,14 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
-from tocsin.detection.alarm_rate import LEAST_BLOCKS, TIGHTENING
-from tocsin.detection.holding import LENGTH, Recall, learn_furthest, unlike
+from tocsin.conformal.kernels import fit_tail
+from tocsin.constants import Constants
+from tocsin.detection.holding import Recall, learn_furthest, unlike
 from tocsin.detection.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNED, SILENT
 
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("detection/alarm_rate.py", "detection/holding.py", "detection/views/library.py"))
+_exact = compiled(with_files=("conformal/kernels", "detection/holding.py", "detection/views/library.py"))
 
 # Columns of a signal's counters.
 SCORED = 0  # observations with a score
@@ -26,8 +27,7 @@ CERTAIN = 6  # whether the incident is far beyond everything before it
 FROZEN = 7  # whether a reference was learned, and nothing else may be
 UNLIKE = 8  # whether the signal was ever unlike its past during the incident
 RESTS = 9  # for how many observations longer stretches are ignored, because they reach back into the incident
-SUDDEN_AGO = 10  # observations since the last sudden change
-COUNTERS = 11
+COUNTERS = 10
 
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the current block
@@ -38,30 +38,8 @@ BEYOND = 4  # the threshold beyond which it is unlike the reference
 HIGHEST_LEARNED = 5  # the cap on the block's evidence: that of a certain incident is not normal
 LEVELS = 6
 
-# An incident with this many nats more evidence than an alarm needs is certain, not chance. Only certain incidents are
-# not learned: leaving out what a signal does by chance would make everything else look anomalous.
-CERTAINTY = 3.0
-# In the past it counts as one with this many nats more than the threshold, so that the next fault is as rare as the
-# first. Counted at the threshold, normal signals would have a tenth more incidents than promised.
-COUNTS_BEYOND = CERTAINTY / 2
-# An observation with this many nats by itself is a sudden change. After one, a signal that is as before has returned.
-# Without one it may only look so, as a shifted season sometimes does: it has to look so this many times as long.
-SUDDEN = 7.0
-DOUBTED = 4
-# A stretch is unlike a reference if it is this many times as far from it as any part of the reference is from the rest.
-BEYOND_REFERENCE = 1.2
-# No signal gets more than this multiple of the promised rate, however quiet it was.
-LOOSEST = 0.4054651081081644  # log 1.5
-# Evidence that this share of blocks reaches never alarms. If blocks are as long as the tolerated time between two
-# incidents, everything would alarm, and an incident would never end.
-MOST_REACHED = 0.5
 # Keeps the rate finite if every block had as much evidence.
 ALMOST_ALL = 1.0 - 1e-9
-# Evidence beyond all blocks is estimated from the highest blocks, this many times the square root of their number, by
-# an exponential tail. Its decay is shrunk as if by this many more blocks that decay by this many nats.
-HIGHEST_BLOCKS = 1.5
-PRIOR_BLOCKS = 10.0
-PRIOR_DECAY = 1.3
 
 
 class Rules(NamedTuple):
@@ -77,7 +55,9 @@ class Rules(NamedTuple):
     early: bool
     extrapolation: float
     longest: int
-    witnesses: int
+    returned: int  # a signal like its past for this many observations has returned
+    least_blocks: int
+    constants: Constants
 
 
 class SignalMemory(NamedTuple):
@@ -100,32 +80,34 @@ def _rate(reached: int, blocks: int, length: int) -> float:
 
 @_exact
 def tolerated(rate: float, tightened: float, block: int) -> float:
-    """The threshold on the rate of incidents below which evidence alarms."""
-    return float(min(rate * np.exp(tightened), MOST_REACHED / block))
+    """The threshold on the rate of incidents below which evidence alarms.
+
+    Evidence that half of the blocks reach never alarms. If blocks are as long as the tolerated time between two
+    incidents, everything would alarm, and an incident would never end.
+    """
+    return float(min(rate * np.exp(tightened), 0.5 / block))
 
 
 @_exact
-def tail(maxima: Array, length: int) -> tuple[float, float, float]:
-    """Where the tail of the blocks' highest evidence begins, how often that is reached, and its decay."""
-    highest = np.sort(maxima)[::-1]
-    count = min(int(np.ceil(HIGHEST_BLOCKS * np.sqrt(maxima.shape[0]))), maxima.shape[0] - 1)
-    begins = highest[count]
-    decay = (np.sum(highest[:count] - begins) + PRIOR_BLOCKS * PRIOR_DECAY) / (count + PRIOR_BLOCKS)
-    return begins, _rate(count, maxima.shape[0], length), decay
+def evidence_tail(values: Array, constants: Constants) -> tuple[float, float, float]:
+    """Where the tail of evidence begins, how many values are beyond, and its decay, shrunk to that of a prior."""
+    begins, count, beyond = fit_tail(values, np.ones(values.shape[0]), constants.tail * np.sqrt(values.shape[0]))
+    return begins, count, (count * beyond + constants.prior * constants.prior_decay) / (count + constants.prior)
 
 
 @_exact
-def least_evidence(maxima: Array, tolerated_rate: float, block: int, early: bool) -> float:
+def least_evidence(maxima: Array, tolerated_rate: float, rules: Rules) -> float:
     """The evidence threshold for alarms at this tolerated rate of incidents; infinite if nothing alarms."""
     blocks = maxima.shape[0]
     allowed = (
-        int(np.ceil(-np.expm1(-tolerated_rate * block) * (1 + blocks))) - 1
+        int(np.ceil(-np.expm1(-tolerated_rate * rules.block) * (1 + blocks))) - 1
     )  # the number of blocks that may reach it
     if allowed >= 1:
         return float(np.sort(maxima)[::-1][min(allowed, blocks) - 1])
-    if not early or blocks < LEAST_BLOCKS:
+    if not rules.early or blocks < rules.least_blocks:
         return np.inf
-    begins, often, decay = tail(maxima, block)
+    begins, count, decay = evidence_tail(maxima, rules.constants)
+    often = _rate(int(count), blocks, rules.block)
     return float(max(begins + decay * np.log(often / tolerated_rate), np.max(maxima)))
 
 
@@ -133,9 +115,10 @@ def least_evidence(maxima: Array, tolerated_rate: float, block: int, early: bool
 def _rarity(evidence: float, reached: int, maxima: Array, rules: Rules) -> float:
     """The rate of evidence that this many of the past blocks reached; estimated if none did."""
     rate = _rate(reached, maxima.shape[0], rules.block)
-    if reached > 0 or not rules.early or maxima.shape[0] < LEAST_BLOCKS:
+    if reached > 0 or not rules.early or maxima.shape[0] < rules.least_blocks:
         return rate
-    begins, often, decay = tail(maxima, rules.block)
+    begins, count, decay = evidence_tail(maxima, rules.constants)
+    often = _rate(int(count), maxima.shape[0], rules.block)
     return float(min(max(often * np.exp(-(evidence - begins) / decay), rate / rules.extrapolation), rate))
 
 
@@ -151,19 +134,20 @@ def decide(
     counters, levels = memory.counters[signal], memory.levels[signal]
     blocks = min(counters[BLOCKS], memory.blocks.shape[1])
     maxima = memory.blocks[signal, :blocks]
+    certainty, tightening = rules.constants.certainty, rules.constants.tightening
     reached, certain = 0, 0
     for i in range(blocks):
         reached += 1 if maxima[i] >= evidence else 0
-        certain += 1 if maxima[i] >= evidence - CERTAINTY else 0
+        certain += 1 if maxima[i] >= evidence - certainty else 0
     rate = _rarity(evidence, reached, maxima, rules)
-    if _rarity(evidence - CERTAINTY, certain, maxima, rules) < rules.rate:
+    if _rarity(evidence - certainty, certain, maxima, rules) < rules.rate:
         counters[CERTAIN] = 1
     if rules.by_p:
         return rate, calibrated and p < rules.rate, False
     own = blocks * rules.block * rules.rate >= 1.0
-    if not calibrated or (not own and (not rules.early or blocks < LEAST_BLOCKS)):
+    if not calibrated or (not own and (not rules.early or blocks < rules.least_blocks)):
         return np.nan, False, False
-    levels[TIGHTENED] = min(levels[TIGHTENED] + TIGHTENING * rules.rate, LOOSEST)
+    levels[TIGHTENED] = min(levels[TIGHTENED] + tightening * rules.rate, 4.0 * tightening)
     return rate, rate < tolerated(rules.rate, levels[TIGHTENED], rules.block), not own
 
 
@@ -173,7 +157,7 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
     counters, levels = memory.counters[signal], memory.levels[signal]
     state = ONGOING if goes_on else MAY_END
     if alarm and counters[OPEN] == 0:
-        levels[TIGHTENED] -= TIGHTENING
+        levels[TIGHTENED] -= rules.constants.tightening
         counters[OPEN], counters[LASTED] = 1, 0
     if state == ONGOING:
         counters[SINCE] = 0
@@ -181,19 +165,19 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
         counters[SINCE] += 1
         patience = rules.gap
         if levels[FURTHEST] >= 0.0 and counters[LASTED] <= rules.accept_after:
-            seen_to_change = counters[SUDDEN_AGO] <= counters[SINCE] + 2 * LENGTH or counters[UNLIKE] == 0
-            patience = max(patience, LENGTH if seen_to_change else DOUBTED * LENGTH)
+            patience = max(patience, 2 * rules.returned)
         if counters[SINCE] > patience:
             counters[OPEN] = 0
             accepted = counters[LASTED] > rules.accept_after and counters[FROZEN] == 0
             state = ACCEPTED if accepted else RETURNED
             state = SILENT if np.isnan(evidence) else state
             if counters[CERTAIN] == 1 and not rules.by_p:
-                # Such an incident counts as one, but does not make the next one like it less anomalous.
+                # It counts as an incident, but does not make the next one like it less anomalous. Counted right at the
+                # threshold, normal signals would have a tenth more incidents than promised.
                 blocks = min(counters[BLOCKS], memory.blocks.shape[1])
                 maxima = memory.blocks[signal, :blocks]
-                enough = least_evidence(maxima, rules.rate, rules.block, rules.early)
-                levels[HIGHEST_LEARNED] = enough + COUNTS_BEYOND
+                enough = least_evidence(maxima, rules.rate, rules)
+                levels[HIGHEST_LEARNED] = enough + rules.constants.certainty / 2.0
             if counters[UNLIKE] == 1 and state == RETURNED:
                 # The forecasts for such a stretch look back too.
                 counters[RESTS] = max(2 * rules.longest - counters[SINCE], 0)
@@ -234,4 +218,4 @@ def lasts(signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory
         counters[UNLIKE] = 1
         return True
     # Once a signal is as before, an alarm about a longer stretch is about the past.
-    return alarm and (rules.by_p or stretch <= LENGTH or counters[UNLIKE] == 0)
+    return alarm and (rules.by_p or stretch <= rules.returned or counters[UNLIKE] == 0)

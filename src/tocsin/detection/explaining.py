@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tocsin.conformal.scorer import Floats
-from tocsin.detection.verdict import MAY_END, ONGOING, Verdict, Verdicts
+from tocsin.detection.verdict import LOG_10, MAY_END, ONGOING, Verdict, Verdicts
 from tocsin.detection.views import View
 
 
@@ -50,31 +48,30 @@ def verdict_on(
 ) -> Verdict:
     """The verdict on one observation of one signal."""
     single = verdicts.value.shape[2] == 1
-    at = (step, signal, 0) if single else (step, signal)
 
     def plain(array: Floats) -> Any:
-        return float(array[at]) if single else array[at].copy()
+        return array.item(step, signal, 0) if single else array[step, signal].copy()
 
-    alarm = bool(verdicts.alarm[step, signal])
+    alarm = verdicts.alarm.item(step, signal)
     # Only alarms need an explanation, and wording one takes as long as a view.
     why = explain(verdicts, step, signal, views, features) if alarm else None
-    severities = (verdicts.views[step, signal] / np.log(10.0)).tolist()
+    severities = (verdicts.views[step, signal] / LOG_10).tolist()
     return Verdict(
         time=time,
         value=plain(verdicts.value),
-        p=float(verdicts.p[step, signal]),
+        p=verdicts.p.item(step, signal),
         alarm=alarm,
         forecast=plain(verdicts.forecast),
         low=plain(verdicts.low),
         high=plain(verdicts.high),
-        severity=float(verdicts.evidence[step, signal] / np.log(10.0)),
-        return_period=float(1.0 / verdicts.rate[step, signal]),
+        severity=verdicts.evidence.item(step, signal) / LOG_10,
+        return_period=1.0 / verdicts.rate.item(step, signal),
         feature_p=plain(verdicts.feature_p),
         views=dict(zip((view.name for view in views), severities, strict=True)),
         view=why.view if why else None,
         feature=why.feature if why else None,
         explanation=why.text if why else None,
-        open=verdicts.state[step, signal] in (MAY_END, ONGOING),
-        warm=bool(verdicts.warm[step, signal]),
-        estimated=bool(verdicts.estimated[step, signal]),
+        open=verdicts.state.item(step, signal) in (MAY_END, ONGOING),
+        warm=verdicts.warm.item(step, signal),
+        estimated=verdicts.estimated.item(step, signal),
     )

@@ -11,7 +11,6 @@ from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import is_frame
-from tocsin.detection.alarm_rate import LEAST_BLOCKS
 from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
 from tocsin.detection.beginning import Beginning
 from tocsin.detection.budget import make_selection
@@ -114,7 +113,8 @@ class Fleet(Beginning):
         sizes = self.settings.sizes
         if self.settings.promise == "observations" or not self.settings.early:
             return self.own_past_after
-        return min(self._views_warm_after + max(sizes.min_calibration, LEAST_BLOCKS * sizes.block), self.own_past_after)
+        calibrated = max(sizes.min_calibration, sizes.least_blocks * sizes.block)
+        return min(self._views_warm_after + calibrated, self.own_past_after)
 
     @property
     def own_past_after(self) -> int:

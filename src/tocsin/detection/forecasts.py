@@ -6,16 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import Floats
+from tocsin.constants import constants
 from tocsin.detection.alignment import Alignment, Continuation
 from tocsin.detection.views.view import NO_SPREAD, Forecasts
 from tocsin.forecasting import Forecaster
 from tocsin.forecasting.forecaster import Forecast
 
 Rows = NDArray[np.intp]
-
-# Within a gap, forecasting stops after this many missing observations: no view uses such forecasts, and a gap of a
-# thousand would take as long as a thousand observations.
-FORECAST_GAP = 64
 
 
 class ForecastStage:
@@ -34,6 +31,7 @@ class ForecastStage:
         series = signals * features
         self._ahead, self._refresh = horizons + refresh - 1, refresh
         self._session = forecaster.open(series, self._ahead)
+        self._everything = np.arange(series)
         kinds = 2 if scaled else 1
         self._continued = [Continuation(series, horizons, refresh) for _ in range(kinds)]
         self._aligned = [Alignment(series, horizons) for _ in range(kinds)]
@@ -42,7 +40,8 @@ class ForecastStage:
             # Forecasts made within the gap are no better than those made from its filled-in values.
             recovers=max(forecaster.recovers, horizons),
             longest=horizons,
-            forecast=FORECAST_GAP,
+            # No view uses later forecasts, and a gap of a thousand would take as long as a thousand observations.
+            forecast=constants().long,
             missing=np.zeros((signals, features), dtype=np.int64),
             recovering=np.zeros((signals, features), dtype=np.int64),
         )
@@ -61,27 +60,29 @@ class ForecastStage:
         that were made before, in the same state, are `foretold`: then nothing is forecast.
         """
         steps, count, features = values.shape
-        ready, asked = (np.ones(values.shape, dtype=np.bool_) for _ in range(2))
+        ready, asked = np.empty(values.shape, dtype=np.bool_), np.empty(values.shape, dtype=np.bool_)
         self._kernels.mark_ready(values, rows, seen, self._gaps, ready, asked)
-        age = np.zeros((steps, count * features), dtype=np.int64)
-        if self._refresh > 1:
-            ages = (seen[rows] + np.arange(steps)[:, np.newaxis]) % self._refresh
-            age = np.repeat(ages, features, axis=1)
-        wanted = (age == 0) & asked.reshape(age.shape)
-        flat = values.reshape(age.shape)
+        flat, wanted = values.reshape(steps, count * features), asked.reshape(steps, count * features)
+        age = self._ages(seen[rows], steps, features) if self._refresh > 1 else None
+        wanted = wanted if age is None else wanted & (age == 0)
         if foretold is None:
             said = self._said(self._session.run(flat, series, wanted))
         else:
             self._session.run(flat, series, np.zeros_like(wanted))  # it only follows the values
-            said = foretold.reshape(*age.shape, self.width)
-        chosen = np.arange(count * features) if series is None else series
+            said = foretold.reshape(*flat.shape, self.width)
+        chosen = self._everything if series is None else series
         parts = []
         for kind, continued, aligned in zip(range(2), self._continued, self._aligned, strict=False):
             issued = np.ascontiguousarray(said[..., kind * self._ahead : (kind + 1) * self._ahead])
-            predicted = aligned.push(continued.push(issued, age, chosen), chosen)
-            parts.append(predicted.reshape(steps, count, features, aligned.horizons))
+            if age is not None:
+                issued = continued.push(issued, age, chosen)
+            parts.append(aligned.push(issued, chosen).reshape(steps, count, features, aligned.horizons))
         spread = parts[1] if self._scaled else NO_SPREAD
         return Forecasts(parts[0], spread, ready), said.reshape(steps, count, features, self.width)
+
+    def _ages(self, seen: NDArray[np.int64], steps: int, features: int) -> NDArray[np.int64]:
+        """How many observations ago each series was last forecast, `[T, N * F]`."""
+        return np.repeat((seen + np.arange(steps)[:, np.newaxis]) % self._refresh, features, axis=1)
 
     def _said(self, forecast: Forecast) -> Floats:
         """The used parts of a forecast, concatenated."""

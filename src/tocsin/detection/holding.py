@@ -13,14 +13,6 @@ Array = NDArray[Any]
 
 _inner = inner()
 
-# This many of the newest observations are compared with the past. A signal that is like its past again for as many
-# observations has returned.
-LENGTH = 32
-# The largest distance between stretches of the past is learned from this many of them. Each is compared with stretches
-# at least this many observations away.
-SAMPLES = 48
-APART = 256
-
 
 class Recall(NamedTuple):
     """The past of signals, to know them before an incident; without signals if none is kept."""
@@ -28,6 +20,11 @@ class Recall(NamedTuple):
     library: Library
     counts: Array  # how many observations there were in all
     block: int  # how many observations a value is the mean of
+    length: int  # how many of the newest observations are compared with the past
+    # The largest distance between stretches of the past is learned from so many samples. Each is compared with
+    # stretches at least so many observations away.
+    samples: int
+    apart: int
 
 
 @_inner
@@ -41,7 +38,7 @@ def _span(recall: Recall, signal: int, ago: int, before: int) -> tuple[int, int,
     complete = (seen - ago) // block
     end = library.ends[signal] - (seen // block - complete)
     there = min(complete, library.kept - MOST_AT_ONCE // block - 1)
-    length = LENGTH // block
+    length = recall.length // block
     # What is usable is the same for all observations that are judged together.
     last = min(end - (before + block - 1) // block, ends(signal, library)) - length
     return end - there, last, end - length
@@ -51,12 +48,12 @@ def _span(recall: Recall, signal: int, ago: int, before: int) -> tuple[int, int,
 def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
     """How far stretches were from others, at most, `before` observations ago and longer; infinite if there are few."""
     first, last, _ = _span(recall, signal, ago, before)
-    length = LENGTH // recall.block
-    apart = min(APART // recall.block, (last - first) // 4)
+    length = recall.length // recall.block
+    apart = min(recall.apart // recall.block, (last - first) // 4)
     if apart < 2 * length:
         return np.inf
     # A little more, so that rounding does not matter.
-    return furthest_apart(recall.library.past[signal], first, last, length, apart, SAMPLES) * (1.0 + 1e-6)
+    return furthest_apart(recall.library.past[signal], first, last, length, apart, recall.samples) * (1.0 + 1e-6)
 
 
 @_inner
@@ -66,5 +63,5 @@ def unlike(recall: Recall, signal: int, ago: int, before: int, furthest: float) 
     if not furthest < np.inf or last < first:
         return False
     past = recall.library.past[signal]
-    near = nearest(past[:, newest : newest + LENGTH // recall.block], past, first, last, furthest)
+    near = nearest(past[:, newest : newest + recall.length // recall.block], past, first, last, furthest)
     return furthest < near < np.inf

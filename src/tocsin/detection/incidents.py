@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.constants import constants
 from tocsin.detection.explaining import explain
 from tocsin.detection.verdict import ACCEPTED, ONGOING, RETURNED, SILENT, Verdicts, direction_of
 from tocsin.detection.views import View
 
-# This many nats more evidence is clearly more. The end of a fault often shows as much as its start, on the other side.
-CLEARLY = 3.0
 # A detector that runs for years keeps only the newest incidents.
 MOST_KEPT = 10_000
 
@@ -92,7 +91,7 @@ class IncidentLog:
     def add(self, verdicts: Verdicts, numbers: np.ndarray, rows: np.ndarray, times: Any) -> None:
         """Add verdicts on the signals `rows`. `numbers[T, N]` counts their observations, `times[T, N]` may be None."""
         alarms, states = verdicts.alarm, verdicts.state
-        if not (self._open or self._labelled) and not alarms.any():
+        if not (self._open or self._labelled) and not np.count_nonzero(alarms):
             return
         busy = alarms.any(axis=0)
         if self._open or self._labelled:
@@ -168,7 +167,8 @@ class IncidentLog:
         incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
         incident.severity = max(incident.severity, severity)
         evidence = float(verdicts.evidence[step, column])
-        if evidence > incident.evidence + CLEARLY:
+        # The end of a fault often shows as much as its start, on the other side.
+        if evidence > incident.evidence + constants().certainty:
             incident.peak, incident.evidence = time, evidence
             why = explain(verdicts, step, column, self.views, self.features)
             incident.view, incident.explanation = (why.view, why.text) if why else (None, None)

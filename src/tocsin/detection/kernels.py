@@ -14,16 +14,15 @@ from tocsin.conformal.kernels import (
     HEAD,
     LEARNED,
     SEEN,
-    TAIL_TRUST,
     FixedStreams,
     LearnedStreams,
     conformal_p,
-    excess,
+    fit_tail,
     learn_score,
     push,
     surprise,
 )
-from tocsin.detection.alarm_rate import LEAST_LEARNED
+from tocsin.constants import Constants
 from tocsin.detection.deciding import (
     BEYOND,
     CERTAIN,
@@ -33,37 +32,26 @@ from tocsin.detection.deciding import (
     OPEN,
     RESTS,
     SCORED,
-    SUDDEN,
-    SUDDEN_AGO,
     Rules,
     SignalMemory,
     decide,
     follow,
     lasts,
 )
-from tocsin.detection.holding import LENGTH, Recall
+from tocsin.detection.holding import Recall
 
 Array = NDArray[Any]
 
 _inner = inner()
 _exact = compiled(
     with_files=(
-        "conformal/kernels", "detection/alarm_rate.py", "detection/deciding.py", "detection/holding.py",
-        "detection/verdict.py", "detection/views/library.py",
+        "conformal/kernels", "detection/deciding.py", "detection/holding.py", "detection/verdict.py",
+        "detection/views/library.py",
     )
 )  # fmt: skip
 
-# The evidence is the mean of this many of the largest votes: so many witnesses must agree.
-WITNESSES = 2
-# The frequencies at which p is kept by a closed loop, and its rate.
+# The frequencies at which p is kept by a closed loop.
 LEVELS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-LOOP_RATE = 0.05
-
-# How many more past scores a stream needs before it is used, if neighbouring scores share observations.
-LEARNED_PER_LENGTH = 4
-# The same for the fit of the tail: this many scores for a stretch of one observation, and more for longer ones.
-TAIL_WEIGHT = 60.0
-TAIL_PER_LENGTH = 7.5
 
 
 class ScoreColumns(NamedTuple):
@@ -182,10 +170,13 @@ def _log_mean_exp(values: Array, count: int) -> float:
 
 
 @_inner
-def mean_of_largest(votes: Array, count: int) -> float:
-    """The mean of the largest votes, `count` of them at most; NaN if nobody votes. Votes that are NaN do not count."""
-    total, taken = 0.0, 0
-    below, times = np.inf, 0  # the last vote taken, and how many as large were
+def mean_of_largest(votes: Array, count: float) -> float:
+    """The mean of the `count` largest votes, the last one by a part if that is not whole; NaN if nobody votes.
+
+    Votes that are NaN do not count.
+    """
+    total, taken = 0.0, 0.0
+    below, times = np.inf, 0.0  # the last vote taken, and how many as large were
     while taken < count:
         largest, alike = -np.inf, 0
         for vote in votes:
@@ -194,7 +185,7 @@ def mean_of_largest(votes: Array, count: int) -> float:
                 largest = vote
         if alike == 0:
             break
-        times = min(alike, count - taken)
+        times = min(np.float64(alike), count - taken)
         total += times * largest
         taken += times
         below = largest
@@ -209,23 +200,25 @@ def _size(score: float, folded: bool) -> float:
 
 
 @_inner
-def _compare_learned(k: int, score: float, learned: LearnedStreams) -> tuple[float, float, int]:
+def _compare_learned(k: int, score: float, learned: LearnedStreams, constants: Constants) -> tuple[float, float, int]:
     """p-value and surprise of a score in its stream, and how many past scores that rests on."""
     row, count = learned.history[k], learned.counters[k]
     lags = min(count[LEARNED], learned.weights.shape[1])
     past, weight = row[count[HEAD] : count[HEAD] + lags], learned.weights[k, :lags]
     p = conformal_p(past, weight, learned.totals[k], score)
-    return p, surprise(p, past, weight, learned.totals[k], score, TAIL_WEIGHT), count[LEARNED]
+    return p, surprise(p, past, weight, learned.totals[k], score, 1, constants.tail, constants.trust), count[LEARNED]
 
 
 @_inner
-def _compare(k: int, score: float, length: int, window: StretchStreams) -> tuple[float, float, int]:
+def _compare(
+    k: int, score: float, length: int, window: StretchStreams, constants: Constants
+) -> tuple[float, float, int]:
     row, count = window.history[k], window.counters[k]
     lags = min(count[LEARNED], window.weights.shape[0])
     past, weight = row[count[HEAD] : count[HEAD] + lags], window.weights[:lags]
     p = conformal_p(past, weight, window.cumulative[lags], score)
-    tail = TAIL_WEIGHT + TAIL_PER_LENGTH * length
-    return p, surprise(p, past, weight, window.cumulative[lags], score, tail), count[LEARNED]
+    total = window.cumulative[lags]
+    return p, surprise(p, past, weight, total, score, length, constants.tail, constants.trust), count[LEARNED]
 
 
 @_inner
@@ -247,10 +240,10 @@ def _wait(k: int, score: float, length: int, window: StretchStreams) -> None:
 
 @_inner
 def _rank(
-    signal: int, scores: Array, columns: ScoreColumns, streams: RankedStreams, signals: int, p: Array, nats: Array
-) -> bool:
-    """The p-value and surprise of each score in its own stream, NaN where there is none; whether one is sudden."""
-    sudden = False
+    signal: int, scores: Array, columns: ScoreColumns, constants: Constants, streams: RankedStreams, signals: int,
+    p: Array, nats: Array,
+) -> None:  # fmt: skip
+    """The p-value and surprise of each score in its own stream, NaN where there is none."""
     for c in range(scores.shape[0]):
         score = _size(scores[c], columns.folded[c])
         p[c], nats[c] = np.nan, np.nan
@@ -259,19 +252,17 @@ def _rank(
         length = columns.length[c]
         if length == 1:
             k = signal * (streams.learned.history.shape[0] // signals) + columns.place[c]
-            p[c], nats[c], known = _compare_learned(k, score, streams.learned)
-            sudden = sudden or nats[c] > SUDDEN
+            p[c], nats[c], known = _compare_learned(k, score, streams.learned, constants)
         else:
             k = signal * (streams.window.history.shape[0] // signals) + columns.place[c]
-            p[c], nats[c], known = _compare(k, score, length, streams.window)
-        if known < LEAST_LEARNED + LEARNED_PER_LENGTH * (length - 1):
+            p[c], nats[c], known = _compare(k, score, length, streams.window, constants)
+        if known < constants.least * np.sqrt(length):
             nats[c] = np.nan
-    return sudden
 
 
 @_inner
-def _vote(columns: ScoreColumns, nats: Array, rests: bool, some: Array, votes: Array, by_view: Array) -> int:
-    """One vote for each stream, over its features, and the largest of each view; returns how many vote."""
+def _vote(columns: ScoreColumns, nats: Array, longest: int, some: Array, votes: Array, by_view: Array) -> int:
+    """One vote for each stream of at most that length, and the largest of each view; returns how many vote."""
     voting = 0
     by_view[:] = np.nan
     for v in range(votes.shape[0]):
@@ -286,7 +277,7 @@ def _vote(columns: ScoreColumns, nats: Array, rests: bool, some: Array, votes: A
         if count > 0:
             vote = _log_mean_exp(some, count)
             by_view[view] = vote if np.isnan(by_view[view]) else max(by_view[view], vote)
-            if not (rests and length > LENGTH):
+            if length <= longest:
                 votes[v] = vote
                 voting += 1
     return voting
@@ -317,11 +308,11 @@ def _bounds_of_features(p: Array, columns: ScoreColumns, bounds: Array) -> float
 
 
 @_inner
-def calibrated_p(rank: float, thresholds: Array) -> float:
+def calibrated_p(rank: float, thresholds: Array, step: float) -> float:
     """The p-value of a rank, by the thresholds on ranks that hold their frequencies; they learn from it.
 
     A rank is below its threshold as often as its level says, in the long run, on any sequence: a threshold that is
-    passed too often falls, and one that is passed too rarely rises.
+    passed too often falls, and one that is passed too rarely rises, by about `step` at a level.
     """
     log_rank = np.log(rank)
     lower, at = -np.inf, -1
@@ -344,20 +335,20 @@ def calibrated_p(rank: float, thresholds: Array) -> float:
         p = last - last * (log_rank - lower) / -lower if lower < 0.0 else 0.0
     for j in range(len(LEVELS)):
         hit = 1.0 if log_rank < thresholds[j] else 0.0
-        thresholds[j] = min(thresholds[j] + LOOP_RATE * (LEVELS[j] - hit) / np.sqrt(LEVELS[j]), 0.0)
+        thresholds[j] = min(thresholds[j] + step * (LEVELS[j] - hit) / np.sqrt(LEVELS[j]), 0.0)
     return float(min(np.exp(p), 1.0))
 
 
 @_inner
 def _learn(
-    signal: int, scores: Array, p: Array, layout: RankingLayout, streams: RankedStreams, rests: bool, signals: int,
+    signal: int, scores: Array, p: Array, layout: RankingLayout, streams: RankedStreams, longest: int, signals: int,
     gradient: Array, scratch: Array,
 ) -> None:  # fmt: skip
-    """Let each stream learn its score."""
+    """Let each stream of at most that length learn its score."""
     columns, learned, window = layout.columns, streams.learned, streams.window
     for c in range(scores.shape[0]):
         score = _size(scores[c], columns.folded[c])
-        if np.isnan(score) or (rests and columns.length[c] > LENGTH):
+        if np.isnan(score) or columns.length[c] > longest:
             continue
         if columns.length[c] == 1:
             k = signal * (learned.history.shape[0] // signals) + columns.place[c]
@@ -374,6 +365,7 @@ def judge(
 ) -> None:  # fmt: skip
     """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
     columns, rules, features = layout.columns, layout.rules, layout.features
+    constants = rules.constants
     window, final = streams.window, streams.final
     steps, width, signals = scores.shape[0], scores.shape[2], memory.counters.shape[0]
     window_width = window.history.shape[0] // signals
@@ -384,16 +376,16 @@ def judge(
         counters = memory.counters[signal]
         for t in range(steps):
             number, mark = numbers[t, n], marks[t, n]
-            rests = counters[RESTS] > 0
-            counters[RESTS] -= 1 if rests else 0
-            sudden = _rank(signal, scores[t, n], columns, streams, signals, p, nats)
-            counters[SUDDEN_AGO] = 0 if sudden else counters[SUDDEN_AGO] + 1
+            # After an incident, longer stretches still reach back into it.
+            longest = rules.longest if counters[RESTS] == 0 else rules.returned
+            counters[RESTS] = max(counters[RESTS] - 1, 0)
+            _rank(signal, scores[t, n], columns, constants, streams, signals, p, nats)
             number[P] = _bounds_of_features(p, columns, number[NUMBERS : NUMBERS + features])
-            voting = _vote(columns, nats, rests, some, votes, number[NUMBERS + features :])
+            voting = _vote(columns, nats, longest, some, votes, number[NUMBERS + features :])
             counters[SCORED] += 1 if voting > 0 else 0
             evidence = np.nan
             if voting > 0 and counters[SCORED] > rules.view_warm_up:
-                evidence = np.float64(np.float32(mean_of_largest(votes, rules.witnesses)))
+                evidence = np.float64(np.float32(mean_of_largest(votes, constants.witnesses)))
             number[EVIDENCE], number[RATE] = evidence, np.nan
             alarm, warm, estimated = False, False, False
             if not np.isnan(evidence):
@@ -403,7 +395,7 @@ def judge(
                 calibrated = lags >= rules.min_calibration
                 if calibrated:
                     rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
-                    number[P] = calibrated_p(rank, memory.thresholds[signal])
+                    number[P] = calibrated_p(rank, memory.thresholds[signal], constants.tightening / 2.0)
                 rate, alarm, estimated = decide(signal, evidence, rules, memory, number[P], calibrated)
                 number[RATE] = rate
                 warm = calibrated and (rules.by_p or not np.isnan(rate))
@@ -428,10 +420,10 @@ def judge(
                 continue
             if counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after:
                 window.waited[signal * window_width : (signal + 1) * window_width] = 0
-                mark[FAULTY] = counters[LASTED] > LENGTH
+                mark[FAULTY] = counters[LASTED] > rules.returned
                 continue
-            rests = rests or counters[RESTS] > 0
-            _learn(signal, scores[t, n], p, layout, streams, rests, signals, gradient, scratch)
+            longest = rules.returned if counters[RESTS] > 0 else longest
+            _learn(signal, scores[t, n], p, layout, streams, longest, signals, gradient, scratch)
 
 
 @_inner
@@ -445,7 +437,7 @@ def _deviates(bounds: Array, deviates: Array) -> bool:
 
 
 @_exact
-def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
+def score_at(past: Array, weights: Array, total: float, wanted: float, constants: Constants) -> float:
     """The score of a learned stream, roughly, whose surprise is `wanted`; infinite where nothing was learned."""
     if past.shape[0] == 0:
         return np.inf
@@ -459,12 +451,12 @@ def score_at(past: Array, weights: Array, total: float, wanted: float) -> float:
                 return np.float64(past[i])
         return np.float64(past[order[-1]])
     largest = np.float64(past[order[0]])
-    # `surprise` grows by one nat for each decay of the tail, and more slowly further out.
-    one = excess(past, weights, largest, 2.0 * largest + 1.0, TAIL_WEIGHT)
-    if not one > 0.0:
+    _, _, decay = fit_tail(past, weights, constants.tail * np.sqrt(total))
+    if not 0.0 < decay < np.inf:
         return largest
-    decay = (largest + 1.0) / (TAIL_TRUST * np.expm1(one / TAIL_TRUST))
-    return float(largest + decay * TAIL_TRUST * np.expm1(max(wanted - np.log(1.0 + total), 0.0) / TAIL_TRUST))
+    # `surprise` grows by one nat for each decay of the tail, and more slowly further out.
+    beyond = max(wanted - np.log(1.0 + total), 0.0)
+    return float(largest + decay * constants.trust * np.expm1(beyond / constants.trust))
 
 
 @_inner

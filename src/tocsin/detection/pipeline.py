@@ -62,7 +62,8 @@ class Pipeline:
         them from an earlier run passes them as `foretold`: the numbers are the same, and nothing is forecast.
         """
         rows = self.everything if rows is None else rows
-        values = np.where(np.isinf(values), np.nan, values)
+        infinite = np.isinf(values)
+        values = np.where(infinite, np.nan, values) if np.count_nonzero(infinite) else values
         parts: list[Verdicts] = []
         first = 0
         while first < values.shape[0] or not parts:
@@ -86,19 +87,20 @@ class Pipeline:
         return int(until_drawn.min(initial=BAND_EVERY))
 
     def _judge(self, values: Floats, rows: Rows, foretold: Floats | None, noting: Noting | None) -> Verdicts:
-        due = rows[self.seen[rows] % BAND_EVERY == 0] if values.shape[0] else rows[:0]
-        if due.size:
-            self._bounds[due] = self.ranking.bounds(due)
+        is_due = self.seen[rows] % BAND_EVERY == 0
+        if values.shape[0] and np.count_nonzero(is_due):  # several times as fast as `any` on a single one
+            self._bounds[rows[is_due]] = self.ranking.bounds(rows[is_due])
         seen = self._look(values, rows, foretold, noting)
         steps, count = values.shape[:2]
         scores = np.empty((steps, count, self.ranking.width))
         scores.fill(np.nan)
         for session, columns, shape in self._places:
-            part = scores[:, :, columns].reshape(steps, count, *shape)  # a copy where there are several observations
+            part = scores[:, :, columns].reshape(steps, count, *shape)
             session.run(seen, rows, part)
-            scores[:, :, columns] = part.reshape(steps, count, -1) if part.size else 0.0
+            if steps * count > 1:  # else the part is no copy
+                scores[:, :, columns] = part.reshape(steps, count, columns.stop - columns.start)
         judged = self.ranking.run(scores, rows, deviating(seen, self.settings))
-        if judged.faulty.any():
+        if np.count_nonzero(judged.faulty):
             for session in self._views:
                 session.forget(judged.faulty, rows)
         self.seen[rows] += steps

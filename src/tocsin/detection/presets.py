@@ -10,7 +10,6 @@ PRESETS = {"full": ("embedded", "autoregression"), "light": ("autoregression",)}
 """The forecasters of each preset: "full" finds most; "light" is the same detector without the network."""
 
 VIEWS = ("error", "shape", "quiet")
-WINDOW = 2000
 
 #: Options of the autoregression of a preset: a signal's memory should be small.
 _REGRESSION = {"lags": 16, "search": 1152}

@@ -1,9 +1,9 @@
 """From the scores of views to p-values, return periods and alarms, for many signals at once."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from tocsin.arrays import nbytes_of
 from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.history import thread_pool
 from tocsin.conformal.scorer import Floats, Mask
-from tocsin.detection.alarm_rate import LEAST_BLOCKS, LEAST_LEARNED
+from tocsin.constants import constants
 from tocsin.detection.settings import DetectorSettings
 from tocsin.detection.views import View
 from tocsin.detection.views.view import Past
@@ -20,8 +20,7 @@ from tocsin.detection.views.view import Past
 Rows = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
-class RankedObservations:
+class RankedObservations(NamedTuple):
     """The ranking of T observations of N signals; `Verdicts` explains each field."""
 
     p: Floats  # (T, N)
@@ -71,8 +70,13 @@ class Ranking:
             thresholds=np.tile(np.log(kernels.LEVELS), (signals, 1)),
         )
         # If incidents may be as frequent as it takes to see whether one has ended, none is held open.
-        holds = past is not None and settings.rate * kernels.LENGTH <= 1
-        self._recall = kernels.Recall(*past) if past is not None and holds else _no_recall(kernels)
+        given = constants()
+        returned = 2 * given.short
+        holds = past is not None and settings.rate * returned <= 1
+        self._recall = kernels.Recall(
+            *(past if past is not None and holds else _no_past()),
+            length=returned, samples=given.least, apart=4 * given.long,
+        )  # fmt: skip
         self._rules = deciding.Rules(
             view_warm_up=sizes.view_warm_up,
             min_calibration=sizes.min_calibration,
@@ -84,7 +88,9 @@ class Ranking:
             early=settings.early,
             extrapolation=settings.extrapolation,
             longest=longest,
-            witnesses=kernels.WITNESSES,
+            returned=returned,
+            least_blocks=sizes.least_blocks,
+            constants=given,
         )
         # Collected once: looking them up again for every observation would take as long as scoring it.
         window = kernels.StretchStreams(
@@ -144,7 +150,7 @@ class Ranking:
                 self._recall, *self._scratch[thread], numbers, marks,
             )  # fmt: skip
 
-        others = [thread_pool(threads - 1).submit(work, thread) for thread in range(1, threads)]
+        others = [] if threads == 1 else [thread_pool(threads - 1).submit(work, one) for one in range(1, threads)]
         work(0)
         for other in others:
             other.result()
@@ -167,11 +173,11 @@ class Ranking:
 
     def first_ranked_after(self, warm_up: int) -> int:
         """How many observations precede the first rank of a view, given the forecaster's `warm_up`."""
-        more = self._kernels.LEARNED_PER_LENGTH
+        least: int = self._rules.constants.least
         return min(
-            (warm_up if view.forecasts else 0) + view.begins + LEAST_LEARNED
+            (warm_up if view.forecasts else 0) + view.begins + math.ceil(least * math.sqrt(stream.length))
             # A longer stretch is learned only once it no longer overlaps the newest one.
-            + (more * (stream.length - 1) + stream.length if stream.length > 1 else 0)
+            + (stream.length if stream.length > 1 else 0)
             for view in self.views for stream in view.streams
         )  # fmt: skip
 
@@ -193,19 +199,19 @@ class Ranking:
 
         Infinite if nothing alarms yet, or no view has such a score.
         """
-        kernels, columns = self._kernels, self._columns
+        kernels, columns, given = self._kernels, self._columns, self._rules.constants
         bounds = np.full((rows.size, self.features), np.inf)
         single = columns.length == 1
         # The errors of single observations agree, and the other views see nothing.
-        agreeing = min(np.unique(columns.vote[single]).size, kernels.WITNESSES)
-        needed = min(self._layout.votes, kernels.WITNESSES) / max(agreeing, 1)
+        agreeing = min(np.unique(columns.vote[single]).size, given.witnesses)
+        needed = min(self._layout.votes, given.witnesses) / max(agreeing, 1)
         width = self.scorer.streams // self.signals
         for n, signal in enumerate(rows):
             evidence = self._least_evidence(signal)
             for c in np.flatnonzero(single & (columns.vote == columns.vote[single].max(initial=-1))):
                 if np.isfinite(evidence):
                     past, weights, total = self.scorer._calibration(signal * width + columns.place[c])
-                    reach = kernels.score_at(past, weights, total, needed * evidence)
+                    reach = kernels.score_at(past, weights, total, needed * evidence, given)
                     bounds[n, max(columns.feature[c], 0)] = reach
         return bounds
 
@@ -217,13 +223,13 @@ class Ranking:
                 return np.inf
             return float(self.final.quantile(rules.rate, [signal])[0])
         blocks = min(int(counters[self._deciding.BLOCKS]), self._memory.blocks.shape[1])
-        early = rules.early and blocks >= LEAST_BLOCKS
+        early = rules.early and blocks >= rules.least_blocks
         if not early and blocks * rules.block * rules.rate < 1:
             return np.inf
         maxima = self._memory.blocks[signal, :blocks]
         tightened = self._memory.levels[signal, self._deciding.TIGHTENED]
         tolerated = self._deciding.tolerated(rules.rate, tightened, rules.block)
-        return float(self._deciding.least_evidence(maxima, tolerated, rules.block, rules.early))
+        return float(self._deciding.least_evidence(maxima, tolerated, rules))
 
     def freeze(self, rows: Rows) -> None:
         """From now on, compare these signals with what they have learned so far."""
@@ -233,7 +239,7 @@ class Ranking:
         """Treat these signals as anomalous where a score is clearly beyond everything in the reference."""
         levels, deciding = self._memory.levels, self._deciding
         levels[rows, deciding.COMPARED] = column
-        levels[rows, deciding.BEYOND] = deciding.BEYOND_REFERENCE * furthest
+        levels[rows, deciding.BEYOND] = self._rules.constants.reference * furthest
 
     def accept(self, signal: int) -> None:
         """Learn from the signal's incident like from normal data."""
@@ -331,12 +337,12 @@ def make_scorers(
     return scorer, SlidingWindow(alike, window=sizes.window), SlidingWindow(signals, window=sizes.final)
 
 
-def _no_recall(kernels: ModuleType) -> Any:
+def _no_past() -> Past:
     from tocsin.detection.views.library import Library
 
     nothing = np.empty(0, dtype=np.int64)
     values, units = np.empty((0, 0, 0), dtype=np.float32), np.empty((0, 0))
-    return kernels.Recall(Library(values, nothing, nothing, nothing, units, units, 0), nothing, 1)
+    return Past(Library(values, nothing, nothing, nothing, units, units, 0), nothing, 1)
 
 
 def _load_kernels() -> tuple[ModuleType, ModuleType]:

@@ -13,11 +13,12 @@ import numpy as np
 from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.conformal.scorer import MOST_THREADS
+from tocsin.constants import constants
 from tocsin.data import parse_duration
 from tocsin.detection.alarm_rate import Sizes, is_budget, parse_alarm_rate, rarest_rate, sizes
 from tocsin.detection.declaration import declared, lists_settings, setting
 from tocsin.detection.nonconformity import NONCONFORMITIES
-from tocsin.detection.presets import AUTO, PRESETS, VIEWS, WINDOW, named_forecasters
+from tocsin.detection.presets import AUTO, PRESETS, VIEWS, named_forecasters
 from tocsin.detection.views import View, available_views, make_view
 from tocsin.detection.views.score import GivenScore
 from tocsin.forecasting import Forecaster, make_forecaster
@@ -145,7 +146,7 @@ class DetectorSettings:
     )
     window: int | None = setting(
         None, "the size of the calibration set: how many past scores to compare with", least=250, most=MOST_LAGS,
-        unset=f"{WINDOW:,}",
+        unset=f"{constants().window:,}",
     )  # fmt: skip
     learning_rate: float = setting(
         0.01, "learning rate of the weights over the past: about how far a weight can move in a step", above=0, most=0.1
@@ -274,7 +275,7 @@ class DetectorSettings:
     @cached_property
     def sizes(self) -> Sizes:
         """How much of the past the alarm rate needs."""
-        return sizes(self.rate, window=self.window or WINDOW, promise=self.promise)
+        return sizes(self.rate, window=self.window or constants().window, promise=self.promise)
 
     @property
     def rarest_rate(self) -> float:

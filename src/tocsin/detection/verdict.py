@@ -11,6 +11,8 @@ from tocsin.conformal.scorer import SMALLEST_P, Floats
 # A signal's state at an observation: no incident, one that may end, an ongoing one, or how one ended.
 NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT = 0, 1, 2, 3, 4, 5
 
+LOG_10 = float(np.log(10.0))
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -123,7 +125,7 @@ class Verdicts:
     @property
     def severity(self) -> Floats:
         """How anomalous each observation is over all views, -log10 of a mean of their ranks."""
-        return np.asarray(self.evidence / np.log(10.0))
+        return np.asarray(self.evidence / LOG_10)
 
     @property
     def merged(self) -> Floats:

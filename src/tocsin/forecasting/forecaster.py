@@ -213,7 +213,9 @@ def joined(forecasts: Sequence[Forecast], axis: int = 0) -> Forecast:
 
 def without_infinities(values: Floats) -> Floats:
     """The same array, with NaN in place of infinite or nearly infinite values, which cannot be used."""
-    values[np.abs(values) > LARGEST] = np.nan
+    too_large = np.abs(values) > LARGEST
+    if np.count_nonzero(too_large):
+        values[too_large] = np.nan
     return values
 
 

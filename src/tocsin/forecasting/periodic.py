@@ -59,10 +59,12 @@ class PeriodicSession(Session):
         median = np.empty((*values.shape, self.horizon))
         step = 0
         while step < values.shape[0] and rows.size:
-            until = min(values.shape[0], step + int(self._left[rows].min()))
+            left = self._left[rows]
+            until = min(values.shape[0], step + int(left.min()))
             self._advance(values[step:until], rows, wanted[step:until], median[step:until])
-            self._left[rows] -= until - step
-            for series in rows[self._left[rows] == 0]:
+            left -= until - step
+            self._left[rows] = left
+            for series in () if np.count_nonzero(left) == left.size else rows[left == 0]:
                 self._look_for_period(int(series))
             step = until
         return Forecast(median)

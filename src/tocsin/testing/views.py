@@ -1,7 +1,6 @@
 """The contract of views."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +44,9 @@ def _seen(view: View, steps: int, signals: int, features: int, seed: int = 0, *,
 def _arrays(seen: Seen) -> dict[str, Array]:
     """Everything a view is given, by its name."""
     forecasts = {
-        f"forecasts[{number}].{field.name}": getattr(one, field.name)
+        f"forecasts[{number}].{name}": array
         for number, one in enumerate(seen.forecasts)
-        for field in fields(one)
+        for name, array in one._asdict().items()
     }
     return {"values": seen.values, **forecasts}
 
@@ -189,11 +188,11 @@ def _check_missing(view: View, steps: int, signals: int) -> None:
     if view.joint:
         gone = np.asarray(gone.all(axis=2, keepdims=True))
     require(np.isnan(scores[gone]).all(), "a missing value must have no score")
-    nothing = replace(seen, values=np.full(seen.values.shape, np.nan))
+    nothing = seen._replace(values=np.full(seen.values.shape, np.nan))
     scores = _looked(view, view.open(signals, 2, 0), nothing, everything)
     require(np.isnan(scores).all(), "a signal with only gaps must have no score")
     if not view.joint:
-        other = replace(seen, values=seen.values.copy())
+        other = seen._replace(values=seen.values.copy())
         other.values[..., 1] = 7.0
         again = _looked(view, view.open(signals, 2, 0), other, everything)
         first = _looked(view, view.open(signals, 2, 0), seen, everything)[..., 0, :]
@@ -208,7 +207,7 @@ def _check_sides(view: View, steps: int, signals: int) -> None:
     if not view.sided:
         return
     seen, everything = _seen(view, steps, signals, 1, seed=5), np.arange(signals)
-    mirrored = Seen(-seen.values, tuple(replace(one, ahead=-one.ahead) for one in seen.forecasts))
+    mirrored = Seen(-seen.values, tuple(one._replace(ahead=-one.ahead) for one in seen.forecasts))
     high = _looked(view, view.open(signals, 1, 1), seen, everything)
     low = _looked(view, view.open(signals, 1, 2), mirrored, everything)
     same(high, low, "the low side of a signal must be the high side of its mirror image")

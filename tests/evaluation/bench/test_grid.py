@@ -7,10 +7,11 @@ import pytest
 
 from tests.evaluation.bench.making import name_of, noise, write_file
 from tocsin import Detector
+from tocsin.constants import Constants, changed, constants
 from tocsin.detection import DetectorSettings
 from tocsin.evaluation.bench.files import read_file
 from tocsin.evaluation.bench.forecast_errors import without_forecasts
-from tocsin.evaluation.bench.grid import TUNABLE, combinations, grid_plan, make_detector
+from tocsin.evaluation.bench.grid import TUNABLE, combinations, grid_plan
 
 
 def test_every_value_with_every_other():
@@ -39,9 +40,8 @@ def test_labels_of_all_kinds_of_values():
 
 
 def test_what_users_configure_can_be_tried():
-    assert (
-        {"preset", "window", "views", "learning_rate"} <= TUNABLE.keys() <= DetectorSettings.__dataclass_fields__.keys()
-    )
+    assert {"preset", "window", "views", "learning_rate", "certainty"} <= TUNABLE.keys()
+    assert TUNABLE.keys() <= {*DetectorSettings.__dataclass_fields__, *Constants._fields}
     assert not {"features", "threads"} & TUNABLE.keys()
 
 
@@ -81,4 +81,24 @@ def test_other_processes_get_the_plan():
 
 def test_the_alarm_rate_can_be_tried():
     (only,) = combinations({"alarm_rate": [0.02], "preset": ["light"]})
-    assert make_detector(only.settings).alarm_rate == 0.02
+    assert only.settings["alarm_rate"] == 0.02
+
+
+def test_constants_can_be_tried(tmp_path):
+    file = read_file(write_file(tmp_path, name_of(), noise(before=900)))
+    usual, same, other = (
+        grid_plan(combinations({"preset": ["light"], **tried})).methods[0](without_forecasts(file)).severity
+        for tried in ({}, {"witnesses": [constants().witnesses]}, {"witnesses": [1.0]})
+    )
+    assert np.array_equal(usual, same, equal_nan=True)
+    assert np.nanmax(other - usual) > 1
+    with changed(witnesses=1.0):
+        expected = Detector(preset="light", alarm_rate=0.001).run(file.values).evidence
+    assert np.array_equal(other, expected, equal_nan=True)
+    assert constants().witnesses != 1
+
+
+@pytest.mark.parametrize("value", [0, -1.0, "two", True])
+def test_a_constant_must_be_a_positive_number(value):
+    with pytest.raises(ValueError, match=r"certainty must be a positive number like 3\.0, got"):
+        combinations({"certainty": [value]})

@@ -5,14 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.service.servers import postgres, store_url
-from tocsin.detection import alarm_rate
+from tocsin.constants import changed
 
 __all__ = ["postgres", "store_url"]
 
 
 @pytest.fixture(autouse=True, scope="package")
 def _soon_warm() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alarm_rate, "VIEW_WARM_UP", 10)
-        patch.setattr(alarm_rate, "MIN_CALIBRATION", 20)
+    with changed(least=5):
         yield

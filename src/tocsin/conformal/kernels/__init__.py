@@ -2,9 +2,9 @@
 
 from tocsin.conformal.kernels.p_values import (
     SMALLEST,
-    TAIL_TRUST,
     conformal_p,
     excess,
+    fit_tail,
     quantile,
     smoothed_p,
     surprise,
@@ -34,7 +34,6 @@ __all__ = [
     "LEARNED",
     "SEEN",
     "SMALLEST",
-    "TAIL_TRUST",
     "TOTAL",
     "FixedStreams",
     "LearnedStreams",
@@ -44,6 +43,7 @@ __all__ = [
     "batch_gradient",
     "conformal_p",
     "excess",
+    "fit_tail",
     "learn_score",
     "project",
     "push",

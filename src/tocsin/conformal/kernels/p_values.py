@@ -11,16 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
+from tocsin.constants import CONSTANTS
 
 Array = NDArray[Any]
 
-# p-values of more than this weight are fine enough as they are.
-RANKED_WEIGHT = 32.0
-# The tail is fitted to the largest scores, of about this weight together.
-TAIL_WEIGHT = 60.0
-# How far a score lies beyond all past scores counts in full up to about this many nats, and by its logarithm further
-# out: an exponential tail is no good model that far out, but the larger of two scores must stay the more anomalous.
-TAIL_TRUST = 30.0
+TAIL, TRUST = CONSTANTS.tail, CONSTANTS.trust
 FURTHEST = 1e300
 SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -124,24 +119,32 @@ def _mean_at_least(past: Array, weights: Array, least: float) -> tuple[float, fl
     return total / weight, weight
 
 
+@_exact
+def fit_tail(values: Array, weights: Array, most: float) -> tuple[float, float, float]:
+    """Where the tail of weighted values begins, its weight, at most about `most`, and the mean distance beyond.
+
+    The beginning is the mean of all values, the mean of those above it, and so on, until few enough are left.
+    """
+    begins = -np.inf
+    mean, weight = _mean_at_least(values, weights, begins)
+    while weight > most and mean > begins:
+        begins = mean
+        mean, weight = _mean_at_least(values, weights, begins)
+    return begins, weight, mean - begins
+
+
 @_inner
-def excess(past: Array, weights: Array, largest: float, score: float, tail_weight: float) -> float:
+def excess(past: Array, weights: Array, largest: float, score: float, most: float, trust: float) -> float:
     """How much rarer than the largest past score a larger one is, in nats, by an exponential tail fitted to the past.
 
-    The tail is fitted to the largest scores, of about `tail_weight` together.
+    The tail has a weight of at most about `most`, and is trusted up to about so many nats.
     """
-    # The mean of all, the mean of what lies above it, and so on, until few enough are left to be called the tail.
-    threshold = -np.inf
-    mean, weight = _mean_at_least(past, weights, threshold)
-    while weight > tail_weight and mean > threshold:
-        threshold = mean
-        mean, weight = _mean_at_least(past, weights, threshold)
-    decay = mean - threshold
+    _, _, decay = fit_tail(past, weights, most)
     if not 0.0 < decay < np.inf:
         return 0.0
     # Halved, because the distance between two doubles may be more than a double can hold.
     beyond = min(2.0 * ((0.5 * score - 0.5 * largest) / decay), FURTHEST)
-    return TAIL_TRUST * float(np.log1p(beyond / TAIL_TRUST))
+    return trust * float(np.log1p(beyond / trust))
 
 
 @_inner
@@ -161,7 +164,9 @@ def _neighbours(past: Array, weights: Array, score: float) -> tuple[float, float
 
 
 @_exact
-def surprise(p: float, past: Array, weights: Array, total: float, score: float, tail_weight: float) -> float:
+def surprise(
+    p: float, past: Array, weights: Array, total: float, score: float, length: int, tail: float, trust: float
+) -> float:
     """-log of the p-value of `score`, raised a little where that tells scores with the same p-value apart.
 
     Between two past scores a p-value is constant, and above the largest it is the smallest possible, however far above.
@@ -169,16 +174,19 @@ def surprise(p: float, past: Array, weights: Array, total: float, score: float, 
     largest: there a weight of 1, and between two scores that of the higher one, so that a larger score never has the
     smaller surprise. It is about exponential at any scale, whatever the number of past scores, but exp(-surprise) is no
     p-value. Ties keep theirs.
+
+    `length` is how many observations a score looks at; see `tocsin.constants` for `tail` and `trust`.
     """
     plain = -float(np.log(p))
     above = max(p * (1.0 + total) - 1.0, 0.0)
-    if above >= RANKED_WEIGHT:
-        return plain
+    most = tail * np.sqrt(total * length)
+    if above >= most:
+        return plain  # fine enough as it is
     lower, higher, width = _neighbours(past, weights, score)
     if lower == score or lower == -np.inf:
         return plain
     if higher == np.inf:
-        return plain + excess(past, weights, lower, score, tail_weight)
+        return plain + excess(past, weights, lower, score, most, trust)
     # Halved, because the distance between two doubles may be more than a double can hold.
     part = (0.5 * higher - 0.5 * score) / (0.5 * higher - 0.5 * lower)
     return plain - float(np.log((above + 1.0 - min(width, 1.0) * (1.0 - part)) / (above + 1.0)))
@@ -187,5 +195,5 @@ def surprise(p: float, past: Array, weights: Array, total: float, score: float, 
 @_inner
 def finer_p(p: float, past: Array, weights: Array, total: float, score: float) -> float:
     """A p-value that also orders scores with the same p; see `surprise`. At most `p`, and never 0."""
-    finer = float(np.exp(-surprise(p, past, weights, total, score, TAIL_WEIGHT)))
+    finer = float(np.exp(-surprise(p, past, weights, total, score, 1, TAIL, TRUST)))
     return min(max(finer, SMALLEST), p)

@@ -17,7 +17,7 @@ from tocsin.conformal.kernels.weights import adam_step, batch_gradient, project,
 
 Array = NDArray[Any]
 
-_exact, _inner = compiled(with_folder=True), inner()
+_exact, _inner = compiled(with_folder=True, with_files=("constants.py",)), inner()
 
 # Columns of a stream's counters; everything else about its position follows from these.
 SEEN = 0  # scores that got a p-value

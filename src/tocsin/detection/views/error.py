@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tocsin.constants import constants
 from tocsin.detection.views.view import Floats, Rows, Seen, Stream, View, ViewSession, amount, side
 
 
@@ -14,14 +15,14 @@ class ErrorView(View):
     name = "error"
     forecasts = True
     sided = True
-    NEAR = 15
 
     def __init__(self) -> None:
-        self.streams = (Stream(f"error-{self.NEAR}"), Stream("error-1"))
+        self._near = constants().horizons
+        self.streams = (Stream(f"error-{self._near}"), Stream("error-1"))
 
     @property
     def horizons(self) -> int:
-        return self.NEAR
+        return self._near
 
     @property
     def begins(self) -> int:
@@ -31,7 +32,7 @@ class ErrorView(View):
         return _ErrorSession(side)
 
     def words(self, stream: int, score: float, unit: str) -> str:
-        ahead = f"the forecasts of the last {self.NEAR} observations" if stream == 0 else "the forecast"
+        ahead = f"the forecasts of the last {self._near} observations" if stream == 0 else "the forecast"
         return f"{amount(abs(score), unit)} {side(score)} {ahead}"
 
 

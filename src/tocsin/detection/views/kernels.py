@@ -23,10 +23,6 @@ STILL = 745.0
 # Units are taken after 50, 100, 200 and 400 observations, or later if the signal has not moved until then. After that
 # they stay: a distance of today can be compared with one of last week.
 LAST_UNITS = 8 * MOST_AT_ONCE
-# This many stretches must be there to compare with.
-LEAST_STRETCHES = 50
-# About this many stretches of a reference are compared with all others.
-REFERENCE_SAMPLES = 200
 
 
 class ShapeMemory(NamedTuple):
@@ -166,10 +162,12 @@ def _make_usable(signal: int, block: int, memory: ShapeMemory, library: Library)
 
 
 @_exact
-def shapes(values: Array, rows: Array, block: int, memory: ShapeMemory, library: Library, scores: Array) -> None:
+def shapes(
+    values: Array, rows: Array, block: int, least: int, memory: ShapeMemory, library: Library, scores: Array
+) -> None:
     """The root mean square distance `[T, N]` of the newest stretch to the nearest one before it.
 
-    Between the ends of two blocks the last one stays.
+    There is none while there are fewer than `least` to compare with. Between the ends of two blocks the last one stays.
     """
     features, length = memory.newest.shape[1], memory.newest.shape[2]
     for n in range(rows.shape[0]):
@@ -194,9 +192,9 @@ def shapes(values: Array, rows: Array, block: int, memory: ShapeMemory, library:
                     last = min(last, library.ends[signal] - 2 * length)
                 first = begins(signal, library)
                 memory.held[signal] = np.nan
-                if last - first >= LEAST_STRETCHES:
-                    least = nearest(memory.newest[signal], library.past[signal], first, last, 0.0)
-                    memory.held[signal] = np.sqrt(least) if least < np.inf else np.nan
+                if last - first >= least:
+                    near = nearest(memory.newest[signal], library.past[signal], first, last, 0.0)
+                    memory.held[signal] = np.sqrt(near) if near < np.inf else np.nan
             scores[t, n] = memory.held[signal] if known else np.nan
 
 
@@ -210,12 +208,12 @@ def note_faults(faulty: Array, rows: Array, memory: ShapeMemory) -> None:
 
 
 @_exact
-def furthest_within(signal: int, length: int, library: Library) -> float:
+def furthest_within(signal: int, length: int, samples: int, library: Library) -> float:
     """How far stretches of a reference are from the nearest other one that shares no value, at most.
 
-    Infinite where there is no other one.
+    About so many samples are compared with all others. Infinite where there is no other one.
     """
     first, last = begins(signal, library), library.ends[signal] - length
     if last - first < length:
         return np.inf
-    return float(np.sqrt(furthest_apart(library.past[signal], first, last, length, length, REFERENCE_SAMPLES)))
+    return float(np.sqrt(furthest_apart(library.past[signal], first, last, length, length, samples)))

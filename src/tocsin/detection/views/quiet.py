@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tocsin.constants import constants
 from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View, ViewSession, amount
 
 
@@ -12,24 +13,24 @@ class QuietView(View):
     """
 
     name = "quiet"
-    LENGTH = 48
 
     def __init__(self) -> None:
-        self.streams = (Stream(f"quiet-{self.LENGTH}", self.LENGTH),)
+        self._length = 3 * constants().short
+        self.streams = (Stream(f"quiet-{self._length}", self._length),)
 
     @property
     def begins(self) -> int:
-        return self.LENGTH
+        return self._length
 
     def open(self, signals: int, features: int, side: int) -> ViewSession:
-        return _QuietSession(signals, features, self.LENGTH)
+        return _QuietSession(signals, features, self._length)
 
     def words(self, stream: int, score: float, unit: str) -> str:
         from tocsin.detection.views import kernels
 
         if score >= kernels.STILL:
-            return f"has not moved for {self.LENGTH} observations"
-        return f"moves by only {amount(float(np.exp(-score)), unit)} a step, for {self.LENGTH} observations"
+            return f"has not moved for {self._length} observations"
+        return f"moves by only {amount(float(np.exp(-score)), unit)} a step, for {self._length} observations"
 
 
 class _QuietSession(ViewSession):

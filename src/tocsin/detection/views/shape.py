@@ -1,11 +1,12 @@
 """How far the newest values lie from the most similar stretch of the signal's past."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.constants import constants
 from tocsin.detection.views.view import (
     MOST_AT_ONCE,
     Floats,
@@ -45,33 +46,33 @@ class ShapeView(View):
 
     name = "shape"
     joint = True
-    SCALES: ClassVar[tuple[Scale, ...]] = (Scale(16, 1, 2000), Scale(32, 2, 10_000))
 
     def __init__(self) -> None:
-        self.streams = tuple(Stream(f"shape-{scale.length}", scale.length) for scale in self.SCALES)
+        given = constants()
+        self._scales = (Scale(given.short, 1, given.window), Scale(given.long // 2, 2, given.memory // 2))
+        self._least = given.least
+        self.streams = tuple(Stream(f"shape-{scale.length}", scale.length) for scale in self._scales)
 
     @property
     def begins(self) -> int:
-        from tocsin.detection.views import kernels
-
-        needed = min((scale.blocks + kernels.LEAST_STRETCHES) * scale.block for scale in self.SCALES)
+        needed = min((scale.blocks + self._least) * scale.block for scale in self._scales)
         return (-(-needed // MOST_AT_ONCE) + 1) * MOST_AT_ONCE
 
     def open(self, signals: int, features: int, side: int) -> ViewSession:
-        return ShapeSession(signals, features, self.SCALES)
+        return ShapeSession(signals, features, self._scales, self._least)
 
     def words(self, stream: int, score: float, unit: str) -> str:
-        length = self.SCALES[stream].length
+        length = self.streams[stream].length
         return f"the last {length} observations resemble no earlier stretch (nearest: {amount(score)} spreads away)"
 
 
 class ShapeSession(ViewSession):
     """Keeps the newest values of each signal at each scale, and compares the newest stretch with all of them."""
 
-    def __init__(self, signals: int, features: int, scales: tuple[Scale, ...]) -> None:
+    def __init__(self, signals: int, features: int, scales: tuple[Scale, ...], least: int) -> None:
         from tocsin.detection.views import kernels, library
 
-        self._kernels, self._scales = kernels, scales
+        self._kernels, self._scales, self._least = kernels, scales, least
         self._libraries = [
             library.Library(
                 past=np.zeros((signals, features, scale.kept + max(scale.kept // 32, MOST_AT_ONCE)), dtype=np.float32),
@@ -101,8 +102,9 @@ class ShapeSession(ViewSession):
     def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
         for stream, scale in enumerate(self._scales):
             self._kernels.shapes(
-                seen.values, rows, scale.block, self._memories[stream], self._libraries[stream], scores[:, :, 0, stream]
-            )
+                seen.values, rows, scale.block, self._least, self._memories[stream], self._libraries[stream],
+                scores[:, :, 0, stream],
+            )  # fmt: skip
 
     def forget(self, faulty: Mask, rows: Rows) -> None:
         for memory in self._memories:
@@ -116,8 +118,9 @@ class ShapeSession(ViewSession):
         for memory, library in zip(self._memories, self._libraries, strict=True):
             memory.frozen[rows] = True
             library.usable[rows] = library.sizes[rows]
-        first = self._scales[0].blocks
-        return np.array([self._kernels.furthest_within(signal, first, self._libraries[0]) for signal in rows])
+        length, library = self._scales[0].blocks, self._libraries[0]
+        samples = 4 * self._least
+        return np.array([self._kernels.furthest_within(signal, length, samples, library) for signal in rows])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """Everything but the libraries' values, by name."""

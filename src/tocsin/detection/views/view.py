@@ -29,8 +29,7 @@ class Stream:
     length: int = 1
 
 
-@dataclass(frozen=True)
-class Forecasts:
+class Forecasts(NamedTuple):
     """What one forecaster said before T observations of N signals with F features.
 
     `ahead[..., h - 1]` is the forecast for an observation made h observations earlier. The spreads belong to it, and
@@ -43,8 +42,7 @@ class Forecasts:
     ready: Mask  # (T, N, F)
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """The input of views: T observations of N signals with F features, and the forecasts of each forecaster."""
 
     values: Floats  # (T, N, F), NaN where missing

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from tocsin.constants import Constants, changed
 from tocsin.detection import Detector, DetectorSettings
 from tocsin.detection.declaration import declared
 from tocsin.evaluation.bench.forecast_errors import ForecastMaterial
 from tocsin.evaluation.bench.methods import DETECTOR_SETTINGS, Judgement, Method, judgement_of
 from tocsin.evaluation.bench.runner import RunPlan
 
-TUNABLE = {name: one for name, one in declared(DetectorSettings).items() if one.rule.configured}
-"""The settings that can be tried, by name."""
+_SETTINGS = {name: one.type for name, one in declared(DetectorSettings).items() if one.rule.configured}
+TUNABLE = {name: type(value) for name, value in Constants()._asdict().items()} | _SETTINGS
+"""The settings and constants that can be tried, by name, with their types."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Combination:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of its detector: the benchmark's, unless they are tried."""
+        """Those of its detector: the benchmark's, unless they are tried; constants among them."""
         return {**DETECTOR_SETTINGS, **self.values}
 
     def method(self) -> Method:
@@ -40,9 +42,10 @@ class Combination:
         return Method(self.label, "the detector with these settings", _judge, self.settings, (), forecasts_itself=True)
 
 
-def make_detector(settings: Mapping[str, Any]) -> Detector:
-    """The detector of a combination. Its features are those of the first data."""
-    return Detector(**settings)
+def split_constants(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a detector, and the constants to use instead of the usual ones."""
+    constants = {name: value for name, value in given.items() if name not in _SETTINGS and name in TUNABLE}
+    return {name: value for name, value in given.items() if name not in constants}, constants
 
 
 def combinations(tried: Mapping[str, Sequence[Any]]) -> list[Combination]:
@@ -55,7 +58,9 @@ def combinations(tried: Mapping[str, Sequence[Any]]) -> list[Combination]:
     found = [Combination(dict(zip(names, values, strict=True))) for values in product(*(tried[name] for name in names))]
     for one in found:
         try:
-            DetectorSettings.check(one.settings)
+            settings, constants = split_constants(one.settings)
+            _check_constants(constants)
+            DetectorSettings.check(settings)
         except (ImportError, TypeError, ValueError) as error:
             raise ValueError(f"{one.label}: {error}") from error
     return found
@@ -67,7 +72,16 @@ def grid_plan(grid: Sequence[Combination]) -> RunPlan:
 
 
 def _judge(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
-    return judgement_of(make_detector(settings), material.file.values)
+    settings, constants = split_constants(settings)
+    with changed(**constants):
+        return judgement_of(Detector(**settings), material.file.values)
+
+
+def _check_constants(constants: Mapping[str, Any]) -> None:
+    for name, value in constants.items():
+        usual = getattr(Constants(), name)
+        if not isinstance(value, int | type(usual)) or isinstance(value, bool) or not value > 0:
+            raise ValueError(f"{name} must be a positive number like {usual}, got {value!r}")
 
 
 def _text(value: Any) -> str:

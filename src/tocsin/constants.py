@@ -1,0 +1,75 @@
+"""Every number of the detector that somebody had to choose.
+
+All other sizes follow from these and from the settings. `python benchmarks/constants.py` shows what halving and
+doubling each does to detection and to the promise.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+
+class Constants(NamedTuple):
+    """The constants, each with what it is for. They are read when a detector is created."""
+
+    #: Evidence is the mean of this many of the largest votes: two witnesses must agree, and a third adds a little.
+    witnesses: float = 2.25
+    #: The first forecaster is judged by its mean error over this many horizons.
+    horizons: int = 15
+    #: The length of a short stretch, in observations. A signal is quiet over three times as many, and has returned from
+    #: an incident after twice as many.
+    short: int = 16
+    #: The length of a long stretch. A forecaster is asked for forecasts through a gap as long.
+    long: int = 64
+    #: The calibration set: this many past scores are compared with, and this much of the past with short stretches.
+    window: int = 2000
+    #: Long stretches are compared with this much of the past.
+    memory: int = 20_000
+    #: The fewest past scores that one is ranked among. Other parts of the warm-up are multiples of it.
+    least: int = 50
+    #: A tail is fitted to the largest of n values: this many times the square root of n, and of the length of a
+    #: stretch, because scores of overlapping stretches repeat each other.
+    tail: float = 2.0
+    #: How far a score lies beyond all others counts in full up to about this many nats, and by its logarithm further
+    #: out: an exponential tail is no good model that far out, but the larger of two must stay the more anomalous.
+    trust: float = 30.0
+    #: Where tails of evidence are fitted to few values, this many more are assumed, which decay by so many nats.
+    prior: float = 10.0
+    prior_decay: float = 1.3
+    #: With this many nats more evidence than an alarm needs, an incident is certain, not chance. Only certain incidents
+    #: are not learned: leaving out what a signal does by chance would make everything else look anomalous.
+    certainty: float = 3.0
+    #: A stretch is unlike a reference if it is this many times as far from it as any part of the reference is from the
+    #: rest.
+    reference: float = 1.2
+    #: How much a new incident tightens the threshold, in nats. It relaxes again at the promised rate, up to four times
+    #: as much above it. The thresholds that hold p move by half as much.
+    tightening: float = 0.1
+    #: The length of the past behind a threshold, in units of the tolerated time per incident: long enough to be exact
+    #: on average although neighbouring observations are correlated, short enough to follow a signal that changes.
+    recalibration: int = 6
+
+
+CONSTANTS = Constants()
+
+
+def constants() -> Constants:
+    """The constants in use."""
+    return CONSTANTS
+
+
+@contextmanager
+def changed(**values: Any) -> Iterator[None]:
+    """Use other values for detectors that are created within, to see what a constant does.
+
+    >>> with changed(certainty=6.0):
+    ...     constants().certainty
+    6.0
+    """
+    global CONSTANTS
+    before = CONSTANTS
+    CONSTANTS = before._replace(**values)
+    try:
+        yield
+    finally:
+        CONSTANTS = before
