@@ -83,7 +83,8 @@ def measure_promise(family, signals, changes):
     with changed(**changes):
         usual, rare = (Fleet(signals, alarm_rate=rate, **LIGHT).run_arrays(values) for rate in (RATE, RARE))
         compared = Fleet(signals, alarm_rate=RATE, **LIGHT)
-        compared.learn_reference(values[:REFERENCE])
+        for row in range(signals):
+            compared.learn_reference(values[:REFERENCE, row], row=row)
         later = compared.run_arrays(values[REFERENCE:])
     return {
         "own": ratio(usual, RATE, usual.warm & ~usual.estimated),

@@ -34,11 +34,12 @@ def tail_excess(past: Array, weights: Array, score: float, heaviest: float, trus
     The law is fitted to the largest scores, of about `heaviest` weight together, and believed up to about `trust` nats.
     """
     kept = [(float(value), float(weight)) for value, weight in zip(past, weights, strict=True)]
-    threshold = -math.inf
 
     def mean() -> float:
         return sum(value * weight for value, weight in kept) / sum(weight for _, weight in kept)
 
+    threshold = mean()
+    kept = [(value, weight) for value, weight in kept if value >= threshold]
     while sum(weight for _, weight in kept) > heaviest and mean() > threshold:
         threshold = mean()
         kept = [(value, weight) for value, weight in kept if value >= threshold]

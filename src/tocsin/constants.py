@@ -1,7 +1,7 @@
-"""Every number of the detector that somebody had to choose.
+"""The numbers of the detector that somebody had to choose and that its verdicts depend on.
 
-All other sizes follow from these and from the settings. `python benchmarks/constants.py` shows what halving and
-doubling each does to detection and to the promise.
+Other sizes follow from these and from the settings. `python benchmarks/constants.py` shows what halving and doubling
+each does to detection and to the promise.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,14 @@ class Constants(NamedTuple):
     witnesses: float = 2.25
     #: The first forecaster is judged by its mean error over this many horizons.
     horizons: int = 15
-    #: The length of a short stretch, in observations. A signal is quiet over three times as many, and has returned from
-    #: an incident after twice as many.
+    #: The length of a short stretch, in observations. Stillness is measured over three times as many. Twice as many are
+    #: compared with the past to see whether an incident is over; it ends after four times as many like the past.
     short: int = 16
     #: The length of a long stretch. A forecaster is asked for forecasts through a gap as long.
     long: int = 64
-    #: The calibration set: this many past scores are compared with, and this much of the past with short stretches.
-    window: int = 2000
+    #: The calibration set: this many past scores are compared with, half as much evidence for p, and this much of the
+    #: past with short stretches.
+    calibration: int = 2000
     #: Long stretches are compared with this much of the past.
     memory: int = 20_000
     #: The fewest past scores that one is ranked among. Other parts of the warm-up are multiples of it.
@@ -42,8 +43,8 @@ class Constants(NamedTuple):
     #: A stretch is unlike a reference if it is this many times as far from it as any part of the reference is from the
     #: rest.
     reference: float = 1.2
-    #: How much a new incident tightens the threshold, in nats. It relaxes again at the promised rate, up to four times
-    #: as much above it. The thresholds that hold p move by half as much.
+    #: How much a new incident tightens the threshold, in nats. It relaxes again at the promised rate, until it is four
+    #: such steps looser than promised. The steps of the loop that holds p are half as large.
     tightening: float = 0.1
     #: The length of the past behind a threshold, in units of the tolerated time per incident: long enough to be exact
     #: on average although neighbouring observations are correlated, short enough to follow a signal that changes.

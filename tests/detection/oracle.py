@@ -137,15 +137,23 @@ class OracleShape:
         first, last = end - min(end, self.kept), min(self.usable - self.blocks, end - 2 * self.blocks)
         if last - first < 50 or len(self.stretch) < self.blocks:
             return math.nan
-        near = self.nearest(self.stretch, first, last)
-        return math.sqrt(near) if near < math.inf else math.nan
+        near, at = self.nearest(self.stretch, first, last)
+        if near == math.inf:
+            return math.nan
+        half = [
+            (float(self.stretch[i][f]) - float(self.entries[at + i][f])) ** 2
+            for f in range(len(self.units))
+            for i in range(self.blocks // 2, self.blocks)
+            if all(row[f] < UNKNOWN for row in self.stretch)
+        ]
+        return math.sqrt(min(near, sum(half) / len(half)))
 
     def nearest(self, stretch, first, last):
-        """The mean squared distance to the nearest stretch that begins from `first` to `last`."""
+        """The mean squared distance to the nearest stretch that begins from `first` to `last`, and where it begins."""
         stretch, length = np.array(stretch, dtype=np.float32), len(stretch)
         features = [f for f in range(stretch.shape[1]) if (stretch[:, f] < UNKNOWN).all()]
         if not features or last < first:
-            return math.inf
+            return math.inf, first
         entries = np.array(self.entries[first : last + length], dtype=np.float32)
         sums = np.zeros(last + 1 - first, dtype=np.float32)
         for part in range(0, length, 8):
@@ -153,7 +161,8 @@ class OracleShape:
                 for i in range(part, part + 8):
                     sums += (stretch[i, f] - entries[i : i + sums.size, f]) ** 2
         least = float(sums.min())
-        return least / (length * len(features)) if least < UNKNOWN else math.inf
+        at = first + int(np.flatnonzero(sums == sums.min())[-1])
+        return (least / (length * len(features)) if least < UNKNOWN else math.inf), at
 
     def forget(self):
         """The newest observation belongs to a fault."""
@@ -230,8 +239,8 @@ class OracleRecall:
         furthest = 0.0
         for start in range(first, last + 1, max((last + 1 - first) // 50, 1)):
             near = min(
-                self.shape.nearest(self._stretch(start), first, start - apart),
-                self.shape.nearest(self._stretch(start), start + apart, last),
+                self.shape.nearest(self._stretch(start), first, start - apart)[0],
+                self.shape.nearest(self._stretch(start), start + apart, last)[0],
             )
             furthest = max(furthest, near if near < math.inf else 0.0)
         return furthest * (1 + 1e-6)
@@ -240,7 +249,7 @@ class OracleRecall:
         first, last, newest = self._span(before)
         if not furthest < math.inf or last < first:
             return False
-        return furthest < self.shape.nearest(self._stretch(newest), first, last) < math.inf
+        return furthest < self.shape.nearest(self._stretch(newest), first, last)[0] < math.inf
 
 
 class OracleDetector:
@@ -277,6 +286,9 @@ class OracleDetector:
             if second is None
             else OracleDetector(features, sizes, forecaster=second, alarm_rate=alarm_rate, views=("quiet",))
         )
+        self.longest_gap = self.horizons
+        if self.second is not None:
+            self.second.longest_gap = self.horizons
         self.cells = [
             (view, feature, stream, length)
             for view in self.views
@@ -356,8 +368,8 @@ class OracleDetector:
         resting = self.rests[feature] > 0
         if math.isnan(value):
             self.gaps[feature] += 1
-            if self.gaps[feature] > self.horizons:
-                self.rests[feature] = max(self.forecaster.recovers, self.horizons)
+            if self.gaps[feature] > self.longest_gap:
+                self.rests[feature] = max(self.forecaster.recovers, self.longest_gap)
         else:
             self.gaps[feature] = 0
             self.rests[feature] -= resting
@@ -498,6 +510,7 @@ class OracleDetector:
             own = len(self.blocks) * block * self.rate >= 1
             if self.by_p:
                 alarm, warm = calibrated and bound < self.rate, calibrated
+                rate = rate if calibrated else math.nan
             elif calibrated and (own or (self.early and len(self.blocks) >= 5)):
                 self.tightened = min(self.tightened + 0.1 * self.rate, 0.4)
                 alarm = rate < min(self.rate * math.exp(self.tightened), 0.5 / block)
@@ -543,7 +556,8 @@ class OracleDetector:
 
         It begins at the mean of all, then of those above it, and so on, until few enough are left.
         """
-        begins, beyond = -math.inf, list(self.blocks)
+        begins = statistics.fmean(self.blocks)
+        beyond = [one for one in self.blocks if one >= begins]
         while len(beyond) > 2 * math.sqrt(len(self.blocks)) and statistics.fmean(beyond) > begins:
             begins = statistics.fmean(beyond)
             beyond = [one for one in beyond if one >= begins]

@@ -102,7 +102,7 @@ def test_intervals(interval, seconds):
 
 def test_sizes_where_incidents_are_counted():
     normal = sizes(0.01, window=2000, promise="incidents")
-    assert (normal.window, normal.alpha_c, normal.view_warm_up, normal.final) == (2000, 0.01, 300, 2000)
+    assert (normal.window, normal.alpha_c, normal.view_warm_up, normal.final) == (2000, 0.01, 300, 1000)
     assert (normal.min_calibration, normal.block, normal.blocks) == (200, 20, 100 * 6 / 20)
     rare = sizes(1e-6, window=1000, promise="incidents")
     assert (rare.window, rare.block, rare.blocks) == (1000, 10_000, 600)
@@ -275,6 +275,10 @@ def test_a_fleet_without_signals_waits_for_a_frame():
     ("settings", "message"),
     [
         ({"scaled": True}, r"scaled=True needs a forecaster with quantiles, got LastValue\(\)"),
+        (
+            {"scaled": True, "forecaster": (MovingMean(), LastValue())},
+            r"needs a forecaster with quantiles, got LastValue",
+        ),
         ({"scaled": True, "forecaster": None}, "scaled=True needs a forecaster, got forecaster=None"),
         ({"min_deviation": 2.0, "forecaster": None}, "min_deviation=2.0 needs a forecaster, got forecaster=None"),
         ({"min_relative_deviation": 0.1, "forecaster": None}, "min_relative_deviation=0.1 needs a forecaster"),

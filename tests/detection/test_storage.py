@@ -193,7 +193,7 @@ START = datetime(2024, 5, 1)
     ids=["datetime64[ns]", "datetime64[s]", "datetime", "datetime with zone", "text"],
 )
 def test_every_kind_of_date_can_be_saved(times):
-    values = hard_values(0, STEPS)
+    values = hard_values(1, STEPS)
     detector = Detector(**LAST, interval="1min")
     detector.run(values, times)
     other = reloaded(detector)

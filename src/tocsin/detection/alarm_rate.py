@@ -107,7 +107,7 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
         window=window,
         alpha_c=max(0.01, 2 / window),
         view_warm_up=6 * least,
-        final=min(max(window, recalibration * needed), MOST_LAGS) if by_observations else window,
+        final=min(max(window, recalibration * needed), MOST_LAGS) if by_observations else max(window // 2, 4 * least),
         min_calibration=min(max(4 * least, needed), MOST_LAGS - 1) if by_observations else 4 * least,
         block=block,
         blocks=max(recalibration, math.ceil(recalibration * needed / block)),

@@ -65,7 +65,11 @@ class Pool:
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later."""
         kept = min(self._count, POOL)
-        return {"rarities": self._rarities[:kept], "times": self._times[:kept], "count": np.array(self._count)}
+        return {
+            "rarities": self._rarities[:kept].copy(),
+            "times": self._times[:kept].copy(),
+            "count": np.array(self._count),
+        }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore what `state()` returned."""
@@ -75,7 +79,7 @@ class Pool:
 
 
 class IncidentBudget:
-    """Reports at most this many incidents per time, the rarest of all signals.
+    """Reports about this many incidents per time, the rarest of all signals.
 
     An incident's rarity on its own signal, about which its past says little, is only a score here: it is ranked among
     the proposals of all signals. The threshold then follows the reported incidents.
@@ -86,15 +90,15 @@ class IncidentBudget:
 
     def __init__(self, rate: float, *, since: float = 0.0, signals: int = 1) -> None:
         self.rate, self.signals = rate, signals
-        self._pool = Pool(since)
+        self._pool, self._constants = Pool(since), constants()
         # The threshold follows the reported incidents, within bounds: many true faults must not silence the next ones.
         # At first only the rarest are told: with few proposals, rates far out in heavy tails are too small.
-        self._tightest = -12 * constants().tightening
+        self._tightest = -12 * self._constants.tightening
         self._loosened, self._at = self._tightest, since
 
     def tells(self, rarity: float, now: float) -> bool:
         """Whether to report an incident that is this rare by now."""
-        step = constants().tightening
+        step = self._constants.tightening
         passed = max(now - self._at, 0.0)
         self._loosened = min(self._loosened + step * self.rate * passed, 4 * step)
         self._at += passed
@@ -110,7 +114,7 @@ class IncidentBudget:
     def _how_often(self, rarity: float, now: float) -> float:
         """The rate of incidents this rare on any signal."""
         rarities = self._pool.rarities
-        if rarities.size < constants().least:
+        if rarities.size < self._constants.least:
             return self.signals * math.exp(-rarity)
         reached = int(np.count_nonzero(rarities >= rarity))
         often = (1 + reached) / self._pool.span(now)
@@ -118,7 +122,7 @@ class IncidentBudget:
             return often
         from tocsin.detection.deciding import evidence_tail  # numba is slow to import
 
-        begins, count, decay = evidence_tail(rarities, constants())
+        begins, count, decay = evidence_tail(rarities, self._constants)
         return min((1 + count) / self._pool.span(now) * math.exp(-(rarity - begins) / decay), often)
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -140,12 +144,12 @@ class FalseShare:
 
     def __init__(self, share: float, proposed: float) -> None:
         self.share, self.proposed = share, proposed
-        self._pool = Pool()
+        self._pool, self._least = Pool(), 2 * constants().least
 
     def tells(self, rarity: float, now: float) -> bool:
         """Whether to report an incident that is this rare by now."""
         # Judged over a time in which signals propose enough without any fault.
-        watched = max(self._pool.span(now), 2 * constants().least / self.proposed)
+        watched = max(self._pool.span(now), self._least / self.proposed)
         return bool(mostly_true(np.append(self._pool.rarities, rarity), watched, self.share)[-1])
 
     def learn(self, rarity: float, now: float) -> None:

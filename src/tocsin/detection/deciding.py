@@ -14,7 +14,7 @@ from tocsin.detection.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNE
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("conformal/kernels", "detection/holding.py", "detection/views/library.py"))
+_exact = compiled(with_files=("conformal/kernels", "constants.py"))
 
 # Columns of a signal's counters.
 SCORED = 0  # observations with a score
@@ -55,7 +55,7 @@ class Rules(NamedTuple):
     early: bool
     extrapolation: float
     longest: int
-    returned: int  # a signal like its past for this many observations has returned
+    returned: int  # this many of the newest observations are compared with the past to see whether an incident is over
     least_blocks: int
     constants: Constants
 
@@ -143,7 +143,7 @@ def decide(
     if _rarity(evidence - certainty, certain, maxima, rules) < rules.rate:
         counters[CERTAIN] = 1
     if rules.by_p:
-        return rate, calibrated and p < rules.rate, False
+        return (rate if calibrated else np.nan), calibrated and p < rules.rate, False
     own = blocks * rules.block * rules.rate >= 1.0
     if not calibrated or (not own and (not rules.early or blocks < rules.least_blocks)):
         return np.nan, False, False

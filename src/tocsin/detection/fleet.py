@@ -246,8 +246,7 @@ class Fleet(Beginning):
             )
         self.put(row, None)
         chosen = np.array([self._row(row)])
-        self.pipeline.run(table[:, np.newaxis], chosen)
-        self.pipeline.freeze(chosen)
+        self.pipeline.learn_reference(table[:, np.newaxis], chosen)
 
     def _rows(self, rows: ArrayLike) -> NDArray[np.intp]:
         chosen = np.asarray(rows)

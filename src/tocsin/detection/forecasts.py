@@ -18,13 +18,15 @@ Rows = NDArray[np.intp]
 class ForecastStage:
     """Forecasts `signals` signals with `features` features, `horizons` steps ahead.
 
-    With `refresh` above 1 it asks the forecaster only that often, and continues its last forecast in between. With
-    `scaled`, the spread of the quantiles comes along.
+    After a gap of more than `longest_gap` observations it recovers before it is judged again. With `refresh` above 1 it
+    asks the forecaster only that often, and continues its last forecast in between. With `scaled`, the spread of the
+    quantiles comes along.
     """
 
     def __init__(
-        self, forecaster: Forecaster, signals: int, features: int, horizons: int, *, refresh: int, scaled: bool
-    ) -> None:
+        self, forecaster: Forecaster, signals: int, features: int, horizons: int, *, refresh: int, scaled: bool,
+        longest_gap: int,
+    ) -> None:  # fmt: skip
         from tocsin.detection import kernels
 
         self._kernels, self.forecaster, self._scaled = kernels, forecaster, scaled
@@ -38,8 +40,8 @@ class ForecastStage:
         self._gaps = kernels.Gaps(
             warm_up=forecaster.warm_up,
             # Forecasts made within the gap are no better than those made from its filled-in values.
-            recovers=max(forecaster.recovers, horizons),
-            longest=horizons,
+            recovers=max(forecaster.recovers, longest_gap),
+            longest=longest_gap,
             # No view uses later forecasts, and a gap of a thousand would take as long as a thousand observations.
             forecast=constants().long,
             missing=np.zeros((signals, features), dtype=np.int64),

@@ -15,7 +15,7 @@ _inner = inner()
 
 
 class Recall(NamedTuple):
-    """The past of signals, to know them before an incident; without signals if none is kept."""
+    """What signals were like before an incident; arrays without signals if no past is kept."""
 
     library: Library
     counts: Array  # how many observations there were in all
@@ -63,5 +63,5 @@ def unlike(recall: Recall, signal: int, ago: int, before: int, furthest: float) 
     if not furthest < np.inf or last < first:
         return False
     past = recall.library.past[signal]
-    near = nearest(past[:, newest : newest + recall.length // recall.block], past, first, last, furthest)
+    near, _ = nearest(past[:, newest : newest + recall.length // recall.block], past, first, last, furthest)
     return furthest < near < np.inf

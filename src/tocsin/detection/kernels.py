@@ -1,4 +1,4 @@
-"""The compiled inner loops between the views and the verdicts.
+"""The compiled inner loops between the views and the verdicts, and those that align forecasts with observations.
 
 Each observation is ranked, merged, judged and learned before the next one, because a score in an incident may not be
 learned.
@@ -45,8 +45,8 @@ Array = NDArray[Any]
 _inner = inner()
 _exact = compiled(
     with_files=(
-        "conformal/kernels", "detection/deciding.py", "detection/holding.py", "detection/verdict.py",
-        "detection/views/library.py",
+        "conformal/kernels", "constants.py", "detection/deciding.py", "detection/holding.py", "detection/verdict.py",
+        "detection/views/library.py", "detection/views/view.py",
     )
 )  # fmt: skip
 
@@ -176,7 +176,7 @@ def mean_of_largest(votes: Array, count: float) -> float:
     Votes that are NaN do not count.
     """
     total, taken = 0.0, 0.0
-    below, times = np.inf, 0.0  # the last vote taken, and how many as large were
+    below = np.inf  # the last vote taken
     while taken < count:
         largest, alike = -np.inf, 0
         for vote in votes:
@@ -311,8 +311,9 @@ def _bounds_of_features(p: Array, columns: ScoreColumns, bounds: Array) -> float
 def calibrated_p(rank: float, thresholds: Array, step: float) -> float:
     """The p-value of a rank, by the thresholds on ranks that hold their frequencies; they learn from it.
 
-    A rank is below its threshold as often as its level says, in the long run, on any sequence: a threshold that is
-    passed too often falls, and one that is passed too rarely rises, by about `step` at a level.
+    A rank is below its threshold at most as often as its level says, in the long run, on any sequence. A rank below a
+    threshold lowers it by `step` over the root of its level, and any other raises it by `step` times that root, but
+    never above 1.
     """
     log_rank = np.log(rank)
     lower, at = -np.inf, -1

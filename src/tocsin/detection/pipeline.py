@@ -73,8 +73,10 @@ class Pipeline:
             first += max(part.shape[0], 1)
         return Verdicts.joined(parts)
 
-    def freeze(self, rows: Rows) -> None:
-        """Use the observations of these signals so far as a known-good reference from now on."""
+    def learn_reference(self, values: Floats, rows: Rows) -> None:
+        """Learn `values[T, N, F]` of these signals, whatever they show, and compare with them from now on."""
+        with self.ranking.learning_everything():
+            self.run(values, rows)
         self.ranking.freeze(rows)
         for session, columns, _ in self._places:
             furthest = session.freeze(rows)
@@ -150,20 +152,24 @@ class Pipeline:
         return sum(stage.width for stage in self._stages)
 
     def _band(self, seen: Seen, rows: Rows) -> tuple[Floats, Floats, Floats]:
-        """The one-step forecast, and the values beyond which the errors alone are enough evidence for an alarm."""
+        """The one-step forecast, and the values beyond which the errors alone are enough evidence for an alarm.
+
+        The forecast is that of the first forecaster. The band lies around that of the last one, by whose one-step
+        errors it is known.
+        """
         reach = self._bounds[rows]
         if not seen.forecasts:
             forecast = np.full(seen.values.shape, np.nan)
             return forecast, forecast.copy(), np.broadcast_to(reach, forecast.shape).copy()
-        ahead = seen.forecasts[0]
-        forecast = ahead.ahead[..., 0].copy()
+        last = seen.forecasts[-1]
+        centre = last.ahead[..., 0]
         if self.settings.scaled:
             # The smallest spread by which errors are divided.
-            reach = reach * np.maximum(ahead.spread[..., 0], 1e-9 * (np.abs(forecast) + 1e-300))
+            reach = reach * np.maximum(last.spread[..., 0], 1e-9 * (np.abs(centre) + 1e-300))
         side = self.settings.nonconformity
-        low = forecast - reach if side != "high" else np.full(forecast.shape, -np.inf)
-        high = forecast + reach if side != "low" else np.full(forecast.shape, np.inf)
-        return forecast, low, high
+        low = centre - reach if side != "high" else np.full(centre.shape, -np.inf)
+        high = centre + reach if side != "low" else np.full(centre.shape, np.inf)
+        return seen.forecasts[0].ahead[..., 0].copy(), low, high
 
     def _series(self, rows: Rows) -> Rows:
         if rows is self.everything:
@@ -223,7 +229,7 @@ def make_stages(settings: DetectorSettings, signals: int, features: int) -> list
     return [
         ForecastStage(
             forecaster, signals, features, settings.horizons if number == 0 else 1,
-            refresh=settings.refresh if number == 0 else 1, scaled=settings.scaled,
+            refresh=settings.refresh if number == 0 else 1, scaled=settings.scaled, longest_gap=settings.horizons,
         )
         for number, forecaster in enumerate(settings.chosen_forecasters)
     ]  # fmt: skip

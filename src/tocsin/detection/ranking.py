@@ -1,7 +1,8 @@
 """From the scores of views to p-values, return periods and alarms, for many signals at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ class RankedObservations(NamedTuple):
     opened: NDArray[np.bool_]
     estimated: NDArray[np.bool_]
     evidence: Floats  # (T, N), in nats
-    state: NDArray[np.int16]  # (T, N), the codes of `kernels.py`
+    state: NDArray[np.int16]  # (T, N), the codes of `verdict.py`
     faulty: NDArray[np.bool_]  # what is not learned
 
 
@@ -46,7 +47,7 @@ class Ranking:
     otherwise be compared with the one before it. Those have equal weights: a batch of ten overlapping stretches is not
     ten independent draws to learn from.
 
-    The rank of each stream, -log p, is a vote, and the mean of the two largest votes is the evidence. It orders
+    The rank of each stream, -log p, is a vote, and the mean of the largest votes is the evidence. It orders
     observations, is ranked in its own past for p, and among the highest evidence of past blocks for the rate of
     incidents.
     """
@@ -201,7 +202,9 @@ class Ranking:
         """
         kernels, columns, given = self._kernels, self._columns, self._rules.constants
         bounds = np.full((rows.size, self.features), np.inf)
-        single = columns.length == 1
+        # Given scores are their own errors.
+        of_errors = np.array([view.forecasts or self.settings.judges_scores for view in self.views])
+        single = (columns.length == 1) & of_errors[columns.of_view]
         # The errors of single observations agree, and the other views see nothing.
         agreeing = min(np.unique(columns.vote[single]).size, given.witnesses)
         needed = min(self._layout.votes, given.witnesses) / max(agreeing, 1)
@@ -221,7 +224,7 @@ class Ranking:
         if rules.by_p:
             if self.final.learned[signal] < rules.min_calibration:
                 return np.inf
-            return float(self.final.quantile(rules.rate, [signal])[0])
+            return float(self.final.quantile(self._rank_at(signal, rules.rate), [signal])[0])
         blocks = min(int(counters[self._deciding.BLOCKS]), self._memory.blocks.shape[1])
         early = rules.early and blocks >= rules.least_blocks
         if not early and blocks * rules.block * rules.rate < 1:
@@ -230,6 +233,23 @@ class Ranking:
         tightened = self._memory.levels[signal, self._deciding.TIGHTENED]
         tolerated = self._deciding.tolerated(rules.rate, tightened, rules.block)
         return float(self._deciding.least_evidence(maxima, tolerated, rules))
+
+    def _rank_at(self, signal: int, p: float) -> float:
+        """The rank that the closed loop turns into this p-value; see `calibrated_p`."""
+        levels = np.log(self._kernels.LEVELS)
+        thresholds = np.maximum.accumulate(self._memory.thresholds[signal])
+        beyond = min(np.log(p) - levels[0], 0.0)  # below the lowest level
+        return float(np.exp(np.interp(np.log(p), np.append(levels, 0.0), np.append(thresholds, 0.0)) + beyond))
+
+    @contextmanager
+    def learning_everything(self) -> Iterator[None]:
+        """Learn from incidents like from normal data for a while."""
+        usual = self._layout
+        self._layout = usual._replace(rules=usual.rules._replace(accept_after=-1))
+        try:
+            yield
+        finally:
+            self._layout = usual
 
     def freeze(self, rows: Rows) -> None:
         """From now on, compare these signals with what they have learned so far."""

@@ -125,7 +125,7 @@ class DetectorSettings:
         None, "the views that judge a signal", check=_views, accepts="names of views", unset=", ".join(VIEWS),
     )  # fmt: skip
     nonconformity: str = setting(
-        "absolute", "which errors are anomalous: large ones, each side judged separately, or only high or low values",
+        "absolute", "which errors are anomalous: large ones on either side, or only high or low values",
         choices=NONCONFORMITIES,
     )  # fmt: skip
     scaled: bool = setting(False, "divide errors by the spread of the forecaster's quantiles")
@@ -142,11 +142,11 @@ class DetectorSettings:
         least=1, most=1e6, configured=False,
     )  # fmt: skip
     refresh: int = setting(
-        1, "forecast only every so many observations, to save calls of a slow model", least=1, most=1024
+        1, "ask the first forecaster only every so many observations, to save calls of a slow model", least=1, most=1024
     )
     window: int | None = setting(
         None, "the size of the calibration set: how many past scores to compare with", least=250, most=MOST_LAGS,
-        unset=f"{constants().window:,}",
+        unset=f"{constants().calibration:,}",
     )  # fmt: skip
     learning_rate: float = setting(
         0.01, "learning rate of the weights over the past: about how far a weight can move in a step", above=0, most=0.1
@@ -243,8 +243,9 @@ class DetectorSettings:
             chosen = tuple(make_forecaster(name, options) for name, options in named)
         else:
             chosen = (self.forecaster,) if isinstance(self.forecaster, Forecaster) else tuple(self.forecaster)
-        for forecaster in chosen[:1]:
-            self._check_forecaster(forecaster)
+        for number, forecaster in enumerate(chosen):
+            # The second one looks a single step ahead.
+            self._check_forecaster(forecaster, self.horizons + self.refresh - 1 if number == 0 else 1)
         return chosen
 
     @property
@@ -275,7 +276,7 @@ class DetectorSettings:
     @cached_property
     def sizes(self) -> Sizes:
         """How much of the past the alarm rate needs."""
-        return sizes(self.rate, window=self.window or constants().window, promise=self.promise)
+        return sizes(self.rate, window=self.window or constants().calibration, promise=self.promise)
 
     @property
     def rarest_rate(self) -> float:
@@ -305,10 +306,9 @@ class DetectorSettings:
                 f"got {self.nonconformity!r}"
             )
 
-    def _check_forecaster(self, forecaster: Forecaster) -> None:
+    def _check_forecaster(self, forecaster: Forecaster, steps: int) -> None:
         if self.scaled and not forecaster.levels:
             raise ValueError(f"scaled=True needs a forecaster with quantiles, got {forecaster!r}")
-        steps = self.horizons + self.refresh - 1
         if steps > forecaster.longest_horizon:
             raise ValueError(
                 f"refresh={self.refresh} needs forecasts of {steps} steps with these views, but {forecaster!r} "

@@ -1,4 +1,4 @@
-"""A detector's verdict on one observation."""
+"""A detector's verdicts, on one observation and on many, and the states of a signal."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -35,7 +35,7 @@ class Verdict:
     #: Other views may alarm within them.
     low: Any
     high: Any
-    #: How anomalous the observation is over all views, -log10 of a mean of their ranks. It orders observations: of two
+    #: How anomalous the observation is: the mean of the largest votes, in powers of ten. It orders observations: of two
     #: spikes the larger is the more severe, however large both are.
     severity: float
     #: The average number of observations until an incident with this much evidence recurs; NaN during warm-up.
@@ -57,7 +57,7 @@ class Verdict:
 
     @property
     def merged(self) -> float:
-        """The mean rank over all views. It is not a p-value."""
+        """exp(-evidence): the geometric mean of the smallest ranks. It is not a p-value."""
         return float(_rank_of(np.array([self.severity]))[0])
 
     @property
@@ -124,12 +124,12 @@ class Verdicts:
 
     @property
     def severity(self) -> Floats:
-        """How anomalous each observation is over all views, -log10 of a mean of their ranks."""
+        """How anomalous each observation is: the mean of the largest votes, in powers of ten."""
         return np.asarray(self.evidence / LOG_10)
 
     @property
     def merged(self) -> Floats:
-        """The mean rank over all views. It is not a p-value."""
+        """exp(-evidence): the geometric mean of the smallest ranks. It is not a p-value."""
         return _rank_of(self.severity)
 
     @property

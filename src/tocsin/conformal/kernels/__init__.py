@@ -3,7 +3,6 @@
 from tocsin.conformal.kernels.p_values import (
     SMALLEST,
     conformal_p,
-    excess,
     fit_tail,
     quantile,
     smoothed_p,
@@ -42,7 +41,6 @@ __all__ = [
     "advance_learned",
     "batch_gradient",
     "conformal_p",
-    "excess",
     "fit_tail",
     "learn_score",
     "project",

@@ -125,12 +125,14 @@ def fit_tail(values: Array, weights: Array, most: float) -> tuple[float, float, 
 
     The beginning is the mean of all values, the mean of those above it, and so on, until few enough are left.
     """
-    begins = -np.inf
+    begins, _ = _mean_at_least(values, weights, -np.inf)
     mean, weight = _mean_at_least(values, weights, begins)
     while weight > most and mean > begins:
-        begins = mean
-        mean, weight = _mean_at_least(values, weights, begins)
-    return begins, weight, mean - begins
+        next_mean, next_weight = _mean_at_least(values, weights, mean)
+        if not next_weight > 0.0:
+            break  # the mean of equal values was rounded up
+        begins, mean, weight = mean, next_mean, next_weight
+    return begins, weight, max(mean - begins, 0.0)
 
 
 @_inner

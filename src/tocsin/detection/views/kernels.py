@@ -7,13 +7,23 @@ from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
 from tocsin.detection.spread import centre_and_spread
-from tocsin.detection.views.library import UNKNOWN, Library, begins, ends, furthest_apart, in_units, make_room, nearest
+from tocsin.detection.views.library import (
+    UNKNOWN,
+    Library,
+    begins,
+    ends,
+    furthest_apart,
+    in_units,
+    make_room,
+    nearest,
+    newest_half_apart,
+)
 from tocsin.detection.views.view import MOST_AT_ONCE
 
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("detection/spread.py", "detection/views/library.py"))
+_exact = compiled(with_files=("detection/spread.py", "detection/views/library.py", "detection/views/view.py"))
 
 # Which side of its forecast is anomalous: the codes of the names in `nonconformity.py`.
 BOTH, HIGH, LOW = 0, 1, 2
@@ -167,7 +177,9 @@ def shapes(
 ) -> None:
     """The root mean square distance `[T, N]` of the newest stretch to the nearest one before it.
 
-    There is none while there are fewer than `least` to compare with. Between the ends of two blocks the last one stays.
+    Once the newest half of the stretch is as near to that one, a fault in the other half is over: then the distance of
+    the newest half counts. There is none while there are fewer than `least` to compare with. Between the ends of two
+    blocks the last one stays.
     """
     features, length = memory.newest.shape[1], memory.newest.shape[2]
     for n in range(rows.shape[0]):
@@ -193,8 +205,11 @@ def shapes(
                 first = begins(signal, library)
                 memory.held[signal] = np.nan
                 if last - first >= least:
-                    near = nearest(memory.newest[signal], library.past[signal], first, last, 0.0)
-                    memory.held[signal] = np.sqrt(near) if near < np.inf else np.nan
+                    near, at = nearest(memory.newest[signal], library.past[signal], first, last, 0.0)
+                    if near < np.inf:
+                        other = library.past[signal][:, at : at + length]
+                        near = min(near, newest_half_apart(memory.newest[signal], other))
+                        memory.held[signal] = np.sqrt(near)
             scores[t, n] = memory.held[signal] if known else np.nan
 
 

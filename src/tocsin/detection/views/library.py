@@ -1,8 +1,8 @@
 """Compiled: the library of a signal's past, and how far a stretch is from the nearest one in it.
 
 Shapes, references and the end of incidents all go by this one distance. Values are kept in units of their own spread,
-as means over blocks of a few observations where stretches are long. The newest observations are not compared with
-until it is known whether they belong to a fault, which leaves no trace in the library.
+as means over blocks of a few observations where stretches are long. The newest observations are compared with only
+once it is known whether they belong to a fault. Those that do are removed.
 """
 
 from typing import Any, NamedTuple
@@ -80,8 +80,8 @@ def smallest(numbers: Array) -> Any:
 
 
 @_inner
-def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -> float:
-    """The mean squared distance of a stretch `[F, length]` to the nearest one of `past[F, width]`.
+def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -> tuple[float, int]:
+    """The mean squared distance of a stretch `[F, length]` to the nearest one of `past[F, width]`, and where it begins.
 
     Those that begin from `first` to `last` are compared, and nothing nearer than `enough` is looked for. Features that
     are not known throughout the stretch do not count; infinite if none is known, or no other stretch.
@@ -93,9 +93,9 @@ def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -
             known[f] = known[f] and stretch[f, i] < UNKNOWN
     pairs = length * known.sum()
     if pairs == 0:
-        return np.inf
+        return np.inf, first
     sums = np.empty(TOGETHER, dtype=np.float32)
-    least = np.float32(np.inf)
+    least, begins_at = np.float32(np.inf), first
     # The newest first: they are most often the nearest.
     stop = last + 1
     while stop > first and not least <= enough * pairs:
@@ -106,7 +106,7 @@ def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -
         for part in range(0, length, PART):
             for f in range(features):
                 if known[f]:
-                    for i in range(part, part + PART):
+                    for i in range(part, min(part + PART, length)):
                         value, row = stretch[f, i], past[f, start + i : stop + i]
                         for j in range(count):
                             step = value - row[j]
@@ -114,23 +114,43 @@ def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -
             closest = smallest(sums[:count])
             if not closest < least:
                 break
-        least = min(least, closest)
+        if closest < least:
+            least = closest
+            for j in range(count):
+                begins_at = start + j if sums[j] == closest else begins_at
         stop = start
     # A stretch with unknown values is no comparison.
-    return np.float64(least) / pairs if least < UNKNOWN else np.inf
+    return (np.float64(least) / pairs if least < UNKNOWN else np.inf), begins_at
+
+
+@_inner
+def newest_half_apart(stretch: Array, other: Array) -> float:
+    """The mean squared distance of the newest halves of two stretches `[F, length]`, of features known throughout."""
+    features, length = stretch.shape
+    total, pairs = 0.0, 0
+    for f in range(features):
+        known = True
+        for i in range(length):
+            known = known and stretch[f, i] < UNKNOWN
+        for i in range(length // 2 if known else length, length):
+            step = np.float64(stretch[f, i]) - np.float64(other[f, i])
+            total += step * step
+            pairs += 1
+    return total / pairs
 
 
 @_inner
 def furthest_apart(past: Array, first: int, last: int, length: int, apart: int, samples: int) -> float:
     """How far stretches that begin from `first` to `last` are from the nearest one at least `apart` away, at most.
 
-    About so many samples are compared, and those before them in the past; zero if there are none.
+    About this many stretches are sampled. Each is compared with those at least `apart` before or after it. Zero if no
+    stretch can be compared.
     """
     furthest = 0.0
     for start in range(first, last + 1, max((last + 1 - first) // samples, 1)):
         stretch = past[:, start : start + length]
-        near = nearest(stretch, past, first, start - apart, -1.0)
-        near = min(near, nearest(stretch, past, start + apart, last, -1.0))
+        near = nearest(stretch, past, first, start - apart, -1.0)[0]
+        near = min(near, nearest(stretch, past, start + apart, last, -1.0)[0])
         if near < np.inf:
             furthest = max(furthest, near)
     return furthest

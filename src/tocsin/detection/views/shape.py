@@ -38,7 +38,8 @@ class Scale(NamedTuple):
 class ShapeView(View):
     """The distance of the newest 16 and 64 values to the nearest stretch before them.
 
-    The 16 are compared with the last 2,000 values, and the 64, as means of two, with the last 20,000.
+    The 16 are compared with the last 2,000 values, and the 64, as means of two, with the last 20,000. Where the newest
+    half of a stretch is nearer than the whole, its distance counts: a fault that is over leaves no echo.
 
     The level and amplitude of a stretch matter. Several features count jointly, each in units of its own spread. A
     short gap repeats the last value; stretches with longer ones are no comparison.
@@ -49,7 +50,7 @@ class ShapeView(View):
 
     def __init__(self) -> None:
         given = constants()
-        self._scales = (Scale(given.short, 1, given.window), Scale(given.long // 2, 2, given.memory // 2))
+        self._scales = (Scale(given.short, 1, given.calibration), Scale(given.long // 2, 2, given.memory // 2))
         self._least = given.least
         self.streams = tuple(Stream(f"shape-{scale.length}", scale.length) for scale in self._scales)
 

@@ -34,7 +34,7 @@ class Combination:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of its detector: the benchmark's, unless they are tried; constants among them."""
+        """The settings and constants of its detector: those of the benchmark, replaced by the tried ones."""
         return {**DETECTOR_SETTINGS, **self.values}
 
     def method(self) -> Method:
