@@ -77,8 +77,8 @@ class OracleShape:
     by then, and forgotten.
     """
 
-    def __init__(self, features, blocks, block, kept):
-        self.blocks, self.block, self.kept = blocks, block, kept
+    def __init__(self, features, blocks, block, kept, newest):
+        self.blocks, self.block, self.kept, self.newest = blocks, block, kept, newest
         self.entries = []  # the mean of each block, a number for each feature
         self.stretch = []  # the newest, as they were before anything was forgotten
         self.offsets, self.units = [None] * features, [None] * features
@@ -140,13 +140,13 @@ class OracleShape:
         near, at = self.nearest(self.stretch, first, last)
         if near == math.inf:
             return math.nan
-        half = [
+        newest = [
             (float(self.stretch[i][f]) - float(self.entries[at + i][f])) ** 2
             for f in range(len(self.units))
-            for i in range(self.blocks // 2, self.blocks)
+            for i in range(self.blocks - self.newest, self.blocks)
             if all(row[f] < UNKNOWN for row in self.stretch)
         ]
-        return math.sqrt(min(near, sum(half) / len(half)))
+        return math.sqrt(min(near, sum(newest) / len(newest)))
 
     def nearest(self, stretch, first, last):
         """The mean squared distance to the nearest stretch that begins from `first` to `last`, and where it begins."""
@@ -300,7 +300,7 @@ class OracleDetector:
             for *_, length in self.cells
         ]
         self.longest = max(length for *_, length in self.cells)
-        scales = ((16, 1, 2000), (32, 2, 10_000)) if "shape" in self.views else ()
+        scales = ((16, 1, 2000, 16), (32, 2, 10_000, 16)) if "shape" in self.views else ()
         self.shapes = [OracleShape(features, *scale) for scale in scales]
         self.final = Past(sizes.final)
         self.history = [[] for _ in range(features)]

@@ -148,3 +148,23 @@ def test_another_signal_in_a_row_begins_without_an_incident():
 def test_what_is_no_budget_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         _ = Fleet(3, **{**HOURLY, **given}).names
+
+
+def test_a_saved_budget_does_not_change_with_the_running_one():
+    budget = IncidentBudget(1e-4)
+    for rarity, now in proposals(100, 2e-3, seed=6):
+        budget.learn(rarity, now)
+    saved = budget.state()
+    kept = {name: array.copy() for name, array in saved.items()}
+    budget._pool._rarities[:] = 0.0
+    budget._pool._times[:] = 0.0
+    assert all(np.array_equal(saved[name], kept[name]) for name in kept)
+
+
+def test_equal_rarities_leave_a_finite_tail():
+    """The mean of equal numbers may be rounded above all of them."""
+    for rarity in np.random.default_rng(7).uniform(5, 20, size=300):
+        budget = IncidentBudget(1e-4)
+        for number in range(60):
+            budget.learn(rarity if number % 4 == 0 else rarity - 2.0, 1000.0 * number)
+        assert 0 < budget._how_often(rarity + 3, 60_000.0) <= budget._how_often(rarity, 60_000.0)

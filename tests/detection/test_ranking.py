@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from tests.detection.helpers import LAST, SMALL, hard_values, same_verdicts
+from tocsin.constants import changed
 from tocsin.detection import Detector, Fleet
+from tocsin.forecasting import LastValue
 
 VIEWS = ("error", "shape", "quiet")
 every_view = pytest.mark.parametrize("view", VIEWS)
@@ -117,3 +119,42 @@ def test_the_band_of_scaled_errors_has_no_end_where_nothing_alarms_yet():
     verdicts = detector.run(np.full(60, 4.0)).verdicts
     assert (verdicts.high[1:] == np.inf).all()
     assert (verdicts.low[1:] == -np.inf).all()
+
+
+def test_both_forecasters_recover_from_gaps_by_the_same_rule():
+    """Two missing values silence neither; more than 15 silence both."""
+    values = np.random.default_rng(0).normal(size=900)
+    values[600:602] = np.nan
+    detector = Detector(forecaster=(LastValue(), LastValue()), views="error", alarm_rate=0.01)
+    after = detector.run(values).verdicts.views[602:620, 0, 0]
+    assert np.isfinite(after).all()
+    stages = detector.fleet.pipeline._stages
+    assert [(stage._gaps.longest, stage._gaps.recovers) for stage in stages] == [(15, 15)] * 2
+
+
+@pytest.mark.parametrize("changes", [{"short": 20}, {"long": 36}, {"short": 5, "long": 90}])
+def test_stretches_may_have_any_length(changes):
+    """Distances are summed in parts of eight values."""
+    values = np.random.default_rng(1).normal(size=1200)
+    with changed(**changes):
+        evidence = Detector(forecaster=LastValue(), views="shape", alarm_rate=0.01).run(values).evidence
+    assert np.isfinite(evidence[-200:]).all()
+
+
+def test_no_return_period_is_told_before_p_is_calibrated():
+    values = np.random.default_rng(2).normal(size=700)
+    verdicts = Detector(forecaster=LastValue(), alarm_rate=0.01, promise="observations").run(values).verdicts
+    assert np.isnan(verdicts.rate[~verdicts.warm]).all()
+    assert np.isfinite(verdicts.rate[verdicts.warm]).all()
+
+
+def test_beyond_the_band_p_is_below_the_alarm_rate():
+    """Also where a closed loop holds p: the band is the score at which p reaches the alarm rate."""
+    rng = np.random.default_rng(3)
+    detector = Detector(forecaster=None, alarm_rate=0.02, promise="observations", window=500)
+    verdicts = detector.run(rng.exponential(size=3000) * (1 + np.arange(3000) / 1500)).verdicts
+    warm = verdicts.warm[:, 0] & np.isfinite(verdicts.high[:, 0, 0])
+    beyond = verdicts.value[warm, 0, 0] > verdicts.high[warm, 0, 0]
+    assert warm.sum() > 1500
+    # The band is drawn anew every 50 observations, and both move in between.
+    assert np.mean(beyond == verdicts.alarm[warm, 0]) > 0.98

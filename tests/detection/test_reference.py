@@ -98,3 +98,13 @@ def test_a_reference_that_does_not_fit_is_refused(values, shape):
     with pytest.raises(ValueError, match=rf"values must have shape \(T, 1\), T at least \d+, got shape {shape}"):
         detector.learn_reference(values)
     assert all(itertools.islice(np.isfinite(detector.run(season(200, 1)).verdicts.evidence[-50:, 0]), 50))
+
+
+def test_all_of_a_reference_is_learned_even_what_looks_like_an_incident():
+    reference = season(2 * GOOD)
+    reference[GOOD:] += 20
+    detector = Detector(**SETTINGS)
+    detector.learn_reference(reference)
+    later = season(500, 5) + 20
+    assert detector.run(later).open[50:].mean() < 0.1
+    assert detector.fleet.pipeline.ranking.scorer.learned[0] > 2 * GOOD - 100

@@ -148,7 +148,7 @@ def long_values(steps, features, seed=0):
 @pytest.mark.parametrize(("steps", "features"), [(300_000, 1), (60_000, 3)])
 def test_a_session_does_not_drift_however_long_it_runs(steps, features):
     """A session that has run for long goes on as one that is restored from its state."""
-    scales = (Scale(8, 1, 300), Scale(8, 2, 200))
+    scales = (Scale(8, 1, 300, 8), Scale(8, 2, 200, 4))
     made = {
         "shape": lambda: ShapeSession(1, features, scales, 50),
         "quiet": lambda: make_view("quiet").open(1, features, 0),

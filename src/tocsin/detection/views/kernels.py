@@ -16,7 +16,7 @@ from tocsin.detection.views.library import (
     in_units,
     make_room,
     nearest,
-    newest_half_apart,
+    newest_apart,
 )
 from tocsin.detection.views.view import MOST_AT_ONCE
 
@@ -173,12 +173,19 @@ def _make_usable(signal: int, block: int, memory: ShapeMemory, library: Library)
 
 @_exact
 def shapes(
-    values: Array, rows: Array, block: int, least: int, memory: ShapeMemory, library: Library, scores: Array
+    values: Array,
+    rows: Array,
+    block: int,
+    newest: int,
+    least: int,
+    memory: ShapeMemory,
+    library: Library,
+    scores: Array,
 ) -> None:
     """The root mean square distance `[T, N]` of the newest stretch to the nearest one before it.
 
-    Once the newest half of the stretch is as near to that one, a fault in the other half is over: then the distance of
-    the newest half counts. There is none while there are fewer than `least` to compare with. Between the ends of two
+    Where its newest blocks are nearer to that one than the whole, their distance counts: a fault in the others is over.
+    There is none while there are fewer than `least` to compare with. Between the ends of two
     blocks the last one stays.
     """
     features, length = memory.newest.shape[1], memory.newest.shape[2]
@@ -208,7 +215,7 @@ def shapes(
                     near, at = nearest(memory.newest[signal], library.past[signal], first, last, 0.0)
                     if near < np.inf:
                         other = library.past[signal][:, at : at + length]
-                        near = min(near, newest_half_apart(memory.newest[signal], other))
+                        near = min(near, newest_apart(memory.newest[signal], other, newest))
                         memory.held[signal] = np.sqrt(near)
             scores[t, n] = memory.held[signal] if known else np.nan
 

@@ -124,15 +124,15 @@ def nearest(stretch: Array, past: Array, first: int, last: int, enough: float) -
 
 
 @_inner
-def newest_half_apart(stretch: Array, other: Array) -> float:
-    """The mean squared distance of the newest halves of two stretches `[F, length]`, of features known throughout."""
+def newest_apart(stretch: Array, other: Array, newest: int) -> float:
+    """The mean squared distance of the newest values of two stretches `[F, length]`, of features known throughout."""
     features, length = stretch.shape
     total, pairs = 0.0, 0
     for f in range(features):
         known = True
         for i in range(length):
             known = known and stretch[f, i] < UNKNOWN
-        for i in range(length // 2 if known else length, length):
+        for i in range(length - newest if known else length, length):
             step = np.float64(stretch[f, i]) - np.float64(other[f, i])
             total += step * step
             pairs += 1

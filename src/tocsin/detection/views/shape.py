@@ -23,11 +23,15 @@ from tocsin.detection.views.view import (
 
 
 class Scale(NamedTuple):
-    """Stretches of one length: of how many blocks of how many observations, and how many blocks of the past to keep."""
+    """Stretches of one length: of how many blocks of how many observations, and how many blocks of the past to keep.
+
+    Where the `newest` blocks of a stretch are nearer to an earlier one than the whole, their distance counts.
+    """
 
     blocks: int
     block: int
     kept: int
+    newest: int
 
     @property
     def length(self) -> int:
@@ -39,7 +43,7 @@ class ShapeView(View):
     """The distance of the newest 16 and 64 values to the nearest stretch before them.
 
     The 16 are compared with the last 2,000 values, and the 64, as means of two, with the last 20,000. Where the newest
-    half of a stretch is nearer than the whole, its distance counts: a fault that is over leaves no echo.
+    half of the 64 is nearer than the whole, its distance counts: a fault that is over leaves no long echo.
 
     The level and amplitude of a stretch matter. Several features count jointly, each in units of its own spread. A
     short gap repeats the last value; stretches with longer ones are no comparison.
@@ -50,7 +54,10 @@ class ShapeView(View):
 
     def __init__(self) -> None:
         given = constants()
-        self._scales = (Scale(given.short, 1, given.calibration), Scale(given.long // 2, 2, given.memory // 2))
+        self._scales = (
+            Scale(given.short, 1, given.calibration, newest=given.short),
+            Scale(given.long // 2, 2, given.memory // 2, newest=given.long // 4),
+        )
         self._least = given.least
         self.streams = tuple(Stream(f"shape-{scale.length}", scale.length) for scale in self._scales)
 
@@ -103,8 +110,8 @@ class ShapeSession(ViewSession):
     def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
         for stream, scale in enumerate(self._scales):
             self._kernels.shapes(
-                seen.values, rows, scale.block, self._least, self._memories[stream], self._libraries[stream],
-                scores[:, :, 0, stream],
+                seen.values, rows, scale.block, scale.newest, self._least, self._memories[stream],
+                self._libraries[stream], scores[:, :, 0, stream],
             )  # fmt: skip
 
     def forget(self, faulty: Mask, rows: Rows) -> None:
