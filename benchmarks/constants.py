@@ -43,7 +43,9 @@ from tocsin.evaluation.faults import BASES, FAULTS
 
 LIGHT = {"preset": "light"}
 RATE, RARE = 1 / 300, 1 / 3000
-LENGTH, REFERENCE, BEFORE = 7000, 2000, 4000
+LENGTH, REFERENCE, BEFORE = 4000, 1000, 3000
+# Every third family: all kinds of them, in a third of the time.
+SOME = list(FAMILIES)[::3]
 
 
 def variants(names):
@@ -126,7 +128,7 @@ def main():
     ):
         of_variant = [
             (
-                [pool.submit(measure_promise, family, given.signals, as_changes(one)) for family in FAMILIES],
+                [pool.submit(measure_promise, family, given.signals, as_changes(one)) for family in SOME],
                 [pool.submit(measure_faults, kind, given.signals, as_changes(one)) for kind in BASES],
             )
             for one in tried

@@ -76,7 +76,7 @@ class Ranking:
         holds = past is not None and settings.rate * returned <= 1
         self._recall = kernels.Recall(
             *(past if past is not None and holds else _no_past()),
-            length=returned, samples=given.least, apart=4 * given.long,
+            length=returned, samples=max(given.least, 3 * given.short), apart=4 * given.long,
         )  # fmt: skip
         self._rules = deciding.Rules(
             view_warm_up=sizes.view_warm_up,

@@ -50,7 +50,7 @@ def told(made: Rig, number: int) -> list[str]:
 
 @pytest.mark.parametrize("size", [1, 40])
 def test_an_incident_goes_on_without_alarms_as_a_detector_says(tmp_path: Path, size: int) -> None:
-    values = stepped(120, 90)
+    values = stepped(120, 200)
     with rig(tmp_path, detector=HOLDING, sinks=HOOK) as made:
         made.feed("a", values[:BEFORE])
         detector = Detector(["value"], **HOLDING)
@@ -213,7 +213,7 @@ def test_what_else_people_say_ends_nothing(tmp_path: Path) -> None:
 
 def test_a_false_alarm_that_is_over_already_stays_as_it_ended(tmp_path: Path) -> None:
     with rig(tmp_path, detector=HOLDING) as made:
-        made.feed("a", stepped(30, 120))
+        made.feed("a", stepped(30, 240))
         fault = fault_of(made)
         shape = made.engine.incidents.label(fault.id, "false alarm").result(9)
         assert (shape["ended"], shape["label"]) == ("returned", "false alarm")

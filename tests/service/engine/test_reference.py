@@ -187,8 +187,8 @@ def test_one_that_a_release_cannot_learn_any_more_is_given_up(
     ("start", "end", "told"),
     [
         (9, 8, "start must not be after end, got start 2023-11-14T22:13:29.000Z and end 2023-11-14T22:13:28.000Z"),
-        (0, 30, "a reference of 'a' must have at least 51 observations with a value, got 31 from start 2023"),
-        (1000, 2000, "at least 51 observations with a value, got 0 from start"),
+        (0, 3, "a reference of 'a' must have at least 6 observations with a value, got 4 from start 2023"),
+        (1000, 2000, "at least 6 observations with a value, got 0 from start"),
     ],
 )
 def test_what_cannot_be_a_reference_is_refused(tmp_path: Path, start: int, end: int, told: str) -> None:
