@@ -149,7 +149,8 @@ def main():
     worst, usual = {}, rankings[0]
     for (name, change, value), ranking, promise, found in zip(tried, rankings, promises, faults, strict=True):
         farthest = max((one["own"][0] / one["own"][1] for one in promise), key=lambda it: abs(it - 1))
-        of_all = [np.divide(*sum(one[part] for one in promise)) for part in ("estimated", "reference")]
+        sums = [sum(one[part] for one in promise) for part in ("estimated", "reference")]
+        of_all = [counted / promised if promised else np.nan for counted, promised in sums]
         cell = min(found, key=lambda it: found[it] - faults[0][it])
         loss = found[cell] - faults[0][cell]
         worst[name, change] = loss
