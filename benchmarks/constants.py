@@ -3,7 +3,7 @@
     python benchmarks/constants.py FOLDER [FOLDER ...]
 
 The folders hold labelled files in TSB-AD's format; of each data set the first few are used. All constants are in
-`src/tocsin/constants.py`. The light preset is run: it is the same detector without the network, in a tenth of the time.
+`src/tocsin/constants.py`. The light preset runs: the same detector without the network, in about 60% of the time.
 Beside the quality of the ranking on those files stands what happens to the promise on families of signals without
 anomalies: the family that is farthest from it at one incident in 300 observations, the incidents by estimated tails
 over the promised number at one in 3,000, and the same at one in 300 for signals with a reference, over all families.

@@ -34,7 +34,7 @@ class Constants(NamedTuple):
     #: How far a score lies beyond all others counts in full up to about this many nats, and by its logarithm further
     #: out: an exponential tail is no good model that far out, but the larger of two must stay the more anomalous.
     trust: float = 30.0
-    #: Where tails of evidence are fitted to few values, this many more are assumed, which decay by so many nats.
+    #: Where the tail of evidence is fitted to few values, `prior` more are assumed, which decay by `prior_decay` nats.
     prior: float = 10.0
     prior_decay: float = 1.3
     #: With this many nats more evidence than an alarm needs, an incident is certain, not chance. Only certain incidents

@@ -99,10 +99,9 @@ def sizes(alarm_rate: float, *, window: int, promise: str) -> Sizes:
             f"past observations are kept to compare with, got {alarm_rate:.3g}: count incidents, or allow more alarms"
         )
     least, recalibration = constants().least, constants().recalibration
-    # A tenth to a hundredth of the tolerated time per incident: rather shorter than four times the fewest scores, so
-    # that there are soon some, but long enough for an incident to end.
-    block = max(min(needed / 10, max(4 * least, needed / 100)), 0.4 * least)
-    block = math.ceil(block)
+    # A tenth of the tolerated time per incident, so that there are soon some. At most 200 observations, or a hundredth
+    # of that time if that is longer, so that there are not too many. At least 20, so that an incident can end.
+    block = math.ceil(max(min(needed / 10, max(4 * least, needed / 100)), 0.4 * least))
     return Sizes(
         window=window,
         alpha_c=max(0.01, 2 / window),

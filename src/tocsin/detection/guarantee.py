@@ -10,7 +10,7 @@ def guarantee_of(settings: DetectorSettings, alarm_rate: float, budget: str | fl
     A budget is a number of incidents of all signals together, such as "5/week", or the share of false ones.
     `own_past_after` is after how many observations a signal's own past determines the alarm rate.
     """
-    p = "closed loop: in the long run p is below each of ten levels from 0.0005 to 0.5 at most as often as that says"
+    p = "closed loop: in the long run p is below each of ten levels, 0.0005 to 0.5, at most that often"
     if isinstance(budget, str):
         return f"pooled: about {budget} incidents of all signals together, by how rare earlier ones were; {p}"
     if budget is not None:

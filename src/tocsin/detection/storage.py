@@ -14,7 +14,7 @@ from tocsin.detection.settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.registry import find_forecaster
 
-FORMAT = 4
+FORMAT = 5
 
 #: Forecasters that a state does not name: the first one, or all of them in their order.
 Given = Forecaster | Sequence[Forecaster] | None
