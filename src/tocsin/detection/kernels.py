@@ -34,9 +34,9 @@ from tocsin.detection.deciding import (
     SCORED,
     Rules,
     SignalMemory,
-    compare_with_before,
     decide,
     follow,
+    lasts,
 )
 from tocsin.detection.holding import Recall
 
@@ -377,9 +377,8 @@ def judge(
         counters = memory.counters[signal]
         for t in range(steps):
             number, mark = numbers[t, n], marks[t, n]
-            is_unlike, is_over = compare_with_before(signal, steps - 1 - t, rules, memory, recall)
-            # After a fault, longer stretches still reach back into it.
-            longest = rules.returned if is_over or counters[RESTS] > 0 else rules.longest
+            # After an incident, longer stretches still reach back into it.
+            longest = rules.longest if counters[RESTS] == 0 else rules.returned
             counters[RESTS] = max(counters[RESTS] - 1, 0)
             _rank(signal, scores[t, n], columns, constants, streams, signals, p, nats)
             number[P] = _bounds_of_features(p, columns, number[NUMBERS : NUMBERS + features])
@@ -402,16 +401,17 @@ def judge(
                 number[RATE] = rate
                 warm = calibrated and (rules.by_p or not np.isnan(rate))
                 _remember(signal, evidence, final)
-            _blame(nats, scores[t, n], columns, mark[CAUSE:], number)
+            stretch = _blame(nats, scores[t, n], columns, mark[CAUSE:], number)
             compared = int(memory.levels[signal, COMPARED])
             if compared >= 0 and not rules.by_p and scores[t, n, compared] > memory.levels[signal, BEYOND]:
-                alarm = True
+                alarm, stretch = True, columns.length[compared]
                 mark[CAUSE], mark[CAUSE + 1] = columns.of_view[compared], columns.stream[compared]
                 mark[CAUSE + 2] = columns.feature[compared]
                 number[SCORE] = scores[t, n, compared]
             if alarm and deviates.shape[0] > 0:
                 alarm = _deviates(number[NUMBERS : NUMBERS + features], deviates[t, n])
-            goes_on = alarm or is_unlike
+            goes_on = lasts(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
+            alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
             mark[FAULTY] = False
@@ -461,11 +461,11 @@ def score_at(past: Array, weights: Array, total: float, wanted: float, constants
 
 
 @_inner
-def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array) -> None:
+def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array) -> int:
     """Which view, stream and feature explain it, and their score; -1 if there is none.
 
     Of the scores at least half as surprising as the most surprising one, it is the one about the fewest observations:
-    it says most precisely what happened.
+    it says most precisely what happened. Returns how many observations it looks at.
     """
     cause[:] = -1
     number[SCORE] = np.nan
@@ -479,3 +479,4 @@ def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, numb
             best, stretch = nats[c], columns.length[c]
             cause[0], cause[1], cause[2] = columns.of_view[c], columns.stream[c], columns.feature[c]
             number[SCORE] = scores[c]
+    return stretch
