@@ -113,7 +113,7 @@ class DetectRun:
             ):
                 self._take(result, alone or f"{name}{result.signal}")
             self.problems.extend([*signals.problems, *found])
-        told = [in_options(one) for one in (signals.understood, *merge_problems([*signals.problems, *found]))]
+        told = [in_options(one) for one in (signals.summary, *merge_problems([*signals.problems, *found]))]
         self.account.understood.append((label, told[0], told[1:]))
         for line in told:
             say(f"{label}: {line}")

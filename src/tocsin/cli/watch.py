@@ -14,7 +14,7 @@ from tocsin.cli.reading import in_options, takes_reading_options
 from tocsin.cli.verdict_lines import line_of
 from tocsin.cli.waiting import stopping_gently, waiting_lines
 from tocsin.data import LineError, LineParser, ParsedObservation, Resampler, read_signals
-from tocsin.data.encodings import check_encoding
+from tocsin.data.sources import check_encoding
 from tocsin.detection import Watch
 from tocsin.detection.audit import audit_together
 from tocsin.detection.watching import WatchedObservation
@@ -112,7 +112,7 @@ class _Run:
                 if observation is None:
                     continue
                 if not self._told:
-                    say(self._parser.understood)
+                    say(self._parser.summary)
                     self._told = True
                 if self._together is not None:
                     observation = self._together.push(observation)

@@ -1,4 +1,4 @@
-"""Problems in data: counted and located, never dropped silently."""
+"""Problems in data: counted and located, never dropped silently, and fatal if too many rows are lost."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -32,6 +32,21 @@ KINDS = MappingProxyType[str, Severity](
         "cut short": "damage",
     }
 )
+
+#: Each of these loses a row; the text says what may help.
+LOSES_ROW = {
+    "bad time": "`time` names the time column, `time_format` gives the format of times",
+    "duplicate time": "`id` names the column that tells signals apart, `every` aggregates rows of the same time",
+    "no id": "`id` names the column that tells signals apart",
+    "wrong number of fields": "`delimiter` is the field separator, `skip` skips lines at the start",
+    "unclosed quote": "",
+    "invalid JSON": "`format` is the file's format",
+}
+#: These lose a row if they leave it without any value.
+LOSES_VALUE = {
+    "not a number": "`decimal` is the decimal point, `missing` a word that marks a missing measurement",
+    "infinite value": "",
+}
 
 
 class DataError(ValueError):
@@ -92,3 +107,33 @@ def merge_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     for problem in problems:
         log.add(problem.kind, problem.count, problem.where)
     return tuple(log)
+
+
+def check_losses(rows: int, problems: Iterable[Problem], most_lost: float, damaged_rows: int = 0) -> None:
+    """Raise DataError if more than this share of all rows is lost.
+
+    `rows` is the number left; `damaged_rows` of them have no value because all their cells are damaged.
+    """
+    found = [
+        problem for problem in problems if problem.kind in LOSES_ROW or (damaged_rows and problem.kind in LOSES_VALUE)
+    ]
+    lost = sum(problem.count for problem in found if problem.kind in LOSES_ROW)
+    share = (lost + damaged_rows) / max(rows + lost, 1)
+    if share > most_lost:
+        reasons = ". ".join(map(str, found))
+        raise DataError(
+            f"{lost + damaged_rows:,} of {rows + lost:,} rows ({share:.0%}) would be lost. Found: {reasons}. "
+            f"{_advice(found)}To read the rest anyway, set `most_lost`, the share that may be lost (1 for all)"
+        )
+
+
+def no_rows_error(label: str, problems: Iterable[Problem]) -> DataError:
+    """The error for a source without a single readable row."""
+    found = list(problems)
+    reasons = f". Found: {'. '.join(map(str, found))}. {_advice(found)}".rstrip(" .") if found else ""
+    return DataError(f"{label} has no rows{reasons}")
+
+
+def _advice(found: Iterable[Problem]) -> str:
+    hints = [hint for problem in found if (hint := {**LOSES_ROW, **LOSES_VALUE}.get(problem.kind))]
+    return f"What may help: {'; '.join(hints)}. " if hints else ""

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tocsin.data.parquet import import_pyarrow
+from tocsin.data.formats import import_pyarrow
 from tocsin.data.problems import DataError
 from tocsin.data.sources import SUFFIXES, format_of
 

@@ -1,27 +1,65 @@
-"""How a table was read, in one line."""
+"""What a caller asks of a reader, and how the table was read."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from tocsin import checks
 from tocsin.data.columns import Columns
-from tocsin.data.durations import duration_text
-from tocsin.data.numerals import PLAIN, Numerals
-from tocsin.data.signal import Interval
-from tocsin.data.times import TimeRule
+from tocsin.data.numbers import PLAIN, NumberFormat
+from tocsin.data.resampling import AGGREGATES
+from tocsin.data.spool import LIMIT
+from tocsin.data.timeline import LONGEST_GAP, Interval, as_interval, duration_text
+from tocsin.data.times import TimeParser
 
 OFTEN = 0.01  # of all steps: more irregular steps than this are mentioned
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """See `read_signals`. With `guess`, labels, counters and sentinels are detected."""
+
+    time: str | None = None
+    values: str | Iterable[str] | None = None
+    id: str | None = None
+    ignore: str | Iterable[str] = ()
+    separate: bool = False
+    interval: Any = None
+    every: Any = None
+    aggregate: str = "mean"
+    time_format: str | None = None
+    day_first: bool | None = None
+    decimal: str | None = None
+    missing: str | float | Iterable[str | float] | None = None
+    longest_gap: int = LONGEST_GAP
+    most_lost: float = 1.0
+    limit: int = LIMIT
+    guess: bool = False
+
+    def __post_init__(self) -> None:
+        if self.decimal is not None:
+            checks.choice("decimal", self.decimal, (".", ","))
+        checks.choice("aggregate", self.aggregate, AGGREGATES)
+        checks.integer("longest_gap", self.longest_gap, least=0)
+        checks.number("most_lost", self.most_lost, least=0, most=1)
+        checks.integer("limit", self.limit, least=1)
+        for name in ("interval", "every"):
+            if getattr(self, name) is not None:
+                as_interval(getattr(self, name), dated=True, name=name)
+        if self.interval is not None and self.every is not None:
+            raise ValueError(f"interval must not be given with every, which sets it, got {self.interval!r}")
+
+
 @dataclass
-class Understood:
+class ReadSummary:
     """How a table was read. Its signals add their part as they are assembled."""
 
     columns: Columns
-    rule: TimeRule | None = None
+    parser: TimeParser | None = None
     notes: Sequence[str] = ()
-    numerals: Numerals = PLAIN
-    left_out: Sequence[str] = ()  # labels and counters
+    number_format: NumberFormat = PLAIN
+    excluded: Sequence[str] = ()  # labels and counters
     aggregate: str | None = None
     signals: int = 1
     separate: bool = False
@@ -34,13 +72,13 @@ class Understood:
 
     def __str__(self) -> str:
         features = len(self.columns.values)
-        parts = [self._time(), *self.notes, *self.numerals.in_words()]
+        parts = [self._time(), *self.notes, *self.number_format.in_words()]
         if self.signals > 1 or self.separate:
             parts.append(_count(self.signals, "signal"))
         if not self.separate:
             parts.append(_count(features, "feature"))
-        if self.left_out:
-            parts.append(f"not {', '.join(self.left_out)}")
+        if self.excluded:
+            parts.append(f"not {', '.join(self.excluded)}")
         parts.extend(self._steps())
         parts.extend(
             f"{count:,} {'values were' if count > 1 else 'value was'} {value:g} and "
@@ -52,8 +90,8 @@ class Understood:
     def _time(self) -> str:
         if self.columns.time is None:
             return "no time: rows in file order"
-        names = " + ".join(name for name in (self.columns.time, self.columns.clock) if name is not None)
-        order = f", {self.rule.order}" if self.rule is not None and self.rule.order else ""
+        names = " + ".join(name for name in (self.columns.time, self.columns.time_of_day) if name is not None)
+        order = f", {self.parser.order}" if self.parser is not None and self.parser.order else ""
         return f"time: {names}{order}"
 
     def _steps(self) -> Iterable[str]:
