@@ -17,8 +17,8 @@ from tocsin.data.timeline import (
     missing_steps,
     parse_duration,
 )
-from tocsin.data.times import parse_time
-from tocsin.data.writers import Writer, check_writable, format_times, open_writer
+from tocsin.data.times import format_times, parse_time
+from tocsin.data.writers import Writer, check_writable, open_writer
 
 __all__ = [
     "AGGREGATES",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.checks import Message
 from tocsin.data.columns import Columns, shortened, time_cells
 from tocsin.data.numbers import (
     KIND_OF,
@@ -152,7 +153,7 @@ class Assembly:
             late = [problem for problem in log if problem.kind == "duplicate time"]
             check_losses(count - sum(problem.count for problem in late), late, self._options.most_lost)
         except DataError as error:
-            raise DataError(f"signal {name!r}: {error}") from error
+            raise DataError(Message(f"signal {name!r}: ", error)) from error
         signal = Signal(
             name=name,
             features=features,

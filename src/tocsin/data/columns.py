@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tocsin.checks import Argument, ArgumentError, Message
 from tocsin.data.numbers import PLAIN, TEXT, Cells, NumberFormat, is_missing, read_numbers
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.times import choose_time_parser, is_time_name
@@ -82,11 +83,11 @@ def choose_columns(
     time_of_day = None if time is None else find_time_of_day(sample, time, taken)
     if chosen is not None:
         if not chosen:
-            raise ValueError("values must name at least one column, got none")
+            raise ArgumentError("values", "must name at least one column, got none")
         for name in chosen:
             _require(label, "values", name, names)
             if name in (time, id):
-                raise ValueError(f"values must not include the time or id column, got {name!r}")
+                raise ArgumentError("values", f"must not include the time or id column, got {name!r}")
         return Columns(time, chosen, id, time_of_day)
     others = [name for name in names if name not in (time, id, time_of_day, *ignored)]
     numeric = [name for name in others if _is_numeric(sample[name], number_format)]
@@ -103,7 +104,8 @@ def choose_columns(
         reasons = {}  # there are no other columns
     for name in others:
         if name in reasons:
-            log.add("column left out", 1, [f"column {name}: {reasons[name]}; to use it, add it to `values`"])
+            place = Message(f"column {name}: {reasons[name]}; to use it, add it to ", Argument("values"))
+            log.add("column left out", 1, [place])
         elif name not in numeric and not _is_nothing(name, sample[name], names):
             log.add("column left out", 1, [f"column {name}: {_described(sample[name])}"])
     return Columns(
@@ -152,7 +154,8 @@ def _require(label: str, role: str, name: str, names: Sequence[str]) -> None:
         return
     close = get_close_matches(name.lower(), [known.lower() for known in names], n=1)
     hint = next((f"; did you mean {known!r}?" for known in names if [known.lower()] == close), "")
-    raise DataError(f"{label} has no column {name!r} (given as `{role}`){hint or ';'} its columns: {_list(names)}")
+    listed = f"){hint or ';'} its columns: {_list(names)}"
+    raise DataError(Message(f"{label} has no column {name!r} (given as ", Argument(role), listed))
 
 
 def _list(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.checks import Argument, Message
 from tocsin.data.numbers import Cells
 from tocsin.data.problems import DataError, ProblemLog
 from tocsin.data.sources import SUFFIXES, OpenSource, TextChunks
@@ -192,7 +193,8 @@ def _chosen(workbook: Any, sheet: str | None, label: str) -> tuple[str, list[Row
     names: list[str] = workbook.sheet_names
     listed = ", ".join(map(repr, names))
     if sheet is not None and sheet not in names:
-        raise DataError(f"{label} has no sheet {sheet!r} (given as `sheet`); its sheets: {listed}")
+        problem = f"{label} has no sheet {sheet!r} (given as "
+        raise DataError(Message(problem, Argument("sheet"), f"); its sheets: {listed}"))
     for name in names if sheet is None else [sheet]:
         rows: list[Row] = workbook.get_sheet_by_name(name).to_python(skip_empty_area=False)
         if sheet is not None or any(any(map(_full, row)) for row in rows):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tocsin import checks
+from tocsin.checks import Argument, Message
 from tocsin.data.columns import Columns, choose_columns, find_time, find_time_of_day, is_label, shortened, time_cells
 from tocsin.data.formats import parse_object
 from tocsin.data.numbers import (
@@ -159,7 +160,7 @@ class LineParser:
                 self._id_of(row, columns), time, self._values_of(row, columns), _zone_of(row, columns, time)
             )
         except (csv.Error, ValueError) as error:
-            raise LineError(f"line {self.line}: {error}") from None
+            raise LineError(Message(f"line {self.line}: ", error)) from None
         if self._columns is None:
             self._columns, self._known = columns, frozenset(row)
         return observation
@@ -234,10 +235,9 @@ class LineParser:
                     self._time_parser = parser
                     return time if isinstance(time, np.datetime64) else float(time)
         accepted = f"one of the form {self._time_format!r}" if self._time_format else "ISO 8601, a date or a number"
-        hint = "" if self._time_format else ", or the form in `time_format`"
-        raise ValueError(
-            f"column {columns.time}: {shortened(cell)} is not a time; accepted: {accepted}, as on the first line{hint}"
-        )
+        problem = f"column {columns.time}: {shortened(cell)} is not a time; accepted: {accepted}, as on the first line"
+        hint = () if self._time_format else (", or the form in ", Argument("time_format"))
+        raise ValueError(Message(problem, *hint))
 
     def _values_of(self, row: Mapping[str, Any], columns: Columns) -> tuple[float, ...]:
         absent = [name for name in columns.values if name not in row]
@@ -255,10 +255,14 @@ class LineParser:
             numbers, why = read_numbers(cells, self._number_format)
         if self._missing:
             numbers[np.isin(numbers, self._missing)] = np.nan
-        for i in np.flatnonzero(why > MISSING) if why is not None else ():
+        for i in np.flatnonzero(why > MISSING).tolist() if why is not None else ():
             raise ValueError(
-                f"column {columns.values[i]}: {shortened(cells[i])} is not a finite number; accepted: a number, "
-                "or null, NaN, NA or nothing for a missing one (or a value in `missing`)"
+                Message(
+                    f"column {columns.values[i]}: {shortened(cells[i])} is not a finite number; accepted: a number, "
+                    "or null, NaN, NA or nothing for a missing one (or a value in ",
+                    Argument("missing"),
+                    ")",
+                )
             )
         return tuple(numbers.tolist())
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.checks import Argument, Message
 from tocsin.data.problems import DataError
 
 _SPACES = " \u00a0\u202f"  # plain, non-breaking and narrow
@@ -127,8 +128,12 @@ class NumberFormatDetector:
         if decimal is None:
             if "," in self._either:
                 raise DataError(
-                    f"numbers such as {self._either[',']!r} are ambiguous: the comma may be the decimal point or a "
-                    "thousands separator, and no number shows which; set `decimal` to ',' or '.'"
+                    Message(
+                        f"numbers such as {self._either[',']!r} are ambiguous: the comma may be the decimal point or "
+                        "a thousands separator, and no number shows which; set ",
+                        Argument("decimal"),
+                        " to ',' or '.'",
+                    )
                 )
             return NumberFormat(thousands="".join(self._thousands)) if self._thousands else None
         other = "." if decimal == "," else ","

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tocsin import checks
+from tocsin.checks import Argument, ArgumentError, Message
 from tocsin.data.columns import Columns
 from tocsin.data.numbers import PLAIN, NumberFormat
 from tocsin.data.resampling import AGGREGATES
@@ -48,7 +49,8 @@ class ReadOptions:
             if getattr(self, name) is not None:
                 as_interval(getattr(self, name), dated=True, name=name)
         if self.interval is not None and self.every is not None:
-            raise ValueError(f"interval must not be given with every, which sets it, got {self.interval!r}")
+            given = f", which sets it, got {self.interval!r}"
+            raise ArgumentError("interval", Message("must not be given with ", Argument("every", subject=True), given))
 
 
 @dataclass
@@ -71,8 +73,13 @@ class ReadSummary:
     sentinels: Counter[float] = field(default_factory=Counter)
 
     def __str__(self) -> str:
+        return str(self.message)
+
+    @property
+    def message(self) -> Message:
+        """The line, in which arguments are marked."""
         features = len(self.columns.values)
-        parts = [self._time(), *self.notes, *self.number_format.in_words()]
+        parts: list[str] = [self._time(), *self.notes, *self.number_format.in_words()]
         if self.signals > 1 or self.separate:
             parts.append(_count(self.signals, "signal"))
         if not self.separate:
@@ -85,7 +92,7 @@ class ReadSummary:
             f"{'count' if count > 1 else 'counts'} as missing"
             for value, count in self.sentinels.items()
         )
-        return "; ".join(parts)
+        return Message.joined("; ", parts)
 
     def _time(self) -> str:
         if self.columns.time is None:
@@ -103,7 +110,7 @@ class ReadSummary:
             yield f"every {duration_text(min(known))} to {duration_text(max(known))}"
         if self.irregular > OFTEN * self.steps:
             off = f"{self.irregular:,} of {self.steps:,} steps"
-            yield f"{off} are irregular and count as one each (`every` regularises them)"
+            yield Message(f"{off} are irregular and count as one each (", Argument("every"), " regularises them)")
         if self.gaps > OFTEN * self.steps:
             yield f"{self.gaps:,} gaps, {self.filled:,} observations in all, count as missing"
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from tocsin import checks
+from tocsin.checks import Argument, ArgumentError, Message
 from tocsin.data.assembly import Assembly
 from tocsin.data.columns import Columns, choose_columns, is_time_of_day, shortened, time_cells
 from tocsin.data.delimited import DelimitedReader
@@ -76,7 +77,7 @@ def assemble(reader: BlockReader, options: ReadOptions, name: str, log: ProblemL
     try:
         number_format = _number_format(sample, options)
     except DataError as error:
-        raise DataError(f"{reader.label}: {error}") from error
+        raise DataError(Message(f"{reader.label}: ", error)) from error
     columns = choose_columns(
         reader.label,
         sample,
@@ -95,11 +96,17 @@ def assemble(reader: BlockReader, options: ReadOptions, name: str, log: ProblemL
         if parser is None:
             first = next((shortened(cell) for cell in cells if not is_missing(cell)), "nothing")
             raise DataError(
-                f"{reader.label}: the time column {columns.time!r} holds no readable times, but {first}; "
-                "accepted: ISO 8601, dates, numbers, or the form in `time_format`"
+                Message(
+                    f"{reader.label}: the time column {columns.time!r} holds no readable times, but {first}; "
+                    "accepted: ISO 8601, dates, numbers, or the form in ",
+                    Argument("time_format"),
+                )
             )
     elif options.every is not None:
-        raise DataError(f"{reader.label}: `every` needs times, but no column holds any; set `time` to the time column")
+        needed = " needs times, but no column holds any; set "
+        raise DataError(
+            Message(f"{reader.label}: ", Argument("every"), needed, Argument("time"), " to the time column")
+        )
     assembly = Assembly(
         reader=reader, columns=columns, parser=parser, options=options, number_format=number_format, log=log
     )
@@ -110,12 +117,15 @@ def assemble(reader: BlockReader, options: ReadOptions, name: str, log: ProblemL
             parser.conclude()
         problems = merge_problems(assembly.all_problems())
         if assembly.numbers == 0:
-            raise DataError(_no_observation(columns, problems))
+            names = ", ".join(map(repr, columns.values))
+            raise DataError(
+                Message(f"no observation could be read from {names}. Found: ", Message.joined(". ", problems))
+            )
         check_losses(assembly.rows, problems, options.most_lost, assembly.damaged_rows)
     except DataError as error:
         assembly.spool.close()
-        message = str(error)
-        raise DataError(message if message.startswith(reader.label) else f"{reader.label}: {message}") from error
+        named = str(error).startswith(reader.label)
+        raise DataError(Message("" if named else f"{reader.label}: ", error)) from error
     return Signals(assembly, name)
 
 
@@ -133,11 +143,6 @@ def _number_format(sample: Mapping[str, Cells], options: ReadOptions) -> NumberF
         if name not in (options.time, options.id) and not isinstance(cells, np.ndarray) and not is_time_of_day(cells)
     ]
     return detect_number_format(columns, options.decimal) if options.guess or options.decimal else PLAIN
-
-
-def _no_observation(columns: Columns, problems: tuple[Problem, ...]) -> str:
-    found = ". ".join(map(str, problems))
-    return f"no observation could be read from {', '.join(map(repr, columns.values))}. Found: {found}"
 
 
 def read_signals(
@@ -218,7 +223,7 @@ def read_signals(
         guess=True,
     )
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ValueError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
+        raise ArgumentError("delimiter", f"must be one character, such as ',' or ';', got {delimiter!r}")
     log = ProblemLog()
     with ExitStack() as resources:
         reader: BlockReader
@@ -227,7 +232,7 @@ def read_signals(
             return assemble(ParquetFolderReader(folder), options, name or Path(folder).resolve().name, log)
         opened = resources.enter_context(open_source(source, format))
         if sheet is not None and opened.format != "excel":
-            raise ValueError(f"sheet must be given only for Excel workbooks, got {sheet!r} for {opened.label}")
+            raise ArgumentError("sheet", f"must be given only for Excel workbooks, got {sheet!r} for {opened.label}")
         if opened.format == "parquet":
             reader = ParquetReader(opened, resources)
         elif opened.format == "excel":

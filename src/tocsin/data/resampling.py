@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
+from tocsin.checks import Argument, Message
 from tocsin.data.problems import ProblemLog
 from tocsin.data.timeline import ParsedObservation, as_interval, sort_by_time
 
@@ -91,7 +92,8 @@ class Resampler:
         ValueError if it has no time, or belongs to an interval already emitted.
         """
         if observation.time is None:
-            raise ValueError("`every` needs times, but the lines have none; set `time` to the time field")
+            needed = " needs times, but the lines have none; set "
+            raise ValueError(Message(Argument("every"), needed, Argument("time"), " to the time field"))
         if self._every is None:
             dated = isinstance(observation.time, np.datetime64)
             self._every = as_interval(self._given, dated=dated, name="every")

@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from tocsin import checks
+from tocsin.checks import Argument, ArgumentError, Message
 from tocsin.data.problems import DataError, ProblemLog
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "excel")
@@ -150,7 +151,7 @@ def check_encoding(encoding: str | None) -> str | None:
     try:
         return None if encoding is None else codecs.lookup(encoding).name
     except LookupError:
-        raise ValueError(f"encoding must be one that Python knows, such as 'utf-8', got {encoding!r}") from None
+        raise ArgumentError("encoding", f"must be one that Python knows, such as 'utf-8', got {encoding!r}") from None
 
 
 def find_encoding(start: bytes) -> str | None:
@@ -240,10 +241,8 @@ class TextChunks:
             return "utf-8"
         encoding = find_encoding(stream.peek(PEEKED)[:PEEKED])
         if encoding is None:
-            raise DataError(
-                f"{self._source.label} is not text, so it cannot be read as {self._source.format} "
-                "(if it is text in another encoding, set `encoding`)"
-            )
+            problem = f"{self._source.label} is not text, so it cannot be read as {self._source.format}"
+            raise DataError(Message(problem, " (if it is text in another encoding, set ", Argument("encoding"), ")"))
         return encoding
 
     def __iter__(self) -> Iterator[Chunk]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
+from tocsin.checks import Argument, ArgumentError, Message
 from tocsin.data.problems import DataError, Problem, ProblemLog
 
 _UNITS = {
@@ -206,7 +207,7 @@ def as_interval(interval: Any, *, dated: bool, name: str = "interval") -> Interv
     """A given interval of the same kind as the times: a duration (a plain number means seconds), or a number."""
     if isinstance(interval, (str, timedelta, np.timedelta64)):
         if not dated:
-            raise ValueError(f"{name} must be a number, because the times are numbers, got {interval!r}")
+            raise ArgumentError(name, f"must be a number, because the times are numbers, got {interval!r}")
         return parse_duration(interval)
     number = checks.number(name, interval, above=0, below=np.inf)
     return np.timedelta64(round(number * 10**9), "ns") if dated else number
@@ -263,8 +264,12 @@ def _check_interval(steps: NDArray[Any], interval: Interval) -> None:
     if steps.size > 1 and typical // interval > MOST_APART:
         apart = duration_text(typical)
         raise DataError(
-            f"the times are {apart} apart, but the interval is {duration_text(interval)}: nearly all observations "
-            f"would be missing; omit `interval`, or set it to {apart}"
+            Message(
+                f"the times are {apart} apart, but the interval is {duration_text(interval)}: nearly all observations "
+                "would be missing; omit ",
+                Argument("interval"),
+                f", or set it to {apart}",
+            )
         )
 
 
@@ -317,9 +322,9 @@ def _fill(
 ) -> Timeline:
     inserted = int(missing.sum())
     if inserted > MOST_INSERTED:
+        problem = f"{inserted} observations would be missing among {len(times)}: the interval {duration_text(interval)}"
         raise DataError(
-            f"{inserted} observations would be missing among {len(times)}: the interval "
-            f"{duration_text(interval)} cannot be right; set `interval`, or a smaller `longest_gap`"
+            Message(problem, " cannot be right; set ", Argument("interval"), ", or a smaller ", Argument("longest_gap"))
         )
     ends = np.cumsum(missing)
     places = np.arange(len(times))

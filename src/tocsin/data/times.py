@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.checks import Argument, Message
 from tocsin.data.numbers import Cells, is_missing, read_numbers
 from tocsin.data.problems import DataError
 
@@ -37,6 +38,8 @@ ParsedTimes = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
 TIME_NAMES = ("time", "timestamp", "date", "datetime", "ds", "ts")
 _UNIX_UNITS = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}  # digits before the point -> nanoseconds
 _DAY = 86_400_000_000  # microseconds
+_Unit = Literal["s", "ms", "us", "ns"]
+_WRITTEN_UNITS: tuple[tuple[_Unit, int], ...] = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
 _SLASHED = re.compile(
     r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})"
     r"(?:[T\s]\s*(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d{1,6}))?)?(?:\s*([AP])\.?M\.?)?)?",
@@ -73,7 +76,7 @@ def parse_iso_time(text: str) -> tuple[int, bool]:
         year, _, month, day, hour, minute, second, fraction, zone = match.groups()
         moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
         stamp, _ = nanoseconds(moment)
-        offset = _offset(zone)
+        offset = zone_offset(zone)
         return (stamp if stamp == NAT else stamp + int((fraction or "").ljust(9, "0")) - offset), offset != 0
     except ValueError:
         return NAT, False
@@ -97,7 +100,8 @@ def parse_formatted_times(cells: Sequence[Any], form: str) -> ParsedTimes:
     return stamps, zoned if zoned.any() else None
 
 
-def _offset(zone: str | None) -> int:
+def zone_offset(zone: str | None) -> int:
+    """How many nanoseconds a time zone such as +02:00 is ahead of UTC; 0 for Z, UTC and no zone."""
     if zone is None or zone[0] not in "+-":
         return 0
     digits = zone[1:].replace(":", "")
@@ -247,14 +251,20 @@ class _SlashedDates(TimeParser):
             return
         if self._day_first and self._month_first:
             raise DataError(
-                f"times such as {self._day_first!r} and {self._month_first!r} disagree on whether the day or the "
-                "month comes first; write them as YYYY-MM-DD, or set `day_first`"
+                Message(
+                    f"times such as {self._day_first!r} and {self._month_first!r} disagree on whether the day or the "
+                    "month comes first; write them as YYYY-MM-DD, or set ",
+                    Argument("day_first"),
+                )
             )
         if self._either and not self._day_first and not self._month_first:
             raise DataError(
-                f"times such as {self._either!r} are ambiguous: the day or the month may come first, and no time shows "
-                "which; set `day_first`, or `time_format` such as '%d/%m/%Y'"
-            )
+                Message(
+                    f"times such as {self._either!r} are ambiguous: the day or the month may come first, and no time "
+                    "shows which; set ",
+                    Argument("day_first"), ", or ", Argument("time_format"), " such as '%d/%m/%Y'",
+                )
+            )  # fmt: skip
 
     def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
         bad = self.bad(stored)
@@ -321,6 +331,21 @@ def parse_time(time: Any, time_format: str | None = None) -> np.datetime64 | flo
             return moment if isinstance(moment, np.datetime64) else float(moment)
     wanted = f"a time of the form {time_format!r}" if time_format else "an ISO 8601 time, a date, or a number"
     raise ValueError(f"a time must be {wanted}, got {time!r}")
+
+
+def format_times(times: NDArray[np.datetime64]) -> list[str | None]:
+    """ISO 8601 texts, with seconds and no more digits than needed; None for NaT.
+
+    Examples
+    --------
+    >>> format_times(np.array(["2024-01-01", "2024-01-01T00:00:00.250"], dtype="datetime64[ns]"))
+    ['2024-01-01T00:00:00.000', '2024-01-01T00:00:00.250']
+    """
+    known = ~np.isnat(times)
+    stamps = times.astype("datetime64[ns]").view(np.int64)[known]
+    unit = next(unit for unit, size in _WRITTEN_UNITS if not (stamps % size).any())
+    texts = np.datetime_as_string(times, unit=unit).tolist()
+    return [text if there else None for text, there in zip(texts, known.tolist(), strict=True)]
 
 
 def _number_parser(numbers: NDArray[np.float64]) -> TimeParser:
