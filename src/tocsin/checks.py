@@ -69,8 +69,8 @@ def message_of(thing: object) -> Message:
     return found if isinstance(found, Message) else Message(str(thing))
 
 
-class ArgumentError(ValueError):
-    """An argument with a value that is not accepted: its name, and what is wrong with it."""
+class _NamedArgumentError(Exception):
+    """An error about one argument: its name, and what is wrong with it."""
 
     def __init__(self, argument: str, reason: str) -> None:
         super().__init__(argument, reason)
@@ -81,11 +81,12 @@ class ArgumentError(ValueError):
         return str(self.message)
 
 
-class ArgumentTypeError(TypeError):
-    """An argument of a type that is not accepted; otherwise like `ArgumentError`."""
+class ArgumentError(_NamedArgumentError, ValueError):
+    """An argument with a value that is not accepted."""
 
-    __init__ = ArgumentError.__init__
-    __str__ = ArgumentError.__str__
+
+class ArgumentTypeError(_NamedArgumentError, TypeError):
+    """An argument of a type that is not accepted."""
 
 
 def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:

@@ -38,11 +38,9 @@ from tocsin.detection.budget import check_budget
 from tocsin.detection.history_budget import HistoryBudget
 from tocsin.detection.incident_words import incident_columns
 from tocsin.detection.settings import check_alone
-from tocsin.reports.features import worst_severity
-from tocsin.reports.page import Account, detection_page
+from tocsin.reports.page import ReportText, detection_page
 from tocsin.reports.picture import draw_detection
-from tocsin.reports.summary import audit_summary, budget_summary
-from tocsin.reports.table import incident_table, intervals_of
+from tocsin.reports.tables import audit_summary, budget_summary, incident_table, intervals_of, worst_severity
 
 # If more rows than this are lost, the file was probably misread.
 MOST_LOST = 0.05
@@ -75,7 +73,7 @@ class DetectRun:
         self.results: list[SignalResult] = []
         self.drawn: list[SignalResult] = []
         self.problems: list[Problem] = []
-        self.account = Account("")
+        self.report_text = ReportText("")
         self.failed = False
 
     def open(self, file: str) -> AbstractContextManager[Signals | None]:
@@ -136,7 +134,7 @@ class DetectRun:
                 self._take(result, alone or f"{name}{result.signal}")
             self.problems.extend([*signals.problems, *found])
         told = [in_options(one) for one in (signals.summary, *merge_problems([*signals.problems, *found]))]
-        self.account.understood.append((label, told[0], told[1:]))
+        self.report_text.files.append((label, told[0], told[1:]))
         for line in told:
             say(f"{label}: {line}")
 
@@ -185,10 +183,10 @@ class DetectRun:
         summary = audit_summary(self.results) if shared is None else budget_summary(self.results, shared, proposed)
         screen.print(summary)
         if (path := targets["report"]) is not None:
-            self.account.title = ", ".join(label for label, *_ in self.account.understood[:3])
-            self.account.promised = summary
-            self.account.notes = [result.warning for result in short[:3] if result.warning]
-            path.write_text(detection_page(self.results, self.drawn, self.account), encoding="utf-8")
+            self.report_text.title = ", ".join(label for label, *_ in self.report_text.files[:3])
+            self.report_text.promised = summary
+            self.report_text.notes = [result.warning for result in short[:3] if result.warning]
+            path.write_text(detection_page(self.results, self.drawn, self.report_text), encoding="utf-8")
         for name, path in targets.items():
             if path is not None:
                 screen.print(f"{name}: {path}")
