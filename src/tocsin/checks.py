@@ -1,21 +1,101 @@
-"""Argument checks. Each returns the value in its proper type, or raises an error that states what is accepted."""
+"""Argument checks. Each returns the value in its proper type, or raises an error that states what is accepted.
+
+Errors carry the names of arguments as data, so that a command can name its options instead: see `Message`.
+"""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument in a message. Python puts it in backticks, unless it is the `subject` of the sentence."""
+
+    name: str
+    subject: bool = False
+
+    def __str__(self) -> str:
+        return self.name if self.subject else f"`{self.name}`"
+
+
+class Message(str):
+    """Text in which arguments of the library are marked, made of texts, arguments and other messages.
+
+    Examples
+    --------
+    >>> message = Message("pump.csv: omit ", Argument("interval"))
+    >>> print(message, "/", message.worded(lambda name: f"--{name}"))
+    pump.csv: omit `interval` / pump.csv: omit --interval
+    """
+
+    parts: tuple[str | Argument, ...]
+
+    def __new__(cls, *parts: object) -> Self:
+        """An error counts with its message, anything else with its text."""
+        flat: list[str | Argument] = []
+        for part in parts:
+            if type(part) is str or isinstance(part, Argument):
+                flat.append(part)
+            else:
+                flat.extend(message_of(part).parts)
+        self = super().__new__(cls, "".join(map(str, flat)))
+        self.parts = tuple(flat)
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.parts
+
+    @classmethod
+    def joined(cls, separator: str, parts: Iterable[object]) -> Self:
+        """Parts with a separator between them."""
+        return cls(*[one for part in parts for one in (separator, part)][1:])
+
+    def worded(self, name_of: Callable[[str], str]) -> str:
+        """The text with other names for the arguments."""
+        return "".join(name_of(part.name) if isinstance(part, Argument) else part for part in self.parts)
+
+
+def message_of(thing: object) -> Message:
+    """The message of an error, or of anything else that has one; otherwise its text."""
+    if isinstance(thing, BaseException) and len(thing.args) == 1 and isinstance(thing.args[0], Message):
+        return thing.args[0]
+    found = thing if isinstance(thing, Message) else getattr(thing, "message", None)
+    return found if isinstance(found, Message) else Message(str(thing))
+
+
+class _NamedArgumentError(Exception):
+    """An error about one argument: its name, and what is wrong with it."""
+
+    def __init__(self, argument: str, reason: str) -> None:
+        super().__init__(argument, reason)
+        self.argument = argument
+        self.message = Message(Argument(argument, subject=True), " ", reason)
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
+class ArgumentError(_NamedArgumentError, ValueError):
+    """An argument with a value that is not accepted."""
+
+
+class ArgumentTypeError(_NamedArgumentError, TypeError):
+    """An argument of a type that is not accepted."""
 
 
 def integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
     """A whole number in [least, most]."""
     accepted = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {accepted}, got {value!r}")
+        raise ArgumentTypeError(name, f"must be {accepted}, got {value!r}")
     if int(value) < least or (most is not None and int(value) > most):
-        raise ValueError(f"{name} must be {accepted}, got {value!r}")
+        raise ArgumentError(name, f"must be {accepted}, got {value!r}")
     return int(value)
 
 
@@ -31,7 +111,7 @@ def number(
     """A finite number within the given bounds."""
     accepted = f"a number {range_text(above=above, least=least, most=most, below=below)}".rstrip()
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {accepted}, got {value!r}")
+        raise ArgumentTypeError(name, f"must be {accepted}, got {value!r}")
     try:
         given = float(value)
     except OverflowError:
@@ -43,7 +123,7 @@ def number(
         and (most is None or given <= most)
         and (below is None or given < below)
     ):
-        raise ValueError(f"{name} must be {accepted}, got {value!r}")
+        raise ArgumentError(name, f"must be {accepted}, got {value!r}")
     return given
 
 
@@ -66,7 +146,7 @@ def range_text(
 def choice(name: str, value: Any, options: Collection[str]) -> str:
     """One of the given words."""
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+        raise ArgumentError(name, f"must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
 
 
@@ -79,7 +159,7 @@ def names(name: str, value: Any, singular: str) -> list[str]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         given = list(value)
         if not given or not all(isinstance(one, str) for one in given) or len(set(given)) != len(given):
-            raise ValueError(f"{name} must be a number or distinct names, got {value!r}")
+            raise ArgumentError(name, f"must be a number or distinct names, got {value!r}")
         return given
     count = integer(name, value, least=1, most=2**24)
     return [singular] if count == 1 else [f"{singular} {number}" for number in range(1, count + 1)]
@@ -100,7 +180,7 @@ def numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
             raise TypeError(f"{array.dtype} values")
         return np.array(array, dtype=np.float64, order="C")
     except (OverflowError, TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be numbers, got {_shortened(values)}: {error}") from error
+        raise ArgumentTypeError(name, f"must be numbers, got {_shortened(values)}: {error}") from error
 
 
 def _has_text(array: NDArray[Any]) -> bool:

@@ -77,7 +77,7 @@ def test_long_files_are_split_and_shared_between_processes(tmp_path, monkeypatch
     path.write_text("".join(json.dumps({"t": t, "name": name, "x": x}) + "\n" for t, name, x in rows))
     outputs = []
     for jobs in (1, 2):
-        monkeypatch.setattr("tocsin.cli.detecting.WORTH_A_PROCESS", 0)
+        monkeypatch.setattr("tocsin.cli.detect.WORTH_A_PROCESS", 0)
         output = tmp_path / f"v{jobs}.csv"
         result = invoke(
             "detect", path, "--id", "name", "--time", "t", "--value", "x", "-o", output, "--jobs", jobs, "--plot",

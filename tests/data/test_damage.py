@@ -69,7 +69,7 @@ def test_wrong_numbers_of_fields():
 @pytest.mark.parametrize("chunk", [1, 20, 50, 10_000])
 @pytest.mark.parametrize("place", [0, 3, 200, 399])
 def test_a_stray_quote_costs_its_own_line_only(monkeypatch, chunk, place):
-    monkeypatch.setattr("tocsin.data.text.CHUNK_SIZE", chunk)
+    monkeypatch.setattr("tocsin.data.sources.CHUNK_SIZE", chunk)
     rows = [f"{i},{i}\n" for i in range(400)]
     rows[place] = f'{place},"{place}\n'
     signal, problems = read("time,a\n" + "".join(rows))
@@ -125,7 +125,7 @@ def test_damaged_json_lines():
 
 
 def test_keys_that_come_late_are_said(monkeypatch):
-    monkeypatch.setattr("tocsin.data.json_lines.SAMPLE", 2)
+    monkeypatch.setattr("tocsin.data.formats.SAMPLE", 2)
     _, problems = read('{"a": 1}\n{"a": 2}\n{"a": 3, "late": 4}\n{"late": 4}\n', format="jsonl")
     assert problems["column left out"].where == ("column late: not among the keys of the first 2 rows",)
 

@@ -132,7 +132,7 @@ def test_results_come_back_in_the_same_kind(make):
 
 @every_frame
 def test_large_frames_go_in_blocks(make, monkeypatch):
-    monkeypatch.setattr("tocsin.data.blocks.BLOCK", 7)
+    monkeypatch.setattr("tocsin.data.tables.BLOCK", 7)
     start = datetime(2024, 1, 1)
     table = {
         "time": [start + timedelta(minutes=i) for i in range(100)],

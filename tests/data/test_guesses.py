@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tocsin.data import read_signals
-from tocsin.data.encodings import find_encoding
-from tocsin.data.header import find_heading, find_table, is_units
-from tocsin.data.numerals import Numerals, find_numerals
+from tocsin.data.numbers import NumberFormat, detect_number_format
+from tocsin.data.sources import find_encoding
+from tocsin.data.tables import find_heading, find_table, is_units
 
 
 def understood(columns, **options):
@@ -17,7 +17,7 @@ def understood(columns, **options):
     text = ";".join(names) + "\n" + "".join(";".join(map(str, row)) + "\n" for row in rows)
     with read_signals(io.StringIO(text), **options) as signals:
         (signal,) = signals
-        return signal, str(signals.understood)
+        return signal, str(signals.summary)
 
 
 @pytest.mark.parametrize(
@@ -79,26 +79,26 @@ def test_labels_and_counters_are_used_if_they_are_named_or_alone(name, cells):
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [
-        ([["1.5", "2"]], Numerals()),
-        ([["1,5", "2"]], Numerals(",")),
-        ([["1.234", "5.678"]], Numerals()),  # three digits behind a point are no thousands by themselves
-        ([["0,123"]], Numerals(",")),
-        ([["1,234", "2,345"], ["0.5", "1.5"]], Numerals(".", ",")),
-        ([["1.234.567"]], Numerals(",", ".")),
-        ([["1'234.5"]], Numerals(".", "'")),
-        ([["10.03.2004", "18.00.00", "192.168.1.1"], ["2,5"]], Numerals(",")),  # no numbers
-        ([["1,5", "text"], ["2.5", "2,5", "3.5"]], Numerals()),  # in doubt, a point
+        ([["1.5", "2"]], NumberFormat()),
+        ([["1,5", "2"]], NumberFormat(",")),
+        ([["1.234", "5.678"]], NumberFormat()),  # three digits behind a point are no thousands by themselves
+        ([["0,123"]], NumberFormat(",")),
+        ([["1,234", "2,345"], ["0.5", "1.5"]], NumberFormat(".", ",")),
+        ([["1.234.567"]], NumberFormat(",", ".")),
+        ([["1'234.5"]], NumberFormat(".", "'")),
+        ([["10.03.2004", "18.00.00", "192.168.1.1"], ["2,5"]], NumberFormat(",")),  # no numbers
+        ([["1,5", "text"], ["2.5", "2,5", "3.5"]], NumberFormat()),  # in doubt, a point
     ],
 )
 def test_how_numbers_are_written(columns, expected):
-    assert find_numerals(columns) == expected
+    assert detect_number_format(columns) == expected
 
 
 @pytest.mark.parametrize("text", ["n/a", "--", "1.2.3", "1,2,3", "", "12 34"])
 def test_what_is_no_number_stays_none(text):
-    for numerals in (Numerals(",", ". "), Numerals(".", ", '")):
+    for number_format in (NumberFormat(",", ". "), NumberFormat(".", ", '")):
         with pytest.raises(ValueError, match="could not convert"):
-            float(numerals.as_python(text))
+            float(number_format.as_python(text))
 
 
 def test_encodings_without_a_mark():

@@ -144,7 +144,7 @@ def test_lines_as_people_have_them():
     found = [observation for line in EUROPEAN if (observation := parser.parse(line)) is not None]
     times = [np.datetime64("2004-03-10T18:00"), np.datetime64("2004-03-13T19:00")]
     assert found == [ParsedObservation(None, times[0], (2.6, 1360.0)), ParsedObservation(None, times[1], (2.0, 7.0))]
-    assert str(parser.understood) == (
+    assert str(parser.summary) == (
         "time: Date + Time, day first; decimal comma; a point between thousands; 2 features; not anomaly"
     )
 

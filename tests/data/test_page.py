@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tocsin.data
-from tocsin.data.cells import MISSING_TEXTS
+from tocsin.data.numbers import MISSING_TEXTS
 from tocsin.data.sources import SUFFIXES
 from tocsin.data.times import TIME_NAMES
 

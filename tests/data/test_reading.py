@@ -131,7 +131,7 @@ def test_quoted_fields():
 
 
 def test_quoted_fields_across_chunks(monkeypatch):
-    monkeypatch.setattr("tocsin.data.text.CHUNK_SIZE", 30)
+    monkeypatch.setattr("tocsin.data.sources.CHUNK_SIZE", 30)
     rows = [f'{i},"note {i}\n\n{"x" * i}",{i}.5\n' for i in range(40)]
     signal = read_one("time,note,v\n" + "".join(rows))
     assert signal.values[:, 0].tolist() == [i + 0.5 for i in range(40)]
@@ -140,8 +140,8 @@ def test_quoted_fields_across_chunks(monkeypatch):
 
 
 def test_wide_files_go_in_smaller_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("tocsin.data.text.CHUNK_SIZE", 100)
-    monkeypatch.setattr("tocsin.data.blocks.BLOCK_CELLS", 60)
+    monkeypatch.setattr("tocsin.data.sources.CHUNK_SIZE", 100)
+    monkeypatch.setattr("tocsin.data.tables.BLOCK_CELLS", 60)
     table = {"time": list(range(50)), **{f"c{i}": [i * 100 + k for k in range(50)] for i in range(20)}}
     for suffix in ("csv", "jsonl", "parquet"):
         with read_signals(write(tmp_path / f"x.{suffix}", table), separate=True, limit=77) as signals:
@@ -292,7 +292,7 @@ def test_any_cell_at_any_place(rows, chunk):
     """Against the obvious: a known number or NaN, and every NaN accounted for."""
     text = "time,a,b\n0,1,1\n" + "".join(f"{i + 1},{a},{b}\n" for i, (a, b) in enumerate(rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tocsin.data.text.CHUNK_SIZE", chunk)
+        patch.setattr("tocsin.data.sources.CHUNK_SIZE", chunk)
         try:
             signal = read_one(text, values=["a", "b"])
         except DataError:

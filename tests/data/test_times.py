@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.data import DataError, parse_time
-from tocsin.data.moments import read_moment, read_moments
-from tocsin.data.times import choose_time_rule
+from tocsin.data.times import choose_time_parser, parse_iso_time, parse_iso_times
 
 ZONES = st.one_of(st.none(), st.timedeltas(timedelta(hours=-23), timedelta(hours=23)).map(
     lambda offset: timezone(timedelta(minutes=round(offset.total_seconds() / 60)))
@@ -96,7 +95,7 @@ def test_a_given_form():
 def test_whatever_python_writes(moment, zone, separator):
     text = moment.replace(tzinfo=zone).isoformat(sep=separator)
     utc = moment if zone is None else moment.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
-    nanoseconds, zoned = read_moment(text)
+    nanoseconds, zoned = parse_iso_time(text)
     assert np.datetime64(nanoseconds, "ns") == np.datetime64(utc, "ns")
     assert zoned == bool(zone is not None and zone.utcoffset(None))
 
@@ -104,14 +103,14 @@ def test_whatever_python_writes(moment, zone, separator):
 @given(st.lists(st.tuples(MOMENTS, st.sampled_from(["", "Z", "+00:00", "+02:00", " UTC", "x"])), max_size=8))
 def test_many_are_read_as_one_by_one(moments):
     texts = [moment.isoformat(sep=" ") + end for moment, end in moments]
-    stamps, zoned = read_moments(texts)
-    single = [read_moment(text) for text in texts]
+    stamps, zoned = parse_iso_times(texts)
+    single = [parse_iso_time(text) for text in texts]
     assert stamps.tolist() == [nanoseconds for nanoseconds, _ in single]
     assert (zoned is not None and zoned.any()) == any(zone for _, zone in single)
 
 
 def read(cells, **options):
-    rule = choose_time_rule(cells, **options)
+    rule = choose_time_parser(cells, **options)
     stored = rule.read(cells)[0]
     rule.conclude()
     return rule.finish(stored)
@@ -140,13 +139,13 @@ def test_the_first_numbers_settle_what_numbers_mean():
     assert read(["1700000000", "1700000060.5"]).tolist() == [1700000000 * 10**9, 1700000060 * 10**9 + 5 * 10**8]
     assert read([1700000000, 5]).tolist() == [1700000000.0, 5.0]
     assert read([20240131, 20240132]).tolist() == [20240131.0, 20240132.0]
-    rule = choose_time_rule(["1700000000"])
+    rule = choose_time_parser(["1700000000"])
     stored = rule.read(["5", "1e12", "99999999999999999999", "x"])[0]
     assert stored[0] == 5 * 10**9
     assert rule.bad(stored).tolist() == [False, True, True, True]
 
 
 def test_columns_without_times_have_no_rule():
-    assert choose_time_rule([]) is None
-    assert choose_time_rule(["", None]) is None
-    assert choose_time_rule(["abc", "2024-01-01", "def"]) is None
+    assert choose_time_parser([]) is None
+    assert choose_time_parser(["", None]) is None
+    assert choose_time_parser(["abc", "2024-01-01", "def"]) is None

@@ -287,7 +287,7 @@ def examine(specimen: Specimen, folder: Path) -> tuple[str, bool]:
     try:
         with read_signals(path, most_lost=0.05, **specimen.options) as signals:
             (signal,) = signals
-            line = str(signals.understood)
+            line = str(signals.summary)
     except DataError as error:
         message = str(error).removeprefix(f"{path}").lstrip(": ")
         return f"refused: {message}", bool(specimen.refused) and all(part in message for part in specimen.refused)

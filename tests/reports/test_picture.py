@@ -5,9 +5,7 @@ import pytest
 
 from tocsin.data import Signal
 from tocsin.detection import detect_signal
-from tocsin.reports.picture import draw_detection
-from tocsin.reports.similar import LAGS, nearest_lag
-from tocsin.reports.thinning import MOST_POINTS, thinned
+from tocsin.reports.picture import LAGS, MOST_POINTS, draw_detection, nearest_lag, thinned
 
 QUICK = {"forecaster": "last-value", "window": 500}
 

@@ -13,10 +13,8 @@ from tocsin.detection import SignalResult, detect_signals
 from tocsin.detection.explaining import name_and_unit
 from tocsin.detection.incident_words import incident_columns, time_text
 from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
-from tocsin.reports.features import blamed_feature
 from tocsin.reports.picture import draw_detection
-from tocsin.reports.summary import audit_summary
-from tocsin.reports.table import incident_table, intervals_of
+from tocsin.reports.tables import audit_summary, blamed_feature, incident_table, intervals_of
 
 RATE = "1/day"
 # An incident that starts this soon after a fault ends is counted as the end of that fault.

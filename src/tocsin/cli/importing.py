@@ -9,7 +9,7 @@ import typer
 from tocsin.cli.application import Exit, app, progress, say
 from tocsin.cli.asking import Url, address_of, answer, client_of
 from tocsin.cli.monitoring import Config, explained, read
-from tocsin.cli.reading import in_options, takes_reading_options
+from tocsin.cli.options import takes_reading_options, text_in_options
 from tocsin.service.errors import MonitorError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def import_history(
                 try:
                     names += _send(client, file, {name: one for name, one in asked.items() if one is not None})
                 except MonitorError as error:
-                    say(in_options(error))
+                    say(text_in_options(str(error)))
                     failed = True
             if names and wait:
                 failed |= not _wait(client, list(dict.fromkeys(names)))
@@ -91,9 +91,9 @@ def _send(client: "httpx.Client", file: Path, reading: dict[str, Any]) -> list[s
             ),
             client,
         )
-    say(f"{file}: {in_options(taken['understood'])}")
+    say(f"{file}: {text_in_options(taken['understood'])}")
     for problem in taken["problems"]:
-        say(f"{file}: {in_options(problem)}")
+        say(f"{file}: {text_in_options(problem)}")
     for one in taken["signals"]:
         say(f"{one['signal']}: {_counted(one)}")
     return [one["signal"] for one in taken["signals"]]

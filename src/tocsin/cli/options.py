@@ -1,18 +1,50 @@
-"""Detector settings as command-line options."""
+"""Groups of command-line options that several commands share: detector settings and reading."""
 
+import functools
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
+from tocsin import checks
 from tocsin.cli.application import whole_number
-from tocsin.cli.parameters import Command, in_place_of, keyword
+from tocsin.data import AGGREGATES
 from tocsin.detection import DetectorSettings
 from tocsin.detection.declaration import Setting, declared
 
-_PANEL = "The detector"
+Command = Callable[..., None]
+
+_DETECTOR_PANEL, _READING_PANEL = "The detector", "Reading the data"
 _SETTINGS = {name: one for name, one in declared(DetectorSettings).items() if one.rule.configured}
+_FLAGS = {"values": "--value", "day_first": "--day-first or --month-first"}
+_TEXT, _TEXTS = str | None, list[str] | None
+
+
+def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    """A parameter of a command; the annotation has its type and its option."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def in_place_of(
+    group: str, parameters: Sequence[inspect.Parameter], gather: Callable[[Mapping[str, Any]], Any]
+) -> Callable[[Command], Command]:
+    """Replace the parameter `group` of a command with these; the command gets what `gather` makes of them."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            chosen = {one.name: given.pop(one.name) for one in parameters}
+            command(**given, **{group: gather(chosen)})
+
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        shown = [other for one in own for other in (parameters if one.name == group else [one])]
+        shown = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in shown]
+        wrapped.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {one.name: one.annotation for one in shown}
+        return wrapped
+
+    return decorate
 
 
 def _flag(one: Setting) -> str:
@@ -34,7 +66,7 @@ def _parameter(one: Setting) -> inspect.Parameter:
     flag = _flag(one)
     if one.type is bool and one.default:
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
-    option = typer.Option(flag, help=_help(one), rich_help_panel=_PANEL, **more)
+    option = typer.Option(flag, help=_help(one), rich_help_panel=_DETECTOR_PANEL, **more)
     return keyword(one.name, default, Annotated[kind, option])
 
 
@@ -64,7 +96,7 @@ _SCORES = keyword(
         typer.Option(
             "--scores",
             help="The values are already nonconformity scores (larger is more anomalous): use no forecaster.",
-            rich_help_panel=_PANEL,
+            rich_help_panel=_DETECTOR_PANEL,
         ),
     ],
 )
@@ -133,3 +165,77 @@ def check_settings(settings: Mapping[str, Any], *, interval_known: bool) -> None
         DetectorSettings.check(settings, interval_known=interval_known)
     except (ImportError, TypeError, ValueError) as error:
         raise typer.BadParameter(f"{error}.") from error
+
+
+def _option(kind: Any, default: Any, flag: str, *, detail: bool = True, **more: Any) -> inspect.Parameter:
+    """An option for reading; its argument in `read_signals` has the same name. Details have a panel of their own."""
+    name = next((name for name, other in _FLAGS.items() if other.split()[0] == flag.split("/")[0]), None)
+    option = typer.Option(flag, rich_help_panel=_READING_PANEL if detail else None, **more)
+    return keyword(name or flag.removeprefix("--").replace("-", "_"), default, Annotated[kind, option])
+
+
+_COLUMNS = (
+    _option(_TEXT, None, "--time", detail=False, help="The time column. Default: detected."),
+    _option(_TEXTS, None, "--value", detail=False, help="A value column; repeatable. Default: all numeric columns."),
+    _option(_TEXT, None, "--id", detail=False, help="The column with the signal's name (long layout)."),
+    _option(
+        bool, False, "--separate", detail=False, help="Treat each value column as a separate signal, not as a feature."
+    ),
+)
+_DETAILS = (
+    _option(_TEXT, None, "--every", metavar="DURATION", help="Aggregate observations over intervals of, say, 1min."),
+    _option(str, "mean", "--aggregate", metavar="NAME", help=f"How to aggregate: {', '.join(AGGREGATES)}."),
+    _option(_TEXTS, None, "--ignore", help="A column to leave out; repeatable."),
+    _option(
+        _TEXTS,
+        None,
+        "--missing",
+        metavar="NUMBER|WORD",
+        help="A value that marks a missing measurement; repeatable. 'none': do not guess such values.",
+    ),
+    _option(_TEXT, None, "--delimiter", help="Field separator. Default: detected."),
+    _option(_TEXT, None, "--decimal", help="The decimal point: '.' or ','. Default: detected."),
+    _option(_TEXT, None, "--encoding", help="For example utf-16 or latin-1. Default: detected."),
+    _option(int, 0, "--skip", min=0, help="Number of lines to skip at the start."),
+    _option(_TEXT, None, "--sheet", help="The sheet of an Excel workbook. Default: the first in use."),
+    _option(_TEXT, None, "--time-format", help="Format of times, such as '%d.%m.%Y %H:%M'."),
+    _option(bool | None, None, "--day-first/--month-first", help="How to read 01/02/2024. Default: detected."),
+)
+
+
+def takes_reading_options(*, columns: bool = True, sheets: bool = True) -> Callable[[Command], Command]:
+    """Replace a command's parameter `reading` with options: the arguments of `read_signals` that were given.
+
+    A command without `columns` or `sheets` has options of its own for columns, or reads no workbooks.
+    """
+    details = [one for one in _DETAILS if sheets or one.name != "sheet"]
+    return in_place_of("reading", [*(_COLUMNS if columns else ()), *details], _given)
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given: a list that is empty was not."""
+    return {name: value for name, value in options.items() if value is not None and value != []}
+
+
+def option_of(argument: str) -> str:
+    """The option for an argument of the library."""
+    return _FLAGS.get(argument, f"--{argument.replace('_', '-')}")
+
+
+def in_options(thing: object) -> str:
+    """A message of the library, with options in place of arguments.
+
+    Examples
+    --------
+    >>> in_options(checks.Message("pump.csv: give ", checks.Argument("time_format")))
+    'pump.csv: give --time-format'
+    """
+    return checks.message_of(thing).worded(option_of)
+
+
+def text_in_options(text: str) -> str:
+    """The same for a message that comes from the monitor as text, with arguments in backticks."""
+    known = {one.name for one in (*_COLUMNS, *_DETAILS)} | {"most_lost", "format"}
+    parts = text.split("`")
+    parts[1::2] = [option_of(name) if name in known else f"`{name}`" for name in parts[1::2]]
+    return "".join(parts)

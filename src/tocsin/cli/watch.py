@@ -1,23 +1,39 @@
 """`tocsin watch`: lines in, verdicts out."""
 
+import json
+import math
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from tocsin import checks
 from tocsin.cli.application import Exit, app, say, whole_number
-from tocsin.cli.options import check_settings, number_or_text, takes_detector_settings
-from tocsin.cli.reading import in_options, takes_reading_options
-from tocsin.cli.verdict_lines import line_of
+from tocsin.cli.options import (
+    check_settings,
+    in_options,
+    number_or_text,
+    takes_detector_settings,
+    takes_reading_options,
+)
 from tocsin.cli.waiting import stopping_gently, waiting_lines
 from tocsin.data import LineError, LineParser, ParsedObservation, Resampler, read_signals
-from tocsin.data.encodings import check_encoding
+from tocsin.data.sources import check_encoding
+from tocsin.data.times import zone_offset
 from tocsin.detection import Watch
 from tocsin.detection.audit import audit_together
 from tocsin.detection.watching import WatchedObservation
+
+_VERDICT_FIELDS = ("value", "p", "alarm", "severity", "return_period", "forecast", "low", "high", "warm", "direction")
+#: The fields of an open incident besides its start.
+_INCIDENT_FIELDS = ("alarms", "p", "severity", "return_period", "view", "explanation")
+_EPOCH = datetime(1970, 1, 1)
+_encode = json.JSONEncoder().encode
 
 
 @app.command()
@@ -63,7 +79,7 @@ def watch(
     reading |= {"time": time, "values": value or None}
     try:
         parser = LineParser(file_format, id=id, **reading)
-        together = None if every is None else Resampler(every, aggregate)
+        resampler = None if every is None else Resampler(every, aggregate)
         check_encoding(encoding)
         good = None
         if reference is not None:
@@ -73,7 +89,7 @@ def watch(
             watched.save(state)  # fail now, not after a thousand lines, if it cannot be written
     except (OSError, TypeError, ValueError) as error:
         raise typer.BadParameter(f"{in_options(error)}.") from error
-    run = _Run(parser, together, watched, alarms_only=alarms_only)
+    run = _Run(parser, resampler, watched, alarms_only=alarms_only)
     with stopping_gently() as stop:
         saved = 0
         for lines in waiting_lines(stop, encoding):
@@ -95,52 +111,52 @@ def watch(
 class _Run:
     """The lines of one invocation. How they are batched does not change the output."""
 
-    def __init__(self, parser: LineParser, together: Resampler | None, watched: Watch, *, alarms_only: bool) -> None:
-        self._parser, self._together, self._watched = parser, together, watched
+    def __init__(self, parser: LineParser, resampler: Resampler | None, watched: Watch, *, alarms_only: bool) -> None:
+        self._parser, self._resampler, self._watched = parser, resampler, watched
         self._alarms_only = alarms_only
-        self._told = False
+        self._announced = False
         self.lines = 0
         self.damaged = False
 
     def take(self, lines: Sequence[str]) -> bool:
         """Judge the observations on these lines; false if the reader has gone away."""
-        coming: list[tuple[int, ParsedObservation]] = []
+        pending: list[tuple[int, ParsedObservation]] = []
         for line in lines:
             self.lines += 1
             try:
                 observation = self._parser.parse(line)
                 if observation is None:
                     continue
-                if not self._told:
-                    say(self._parser.understood)
-                    self._told = True
-                if self._together is not None:
-                    observation = self._together.push(observation)
+                if not self._announced:
+                    say(in_options(self._parser.summary))
+                    self._announced = True
+                if self._resampler is not None:
+                    observation = self._resampler.push(observation)
                 if observation is not None:
-                    coming.append((self.lines, observation))
+                    pending.append((self.lines, observation))
             except (LineError, TypeError, ValueError) as error:
                 self._complain(self.lines, error)
-        return self._judge(coming)
+        return self._judge(pending)
 
     def finish(self) -> None:
         """Judge the last aggregated observations."""
-        if self._together is not None:
-            self._judge([(self.lines, observation) for observation in self._together.flush()])
+        if self._resampler is not None:
+            self._judge([(self.lines, observation) for observation in self._resampler.flush()])
 
-    def _judge(self, coming: Sequence[tuple[int, ParsedObservation]]) -> bool:
-        if not coming:
+    def _judge(self, pending: Sequence[tuple[int, ParsedObservation]]) -> bool:
+        if not pending:
             return True
-        answers = self._watched.observe([observation for _, observation in coming], self._parser.features)
+        answers = self._watched.observe([observation for _, observation in pending], self._parser.features)
         written = []
-        for (number, observation), answer in zip(coming, answers, strict=True):
+        for (number, observation), answer in zip(pending, answers, strict=True):
             if not isinstance(answer, WatchedObservation):
                 self._complain(number, answer)
             elif not self._alarms_only or answer.batch.columns["alarm"][answer.step]:
-                written.append(line_of(observation, answer) + "\n")
+                written.append(verdict_line(observation, answer) + "\n")
         return _write("".join(written))
 
     def _complain(self, number: int, error: Exception) -> None:
-        say(in_options(error if isinstance(error, LineError) else f"line {number}: {error}"))
+        say(in_options(error if isinstance(error, LineError) else checks.Message(f"line {number}: ", error)))
         self.damaged = True
 
 
@@ -191,3 +207,40 @@ def _write(text: str) -> bool:
             sys.stdout.close()
         return False
     return True
+
+
+def verdict_line(observation: ParsedObservation, judged: WatchedObservation) -> str:
+    """The line for one observation."""
+    record: dict[str, Any] = {}
+    if observation.id is not None:
+        record["id"] = observation.id
+    if judged.time is not None:
+        record["time"] = _time(judged.time, observation.zone)
+    columns, step = judged.batch.columns, judged.step
+    for name in _VERDICT_FIELDS:
+        record[name] = columns[name][step]
+    if record["alarm"]:
+        why = judged.batch.explanation(step)
+        record["view"], record["explanation"] = (why.view, why.text) if why else (None, None)
+        incident = judged.batch.incidents[step]
+        if incident is not None:
+            told = {name: _plain(getattr(incident, name)) for name in _INCIDENT_FIELDS}
+            record["incident"] = {"start": _time(incident.start, observation.zone), **told}
+    return _encode(record)
+
+
+def _time(time: Any, zone: str | None) -> Any:
+    """A time as it was written: in its zone, if it had one, and with no more digits than needed."""
+    if not isinstance(time, np.datetime64):
+        return time
+    stamp = int(time.astype("datetime64[ns]").astype(np.int64)) + zone_offset(zone)
+    second, rest = divmod(stamp, 10**9)
+    text = (_EPOCH + timedelta(seconds=second)).isoformat()
+    digits = next(digits for digits in (0, 3, 6, 9) if not rest % 10 ** (9 - digits))
+    fraction = f".{rest:09d}"[: digits + 1] if digits else ""
+    return f"{text}{fraction}{zone or ''}"
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can express: null if it is missing or infinite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,19 +1,24 @@
 """Reads files, frames and streams, and writes results. Gaps and bad values are explicit, never dropped or made up."""
 
 from tocsin.data.columns import Columns
-from tocsin.data.durations import duration_text, parse_duration
-from tocsin.data.frames import frame_like, is_frame, signals_from_frame
-from tocsin.data.lines import LineError, LineParser, ParsedObservation
-from tocsin.data.origin import Origin
+from tocsin.data.frames import Origin, frame_like, is_frame, signals_from_frame
+from tocsin.data.lines import LineError, LineParser
+from tocsin.data.options import ReadSummary
 from tocsin.data.problems import KINDS, DataError, DataWarning, Problem, merge_problems
-from tocsin.data.reading import read_signals
+from tocsin.data.reading import Signals, read_signals
 from tocsin.data.resampling import AGGREGATES, Resampler
-from tocsin.data.signal import Interval, Signal
-from tocsin.data.signals import Signals
-from tocsin.data.timeline import LONGEST_GAP, infer_interval, missing_steps
-from tocsin.data.times import parse_time
-from tocsin.data.understood import Understood
-from tocsin.data.writers import Writer, check_writable, format_times, open_writer
+from tocsin.data.timeline import (
+    LONGEST_GAP,
+    Interval,
+    ParsedObservation,
+    Signal,
+    duration_text,
+    infer_interval,
+    missing_steps,
+    parse_duration,
+)
+from tocsin.data.times import format_times, parse_time
+from tocsin.data.writers import Writer, check_writable, open_writer
 
 __all__ = [
     "AGGREGATES",
@@ -28,10 +33,10 @@ __all__ = [
     "Origin",
     "ParsedObservation",
     "Problem",
+    "ReadSummary",
     "Resampler",
     "Signal",
     "Signals",
-    "Understood",
     "Writer",
     "check_writable",
     "duration_text",

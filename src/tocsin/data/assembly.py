@@ -7,22 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data.blocks import BlockReader, RowBlock
-from tocsin.data.cells import KIND_OF, MISSING, Cells, is_missing, read_numbers
-from tocsin.data.columns import Columns, shown
-from tocsin.data.ids import Ids
-from tocsin.data.losses import check_losses
-from tocsin.data.numerals import Numerals
-from tocsin.data.problems import DataError, Problem, ProblemLog, merge_problems
+from tocsin.checks import Message
+from tocsin.data.columns import Columns, shortened, time_cells
+from tocsin.data.numbers import (
+    KIND_OF,
+    MISSING,
+    NumberFormat,
+    Sentinels,
+    is_missing,
+    read_numbers,
+    split_missing,
+    without_words,
+)
+from tocsin.data.options import ReadOptions, ReadSummary
+from tocsin.data.problems import DataError, Problem, ProblemLog, check_losses, merge_problems
 from tocsin.data.resampling import resample
-from tocsin.data.sentinels import Sentinels, split_missing
-from tocsin.data.signal import Signal
-from tocsin.data.spool import Spool
-from tocsin.data.time_cells import time_cells
-from tocsin.data.timeline import as_interval, lay_out
-from tocsin.data.times import TimeRule
-from tocsin.data.understood import Understood
-from tocsin.data.wishes import Wishes
+from tocsin.data.spool import SignalIds, Spool
+from tocsin.data.tables import BlockReader, RowBlock
+from tocsin.data.timeline import Signal, as_interval, regularize
+from tocsin.data.times import TimeParser
 
 
 class Assembly:
@@ -32,46 +35,49 @@ class Assembly:
         self,
         reader: BlockReader,
         columns: Columns,
-        rule: TimeRule | None,
-        wishes: Wishes,
-        numerals: Numerals,
+        parser: TimeParser | None,
+        options: ReadOptions,
+        number_format: NumberFormat,
         log: ProblemLog,
     ) -> None:
         self.columns = columns
         self.numbers = 0  # finite numbers so far
         self.rows = 0  # with a time and an id
-        self.spoilt = 0  # of these, rows without any value because their cells are damaged
+        self.damaged_rows = 0  # of these, rows without any value because their cells are damaged
         self._unit = reader.unit
-        self._rule = rule
-        self._wishes = wishes
-        self._numerals = numerals
+        self._time_parser = parser
+        self._options = options
+        self._number_format = number_format
         self._log = log
         self._logs: defaultdict[int, ProblemLog] = defaultdict(ProblemLog)
-        self._ids = Ids()
-        self._parts = len(columns.values) if wishes.separate else 1  # signals in one row
+        self._ids = SignalIds()
+        self._parts = len(columns.values) if options.separate else 1  # signals in one row
         features = len(columns.values) // self._parts
-        self.spool = Spool(features, None if rule is None else rule.dtype, wishes.limit)
-        numbers, self._words, find = split_missing(wishes.missing)
-        self._given_out: set[int] = set()
+        self.spool = Spool(features, None if parser is None else parser.dtype, options.limit)
+        numbers, self._words, find = split_missing(options.missing)
+        self._assembled: set[int] = set()
         self._found: list[tuple[float, ...]] | None = None
-        self._sentinels = Sentinels(len(columns.values), numbers, find=find and wishes.guess)
-        self.understood = Understood(
+        self._sentinels = Sentinels(len(columns.values), numbers, find=find and options.guess)
+        self.summary = ReadSummary(
             columns=columns,
-            rule=rule,
+            parser=parser,
             notes=reader.notes,
-            numerals=numerals,
-            left_out=columns.left_out,
-            aggregate=None if wishes.every is None else wishes.aggregate,
-            separate=wishes.separate,
+            number_format=number_format,
+            excluded=columns.excluded,
+            aggregate=None if options.every is None else options.aggregate,
+            separate=options.separate,
         )
 
     def add(self, block: RowBlock) -> None:
         """Add some rows."""
         codes, keep = self._read_ids(block)
-        read = [read_numbers(self._told(block.cells[name]), self._numerals) for name in self.columns.values]
+        read = [
+            read_numbers(without_words(block.cells[name], self._words), self._number_format)
+            for name in self.columns.values
+        ]
         values = np.column_stack([numbers for numbers, _ in read])
         times = None
-        if self._rule is not None:
+        if self._time_parser is not None:
             empty = np.all([why == MISSING if why is not None else np.zeros_like(keep) for _, why in read], axis=0)
             times, keep = self._read_times(block, codes, keep, empty)
         self._log_cells(block, codes, keep, [why for _, why in read])
@@ -84,7 +90,7 @@ class Assembly:
         self.rows += len(codes)
         damaged = [why[keep] > MISSING for _, why in read if why is not None]
         if damaged:
-            self.spoilt += int(np.count_nonzero(np.any(damaged, axis=0) & np.isnan(values).all(axis=1)))
+            self.damaged_rows += int(np.count_nonzero(np.any(damaged, axis=0) & np.isnan(values).all(axis=1)))
         if self._parts > 1:
             codes = (codes[:, np.newaxis] * self._parts + np.arange(self._parts)).ravel()
             lines = np.repeat(lines, self._parts)
@@ -92,12 +98,6 @@ class Assembly:
             values = values.reshape(-1, 1)
         if len(codes):
             self.spool.add(codes, times, lines, values)
-
-    def _told(self, cells: Cells) -> Cells:
-        """Cells, with words that mean missing replaced by nothing."""
-        if not self._words or isinstance(cells, np.ndarray):
-            return cells
-        return [None if isinstance(cell, str) and cell.strip().lower() in self._words else cell for cell in cells]
 
     def signal(self, code: int, name: str) -> Signal:
         """Assemble one signal."""
@@ -110,18 +110,18 @@ class Assembly:
         if self.columns.id is not None:
             name = self._ids.names[owner]
         features = self.columns.values
-        if self._wishes.separate:
+        if self._options.separate:
             features = features[part : part + 1]
             name = features[0] if self.columns.id is None else f"{name}/{features[0]}"
-        first_time = code not in self._given_out  # a signal may be assembled again
-        self._given_out.add(code)
+        first_time = code not in self._assembled  # a signal may be assembled again
+        self._assembled.add(code)
         cleared = self._clear_sentinels(values, lines, part, log)
         if first_time:
-            self.understood.sentinels.update(cleared)
-        interval = self._wishes.interval
-        if self._rule is None:
+            self.summary.sentinels.update(cleared)
+        interval = self._options.interval
+        if self._time_parser is None:
             interval = None if interval is None else as_interval(interval, dated=not isinstance(interval, (int, float)))
-            self.understood.intervals.add(interval)
+            self.summary.intervals.add(interval)
             return Signal(
                 name=name,
                 features=features,
@@ -131,7 +131,7 @@ class Assembly:
                 interval=interval,
                 problems=tuple(log),
             )
-        times = self._rule.finish(np.ascontiguousarray(rows["time"]))
+        times = self._time_parser.finish(np.ascontiguousarray(rows["time"]))
         count = len(rows)
         del rows  # frees its memory
         good = times == times  # a date such as 31/02/2024 shows only once the order of day and month is known
@@ -140,18 +140,20 @@ class Assembly:
             times, values, lines = times[good], values[good], lines[good]
         dated = times.dtype.kind == "M"
         try:
-            if self._wishes.every is not None:
-                interval = as_interval(self._wishes.every, dated=dated, name="every")
-                times, values, lines = resample(times, values, lines, interval, self._wishes.aggregate, log, self._unit)
+            if self._options.every is not None:
+                interval = as_interval(self._options.every, dated=dated, name="every")
+                times, values, lines = resample(
+                    times, values, lines, interval, self._options.aggregate, log, self._unit
+                )
             elif interval is not None:
                 interval = as_interval(interval, dated=dated)
-            timeline = lay_out(
-                times, values, lines, log=log, interval=interval, longest_gap=self._wishes.longest_gap, unit=self._unit
+            timeline = regularize(
+                times, values, lines, log=log, interval=interval, longest_gap=self._options.longest_gap, unit=self._unit
             )
             late = [problem for problem in log if problem.kind == "duplicate time"]
-            check_losses(count - sum(problem.count for problem in late), late, self._wishes.most_lost)
+            check_losses(count - sum(problem.count for problem in late), late, self._options.most_lost)
         except DataError as error:
-            raise DataError(f"signal {name!r}: {error}") from error
+            raise DataError(Message(f"signal {name!r}: ", error)) from error
         signal = Signal(
             name=name,
             features=features,
@@ -168,11 +170,11 @@ class Assembly:
     def _note_steps(self, signal: Signal) -> None:
         """Add a signal's steps to the summary."""
         counts = {problem.kind: problem.count for problem in signal.problems}
-        self.understood.intervals.add(signal.interval)
-        self.understood.steps += max(signal.observed - 1, 0)
-        self.understood.irregular += counts.get("irregular step", 0)
-        self.understood.gaps += counts.get("gap", 0)
-        self.understood.filled += len(signal) - signal.observed
+        self.summary.intervals.add(signal.interval)
+        self.summary.steps += max(signal.observed - 1, 0)
+        self.summary.irregular += counts.get("irregular step", 0)
+        self.summary.gaps += counts.get("gap", 0)
+        self.summary.filled += len(signal) - signal.observed
 
     def _clear_sentinels(
         self, values: NDArray[np.float64], lines: NDArray[np.int64], part: int, log: ProblemLog
@@ -217,15 +219,15 @@ class Assembly:
     def _read_times(
         self, block: RowBlock, codes: NDArray[np.int64], keep: NDArray[np.bool_], empty: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        if self._rule is None:
+        if self._time_parser is None:
             raise TypeError("there is no time column to read")
-        cells = time_cells(block.cells, self.columns, self._numerals)
-        times, zoned = self._rule.read(cells)
+        cells = time_cells(block.cells, self.columns, self._number_format)
+        times, zoned = self._time_parser.read(cells)
 
         def place(row: int) -> str:
-            return f"{self._unit} {block.lines[row]}, column {self.columns.time}: {shown(cells[row])}"
+            return f"{self._unit} {block.lines[row]}, column {self.columns.time}: {shortened(cells[row])}"
 
-        bad = self._rule.bad(times)
+        bad = self._time_parser.bad(times)
         if bad.any():
             told = [row for row in np.flatnonzero(keep & bad).tolist() if not (empty[row] and is_missing(cells[row]))]
             self._report("bad time", np.array(told, dtype=np.intp), codes, place)  # an empty row is not a problem
@@ -251,7 +253,7 @@ class Assembly:
 
             def place(i: int, rows: NDArray[Any] = rows, parts: NDArray[Any] = parts, cited: bool = reason > 1) -> str:
                 name = names[parts[i]]
-                cell = f": {shown(block.cells[name][rows[i]])}" if cited else ""
+                cell = f": {shortened(block.cells[name][rows[i]])}" if cited else ""
                 return f"{self._unit} {block.lines[rows[i]]}, column {name}{cell}"
 
             owners = codes[rows] * self._parts + (parts if self._parts > 1 else 0)

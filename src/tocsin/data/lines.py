@@ -4,24 +4,30 @@ import csv
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tocsin import checks
-from tocsin.data.cells import MISSING, is_missing, read_numbers
-from tocsin.data.clocks import find_clock
-from tocsin.data.columns import Columns, choose_columns, find_time, shown
-from tocsin.data.header import column_names, find_table, is_units, looks_like_data
-from tocsin.data.json_lines import parse_object
-from tocsin.data.labels import is_label
-from tocsin.data.numerals import PLAIN, Evidence, Numerals
+from tocsin.checks import Argument, Message
+from tocsin.data.columns import Columns, choose_columns, find_time, find_time_of_day, is_label, shortened, time_cells
+from tocsin.data.formats import parse_object
+from tocsin.data.numbers import (
+    MISSING,
+    PLAIN,
+    NumberFormat,
+    NumberFormatDetector,
+    is_missing,
+    read_numbers,
+    split_missing,
+    without_words,
+)
+from tocsin.data.options import ReadSummary
 from tocsin.data.problems import DataError, ProblemLog
-from tocsin.data.sentinels import split_missing
-from tocsin.data.time_cells import time_cells
-from tocsin.data.times import TimeRule, choose_time_rule
-from tocsin.data.understood import Understood
+from tocsin.data.tables import column_names, find_table, is_units, looks_like_data
+from tocsin.data.timeline import ParsedObservation
+from tocsin.data.times import TimeParser, choose_time_parser
 
 LINE_FORMATS = ("auto", "csv", "jsonl", "plain")
 
@@ -36,22 +42,11 @@ class LineError(DataError):
     """A line that is not an observation. The message gives the line, its content and what is accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedObservation:
-    """One observation: its signal (None if lines have no id), its time (None if they have none), and its values."""
-
-    id: str | None
-    time: np.datetime64 | float | None
-    values: tuple[float, ...]
-    #: The time zone that its time was written with, such as "+02:00"; None if there was none.
-    zone: str | None = None
-
-
 def _zone_of(row: Mapping[str, Any], columns: Columns, time: Any) -> str | None:
     """The time zone that a date was written with."""
     if columns.time is None or not isinstance(time, np.datetime64):
         return None
-    cell = row.get(columns.time if columns.clock is None else columns.clock)
+    cell = row.get(columns.time if columns.time_of_day is None else columns.time_of_day)
     found = _ZONE.search(cell) if isinstance(cell, str) else None
     return None if found is None else found[1]
 
@@ -112,8 +107,8 @@ class LineParser:
         if decimal is not None:
             checks.choice("decimal", decimal, (".", ","))
         self._decimal = decimal
-        self._evidence = Evidence(decimal)
-        self._numerals = PLAIN if decimal is None else Numerals(decimal)
+        self._format_detector = NumberFormatDetector(decimal)
+        self._number_format = PLAIN if decimal is None else NumberFormat(decimal)
         self._seen = 0  # observations used as evidence
         self._missing, self._words, _ = split_missing(missing)
         self._skip = checks.integer("skip", skip, least=0)
@@ -121,7 +116,7 @@ class LineParser:
         self._headed = self._format in ("auto", "csv")  # unless the first line shows that there is no header
         self._columns: Columns | None = None
         self._known: frozenset[str] = frozenset()
-        self._rule: TimeRule | None = None
+        self._time_parser: TimeParser | None = None
         self.line = 0  # how many lines were parsed
 
     @property
@@ -130,12 +125,16 @@ class LineParser:
         return None if self._columns is None else self._columns.values
 
     @property
-    def understood(self) -> Understood | None:
+    def summary(self) -> ReadSummary | None:
         """How the lines are read; None before the first observation."""
         if self._columns is None:
             return None
-        return Understood(
-            columns=self._columns, rule=self._rule, notes=(), numerals=self._numerals, left_out=self._columns.left_out
+        return ReadSummary(
+            columns=self._columns,
+            parser=self._time_parser,
+            notes=(),
+            number_format=self._number_format,
+            excluded=self._columns.excluded,
         )
 
     def parse(self, text: str) -> ParsedObservation | None:
@@ -154,14 +153,14 @@ class LineParser:
                 self._seen += 1
                 # The first line must show how to read it. Ambiguous later lines are read like the first.
                 with suppress(DataError) if self._columns else nullcontext():
-                    self._learn_numerals(row.values())
+                    self._learn_number_format(row.values())
             columns = self._columns or self._choose(row)
             time = self._time_of(row, columns)
             observation = ParsedObservation(
                 self._id_of(row, columns), time, self._values_of(row, columns), _zone_of(row, columns, time)
             )
         except (csv.Error, ValueError) as error:
-            raise LineError(f"line {self.line}: {error}") from None
+            raise LineError(Message(f"line {self.line}: ", error)) from None
         if self._columns is None:
             self._columns, self._known = columns, frozenset(row)
         return observation
@@ -186,7 +185,7 @@ class LineParser:
         if self._headed and self._columns is None and is_units(cells):
             return None
         if len(cells) != len(self._names):
-            raise ValueError(f"{len(cells)} fields, but the first line had {len(self._names)}: {shown(text)}")
+            raise ValueError(f"{len(cells)} fields, but the first line had {len(self._names)}: {shortened(text)}")
         return dict(zip(self._names, cells, strict=True))
 
     def _choose(self, row: Mapping[str, Any]) -> Columns:
@@ -194,14 +193,14 @@ class LineParser:
         id_ = self._id or (_ID if _ID in row and _ID not in (self._time, *(self._values or ())) else None)
         taken = {id_, *(self._values or ()), *self._ignored}
         time = self._time or find_time(sample, taken)
-        clock = None if time is None else find_clock(sample, time, taken)
+        time_of_day = None if time is None else find_time_of_day(sample, time, taken)
         values = self._values
         labels: tuple[str, ...] = ()
         if values is None:
-            others = [name for name in row if name not in (time, clock, *taken)]
+            others = [name for name in row if name not in (time, time_of_day, *taken)]
             values = tuple(name for name in others if self._is_value(row[name]))
             if not values:
-                raise ValueError(f"expected at least one number, got {shown(dict(row))}")
+                raise ValueError(f"expected at least one number, got {shortened(dict(row))}")
             labels = tuple(name for name in values if is_label(name, [row[name]]))
             if len(labels) < len(values):  # otherwise nothing would be left
                 values = tuple(name for name in values if name not in labels)
@@ -210,7 +209,7 @@ class LineParser:
         chosen = choose_columns(
             "the line", sample, ProblemLog(), time=time, values=values, id=id_, ignore=self._ignored
         )
-        return replace(chosen, left_out=labels)
+        return replace(chosen, excluded=labels)
 
     def _id_of(self, row: Mapping[str, Any], columns: Columns) -> str | None:
         if columns.id is None:
@@ -218,28 +217,27 @@ class LineParser:
         cell = row.get(columns.id)
         text = cell.strip() if isinstance(cell, str) else "" if is_missing(cell) else str(cell)
         if not text:
-            raise ValueError(f"column {columns.id}: expected an id, got {shown(cell)}")
+            raise ValueError(f"column {columns.id}: expected an id, got {shortened(cell)}")
         return text
 
     def _time_of(self, row: Mapping[str, Any], columns: Columns) -> np.datetime64 | float | None:
         if columns.time is None:
             return None
-        names = [name for name in (columns.time, columns.clock) if name is not None]
-        (cell,) = time_cells({name: [row.get(name)] for name in names}, columns, self._numerals)
-        rule = self._rule or choose_time_rule([cell], self._time_format, self._day_first)
-        if rule is not None:
-            stored = rule.read([cell])[0]
-            if not rule.bad(stored)[0]:
-                rule.conclude()
-                time = rule.finish(stored)[0]
+        names = [name for name in (columns.time, columns.time_of_day) if name is not None]
+        (cell,) = time_cells({name: [row.get(name)] for name in names}, columns, self._number_format)
+        parser = self._time_parser or choose_time_parser([cell], self._time_format, self._day_first)
+        if parser is not None:
+            stored = parser.read([cell])[0]
+            if not parser.bad(stored)[0]:
+                parser.conclude()
+                time = parser.finish(stored)[0]
                 if time == time:  # neither NaN nor NaT
-                    self._rule = rule
+                    self._time_parser = parser
                     return time if isinstance(time, np.datetime64) else float(time)
         accepted = f"one of the form {self._time_format!r}" if self._time_format else "ISO 8601, a date or a number"
-        hint = "" if self._time_format else ", or the form in `time_format`"
-        raise ValueError(
-            f"column {columns.time}: {shown(cell)} is not a time; accepted: {accepted}, as on the first line{hint}"
-        )
+        problem = f"column {columns.time}: {shortened(cell)} is not a time; accepted: {accepted}, as on the first line"
+        hint = () if self._time_format else (", or the form in ", Argument("time_format"))
+        raise ValueError(Message(problem, *hint))
 
     def _values_of(self, row: Mapping[str, Any], columns: Columns) -> tuple[float, ...]:
         absent = [name for name in columns.values if name not in row]
@@ -251,30 +249,32 @@ class LineParser:
                 raise ValueError(
                     f"{', '.join(added)} besides {', '.join(columns.values)}, the only fields on the first line"
                 )
-        cells = [row[name] for name in columns.values]
-        if self._words:
-            cells = [None if isinstance(one, str) and one.strip().lower() in self._words else one for one in cells]
-        numbers, why = read_numbers(cells, self._numerals)
-        if why is not None and np.any(why > MISSING) and self._learn_numerals(cells):
-            numbers, why = read_numbers(cells, self._numerals)
+        cells = without_words([row[name] for name in columns.values], self._words)
+        numbers, why = read_numbers(cells, self._number_format)
+        if why is not None and np.any(why > MISSING) and self._learn_number_format(cells):
+            numbers, why = read_numbers(cells, self._number_format)
         if self._missing:
             numbers[np.isin(numbers, self._missing)] = np.nan
-        for i in np.flatnonzero(why > MISSING) if why is not None else ():
+        for i in np.flatnonzero(why > MISSING).tolist() if why is not None else ():
             raise ValueError(
-                f"column {columns.values[i]}: {shown(cells[i])} is not a finite number; accepted: a number, "
-                "or null, NaN, NA or nothing for a missing one (or a value in `missing`)"
+                Message(
+                    f"column {columns.values[i]}: {shortened(cells[i])} is not a finite number; accepted: a number, "
+                    "or null, NaN, NA or nothing for a missing one (or a value in ",
+                    Argument("missing"),
+                    ")",
+                )
             )
         return tuple(numbers.tolist())
 
-    def _learn_numerals(self, cells: Iterable[Any]) -> bool:
+    def _learn_number_format(self, cells: Iterable[Any]) -> bool:
         """Learn the number format from some cells; true if it changed."""
         for cell in cells:
-            self._evidence.add([cell])
-        self._evidence.fix_decimal()
-        found = self._evidence.conclude()
-        if found is None or found == self._numerals:
+            self._format_detector.add([cell])
+        self._format_detector.fix_decimal()
+        found = self._format_detector.conclude()
+        if found is None or found == self._number_format:
             return False
-        self._numerals = found
+        self._number_format = found
         return True
 
     @property
@@ -287,7 +287,5 @@ class LineParser:
         return "plain" if all(map(self._is_value, self._separator.split(text))) else "csv"
 
     def _is_value(self, cell: Any) -> bool:
-        if isinstance(cell, str) and cell.strip().lower() in self._words:
-            return True
-        why = read_numbers([cell], self._numerals)[1]
+        why = read_numbers(without_words([cell], self._words), self._number_format)[1]
         return why is None or bool(why[0] <= MISSING)

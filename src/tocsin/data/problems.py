@@ -1,10 +1,12 @@
-"""Problems in data: counted and located, never dropped silently."""
+"""Problems in data: counted and located, never dropped silently, and fatal if too many rows are lost."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Literal
+
+from tocsin.checks import Argument, Message
 
 MOST_PLACES = 5  # places named per kind of problem; all are counted
 
@@ -33,6 +35,28 @@ KINDS = MappingProxyType[str, Severity](
     }
 )
 
+_ID, _TIME = Argument("id"), Argument("time")
+#: Each of these loses a row; the text says what may help.
+LOSES_ROW = {
+    "bad time": Message(_TIME, " names the time column, ", Argument("time_format"), " gives the format of times"),
+    "duplicate time": Message(
+        _ID, " names the column that tells signals apart, ", Argument("every"), " aggregates rows of the same time"
+    ),
+    "no id": Message(_ID, " names the column that tells signals apart"),
+    "wrong number of fields": Message(
+        Argument("delimiter"), " is the field separator, ", Argument("skip"), " skips lines at the start"
+    ),
+    "unclosed quote": Message(),
+    "invalid JSON": Message(Argument("format"), " is the file's format"),
+}
+#: These lose a row if they leave it without any value.
+LOSES_VALUE = {
+    "not a number": Message(
+        Argument("decimal"), " is the decimal point, ", Argument("missing"), " a word that marks a missing measurement"
+    ),
+    "infinite value": Message(),
+}
+
 
 class DataError(ValueError):
     """Data that cannot be read at all. The message names the source and what is wrong with it."""
@@ -55,9 +79,14 @@ class Problem:
         """ "note" for what is normal in live data, "damage" for what needs attention."""
         return KINDS[self.kind]
 
-    def __str__(self) -> str:
+    @property
+    def message(self) -> Message:
+        """The text, in which arguments are marked."""
         more = ", ..." if self.count > len(self.where) else ""
-        return f"{self.kind} ({self.count}): {'; '.join(self.where)}{more}"
+        return Message(f"{self.kind} ({self.count}): ", Message.joined("; ", self.where), more)
+
+    def __str__(self) -> str:
+        return str(self.message)
 
 
 class ProblemLog:
@@ -92,3 +121,35 @@ def merge_problems(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     for problem in problems:
         log.add(problem.kind, problem.count, problem.where)
     return tuple(log)
+
+
+def check_losses(rows: int, problems: Iterable[Problem], most_lost: float, damaged_rows: int = 0) -> None:
+    """Raise DataError if more than this share of all rows is lost.
+
+    `rows` is the number left; `damaged_rows` of them have no value because all their cells are damaged.
+    """
+    found = [
+        problem for problem in problems if problem.kind in LOSES_ROW or (damaged_rows and problem.kind in LOSES_VALUE)
+    ]
+    lost = sum(problem.count for problem in found if problem.kind in LOSES_ROW)
+    share = (lost + damaged_rows) / max(rows + lost, 1)
+    if share > most_lost:
+        lost_text = f"{lost + damaged_rows:,} of {rows + lost:,} rows ({share:.0%}) would be lost"
+        anyway = Message(
+            "To read the rest anyway, set ", Argument("most_lost"), ", the share that may be lost (1 for all)"
+        )
+        raise DataError(Message.joined(". ", [lost_text, *_explained(found), anyway]))
+
+
+def no_rows_error(label: str, problems: Iterable[Problem]) -> DataError:
+    """The error for a source without a single readable row."""
+    return DataError(Message.joined(". ", [f"{label} has no rows", *_explained(list(problems))]))
+
+
+def _explained(found: Sequence[Problem]) -> Iterator[Message]:
+    """What was found, and what may help."""
+    if found:
+        yield Message("Found: ", Message.joined(". ", found))
+    hints = [hint for problem in found if (hint := {**LOSES_ROW, **LOSES_VALUE}.get(problem.kind))]
+    if hints:
+        yield Message("What may help: ", Message.joined("; ", hints))

@@ -1,28 +1,148 @@
 """Reading of signals from files."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
+
+import numpy as np
 
 from tocsin import checks
+from tocsin.checks import Argument, ArgumentError, Message
+from tocsin.data.assembly import Assembly
+from tocsin.data.columns import Columns, choose_columns, is_time_of_day, shortened, time_cells
 from tocsin.data.delimited import DelimitedReader
-from tocsin.data.encodings import NAMES
-from tocsin.data.excel import ExcelReader
-from tocsin.data.json_lines import JsonLinesReader
-from tocsin.data.parquet import ParquetFolderReader, ParquetReader
-from tocsin.data.problems import ProblemLog
-from tocsin.data.signals import Signals, assemble
-from tocsin.data.sources import Source, open_source
+from tocsin.data.formats import ExcelReader, JsonLinesReader, ParquetFolderReader, ParquetReader
+from tocsin.data.numbers import PLAIN, Cells, NumberFormat, detect_number_format, is_missing
+from tocsin.data.options import ReadOptions
+from tocsin.data.problems import DataError, Problem, ProblemLog, check_losses, merge_problems, no_rows_error
+from tocsin.data.sources import ENCODING_NAMES, Source, TextChunks, open_source
 from tocsin.data.spool import LIMIT
-from tocsin.data.text import TextChunks
-from tocsin.data.timeline import LONGEST_GAP
-from tocsin.data.wishes import Wishes
+from tocsin.data.tables import BlockReader, ExpectedTypes
+from tocsin.data.timeline import LONGEST_GAP, Signal
+from tocsin.data.times import TimeParser, choose_time_parser
 
-if TYPE_CHECKING:
-    from tocsin.data.blocks import BlockReader
+
+class Signals:
+    """The signals of one source. Their number is known; each is assembled on demand.
+
+    Iteration follows the order of first appearance and may be repeated. `rows` is the number of observations read,
+    before duplicates are dropped and gaps filled. `problems` are those that belong to no single signal. `columns` are
+    the columns used, and `summary` says in one line how the source was read. Closing (or leaving a `with` block)
+    removes the temporary file, if there is one.
+    """
+
+    def __init__(self, assembly: Assembly, name: str) -> None:
+        self._assembly = assembly
+        self._name = name
+        self._closed = False
+        self._codes = np.flatnonzero(assembly.spool.counts)
+        self.rows = int(assembly.spool.counts.sum())
+        self.columns = assembly.columns
+        self.summary = assembly.summary
+        self.summary.signals = len(self._codes)
+        self.problems: tuple[Problem, ...] = assembly.general_problems()
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __iter__(self) -> Iterator[Signal]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, number: int) -> Signal:
+        """Assemble the signal with this number (from 0). DataError if it cannot be; the others may be fine."""
+        if self._closed:
+            raise ValueError("these signals are closed; read them again")
+        return self._assembly.signal(int(self._codes[number]), self._name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the data; signals already returned stay valid."""
+        self._closed = True
+        self._assembly.spool.close()
+
+
+def assemble(reader: BlockReader, options: ReadOptions, name: str, log: ProblemLog) -> Signals:
+    """Read everything from a reader."""
+    sample = reader.sample()
+    if not any(len(cells) for cells in sample.values()):
+        raise no_rows_error(reader.label, log)
+    try:
+        number_format = _number_format(sample, options)
+    except DataError as error:
+        raise DataError(Message(f"{reader.label}: ", error)) from error
+    columns = choose_columns(
+        reader.label,
+        sample,
+        log,
+        time=options.time,
+        values=options.values,
+        id=options.id,
+        ignore=options.ignore,
+        number_format=number_format,
+        guess=options.guess,
+    )
+    parser = None
+    if columns.time is not None:
+        cells = time_cells(sample, columns, number_format)
+        parser = choose_time_parser(cells, options.time_format, options.day_first)
+        if parser is None:
+            first = next((shortened(cell) for cell in cells if not is_missing(cell)), "nothing")
+            raise DataError(
+                Message(
+                    f"{reader.label}: the time column {columns.time!r} holds no readable times, but {first}; "
+                    "accepted: ISO 8601, dates, numbers, or the form in ",
+                    Argument("time_format"),
+                )
+            )
+    elif options.every is not None:
+        needed = " needs times, but no column holds any; set "
+        raise DataError(
+            Message(f"{reader.label}: ", Argument("every"), needed, Argument("time"), " to the time column")
+        )
+    assembly = Assembly(
+        reader=reader, columns=columns, parser=parser, options=options, number_format=number_format, log=log
+    )
+    try:
+        for block in reader.blocks(columns.used, _expected(columns, parser, number_format)):
+            assembly.add(block)
+        if parser is not None:
+            parser.conclude()
+        problems = merge_problems(assembly.all_problems())
+        if assembly.numbers == 0:
+            names = ", ".join(map(repr, columns.values))
+            raise DataError(
+                Message(f"no observation could be read from {names}. Found: ", Message.joined(". ", problems))
+            )
+        check_losses(assembly.rows, problems, options.most_lost, assembly.damaged_rows)
+    except DataError as error:
+        assembly.spool.close()
+        named = str(error).startswith(reader.label)
+        raise DataError(Message("" if named else f"{reader.label}: ", error)) from error
+    return Signals(assembly, name)
+
+
+def _expected(columns: Columns, parser: TimeParser | None, number_format: NumberFormat) -> ExpectedTypes:
+    """What a reader may expect of most cells."""
+    iso = parser is not None and parser.iso and columns.time_of_day is None
+    return ExpectedTypes(frozenset(columns.values), number_format, columns.time if iso else None)
+
+
+def _number_format(sample: Mapping[str, Cells], options: ReadOptions) -> NumberFormat:
+    """The number format. Only text shows it, and times do not count."""
+    columns = [
+        cells
+        for name, cells in sample.items()
+        if name not in (options.time, options.id) and not isinstance(cells, np.ndarray) and not is_time_of_day(cells)
+    ]
+    return detect_number_format(columns, options.decimal) if options.guess or options.decimal else PLAIN
 
 
 def read_signals(
@@ -84,7 +204,7 @@ def read_signals(
     Signals, which iterates over `Signal`s. Problems with single cells, rows and times are in their `problems`.
     DataError is raised only if the file cannot be read at all.
     """
-    wishes = Wishes(
+    options = ReadOptions(
         time=time,
         values=values,
         id=id,
@@ -103,16 +223,16 @@ def read_signals(
         guess=True,
     )
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ValueError(f"delimiter must be one character, such as ',' or ';', got {delimiter!r}")
+        raise ArgumentError("delimiter", f"must be one character, such as ',' or ';', got {delimiter!r}")
     log = ProblemLog()
     with ExitStack() as resources:
         reader: BlockReader
         if isinstance(source, (str, PathLike)) and os.path.isdir(source) and format in (None, "parquet"):
             folder = os.fspath(source)
-            return assemble(ParquetFolderReader(folder), wishes, name or Path(folder).resolve().name, log)
+            return assemble(ParquetFolderReader(folder), options, name or Path(folder).resolve().name, log)
         opened = resources.enter_context(open_source(source, format))
         if sheet is not None and opened.format != "excel":
-            raise ValueError(f"sheet must be given only for Excel workbooks, got {sheet!r} for {opened.label}")
+            raise ArgumentError("sheet", f"must be given only for Excel workbooks, got {sheet!r} for {opened.label}")
         if opened.format == "parquet":
             reader = ParquetReader(opened, resources)
         elif opened.format == "excel":
@@ -132,6 +252,6 @@ def read_signals(
                     time_format=time_format,
                     decimal=decimal,
                 )
-            if chunks.encoding in NAMES:
-                reader.notes = [NAMES[chunks.encoding], *reader.notes]
-        return assemble(reader, wishes, name or opened.name, log)
+            if chunks.encoding in ENCODING_NAMES:
+                reader.notes = [ENCODING_NAMES[chunks.encoding], *reader.notes]
+        return assemble(reader, options, name or opened.name, log)

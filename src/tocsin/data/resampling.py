@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.data.lines import ParsedObservation
+from tocsin.checks import Argument, Message
 from tocsin.data.problems import ProblemLog
-from tocsin.data.timeline import as_interval
+from tocsin.data.timeline import ParsedObservation, as_interval, sort_by_time
 
 Floats = NDArray[np.float64]
 
@@ -69,11 +69,7 @@ def resample(
     unit: str,
 ) -> tuple[NDArray[Any], Floats, NDArray[np.int64]]:
     """One row for each interval that is not empty; its line is that of the first observation in it."""
-    late = times < np.maximum.accumulate(times)
-    if late.any():
-        log.add("unsorted", int(late.sum()), (f"{unit} {line}: earlier than before" for line in lines[late]))
-        order = np.argsort(times, kind="stable")
-        times, values, lines = times[order], values[order], lines[order]
+    times, values, lines = sort_by_time(times, values, lines, log, unit)
     bins = _floor(times, every)
     starts = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
     return bins[starts], _BY[aggregate](values, starts), lines[starts]
@@ -96,7 +92,8 @@ class Resampler:
         ValueError if it has no time, or belongs to an interval already emitted.
         """
         if observation.time is None:
-            raise ValueError("`every` needs times, but the lines have none; set `time` to the time field")
+            needed = " needs times, but the lines have none; set "
+            raise ValueError(Message(Argument("every"), needed, Argument("time"), " to the time field"))
         if self._every is None:
             dated = isinstance(observation.time, np.datetime64)
             self._every = as_interval(self._given, dated=dated, name="every")

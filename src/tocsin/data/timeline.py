@@ -4,22 +4,154 @@ Times are sorted. Of equal times the first in the file is kept. A step of k inte
 k - 1 missing observations, at most `longest_gap` of them. Nothing is ever interpolated.
 """
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
-from tocsin.data.durations import duration_text, parse_duration
-from tocsin.data.problems import DataError, ProblemLog
-from tocsin.data.signal import Interval
+from tocsin.checks import Argument, ArgumentError, Message
+from tocsin.data.problems import DataError, Problem, ProblemLog
 
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+    "w": 7 * 86400 * 10**9,
+}
+_NAMES = {
+    "nanosecond": "ns", "microsecond": "us", "µs": "us", "millisecond": "ms", "msec": "ms",
+    "second": "s", "sec": "s", "minute": "min", "m": "min", "hour": "h", "hr": "h", "day": "d", "week": "w",
+}  # fmt: skip
+_PART = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)?\s*([a-zµ]+)\s*", re.IGNORECASE)
+_ACCEPTED = "a duration such as '30s', '5min', '1h', '1h 30min', '0.5s', '1d' or '2 weeks'"
+
+Interval = np.timedelta64 | float
 LONGEST_GAP = 1000
 MOST_INSERTED = 20_000_000  # observations inserted into one signal for gaps, beyond which the interval must be wrong
 MOST_APART = 50  # intervals: if observations are usually further apart, the interval must be wrong
 TOLERANCE = 0.1  # of an interval: a step off by more is irregular
+
+
+def parse_duration(duration: Any) -> np.timedelta64:
+    """A positive duration as timedelta64[ns], from text, a timedelta or a timedelta64.
+
+    Units: ns, us, ms, s, min (or m), h, d, w, and their long names. Months and years have no fixed length.
+
+    Examples
+    --------
+    >>> print(parse_duration("0.5 minutes"))
+    30000000000 nanoseconds
+    """
+    try:
+        length = _nanoseconds(duration) if isinstance(duration, str) else _exactly(duration)
+    except (OverflowError, ValueError):
+        raise ValueError(f"expected {_ACCEPTED}, got {duration!r}") from None
+    if not 0 < length < 2**63:
+        raise ValueError(f"expected {_ACCEPTED}, longer than zero and below 292 years, got {duration!r}")
+    return np.timedelta64(length, "ns")
+
+
+def _nanoseconds(text: str) -> int:
+    whole, end = Decimal(0), 0
+    while end < len(text) or end == 0:
+        part = _PART.match(text, end)
+        if part is None:
+            raise ValueError(text)
+        whole += Decimal(part[1] or 1) * _unit(part[2])
+        end = part.end()
+    return round(whole)
+
+
+def _unit(name: str) -> int:
+    name = name.lower()
+    for candidate in (name, name.removesuffix("s")):
+        short = _NAMES.get(candidate, candidate)
+        if short in _UNITS:
+            return _UNITS[short]
+    raise ValueError(name)
+
+
+def _exactly(duration: Any) -> int:
+    if isinstance(duration, timedelta):
+        return duration // timedelta(microseconds=1) * 1000
+    if isinstance(duration, np.timedelta64) and not np.isnat(duration):
+        return int(duration.astype("timedelta64[ns]").astype(np.int64))
+    raise ValueError(duration)
+
+
+def duration_text(duration: np.timedelta64 | float) -> str:
+    """A duration as people write it, in the largest unit that gives a whole number. A plain number stays as it is.
+
+    Examples
+    --------
+    >>> duration_text(np.timedelta64(90, "m")), duration_text(np.timedelta64(2, "h")), duration_text(0.5)
+    ('90 min', '2 h', '0.5')
+    """
+    if not isinstance(duration, np.timedelta64):
+        return f"{duration:.6g}"
+    length = int(duration.astype("timedelta64[ns]").astype(np.int64))
+    name, size = next((name, size) for name, size in reversed(_UNITS.items()) if length % size == 0 and name != "w")
+    return f"{length // size} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedObservation:
+    """One observation: its signal (None if lines have no id), its time (None if they have none), and its values."""
+
+    id: str | None
+    time: np.datetime64 | float | None
+    values: tuple[float, ...]
+    #: The time zone that its time was written with, such as "+02:00"; None if there was none.
+    zone: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """The observations of one signal in time order, one row each.
+
+    Attributes
+    ----------
+    name : the signal's name.
+    features : the names of the value columns.
+    times : datetime64[ns] (UTC if the source gave a time zone), or float64 for plain numbers, or None.
+        Strictly increasing.
+    values : float64, one column per feature; NaN if there is no usable value.
+    lines : the line (text files) or row (Parquet, frames) of each observation, counted from 1; 0 for observations
+        inserted for a gap.
+    interval : the sampling interval, given or inferred, of the same kind as `times`; None if it cannot be inferred.
+    problems : the problems found in this signal.
+    """
+
+    name: str
+    features: tuple[str, ...]
+    times: NDArray[Any] | None
+    values: NDArray[np.float64]
+    lines: NDArray[np.int64]
+    interval: Interval | None
+    problems: tuple[Problem, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def observed(self) -> int:
+        """The number of observations, without those inserted for gaps."""
+        return int(np.count_nonzero(self.lines))
+
+    def piece(self, first: int, last: int) -> "Signal":
+        """The observations from `first` up to `last`."""
+        part = slice(first, last)
+        times = None if self.times is None else self.times[part]
+        return replace(self, times=times, values=self.values[part], lines=self.lines[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +207,13 @@ def as_interval(interval: Any, *, dated: bool, name: str = "interval") -> Interv
     """A given interval of the same kind as the times: a duration (a plain number means seconds), or a number."""
     if isinstance(interval, (str, timedelta, np.timedelta64)):
         if not dated:
-            raise ValueError(f"{name} must be a number, because the times are numbers, got {interval!r}")
+            raise ArgumentError(name, f"must be a number, because the times are numbers, got {interval!r}")
         return parse_duration(interval)
     number = checks.number(name, interval, above=0, below=np.inf)
     return np.timedelta64(round(number * 10**9), "ns") if dated else number
 
 
-def lay_out(
+def regularize(
     times: NDArray[Any],
     values: NDArray[np.float64],
     lines: NDArray[np.int64],
@@ -92,11 +224,7 @@ def lay_out(
     unit: str = "line",
 ) -> Timeline:
     """The regular timeline of a file's observations; every change is logged."""
-    late = times < np.maximum.accumulate(times)
-    if late.any():
-        log.add("unsorted", int(late.sum()), (f"{unit} {line}: earlier than before" for line in lines[late]))
-        order = np.argsort(times, kind="stable")
-        times, values, lines = times[order], values[order], lines[order]
+    times, values, lines = sort_by_time(times, values, lines, log, unit)
     repeated = np.zeros(len(times), dtype=np.bool_)
     repeated[1:] = times[1:] == times[:-1]
     if repeated.any():
@@ -118,14 +246,30 @@ def lay_out(
     return _fill(times, values, lines, missing, interval)
 
 
+def sort_by_time(
+    times: NDArray[Any], values: NDArray[np.float64], lines: NDArray[np.int64], log: ProblemLog, unit: str
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+    """Observations in the order of their times; those out of order are logged."""
+    late = times < np.maximum.accumulate(times)
+    if not late.any():
+        return times, values, lines
+    log.add("unsorted", int(late.sum()), (f"{unit} {line}: earlier than before" for line in lines[late]))
+    order = np.argsort(times, kind="stable")
+    return times[order], values[order], lines[order]
+
+
 def _check_interval(steps: NDArray[Any], interval: Interval) -> None:
     """DataError if nearly all observations would be missing because the given interval is wrong."""
     typical = np.sort(steps)[(steps.size - 1) // 2]
     if steps.size > 1 and typical // interval > MOST_APART:
         apart = duration_text(typical)
         raise DataError(
-            f"the times are {apart} apart, but the interval is {duration_text(interval)}: nearly all observations "
-            f"would be missing; omit `interval`, or set it to {apart}"
+            Message(
+                f"the times are {apart} apart, but the interval is {duration_text(interval)}: nearly all observations "
+                "would be missing; omit ",
+                Argument("interval"),
+                f", or set it to {apart}",
+            )
         )
 
 
@@ -178,9 +322,9 @@ def _fill(
 ) -> Timeline:
     inserted = int(missing.sum())
     if inserted > MOST_INSERTED:
+        problem = f"{inserted} observations would be missing among {len(times)}: the interval {duration_text(interval)}"
         raise DataError(
-            f"{inserted} observations would be missing among {len(times)}: the interval "
-            f"{duration_text(interval)} cannot be right; set `interval`, or a smaller `longest_gap`"
+            Message(problem, " cannot be right; set ", Argument("interval"), ", or a smaller ", Argument("longest_gap"))
         )
     ends = np.cumsum(missing)
     places = np.arange(len(times))

@@ -1,4 +1,4 @@
-"""A column of times. Its first cells determine the rule that reads all of it.
+"""A column of times. Its first cells determine the parser for all of it.
 
 - Texts are ISO 8601 (or a loose form of it). Dates such as 31/12/2024 are read once the column shows whether the day
     or the month comes first; with points (31.12.2024), the day does. `time_format` overrides both.
@@ -8,30 +8,108 @@
 
 import re
 from abc import ABC, abstractmethod
-from datetime import datetime
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.data.cells import Cells, is_missing, read_numbers
-from tocsin.data.moments import FIRST_YEAR, LAST_YEAR, NAT, nanoseconds, read_formatted, read_moments
+from tocsin.checks import Argument, Message
+from tocsin.data.numbers import Cells, is_missing, read_numbers
 from tocsin.data.problems import DataError
+
+NAT = np.iinfo(np.int64).min  # numpy's "not a time"
+FIRST_YEAR, LAST_YEAR = 1678, 2261  # the full years that 64-bit nanoseconds can represent
+
+_EPOCH = datetime(1970, 1, 1)
+_PLAIN = re.compile(r"(?:1[7-9]|2[01])\d\d-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)?", re.ASCII)
+_LOOSE = re.compile(
+    r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})"
+    r"(?:(?:\s*T\s*|\s+)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?"
+    r"(?:\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?))?",
+    re.ASCII | re.IGNORECASE,
+)
+
+ParsedTimes = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
 
 TIME_NAMES = ("time", "timestamp", "date", "datetime", "ds", "ts")
 _UNIX_UNITS = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}  # digits before the point -> nanoseconds
 _DAY = 86_400_000_000  # microseconds
+_Unit = Literal["s", "ms", "us", "ns"]
+_WRITTEN_UNITS: tuple[tuple[_Unit, int], ...] = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
 _SLASHED = re.compile(
     r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})"
     r"(?:[T\s]\s*(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,](\d{1,6}))?)?(?:\s*([AP])\.?M\.?)?)?",
     re.ASCII | re.IGNORECASE,
 )
-
 Read = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 
-class TimeRule(ABC):
+def parse_iso_times(cells: Sequence[Any]) -> ParsedTimes:
+    """Nanoseconds for each cell (`NAT` if it is not a time), and which had a time zone other than UTC."""
+    plain = cells
+    if cells and isinstance(cells[0], str) and cells[0].endswith(("Z", "+00:00")):
+        plain = [cell.removesuffix("Z").removesuffix("+00:00") if isinstance(cell, str) else cell for cell in cells]
+    try:
+        if all(map(_PLAIN.fullmatch, plain)):
+            return np.array(plain, dtype="datetime64[ns]").view(np.int64), None
+    except (TypeError, ValueError):
+        pass  # a cell that is not text, or a date such as 30 February: find out which
+    stamps = np.full(len(cells), NAT, dtype=np.int64)
+    zoned = np.zeros(len(cells), dtype=np.bool_)
+    for i, cell in enumerate(cells):
+        if isinstance(cell, str):
+            stamps[i], zoned[i] = parse_iso_time(cell)
+    return stamps, zoned if zoned.any() else None
+
+
+def parse_iso_time(text: str) -> tuple[int, bool]:
+    """One text: ISO 8601, or its common loose forms (slashes, single digits, 'UTC', a space before the zone)."""
+    text = text.strip()
+    match = _LOOSE.fullmatch(text)
+    try:
+        if match is None:
+            return nanoseconds(datetime.fromisoformat(text))
+        year, _, month, day, hour, minute, second, fraction, zone = match.groups()
+        moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        stamp, _ = nanoseconds(moment)
+        offset = zone_offset(zone)
+        return (stamp if stamp == NAT else stamp + int((fraction or "").ljust(9, "0")) - offset), offset != 0
+    except ValueError:
+        return NAT, False
+
+
+def nanoseconds(moment: datetime) -> tuple[int, bool]:
+    """A datetime's nanoseconds in UTC (`NAT` beyond 64 bits), and whether its time zone was another."""
+    offset = moment.utcoffset() or timedelta(0)
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        return NAT, False
+    return (moment.replace(tzinfo=None) - offset - _EPOCH) // timedelta(microseconds=1) * 1000, bool(offset)
+
+
+def parse_formatted_times(cells: Sequence[Any], form: str) -> ParsedTimes:
+    """Texts in one given `strptime` format."""
+    stamps = np.full(len(cells), NAT, dtype=np.int64)
+    zoned = np.zeros(len(cells), dtype=np.bool_)
+    for i, cell in enumerate(cells):
+        with suppress(ValueError):  # text that does not fit the format stays NAT
+            stamps[i], zoned[i] = nanoseconds(datetime.strptime(str(cell).strip(), form))
+    return stamps, zoned if zoned.any() else None
+
+
+def zone_offset(zone: str | None) -> int:
+    """How many nanoseconds a time zone such as +02:00 is ahead of UTC; 0 for Z, UTC and no zone."""
+    if zone is None or zone[0] not in "+-":
+        return 0
+    digits = zone[1:].replace(":", "")
+    minutes = int(digits[:2]) * 60 + int(digits[2:] or 0)
+    return (-minutes if zone[0] == "-" else minutes) * 60 * 10**9
+
+
+class TimeParser(ABC):
     """Reads cells into stored numbers, block by block, and converts them to times at the end."""
 
     dtype: type = np.int64
@@ -50,28 +128,28 @@ class TimeRule(ABC):
         """Called after the last block: raises DataError if the column is ambiguous."""
 
     def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
-        """The times; NaT where the rule gives no valid date."""
+        """The times; NaT where there is no such date."""
         return stored.view("datetime64[ns]")
 
 
-class _Texts(TimeRule):
+class _Texts(TimeParser):
     iso = True
 
     def read(self, cells: Cells) -> Read:
         if isinstance(cells, np.ndarray) and cells.dtype == "datetime64[ns]":
             return cells.view(np.int64), None
-        return read_moments(list(cells))
+        return parse_iso_times(list(cells))
 
 
-class _Formatted(TimeRule):
+class _Formatted(TimeParser):
     def __init__(self, form: str) -> None:
         self._form = form
 
     def read(self, cells: Cells) -> Read:
-        return read_formatted(list(cells), self._form)
+        return parse_formatted_times(list(cells), self._form)
 
 
-class _Stamps(TimeRule):
+class _Stamps(TimeParser):
     """Cells that are already times: datetime64 arrays or datetimes."""
 
     def read(self, cells: Cells) -> Read:
@@ -82,7 +160,7 @@ class _Stamps(TimeRule):
         return np.array([stamp for stamp, _ in moments], dtype=np.int64), zoned if zoned.any() else None
 
 
-class _Numbers(TimeRule):
+class _Numbers(TimeParser):
     dtype = np.float64
     of_numbers = True
 
@@ -96,7 +174,7 @@ class _Numbers(TimeRule):
         return stored
 
 
-class _UnixTimes(TimeRule):
+class _UnixTimes(TimeParser):
     of_numbers = True
 
     def __init__(self, unit: int) -> None:
@@ -117,7 +195,7 @@ class _UnixTimes(TimeRule):
         return np.where(bad, NAT, seconds.astype(np.int64) * self._unit + rest.astype(np.int64)), None
 
 
-class _DigitDates(TimeRule):
+class _DigitDates(TimeParser):
     """Whole numbers such as 20241231."""
 
     of_numbers = True
@@ -128,7 +206,7 @@ class _DigitDates(TimeRule):
         return _dates(whole // 10000, whole // 100 % 100, whole % 100), None
 
 
-class _SlashedDates(TimeRule):
+class _SlashedDates(TimeParser):
     """Day or month first: stored unchanged, in one number, until the column shows which."""
 
     def __init__(self, day_first: bool | None = None) -> None:
@@ -173,14 +251,20 @@ class _SlashedDates(TimeRule):
             return
         if self._day_first and self._month_first:
             raise DataError(
-                f"times such as {self._day_first!r} and {self._month_first!r} disagree on whether the day or the "
-                "month comes first; write them as YYYY-MM-DD, or set `day_first`"
+                Message(
+                    f"times such as {self._day_first!r} and {self._month_first!r} disagree on whether the day or the "
+                    "month comes first; write them as YYYY-MM-DD, or set ",
+                    Argument("day_first"),
+                )
             )
         if self._either and not self._day_first and not self._month_first:
             raise DataError(
-                f"times such as {self._either!r} are ambiguous: the day or the month may come first, and no time shows "
-                "which; set `day_first`, or `time_format` such as '%d/%m/%Y'"
-            )
+                Message(
+                    f"times such as {self._either!r} are ambiguous: the day or the month may come first, and no time "
+                    "shows which; set ",
+                    Argument("day_first"), ", or ", Argument("time_format"), " such as '%d/%m/%Y'",
+                )
+            )  # fmt: skip
 
     def finish(self, stored: NDArray[Any]) -> NDArray[Any]:
         bad = self.bad(stored)
@@ -197,8 +281,10 @@ def is_time_name(name: str) -> bool:
     return re.split(r"[\[(]", name, maxsplit=1)[0].strip().lower() in TIME_NAMES
 
 
-def choose_time_rule(cells: Cells, time_format: str | None = None, day_first: bool | None = None) -> TimeRule | None:
-    """The rule that reads most of these first cells, or None."""
+def choose_time_parser(
+    cells: Cells, time_format: str | None = None, day_first: bool | None = None
+) -> TimeParser | None:
+    """The parser for most of these first cells, or None."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind == "M":
         return _Stamps()
     sample = cells if isinstance(cells, np.ndarray) else [cell for cell in cells if not is_missing(cell)]
@@ -211,18 +297,18 @@ def choose_time_rule(cells: Cells, time_format: str | None = None, day_first: bo
     numbers = read_numbers(sample)[0]
     numbers = numbers[np.isfinite(numbers)]
     if 2 * len(numbers) >= len(sample) and len(numbers):
-        return _number_rule(numbers)
+        return _number_parser(numbers)
     for new in (_Texts, partial(_SlashedDates, day_first)):
-        rule: TimeRule = new()
-        if 2 * np.count_nonzero(rule.bad(rule.read(sample)[0])) < len(sample):
+        parser: TimeParser = new()
+        if 2 * np.count_nonzero(parser.bad(parser.read(sample)[0])) < len(sample):
             return new()
     return None
 
 
 def is_time(cell: str, time_format: str | None = None) -> bool:
     """Whether a text is a time (a plain number is not)."""
-    rule = choose_time_rule([cell], time_format)
-    return rule is not None and not rule.of_numbers and not rule.bad(rule.read([cell])[0])[0]
+    parser = choose_time_parser([cell], time_format)
+    return parser is not None and not parser.of_numbers and not parser.bad(parser.read([cell])[0])[0]
 
 
 def parse_time(time: Any, time_format: str | None = None) -> np.datetime64 | float:
@@ -236,18 +322,33 @@ def parse_time(time: Any, time_format: str | None = None) -> np.datetime64 | flo
     17.5
     """
     cells: Cells = np.array([time]) if isinstance(time, np.datetime64) else [time]
-    rule = choose_time_rule(cells, time_format)
-    if rule is not None:
-        stored = rule.read(cells)[0]
-        rule.conclude()
-        moment = rule.finish(stored)[0]
+    parser = choose_time_parser(cells, time_format)
+    if parser is not None:
+        stored = parser.read(cells)[0]
+        parser.conclude()
+        moment = parser.finish(stored)[0]
         if moment == moment:  # neither NaN nor NaT
             return moment if isinstance(moment, np.datetime64) else float(moment)
     wanted = f"a time of the form {time_format!r}" if time_format else "an ISO 8601 time, a date, or a number"
     raise ValueError(f"a time must be {wanted}, got {time!r}")
 
 
-def _number_rule(numbers: NDArray[np.float64]) -> TimeRule:
+def format_times(times: NDArray[np.datetime64]) -> list[str | None]:
+    """ISO 8601 texts, with seconds and no more digits than needed; None for NaT.
+
+    Examples
+    --------
+    >>> format_times(np.array(["2024-01-01", "2024-01-01T00:00:00.250"], dtype="datetime64[ns]"))
+    ['2024-01-01T00:00:00.000', '2024-01-01T00:00:00.250']
+    """
+    known = ~np.isnat(times)
+    stamps = times.astype("datetime64[ns]").view(np.int64)[known]
+    unit = next(unit for unit, size in _WRITTEN_UNITS if not (stamps % size).any())
+    texts = np.datetime_as_string(times, unit=unit).tolist()
+    return [text if there else None for text, there in zip(texts, known.tolist(), strict=True)]
+
+
+def _number_parser(numbers: NDArray[np.float64]) -> TimeParser:
     size = np.abs(numbers)
     for digits, unit in _UNIX_UNITS.items():
         if np.all((size >= 10.0 ** (digits - 1)) & (size < 10.0**digits)):

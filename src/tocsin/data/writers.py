@@ -11,17 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tocsin.data.parquet import import_pyarrow
+from tocsin.data.formats import import_pyarrow
 from tocsin.data.problems import DataError
 from tocsin.data.sources import SUFFIXES, format_of
-
-_UNITS: tuple[tuple[Literal["s", "ms", "us", "ns"], int], ...] = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
+from tocsin.data.times import format_times
 
 
 class Writer(ABC):
@@ -152,21 +151,6 @@ def _open(partial: Path, target: Path, format_: str | None, resources: contextli
         stream = resources.enter_context(gzip.GzipFile("", "wb", fileobj=stream, mtime=0))
     text = resources.enter_context(io.TextIOWrapper(stream, encoding="utf-8", newline=""))
     return _JsonLinesWriter(text) if kind == "jsonl" else _CsvWriter(text, "\t" if kind == "tsv" else ",")
-
-
-def format_times(times: NDArray[np.datetime64]) -> list[str | None]:
-    """ISO 8601 texts, with seconds and no more digits than needed; None for NaT.
-
-    Examples
-    --------
-    >>> format_times(np.array(["2024-01-01", "2024-01-01T00:00:00.250"], dtype="datetime64[ns]"))
-    ['2024-01-01T00:00:00.000', '2024-01-01T00:00:00.250']
-    """
-    known = ~np.isnat(times)
-    stamps = times.astype("datetime64[ns]").view(np.int64)[known]
-    unit = next(unit for unit, size in _UNITS if not (stamps % size).any())
-    texts = np.datetime_as_string(times, unit=unit).tolist()
-    return [text if there else None for text, there in zip(texts, known.tolist(), strict=True)]
 
 
 def _csv_cells(column: NDArray[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.checks import ArgumentError, message_of
 from tocsin.data import Signal, parse_time
 from tocsin.detection.audit import Audit
 from tocsin.detection.detector import Detector, ResolutionWarning
@@ -114,7 +115,7 @@ def detect_signal(
             own_past_since=own_past_since,
         )
     except (ValueError, TypeError, MemoryError) as error:
-        return SignalResult(signal.name, signal.observed, [], error=str(error))
+        return SignalResult(signal.name, signal.observed, [], error=message_of(error))
 
 
 def _first_time(piece: Signal, there: NDArray[np.bool_], first: int) -> Any:
@@ -130,17 +131,19 @@ def stretch_of(signal: Signal, text: str) -> slice:
     start, between, end = text.partition("/")
     if not between:
         if not start.isdecimal() or not 0 < int(start) <= len(signal):
-            raise ValueError(f"reference must be a number of rows from 1 to {len(signal)}, or START/END, got {text!r}")
+            accepted = f"a number of rows from 1 to {len(signal)}, or START/END"
+            raise ArgumentError("reference", f"must be {accepted}, got {text!r}")
         return slice(int(start))
     if signal.times is None:
-        raise ValueError(f"reference={text!r} names times, but signal {signal.name!r} has none: use a number of rows")
+        reason = f"must be a number of rows, because signal {signal.name!r} has no times, got {text!r}"
+        raise ArgumentError("reference", reason)
     try:
         first, last = (parse_time(part.strip()) for part in (start, end))
     except ValueError as error:
-        raise ValueError(f"reference must be a number of rows, or START/END: {error}") from None
+        raise ArgumentError("reference", f"must be a number of rows, or START/END: {error}") from None
     rows = np.flatnonzero((signal.times >= first) & (signal.times < last))
     if not rows.size:
-        raise ValueError(f"reference={text!r} contains no row of signal {signal.name!r}")
+        raise ArgumentError("reference", f"must contain a row of signal {signal.name!r}, got {text!r}")
     return slice(int(rows[0]), int(rows[-1]) + 1)
 
 

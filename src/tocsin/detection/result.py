@@ -130,14 +130,14 @@ class Result:
         return drawn([self])
 
     def __repr__(self) -> str:
-        from tocsin.reports.result_text import told
+        from tocsin.reports.notebook import result_text
 
-        return told(self)
+        return result_text(self)
 
     def _repr_html_(self) -> str:
-        from tocsin.reports.result_html import page
+        from tocsin.reports.notebook import results_html
 
-        return page([self])
+        return results_html([self])
 
     def incidents_within(self) -> list[Incident]:
         """The incidents, with observations counted from the first of these and clipped to them."""
@@ -154,7 +154,7 @@ class Result:
 def drawn(results: Sequence[Result]) -> Any:
     """The results as a matplotlib figure."""
     # The package with the pictures is a layer above: import it only on demand.
-    from tocsin.reports.result_figure import figure_of
+    from tocsin.reports.notebook import figure_of
 
     return figure_of(results)
 

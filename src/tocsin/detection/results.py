@@ -54,11 +54,11 @@ class Results(Mapping[str, Result]):
         return drawn(list(self.values()))
 
     def __repr__(self) -> str:
-        from tocsin.reports.result_text import told_together
+        from tocsin.reports.notebook import results_text
 
-        return told_together(list(self.values()))
+        return results_text(list(self.values()))
 
     def _repr_html_(self) -> str:
-        from tocsin.reports.result_html import page
+        from tocsin.reports.notebook import results_html
 
-        return page(list(self.values()))
+        return results_html(list(self.values()))

@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 
 from tocsin import __version__
 from tocsin.detection import Incident, SignalResult
-from tocsin.reports.features import alarms_of, feature_column, features_of, is_blamed, worst_severity
-from tocsin.reports.table import incident_rows, intervals_of
+from tocsin.reports.tables import (
+    alarms_of,
+    feature_column,
+    features_of,
+    incident_rows,
+    intervals_of,
+    is_blamed,
+    worst_severity,
+)
 
 # The most signals on a page, and the most features of one; the file stays below about 20 MB.
 MOST_SIGNALS = 20
@@ -50,16 +57,16 @@ PROMISE = (
 
 
 @dataclass
-class Account:
+class ReportText:
     """The text besides the charts: how each file was read, and what is guaranteed."""
 
     title: str
-    understood: list[tuple[str, str, list[str]]] = field(default_factory=list)  # file, in one line, its problems
+    files: list[tuple[str, str, list[str]]] = field(default_factory=list)  # file, in one line, its problems
     promised: str = ""
     notes: list[str] = field(default_factory=list)
 
 
-def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult], account: Account) -> str:
+def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult], text: ReportText) -> str:
     """The page. `results` are those of all signals, `drawn` those whose verdicts were kept."""
     shown = sorted((one for one in drawn if one.columns is not None), key=worst_severity, reverse=True)[:MOST_SIGNALS]
     charts = charts_of(shown)
@@ -69,14 +76,14 @@ def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult
         _text(files("tocsin") / "reports" / "assets" / "report.html"),
         charts,
         dated=first is not None and first["time"].dtype.kind == "M",
-        title=escape(account.title),
+        title=escape(text.title),
         lead=escape(_lead(results)),
         incidents=_incidents(results, [result.signal for result in shown], charts),
         left_out=f'<p class="note">The {left:,} signals with milder incidents or none are not drawn.</p>'
         if left
         else "",
-        understood="".join(_file(*one) for one in account.understood),
-        promised=_paragraphs([*account.promised.splitlines(), *account.notes, PROMISE]),
+        understood="".join(_file(*one) for one in text.files),
+        promised=_paragraphs([*text.promised.splitlines(), *text.notes, PROMISE]),
     )
 
 

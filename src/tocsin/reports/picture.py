@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tocsin.detection import Incident, SignalResult
 from tocsin.detection.views import available_views, make_view
-from tocsin.reports.features import (
+from tocsin.reports.tables import (
     alarms_of,
     blamed_feature,
     columns_of,
@@ -19,8 +19,6 @@ from tocsin.reports.features import (
     is_blamed,
     worst_severity,
 )
-from tocsin.reports.similar import nearest_lag
-from tocsin.reports.thinning import averaged, thinned
 
 # The most signals in a picture, the most features of one, and the most close-ups of incidents.
 MOST_SIGNALS = 6
@@ -38,6 +36,11 @@ SEEN = {"error": "off its forecast", "shape": "unknown shape", "quiet": "too sti
 
 Fault = tuple[Any, Any, str, str]
 """A known fault: its start, end, feature and name."""
+
+# How far back to search: as far as the shape view.
+LAGS = 2000
+# Longer curves are drawn as the range over pieces, so that no spike is lost.
+MOST_POINTS = 6000
 
 
 def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Sequence[Fault] = ()) -> None:
@@ -280,3 +283,55 @@ def _stretch(incident: Incident) -> int:
     told = [stream.length for stream in make_view(incident.view).streams]
     named = [length for length in told if f"last {length} " in (incident.explanation or "")]
     return (named or told)[0]
+
+
+def nearest_lag(values: NDArray[Any], length: int) -> int:
+    """How long before the newest `length` of values[T, F] the stretch lies that resembles them most; 0 for none.
+
+    Features count in units of their own spread, and missing values do not.
+    """
+    lags = min(LAGS, len(values) - length)
+    if lags < length:
+        return 0
+    recent = values[-(length + lags) :]
+    with np.errstate(invalid="ignore"):
+        spread = np.array(
+            [np.std(column[np.isfinite(column)]) if np.isfinite(column).any() else 0 for column in recent.T]
+        )
+    scaled = recent / np.where(spread > 0, spread, 1.0)
+    stretches = np.lib.stride_tricks.sliding_window_view(scaled, length, axis=0)  # (lags + 1, F, length)
+    squares = np.square(stretches[:-length] - stretches[-1])
+    known = np.isfinite(squares)
+    counts = known.sum(axis=(1, 2))
+    if not counts.any():
+        return 0
+    means = np.where(counts > 0, np.where(known, squares, 0.0).sum(axis=(1, 2)) / np.maximum(counts, 1), np.inf)
+    return lags - int(np.argmin(means))
+
+
+def thinned(time: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A curve of few points that looks the same: the smallest and the largest value of each piece, in turn."""
+    if time.size <= MOST_POINTS:
+        return time, values
+    size = -(-time.size // (MOST_POINTS // 2))
+    whole = time.size // size * size
+    pieces = values[:whole].reshape(-1, size)
+    gone = np.isnan(pieces).all(axis=1)
+    filled = np.where(gone[:, np.newaxis], 0.0, pieces)
+    ends = np.column_stack([np.nanmin(filled, axis=1), np.nanmax(filled, axis=1)])
+    ends[gone] = np.nan
+    return np.repeat(time[:whole:size], 2), ends.reshape(-1)
+
+
+def averaged(
+    time: NDArray[Any], curves: Sequence[NDArray[Any]], known: NDArray[np.bool_]
+) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    """Curves of few points, the mean of each piece, for what has no spikes to lose; NaN where nothing is known."""
+    size = max(1, -(-time.size // MOST_POINTS))
+    whole = time.size // size * size
+    counts = known[:whole].reshape(-1, size).sum(axis=1)
+    thin = []
+    for curve in curves:
+        sums = np.where(known, curve, 0.0)[:whole].reshape(-1, size).sum(axis=1)
+        thin.append(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
+    return time[:whole:size], thin

@@ -54,7 +54,7 @@ class HistoryFile:
     @property
     def understood(self) -> str:
         """How the file was read, in one line."""
-        return str(self._signals.understood)
+        return str(self._signals.summary)
 
     @property
     def problems(self) -> list[str]:

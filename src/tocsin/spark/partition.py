@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.data import DataError, Problem, Signal
-from tocsin.data.cells import KIND_OF, read_numbers
-from tocsin.data.moments import NAT
+from tocsin.data.numbers import KIND_OF, read_numbers
 from tocsin.data.problems import ProblemLog
 from tocsin.data.spool import Spool
-from tocsin.data.timeline import as_interval, lay_out
-from tocsin.data.times import choose_time_rule
+from tocsin.data.timeline import as_interval, regularize
+from tocsin.data.times import NAT, choose_time_parser
 from tocsin.detection import detect_signals
 from tocsin.spark.plan import SparkPlan
 from tocsin.spark.rows import Layout
@@ -105,7 +104,7 @@ class _Gathered:
             times = times.view("datetime64[ns]")
         values = self._numbers(values, lines, log)
         interval = self._plan.settings.get("interval")
-        timeline = lay_out(
+        timeline = regularize(
             times,
             values,
             lines,
@@ -144,7 +143,7 @@ def read_times(carried: NDArray[Any], plan: SparkPlan) -> tuple[NDArray[Any], ND
     if not plan.dated:
         return carried, ~np.isfinite(carried)
     moments = carried.view("datetime64[us]")
-    rule = choose_time_rule(moments)
+    rule = choose_time_parser(moments)
     times = moments.view(np.int64) if rule is None else rule.read(moments)[0]
     return times, np.asarray(times == NAT)
 

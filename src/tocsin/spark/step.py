@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tocsin.data import DataError, Problem, Signal
 from tocsin.data.problems import ProblemLog
-from tocsin.data.timeline import as_interval, lay_out
+from tocsin.data.timeline import as_interval, regularize
 from tocsin.detection import Fleet
 from tocsin.detection.result import verdict_columns
 from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
@@ -107,7 +107,7 @@ class Step:
         if known:  # repeated, to see what is missing after it
             times = np.concatenate([np.array([last_time], dtype=times.dtype), times])
             values = np.concatenate([np.full((1, values.shape[1]), np.nan), values])
-        timeline = lay_out(
+        timeline = regularize(
             times,
             values,
             np.arange(1, len(times) + 1),

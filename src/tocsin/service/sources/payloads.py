@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tocsin.data.cells import MISSING, read_numbers
+from tocsin.data.numbers import MISSING, read_numbers
 from tocsin.service.observations import moment_of
 
 LARGEST = 2**18  # bytes

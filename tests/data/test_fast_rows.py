@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.data import DataError, read_signals
-from tocsin.data.plain_rows import PlainRows
+from tocsin.data.delimited import FastRowReader
 
 NUMBERS = ["1", "-2.5", "+3", "1e3", "2.5E-3", ".5", "5.", "-0", "0.1234567890123456789",
            "123456789012345678901234567890", "1e-320", "1e308", "17976931348623157e292", "9007199254740993",
            " 7", "8 ", '"9.25"', '" 1"', "007"]  # fmt: skip
 ODD = ["", "NA", "nan", " ", "abc", "1_000", "inf", "1e999", "0x10", "1,5", '"1,5"', "1.5.2", "--1", "+", "1e", "1e+",
        '"a""b"', '"', "é", "-999", "1\t", "1 000"]  # fmt: skip
-MOMENTS = ["2024-02-29 00:00:00", "2024-02-29T23:59", "2024-03-01", "1999-12-31 23:59:59.999999999Z", "1700-01-01",
+TIMES = ["2024-02-29 00:00:00", "2024-02-29T23:59", "2024-03-01", "1999-12-31 23:59:59.999999999Z", "1700-01-01",
            "2199-12-31T00:00:00.5+00:00", "1970-01-01 00:00:01", "2000-02-29T12:00Z"]  # fmt: skip
-NO_MOMENTS = ["", "2023-02-29", "2024-13-01", "2024-01-01 24:00", "2024-01-01 00:60", "2024-1-1",
+NOT_TIMES = ["", "2023-02-29", "2024-13-01", "2024-01-01 24:00", "2024-01-01 00:60", "2024-1-1",
               "2024-01-01T00:00+02:00", "1600-01-01", "2024-01-01 00:00:60",
               "soon", "2024-01-01 00:00:00.1234567890", "2024/01/01"]  # fmt: skip
 LINES = ["", "# a comment", "1,2", "a,b,c,d,e", ",,,", "\t", " "]
@@ -31,7 +31,7 @@ def outcome(text, **options):
                 [s.name, s.features, s.times.tolist(), s.lines.tolist(), s.interval, s.values.tobytes(), s.problems]
                 for s in signals
             ]
-            return found, str(signals.understood), signals.problems
+            return found, str(signals.summary), signals.problems
     except DataError as error:
         return str(error)
 
@@ -40,11 +40,11 @@ def both(text, chunk, **options):
     """The outcome, the same in both ways; and how many chunks were plain."""
     plain = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tocsin.data.text.CHUNK_SIZE", chunk)
-        block = PlainRows.block
-        patch.setattr(PlainRows, "block", lambda self, one: plain.append(block(self, one)) or plain[-1])
+        patch.setattr("tocsin.data.sources.CHUNK_SIZE", chunk)
+        block = FastRowReader.block
+        patch.setattr(FastRowReader, "block", lambda self, one: plain.append(block(self, one)) or plain[-1])
         fast = outcome(text, **options)
-        patch.setattr(PlainRows, "block", lambda self, one: None)
+        patch.setattr(FastRowReader, "block", lambda self, one: None)
         assert fast == outcome(text, **options)
     return fast, sum(one is not None for one in plain)
 
@@ -53,7 +53,7 @@ def mostly(usual, odd):
     return st.integers(0, 15).flatmap(lambda n: st.sampled_from(odd if n == 0 else usual))
 
 
-ROWS = st.tuples(mostly(MOMENTS, NO_MOMENTS), mostly(["a", "b"], ["", "c d", '"x,y"']), mostly(NUMBERS, ODD),
+ROWS = st.tuples(mostly(TIMES, NOT_TIMES), mostly(["a", "b"], ["", "c d", '"x,y"']), mostly(NUMBERS, ODD),
                  mostly(NUMBERS, ODD)).map(",".join)  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def test_what_is_damaged_is_told_with_its_line():
 
 
 def test_a_line_of_any_length(monkeypatch):
-    monkeypatch.setattr("tocsin.data.text.CHUNK_SIZE", 64)
+    monkeypatch.setattr("tocsin.data.sources.CHUNK_SIZE", 64)
     text = "a,b\n1,2\n" + f'3,"{"x" * 300_000}"\n' + "5,6\n" * 100
     with read_signals(io.BytesIO(text.encode()), values="a") as signals:
         assert [signal.values[:, 0].tolist() for signal in signals] == [[1.0, 3.0] + [5.0] * 100]

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tocsin.compilation import compiled
-from tocsin.data.rounding import LEAST, MOST, rounded
+from tocsin.data.kernels import LEAST, MOST, rounded
 
 
 @compiled()

@@ -8,9 +8,7 @@ from rich.console import Console
 
 from tocsin.detection import Audit, Incident, SignalResult
 from tocsin.detection.incident_words import incident_columns
-from tocsin.reports.features import worst_severity
-from tocsin.reports.summary import audit_summary
-from tocsin.reports.table import incident_table
+from tocsin.reports.tables import audit_summary, incident_table, worst_severity
 
 
 def an_incident(number=0, severity=3.0, **more):

@@ -1,17 +1,22 @@
-"""Finds where the table begins in a delimited file: after a preamble, with a header and perhaps units below it."""
+"""What all readers of tables share: blocks of rows, and where a table and its header begin."""
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, takewhile
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tocsin.data.cells import is_missing, read_numbers
-from tocsin.data.numerals import find_numerals
+from tocsin.data.numbers import PLAIN, Cells, NumberFormat, detect_number_format, is_missing, read_numbers
 from tocsin.data.times import is_time, is_time_name
+
+SAMPLE = 1000  # rows used to identify the columns, at most
+BLOCK = 65_536  # rows of a block, at most
+BLOCK_CELLS = 2**20  # cells of a block, at most (but a row is never split)
 
 DELIMITERS = ("\t", ";", "|", ",")  # the comma last: with another delimiter, it may be part of numbers and texts
 _LOOKED_AT = 200  # lines
@@ -20,6 +25,51 @@ _UNIT = re.compile(
     r"min|h|hr|hours?|seconds?|ppm|ppb|rpm|psi|kn|mph|mmHg|inHg|in|ft|pH|units?|none|utc|"
     r"[A-Za-zµ°]{1,4}(?:[/*.·][A-Za-zµ°]{1,4}[²³23]?|[²³23]|\^-?\d|-\d)+|[A-Za-z]*(?:yy|mm|dd|hh)[-/.: yYmMdDhHsST]*",
 )
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlock:
+    """Some rows: their lines in the source, and their cells by column."""
+
+    lines: NDArray[np.int64]
+    cells: Mapping[str, Cells]
+
+
+@dataclass(frozen=True)
+class ExpectedTypes:
+    """The expected content of columns, which lets readers go faster. Other cells are returned as usual.
+
+    `numbers` are columns of numbers in the format `number_format`; `iso_times` is a column of ISO 8601 times.
+    """
+
+    numbers: Collection[str] = ()
+    number_format: NumberFormat = PLAIN
+    iso_times: str | None = None
+
+
+ANYTHING = ExpectedTypes()
+
+
+def rows_per_block(columns: int) -> int:
+    """How many rows to read at once, given the number of columns."""
+    return max(1, min(BLOCK, BLOCK_CELLS // columns))
+
+
+class BlockReader(Protocol):
+    """A table that can be read once, from top to bottom."""
+
+    label: str  # the source's name in messages
+    unit: str  # the word for a row in messages: "line" or "row"
+    names: Sequence[str]
+    notes: Sequence[str]  # what was detected about its format
+
+    def sample(self) -> Mapping[str, Cells]:
+        """The first cells of every column, at most `SAMPLE` rows. Called once, before `blocks`."""
+        ...
+
+    def blocks(self, columns: Sequence[str], expected: ExpectedTypes = ANYTHING) -> Iterator[RowBlock]:
+        """All rows, from the first, with the named columns."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -131,7 +181,7 @@ def _is_words(row: Sequence[str], time_format: str | None) -> bool:
 
 def _is_number(cell: str, decimal: str | None) -> bool:
     try:
-        numerals = find_numerals([[cell]], decimal)
+        number_format = detect_number_format([[cell]], decimal)
     except ValueError:
         return True  # 1,234: a number either way
-    return bool(np.isfinite(read_numbers([cell], numerals)[0][0]))
+    return bool(np.isfinite(read_numbers([cell], number_format)[0][0]))
