@@ -6,8 +6,7 @@ import socket
 import time
 
 from tocsin.service.config import Settings
-from tocsin.service.engine.allocation import Allocation
-from tocsin.service.engine.block import load_kernels
+from tocsin.service.engine.block import Allocation, load_kernels
 from tocsin.service.errors import StoreError
 from tocsin.service.figures import Figures
 from tocsin.service.http import HttpServer, create_standby_app

@@ -7,17 +7,14 @@ from contextlib import contextmanager
 
 from tocsin.service.as_json import incident_json
 from tocsin.service.config import Settings, SignalTemplate
-from tocsin.service.engine.allocation import Allocation, Arrays
-from tocsin.service.engine.block import SignalBlock
-from tocsin.service.engine.budgets import Budgets
-from tocsin.service.engine.detector_states import STATES_AT_ONCE
+from tocsin.service.engine.block import Allocation, Arrays, SignalBlock
 from tocsin.service.engine.events import Events
-from tocsin.service.engine.incidents import put_incident
+from tocsin.service.engine.incidents import Budgets, put_incident
 from tocsin.service.engine.pending_imports import PendingImports
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.engine.signal_templates import in_force
+from tocsin.service.engine.signals import STATES_AT_ONCE, AsideSignal, MonitoredSignal
 from tocsin.service.engine.stages import JudgedObservation, Received
 from tocsin.service.engine.status import SignalStatus
-from tocsin.service.engine.templates import in_force
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics

@@ -10,7 +10,7 @@ from tocsin.service.engine.aggregation import Aggregated, aggregate
 from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds
-from tocsin.service.engine.new_signals import create_from_first
+from tocsin.service.engine.lifecycle import create_from_first
 from tocsin.service.engine.signals import NOTHING, MonitoredSignal
 from tocsin.service.engine.stages import (
     Fresh,

@@ -10,13 +10,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from tocsin.detection.storage import arrays_from_bytes
-from tocsin.service.engine.allocation import Allocation
-from tocsin.service.engine.block import ROWS, SignalBlock, load_kernels
-from tocsin.service.engine.detector_states import save_states
+from tocsin.service.engine.block import ROWS, Allocation, SignalBlock, load_kernels
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import close_incident
 from tocsin.service.engine.replay import replay
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.engine.signals import AsideSignal, MonitoredSignal, save_states
 from tocsin.service.errors import StoreError
 from tocsin.service.store import (
     DamagedError,

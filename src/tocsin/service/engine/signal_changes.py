@@ -1,5 +1,6 @@
-"""How people create, configure, reset and remove signals, and set their references."""
+"""How people create, configure, reset and remove signals, set their references, and change signal templates."""
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -10,25 +11,30 @@ import numpy as np
 
 from tocsin.detection.storage import arrays_from_bytes
 from tocsin.service.as_json import time_text
-from tocsin.service.engine.changes import Changes, on_engine_thread
-from tocsin.service.engine.detector_replacement import store_settings
-from tocsin.service.engine.detector_states import state_of
+from tocsin.service.config import Settings, SignalTemplate
+from tocsin.service.engine.changes import Changes, on_engine_thread, store_settings
 from tocsin.service.engine.incident_changes import FAULT
 from tocsin.service.engine.incidents import nanoseconds
-from tocsin.service.engine.leaving import leave
-from tocsin.service.engine.new_signals import (
+from tocsin.service.engine.lifecycle import (
+    Affected,
+    affected,
+    changed,
     check_features,
     check_silent_after,
     check_text,
+    configured,
     create,
+    leave,
     new_row,
+    templated,
 )
 from tocsin.service.engine.replay import TAKEN, latest, value_of
-from tocsin.service.engine.row_changes import changed, configured, templated
-from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal
+from tocsin.service.engine.signal_templates import KnownTemplate
+from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal, state_of
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import ReferenceRow, SignalRow
+from tocsin.service.observations import check_name
+from tocsin.service.store import ReferenceRow, SignalRow, TemplateRow
 
 log = logging.getLogger("tocsin.engine")
 
@@ -227,3 +233,61 @@ def _moment(last: Any, latest: int) -> int:
     if moment > latest:
         raise RefusedError(f"the state must not be ahead of the clock, got one from {time_text(moment)}")
     return moment
+
+
+#: A limit, because each new signal is compared with all templates.
+MOST_TEMPLATES = 500
+
+
+class TemplateChanges(Changes):
+    """Changes of stored templates. Signals that exist stay as they are."""
+
+    @property
+    def known(self) -> tuple[KnownTemplate, ...]:
+        """All templates, in the order in which they are tried; from any thread."""
+        return self._state.templates
+
+    @on_engine_thread
+    def put(self, template: SignalTemplate, by: str = "") -> Affected:
+        """Store a template in place of the one with the same pattern; returns the signals to which it applies."""
+        state = self._state
+        before = state.settings
+        check_template(before, template)
+        content = template.model_dump(mode="json", exclude={"match"}, exclude_defaults=True)
+        with state.store.transaction() as writer:
+            writer.put_template(TemplateRow(template.match, content, time.time_ns(), by))
+            rows = writer.templates()
+            if len(rows) > MOST_TEMPLATES:
+                raise RefusedError(f"at most {MOST_TEMPLATES} templates can be stored: remove some first")
+        state.use_templates(rows)
+        return affected(before, state.settings, template.match, state.rows())
+
+    @on_engine_thread
+    def remove(self, match: str) -> Affected:
+        """Remove a stored template; returns the signals to which it applied.
+
+        If the settings file has a template with the same pattern, that one applies again.
+        """
+        state = self._state
+        before = state.settings
+        with state.store.transaction() as writer:
+            writer.remove_template(match)
+            rows = writer.templates()
+        state.use_templates(rows)
+        return affected(before, before, match, state.rows())
+
+
+def check_template(settings: Settings, template: SignalTemplate) -> None:
+    """Check a template as one of a file is checked, and that it can be stored; or RefusedError."""
+    try:
+        check_name(template.match)  # it is part of an address, and no other pattern matches a name
+    except ValueError as error:
+        raise RefusedError(str(error).replace("a signal's name", "match")) from None
+    try:
+        settings.check_template(template)
+        json.dumps(template.detector, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise RefusedError(str(error)) from None
+    check_text("unit", template.unit)
+    if template.features is not None:
+        check_features(template.features)
