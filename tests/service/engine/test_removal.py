@@ -16,7 +16,7 @@ from tests.service.receiver import Receiver
 from tests.service.sinks import channel as servers
 from tests.service.sinks.channel import Channel
 from tests.service.sinks.test_channels import KEY
-from tocsin.service import backoff
+from tocsin.service import errors
 from tocsin.service.engine import lifecycle
 from tocsin.service.errors import UnknownError
 from tocsin.service.metrics import Metrics
@@ -101,7 +101,7 @@ def desk(folder: Path, url: str | None = None, **given: Any) -> Iterator[Desk]:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (backoff, outbox_module):
+    for place in (errors, outbox_module):
         monkeypatch.setattr(place, "delay_after", lambda *_: 0.05)
 
 

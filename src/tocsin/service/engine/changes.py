@@ -9,7 +9,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from tocsin.detection.storage import arrays_from_bytes
-from tocsin.service.audit import carried
+from tocsin.service.access_log import carried
 from tocsin.service.engine.block import SignalBlock
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import close_incident

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tocsin.service.audit import carried
+from tocsin.service.access_log import carried
 from tocsin.service.config import Settings
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.imported_history import HistoryLearner

@@ -7,9 +7,8 @@ from fastapi import APIRouter, Path, Response
 from tocsin.service.as_json import time_text
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import OPERATOR, READER
-from tocsin.service.http.content_type import TAKES_JSON
-from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.errors import HttpError
+from tocsin.service.http.bodies import TAKES_JSON
+from tocsin.service.http.errors import COMMON, UNKNOWN, WITH_BODY, HttpError
 from tocsin.service.http.incidents import LARGEST_ID, check_end
 from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
 from tocsin.service.http.replies import MaintenanceOut, MaintenanceWindows

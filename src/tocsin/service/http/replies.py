@@ -26,19 +26,6 @@ Point = Annotated[
 ]
 
 
-class ErrorDetail(BaseModel):
-    """What is wrong."""
-
-    message: str = Field(description="What is wrong, and what is accepted.")
-    field: str | None = Field(None, description="The part of the request that caused the error, if any.")
-
-
-class ErrorReply(BaseModel):
-    """Every reply with a status of 400 or more."""
-
-    error: ErrorDetail
-
-
 class OutcomeOut(BaseModel):
     """The outcome of an observation. All verdict fields are null if there is no verdict."""
 
@@ -476,7 +463,7 @@ class Me(BaseModel):
     match: list[str] = Field(description="Name patterns of the signals it is limited to; none for all.")
 
 
-class DeedOut(BaseModel):
+class AccessEntryOut(BaseModel):
     """One action."""
 
     id: int
@@ -487,10 +474,10 @@ class DeedOut(BaseModel):
     details: str = Field(description="The beginning of the request's body.")
 
 
-class AuditTrailReply(BaseModel):
-    """The audit trail, the newest first."""
+class AccessLogReply(BaseModel):
+    """The access log, the newest first."""
 
-    audit: list[DeedOut]
+    access_log: list[AccessEntryOut]
 
 
 class Health(BaseModel):
