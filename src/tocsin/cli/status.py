@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, say
-from tocsin.cli.asking import Url, address_of, answer, answered, client_of
+from tocsin.cli.client import Url, address_of, answer, answered, client_of
 from tocsin.cli.monitoring import Config, explained, read
 
 if TYPE_CHECKING:
