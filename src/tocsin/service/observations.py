@@ -32,8 +32,8 @@ class Status(IntEnum):
     FUTURE = 4
     #: It is invalid: the message says why. It is not stored.
     REFUSED = 5
-    #: Its signal is set aside: it is stored, and learned once the signal is repaired.
-    ASIDE = 6
+    #: Its signal is quarantined: it is stored, and learned once the signal is repaired.
+    QUARANTINED = 6
     #: It is imported history: it is stored in its place, learned and judged, but sends no alerts.
     IMPORTED = 7
     #: It is aggregated with others: it is stored, and the aggregate gets the verdict.

@@ -14,7 +14,7 @@ from tocsin.service.engine.block import SignalBlock
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import close_incident
 from tocsin.service.engine.replay import Observed, latest, learn_anew, learn_reference, learn_what_can_be
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal, state_of
+from tocsin.service.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
 from tocsin.service.errors import DamagedError, MonitorError, RefusedError
 from tocsin.service.store import Ended, IncidentRow, ReferenceRow, SignalRow, StoreWriter
 
@@ -76,10 +76,10 @@ class DetectorReplacement:
         if closed is not None:
             self._state.tell([(signal, closed)])
 
-    def mend(self, aside: AsideSignal, row: SignalRow, *, learn: bool) -> None:
-        """Give a signal that was set aside a new detector. With `learn`, it learns from the stored observations."""
+    def mend(self, quarantined: QuarantinedSignal, row: SignalRow, *, learn: bool) -> None:
+        """Give a signal that was quarantined a new detector. With `learn`, it learns from the stored observations."""
         try:
-            new = self.fresh(row, aside.reference)
+            new = self.fresh(row, quarantined.reference)
             with self._state.store.reading() as reader:
                 if learn:
                     learn_what_can_be(reader, new)
@@ -89,26 +89,30 @@ class DetectorReplacement:
         except Exception as error:
             if isinstance(error, MonitorError) and not isinstance(error, DamagedError):
                 raise
-            raise RefusedError(f"signal {row.name!r} stays set aside, because it cannot be rebuilt: {error}") from error
-        open_alarm = next((one.id for one in aside.incidents if one.kind == "alarm"), None)
-        removed = aside.reference is not None and new.reference is None
+            raise RefusedError(
+                f"signal {row.name!r} stays quarantined, because it cannot be rebuilt: {error}"
+            ) from error
+        open_alarm = next((one.id for one in quarantined.incidents if one.kind == "alarm"), None)
+        removed = quarantined.reference is not None and new.reference is None
         change: Change | None = (lambda writer: writer.remove_reference(row.id)) if removed else None
-        (new.block, new.place), closed = self._store(aside, new, open_alarm, "relearned" if learn else "reset", change)
+        (new.block, new.place), closed = self._store(
+            quarantined, new, open_alarm, "relearned" if learn else "reset", change
+        )
         new.last_arrival = time.time_ns()
         new.saved()
-        for incident in aside.incidents:
+        for incident in quarantined.incidents:
             if closed is None or incident.id != closed.id:
                 new.remember(incident)
         new.count()
         with self._state.lock:
-            del self._state.aside[aside.name]
-            self._state.signals[aside.name] = new
+            del self._state.quarantined[quarantined.name]
+            self._state.signals[quarantined.name] = new
         self._state.count()
         if closed is not None:
             self._state.tell([(new, closed)])
 
     def _store(
-        self, signal: MonitoredSignal | AsideSignal, new: MonitoredSignal, number: int | None, ended: Ended,
+        self, signal: MonitoredSignal | QuarantinedSignal, new: MonitoredSignal, number: int | None, ended: Ended,
         change: Change | None,
     ) -> tuple[tuple[SignalBlock, int], IncidentRow | None]:  # fmt: skip
         """Store a signal's new detector; returns its place, and the closed incident with this number."""

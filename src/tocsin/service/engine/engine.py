@@ -113,7 +113,7 @@ class Engine:
 
     def puts_together(self, name: str) -> tuple[float, str] | None:
         """The interval in seconds and the method by which a signal with this name aggregates; None if it does not."""
-        known = self._state.signals.get(name) or self._state.aside.get(name)
+        known = self._state.signals.get(name) or self._state.quarantined.get(name)
         of = self._state.settings.template_for(name) if known is None else known.row
         return None if of is None or of.every is None else (of.every, of.aggregate)
 

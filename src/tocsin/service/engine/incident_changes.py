@@ -10,7 +10,7 @@ from tocsin.service.engine.changes import Ask, Changes, on_engine_thread
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts
 from tocsin.service.engine.lifecycle import check_text
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal, state_of
+from tocsin.service.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.observations import LONGEST_NAME
 from tocsin.service.store import IncidentRow, MaintenanceRow, StoreWriter
@@ -50,7 +50,7 @@ class IncidentChanges(Changes):
             if label == FALSE_ALARM and isinstance(signal, MonitoredSignal) and number == signal.alarm_incident:
                 return incident_json(self.end_false_alarm(signal, fields), signal.name)
             return self._change(number, fields)
-        if isinstance(signal, AsideSignal):
+        if isinstance(signal, QuarantinedSignal):
             raise RefusedError(signal.message)
         if before.kind != "alarm":
             raise RefusedError(f"exclude is for incidents of alarms only, got the silence {number}")
@@ -100,7 +100,7 @@ class IncidentChanges(Changes):
             writer.change_incident(number, **fields)
         return self._published(number, signal)
 
-    def _published(self, number: int, signal: MonitoredSignal | AsideSignal) -> dict[str, Any]:
+    def _published(self, number: int, signal: MonitoredSignal | QuarantinedSignal) -> dict[str, Any]:
         """Publish an incident as it is now, and return it."""
         shape = incident_json(self._incident(number), signal.name)
         self._state.hub.publish("incident", shape)

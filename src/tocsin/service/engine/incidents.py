@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> Incide
         open=incident.open,
         opened=now,
         closed=None if incident.open else now,
-        ended=incident.ended,
+        ended=cast("Ended | None", incident.ended),
     )
 
 

@@ -17,7 +17,7 @@ from tocsin.service.as_json import incident_json
 from tocsin.service.config import Settings, check_detector
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import close_incident
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.engine.signals import MonitoredSignal, QuarantinedSignal
 from tocsin.service.engine.stages import values_of
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import MOST_FEATURES, Observation, check_name
@@ -75,7 +75,7 @@ def create(state: EngineState, rows: Sequence[SignalRow]) -> dict[str, str]:
 
 def _check_room(state: EngineState, more: int) -> None:
     most = state.settings.engine.max_signals
-    if len(state.signals) + len(state.aside) + more > most:
+    if len(state.signals) + len(state.quarantined) + more > most:
         raise RefusedError(f"there are already {most} signals, and engine.max_signals allows no more")
 
 
@@ -237,7 +237,7 @@ REMOVED_AT_ONCE = 10
 _MANY = 1000
 
 
-def leave(state: EngineState, signal: MonitoredSignal | AsideSignal) -> None:
+def leave(state: EngineState, signal: MonitoredSignal | QuarantinedSignal) -> None:
     """Remove a signal: at once if no sink is to hear of it, or else as soon as they have."""
     number, now = signal.row.id, time.time_ns()
     with state.store.transaction() as writer:

@@ -30,7 +30,7 @@ from tocsin.service.engine.lifecycle import (
 )
 from tocsin.service.engine.replay import TAKEN, latest, value_of
 from tocsin.service.engine.signal_templates import KnownTemplate
-from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal, state_of
+from tocsin.service.engine.signals import NOTHING, MonitoredSignal, QuarantinedSignal, state_of
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.observations import check_name
@@ -52,7 +52,7 @@ class SignalChanges(Changes):
     ) -> SignalStatus:  # fmt: skip
         """Create a signal before its first observation."""
         state = self._state
-        if name in state.signals or name in state.aside:
+        if name in state.signals or name in state.quarantined:
             raise RefusedError(f"signal {name!r} already exists")
         refused = create(state, [new_row(state.settings, name, features, detector, silent_after, unit)])
         if refused:
@@ -67,10 +67,10 @@ class SignalChanges(Changes):
         """Change a signal; None leaves a setting unchanged.
 
         Settings of the detector that are not given come from the template; with `keep`, they stay. If they change, or
-        the signal was set aside, the detector learns anew from the store.
+        the signal was quarantined, the detector learns anew from the store.
         """
         state = self._state
-        signal = state.aside.get(name) or state.signal(name)
+        signal = state.quarantined.get(name) or state.signal(name)
         if features is not None and check_features(features) != signal.row.features:
             raise RefusedError(
                 f"features of {name!r} cannot change from {', '.join(signal.row.features)}, "
@@ -89,13 +89,13 @@ class SignalChanges(Changes):
     @on_engine_thread
     def follow_template(self, name: str) -> SignalStatus:
         """Give a signal the settings that a new one of its name gets; its features and its aggregation stay."""
-        signal = self._state.aside.get(name) or self._state.signal(name)
+        signal = self._state.quarantined.get(name) or self._state.signal(name)
         return self._put(signal, templated(self._state.settings, signal.row))
 
-    def _put(self, signal: MonitoredSignal | AsideSignal, row: SignalRow) -> SignalStatus:
-        """Store a signal's settings. If its detector's change, or it was set aside, the detector learns anew."""
+    def _put(self, signal: MonitoredSignal | QuarantinedSignal, row: SignalRow) -> SignalStatus:
+        """Store a signal's settings. If its detector's change, or it was quarantined, the detector learns anew."""
         state = self._state
-        if isinstance(signal, AsideSignal):
+        if isinstance(signal, QuarantinedSignal):
             self._detectors.mend(signal, row, learn=True)
         elif row.settings == signal.row.settings:
             with state.store.transaction() as writer:
@@ -109,9 +109,9 @@ class SignalChanges(Changes):
     @on_engine_thread
     def reset(self, name: str) -> SignalStatus:
         """Make the detector forget everything except its reference; stored observations stay."""
-        aside = self._state.aside.get(name)
-        if aside is not None:
-            self._detectors.mend(aside, aside.row, learn=False)
+        quarantined = self._state.quarantined.get(name)
+        if quarantined is not None:
+            self._detectors.mend(quarantined, quarantined.row, learn=False)
         else:
             self._detectors.begin_anew(self._state.signal(name))
         return self._published(name, "reset")
@@ -119,7 +119,7 @@ class SignalChanges(Changes):
     @on_engine_thread
     def remove(self, name: str) -> None:
         """Remove a signal and everything that belongs to it. Sinks still hear that its incidents are over."""
-        leave(self._state, self._state.aside.get(name) or self._state.signal(name))
+        leave(self._state, self._state.quarantined.get(name) or self._state.signal(name))
 
     @on_engine_thread
     def state(self, name: str) -> bytes:

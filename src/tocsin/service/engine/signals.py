@@ -1,4 +1,4 @@
-"""What the engine remembers about one signal, monitored or set aside, and the detector states that it stores."""
+"""What the engine remembers about one signal, monitored or quarantined, and the detector states that it stores."""
 
 import statistics
 import time
@@ -208,13 +208,13 @@ class MonitoredSignal:
 
 
 @dataclass(frozen=True)
-class AsideSignal:
-    """A signal that is set aside, and why. Its observations are stored but not judged."""
+class QuarantinedSignal:
+    """A signal that is quarantined, and why. Its observations are stored but not judged."""
 
     row: SignalRow
     reason: str
     reference: ReferenceRow | None = None
-    #: Its incidents that were open when it was set aside.
+    #: Its incidents that were open when it was quarantined.
     incidents: tuple[IncidentRow, ...] = ()
 
     @property
@@ -230,7 +230,7 @@ class AsideSignal:
     @property
     def message(self) -> str:
         """The error message: why it has no detector, and what to do."""
-        return f"signal {self.name!r} is set aside ({self.reason}): configure it, reset it or remove it"
+        return f"signal {self.name!r} is quarantined ({self.reason}): configure it, reset it or remove it"
 
     def status(self) -> SignalStatus:
         """Its status, as far as it is known."""
@@ -258,7 +258,7 @@ class AsideSignal:
             incident=self.incidents[-1].id if self.incidents else None,
             recent=(),
             reference=self.reference,
-            aside=self.reason,
+            quarantined=self.reason,
         )
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from tocsin.detection import Incident
 from tocsin.service.engine.incidents import nanoseconds
@@ -24,6 +24,7 @@ from tocsin.service.engine.replay import (
 )
 from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.errors import MonitorError
+from tocsin.service.fields import Shown, Time
 from tocsin.service.store import Store
 
 MOST_COUNTED = 100_000
@@ -36,18 +37,15 @@ class TrialProgress:
     """How far a trial is. Incidents count that began since `since`, and up to `until`, as far as it came."""
 
     stage: TrialStage
-    since: int
-    until: int | None = None
-    done: int = 0
+    since: Time
+    until: Annotated[Time | None, Shown("The newest observation that was judged.")] = None
+    done: Annotated[int, Shown("How many observations were judged, including those learned before `since`.")] = 0
     total: int = 0
-    #: How many there would have been, and how many there were.
-    incidents: int = 0
-    raised: int = 0
-    #: Whether it came to the newest observation.
-    complete: bool = False
-    #: Whether the detector was warm before `since`.
-    warm: bool = False
-    message: str = ""
+    incidents: Annotated[int, Shown("How many incidents these settings would have raised.")] = 0
+    raised: Annotated[int, Shown("How many incidents there were.")] = 0
+    complete: Annotated[bool, Shown("Whether the newest stored observation was reached.")] = False
+    warm: Annotated[bool, Shown("Whether the detector was warm when it came to `since`.")] = False
+    message: Annotated[str, Shown("Why it failed.")] = ""
 
 
 class Limits:

@@ -5,16 +5,17 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from tocsin.service.as_json import reference_json
+from tocsin.service.as_json import json_of
 from tocsin.service.engine import SignalDetails
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import ADMIN, READER, WRITER
 from tocsin.service.http.bodies import TAKES_JSON, check_type
 from tocsin.service.http.errors import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, check_ready, done, reply
-from tocsin.service.http.replies import Details, ReferenceOut, SignalOut
+from tocsin.service.http.replies import AuditOut, Details, ReferenceOut, SignalOut
 from tocsin.service.http.requests import ClockIn, ReferenceIn
 from tocsin.service.http.signals import Name, status_json
+from tocsin.service.store import ReferenceRow
 
 _BYTES = "application/octet-stream"
 _STATE = {_BYTES: {"schema": {"type": "string", "format": "binary"}}}
@@ -69,7 +70,7 @@ async def get_reference(name: Name, monitor: Monitor, caller: READER) -> Respons
     found = monitor.engine.status(name).reference
     if found is None:
         raise UnknownError(f"signal {name!r} has no reference")
-    return reply(reference_json(found))
+    return reply(json_of(ReferenceRow, found, ("signal",)))
 
 
 @router.put(
@@ -78,9 +79,8 @@ async def get_reference(name: Name, monitor: Monitor, caller: READER) -> Respons
 )  # fmt: skip
 async def put_reference(name: Name, given: ReferenceIn, monitor: Monitor, caller: WRITER) -> Response:
     """The detector relearns from the observations stored in it, and nothing else; then it judges the later ones."""
-    return reply(
-        reference_json(await done(monitor.engine.signals.put_reference(name, given.start, given.end, caller.name)))
-    )
+    row = await done(monitor.engine.signals.put_reference(name, given.start, given.end, caller.name))
+    return reply(json_of(ReferenceRow, row, ("signal",)))
 
 
 @router.delete(
@@ -109,23 +109,7 @@ def _details_json(details: SignalDetails) -> dict[str, Any]:
     return {
         "weights": details.weights,
         "window": len(details.weights[0]) if details.weights else 0,
-        "audit": {
-            name: getattr(audit, name)
-            for name in (
-                "promised",
-                "rate",
-                "observations",
-                "alarms",
-                "faults",
-                "low",
-                "high",
-                "level",
-                "finding",
-                "ratio",
-                "since",
-                "unit",
-            )
-        },
+        "audit": {name: getattr(audit, name) for name in AuditOut.model_fields},
         "guarantee": details.guarantee,
         "settings": details.settings,
         "silent_after": details.silent_after,

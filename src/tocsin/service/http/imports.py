@@ -13,6 +13,8 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from tocsin.service.access_log import pending_entry
+from tocsin.service.as_json import json_of
+from tocsin.service.engine import Progress
 from tocsin.service.errors import OverloadedError, RefusedError
 from tocsin.service.http.auth import READER, WRITER
 from tocsin.service.http.bodies import check_type
@@ -56,22 +58,8 @@ async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annota
 @router.get("/imports", summary="Progress of imports", response_model=Imports, responses=COMMON)
 async def progress(monitor: Monitor, caller: READER) -> Response:
     """Each signal with imports since the monitor started, the newest first."""
-    return reply(
-        {
-            "imports": [
-                {
-                    "signal": one.signal,
-                    "stage": one.stage,
-                    "done": one.done,
-                    "total": one.total,
-                    "incidents": one.incidents,
-                    "message": one.message,
-                }
-                for one in monitor.engine.imports()
-                if caller.may_see(one.signal)
-            ]
-        }
-    )
+    seen = (one for one in monitor.engine.imports() if caller.may_see(one.signal))
+    return reply({"imports": [json_of(Progress, one) for one in seen]})
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic_core import to_json
 
-from tocsin.service.as_json import outcome_json, time_text
+from tocsin.service.as_json import json_of, outcome_json
 from tocsin.service.http.auth import READER, SENDER, Caller
 from tocsin.service.http.bodies import JSON, NDJSON, ParsedBody, check_type, read_body
 from tocsin.service.http.errors import COMMON, WITH_BODY
@@ -14,6 +14,7 @@ from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
 from tocsin.service.http.replies import Outcomes, RefusedObservations
 from tocsin.service.http.requests import ObservationIn
 from tocsin.service.observations import Batch, Outcome
+from tocsin.service.store import RefusedRow
 
 MOST_OBSERVATIONS = 10_000
 LONGEST_KEY = 200
@@ -79,23 +80,7 @@ async def refused(
 ) -> Response:
     """Observations that were not added to their signal, and why, the newest first."""
     rows = await from_store(monitor, lambda reader: reader.refused(limit=limit, before_id=before))
-    return reply(
-        {
-            "refused": [
-                {
-                    "id": row.id,
-                    "signal": row.signal,
-                    "time": time_text(row.time),
-                    "value": row.value,
-                    "source": row.source,
-                    "reason": row.reason,
-                    "noted": time_text(row.noted),
-                }
-                for row in rows
-                if caller.may_see(row.signal)
-            ]
-        }
-    )
+    return reply({"refused": [json_of(RefusedRow, row) for row in rows if caller.may_see(row.signal)]})
 
 
 def sender_of(request: Request, caller: Caller) -> str:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from tocsin.service.as_json import reference_json, time_or_none, time_text
+from tocsin.service.as_json import json_of, time_or_none, time_text
 from tocsin.service.engine import Point as RecentPoint
 from tocsin.service.engine import SignalStatus
 from tocsin.service.errors import UnknownError
@@ -21,7 +21,7 @@ from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_rea
 from tocsin.service.http.replies import History, Moment, Number, Point, SignalOut, SignalsReply
 from tocsin.service.http.requests import Given, SignalIn
 from tocsin.service.observations import LONGEST_NAME, check_name
-from tocsin.service.store import ObservationRow, StoreReader
+from tocsin.service.store import ObservationRow, ReferenceRow, StoreReader
 from tocsin.service.store.thinning import LEAST_POINTS, thinned_history
 
 MOST_HISTORY = 10_000
@@ -162,29 +162,9 @@ def overview_of(monitor: MonitorAccess) -> list[SignalStatus]:
 
 def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
     """The status of a signal as JSON."""
-    return {
-        "name": status.name,
-        "features": status.features,
-        "unit": status.unit,
-        "template": status.template,
-        "alarm_rate": status.alarm_rate,
-        "promise": status.promise,
-        "last_time": time_or_none(status.last_time),
-        "last_arrival": time_or_none(status.last_arrival),
-        "value": status.value,
-        "p": status.p,
-        "severity": status.severity,
-        "alarm": status.alarm,
-        "warm": status.warm,
-        "observations": status.observations,
-        "warm_up": status.warm_up,
-        "own_past_after": status.own_past_after,
-        "silent": status.silent,
-        "incident": status.incident,
-        "recent": recent_json(status, recent),
-        "reference": None if status.reference is None else reference_json(status.reference),
-        "aside": status.aside,
-    }
+    reference = None if status.reference is None else json_of(ReferenceRow, status.reference, ("signal",))
+    shape = json_of(SignalStatus, status, ("id", "recent", "reference"))
+    return {**shape, "recent": recent_json(status, recent), "reference": reference}
 
 
 def recent_json(status: SignalStatus, count: int = 60) -> list[tuple[str, float, float, bool]]:
@@ -237,7 +217,7 @@ class Overview(BaseModel):
     warm_up: list[int]
     own_past_after: list[int]
     silent: list[bool]
-    aside: list[str | None]
+    quarantined: list[str | None]
     pace: list[Number] = Field(description="The usual time between observations, in seconds.")
 
 
@@ -268,7 +248,7 @@ _COLUMNS: dict[str, Callable[[SignalStatus], Any]] = {
     "warm_up": lambda one: one.warm_up,
     "own_past_after": lambda one: one.own_past_after,
     "silent": lambda one: one.silent,
-    "aside": lambda one: one.aside,
+    "quarantined": lambda one: one.quarantined,
     "pace": lambda one: _pace(one.recent),
 }
 

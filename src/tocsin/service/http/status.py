@@ -84,7 +84,9 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
             "uptime": (time.time_ns() - monitor.started) / 1e9,
             "signals": len(signals),
             "silent": sum(signal.silent for signal in signals),
-            "aside": [{"name": one.name, "reason": one.aside} for one in signals if one.aside is not None],
+            "quarantined": [
+                {"name": one.name, "reason": one.quarantined} for one in signals if one.quarantined is not None
+            ],
             "ahead": [one.name for one in signals if one.last_time is not None and one.last_time > now][:100],
             "clock_jumped": None if jumped is None else time_text(jumped[0]),
             "clock_jump": None if jumped is None else jumped[1],
@@ -144,7 +146,7 @@ async def signal_metrics(
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
-STATES = ("warming up", "watched", "silent", "set aside")
+STATES = ("warming up", "watched", "silent", "quarantined")
 _OF_FEATURES = {
     "value": "The newest value.",
     "forecast": "Its forecast.",
@@ -205,8 +207,8 @@ class SignalMetrics(Collector):
 
 def state_of(signal: SignalStatus) -> str:
     """Its state, one of STATES."""
-    if signal.aside is not None:
-        return "set aside"
+    if signal.quarantined is not None:
+        return "quarantined"
     if signal.silent:
         return "silent"
     return "watched" if signal.warm else "warming up"
