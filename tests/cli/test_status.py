@@ -18,7 +18,7 @@ from tests.service.sinks.office import Office
 from tests.service.sinks.post import PASSWORD, Post
 from tests.service.test_tls import write_certificate
 from tocsin.service.doctor import machine
-from tocsin.service.doctor.certificates import validity_of
+from tocsin.service.doctor.machine import validity_of
 from tocsin.service.store import Store, TemplateRow
 from tocsin.service.store.migrations import newest_version
 

@@ -19,8 +19,8 @@ from tocsin.data import parse_duration
 from tocsin.service.config import ServerSettings, read_settings
 from tocsin.service.engine.engine import TIME_TO_CUT, TIME_TO_STOP
 from tocsin.service.http.server import PATIENCE
+from tocsin.service.http.status import SignalMetrics
 from tocsin.service.metrics import Metrics
-from tocsin.service.signal_metrics import SignalMetrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "tocsin.rules.yml"

@@ -255,7 +255,7 @@ def test_what_is_exported_is_what_was_imported(tmp_path: Path, store_url: str) -
         assert "no signal matches no (--signal)" in refused.stderr
 
 
-def test_only_who_may_write_imports_and_it_is_in_the_audit_trail(tmp_path: Path) -> None:
+def test_only_who_may_write_imports_and_it_is_in_the_access_log(tmp_path: Path) -> None:
     file = write_csv(tmp_path / "pump.csv", start_of(100), values(2000)[:50])
     with trying(tmp_path, f"sqlite:///{tmp_path / 'own.db'}") as (monitor, _):
         write = monitor.make_token("write", "--match", "plant/*")
@@ -268,7 +268,7 @@ def test_only_who_may_write_imports_and_it_is_in_the_audit_trail(tmp_path: Path)
         assert "this token is for plant/* only" in other.stderr
         assert monitor.bring(file, "--signal", "plant/pump", token=write).returncode == 0
         headers = {"Authorization": f"Bearer {admin}"}
-        trail = httpx.get(f"{monitor.address}/api/v1/audit", headers=headers).json()["audit"]
+        trail = httpx.get(f"{monitor.address}/api/v1/access-log", headers=headers).json()["access_log"]
         deeds = [(one["who"], one["action"], one["target"], one["details"]) for one in trail]
         assert ("write", "POST", "/imports", "pump.csv: plant/pump") in deeds
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tocsin.service import hub as hub_module
-from tocsin.service.hub import FullHubError, Hub, Subscription
-from tocsin.service.stream_event import StreamEvent
+from tocsin.service.hub import FullHubError, Hub, StreamEvent, Subscription
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:

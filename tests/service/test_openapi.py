@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.service.engine.helpers import until
 from tocsin.service.config import ServerSettings, Settings
-from tocsin.service.http.dialects import PROTOBUF, PUSHED
+from tocsin.service.http.errors import PROTOBUF, PUSHED
 from tocsin.service.monitor import Monitor
 from tocsin.service.observations import Batch, Observation
 from tocsin.service.store import Store

@@ -20,9 +20,9 @@ from tocsin.service.config.writing import as_toml
 from tocsin.service.http import create_app
 from tocsin.service.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, WRITER
 from tocsin.service.http.requests import Label
+from tocsin.service.http.status import STATES, SignalMetrics
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
-from tocsin.service.signal_metrics import STATES, SignalMetrics
 from tocsin.service.sinks.notices import _ALARM, _SIGNAL, fields_of
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -111,7 +111,7 @@ def test_detectors_learn_anew_from_a_store_of_an_earlier_version_and_everything_
         assert f"the stored state of {name!r} cannot be used, so its detector learns anew: " in log
     assert log.count("must have format") == len(making.SIGNALS)
     assert "Traceback" not in log
-    assert "set aside" not in log
+    assert "quarantined" not in log
     # The fault that was going on ended with the detector that had found it.
     assert [one["open"] for one in before] == [False] * len(before)
     assert [one["ended"] for one in before].count("relearned") == 1

@@ -106,10 +106,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[override]
         """The command that was called, and the remaining arguments."""
         if args and args[0] in COMMANDS:
-            from tocsin.cli.application import app
-
-            load(args[0])
-            self.commands[args[0]] = whole(app).commands[args[0]]
+            self.commands[args[0]] = whole(load(args[0])).commands[args[0]]
         return super().resolve_command(ctx, args)
 
 
@@ -118,7 +115,8 @@ def whole(app: Typer) -> TyperGroup:
     return typer.main.get_group(app)
 
 
-def load(*names: str) -> None:
-    """Import the named commands, or all of them."""
-    for name in names or COMMANDS:
-        importlib.import_module(f"tocsin.cli.{COMMANDS[name].module}")
+def load(*names: str) -> Typer:
+    """Import the named commands, or all of them; returns the application that they joined."""
+    modules = [importlib.import_module(f"tocsin.cli.{COMMANDS[name].module}") for name in names or COMMANDS]
+    app: Typer = modules[0].app
+    return app

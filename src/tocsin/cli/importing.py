@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, progress, say
-from tocsin.cli.asking import Url, address_of, answer, client_of
+from tocsin.cli.client import Url, address_of, answer, client_of
 from tocsin.cli.monitoring import Config, explained, read
 from tocsin.cli.options import takes_reading_options, text_in_options
 from tocsin.service.errors import MonitorError

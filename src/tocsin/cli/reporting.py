@@ -64,7 +64,7 @@ def report(
             out.write_text(page, encoding="utf-8")
             say(f"{out}: {len(page.encode()) / 1e6:.1f} MB")
         if sink is not None:
-            from tocsin.service.report.mailing import send_report
+            from tocsin.service.report.page import send_report
 
             asyncio.run(send_report(sink, settings, gathered, page))
             say(f"sent to {', '.join(sink.recipients)}")

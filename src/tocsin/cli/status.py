@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, say
-from tocsin.cli.asking import Url, address_of, answer, answered, client_of
+from tocsin.cli.client import Url, address_of, answer, answered, client_of
 from tocsin.cli.monitoring import Config, explained, read
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def _count(client: "httpx.Client") -> int:
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    aside = f", {len(found['aside'])} set aside" if found["aside"] else ""
+    quarantined = f", {len(found['quarantined'])} quarantined" if found["quarantined"] else ""
     ahead = f", {len(found['ahead'])} ahead of the clock" if found["ahead"] else ""
     lines = [
         ("monitor", f"{found['address']}, tocsin {found['version']}, {'ready' if found['ready'] else 'not ready'}"),
         ("started", f"{found['started']}, {_duration(found['uptime'])} ago"),
-        ("signals", f"{found['signals']:,}, {found['silent']:,} silent{aside}{ahead}"),
+        ("signals", f"{found['signals']:,}, {found['silent']:,} silent{quarantined}{ahead}"),
         (
             "observations",
             f"{found['observations']:,} since the start, {found['observations_per_second']:g} a second now, "

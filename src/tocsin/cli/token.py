@@ -13,7 +13,7 @@ from rich.table import Table
 from tocsin.cli.application import app, console, refuse_unknown, say
 from tocsin.cli.monitoring import Config, Data, explained, opened, place_of, settings_of
 from tocsin.data import parse_duration
-from tocsin.service.audit import AuditEntry, auditing
+from tocsin.service.access_log import AccessEntry, recording
 from tocsin.service.observations import moment_of
 from tocsin.service.tokens import NAME_PATTERN, ROLES, check_patterns, hash_token, make_token
 
@@ -58,8 +58,8 @@ def create(
     with explained():
         settings = settings_of(config, data)
         text = make_token()
-        entry = AuditEntry(_who(), "token create", name, " ".join((role, *match)))
-        with opened(settings, make=True) as store, auditing(entry), store.transaction() as writer:
+        entry = AccessEntry(_who(), "token create", name, " ".join((role, *match)))
+        with opened(settings, make=True) as store, recording(entry), store.transaction() as writer:
             writer.add_token(name, cast("Role", role), hash_token(text), now, end, match)
         # The token alone on standard output: TOKEN=$(tocsin token create ...)
         typer.echo(text)
@@ -92,14 +92,14 @@ def list_tokens(config: Config = None, data: Data = None) -> None:
 def revoke(name: Name, config: Config = None, data: Data = None) -> None:
     """Revoke a token. A running monitor rejects it within seconds."""
     with explained():
-        entry = AuditEntry(_who(), "token revoke", name)
-        with opened(settings_of(config, data)) as store, auditing(entry), store.transaction() as writer:
+        entry = AccessEntry(_who(), "token revoke", name)
+        with opened(settings_of(config, data)) as store, recording(entry), store.transaction() as writer:
             writer.remove_token(name)
         say(f"{name}: revoked")
 
 
 def _who() -> str:
-    """The caller, for the audit trail. In a container, the user may have no name."""
+    """The caller, for the access log. In a container, the user may have no name."""
     try:
         return f"{getpass.getuser()} at the command line"
     except (KeyError, OSError):

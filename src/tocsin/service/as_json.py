@@ -1,12 +1,14 @@
 """The JSON form of outcomes, verdicts and incidents in replies, events and messages."""
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from tocsin.service.event_text import title_of
+from tocsin.service.fields import DeclaredField, declared
 from tocsin.service.observations import Outcome, Status
-from tocsin.service.store import EventSummary, IncidentRow, Member, ReferenceRow
+from tocsin.service.store import EventRow, EventSummary, IncidentRow, Member
 
 _STATUS = {status: status.name.lower() for status in Status}
 #: The fields of a verdict if there is none.
@@ -38,6 +40,11 @@ def _minute_text(minute: int) -> str:
 def time_or_none(nanoseconds: int | None) -> str | None:
     """A time as text, or None."""
     return None if nanoseconds is None else time_text(nanoseconds)
+
+
+def number_or_none(value: float | None) -> float | None:
+    """A number that JSON can write, or None."""
+    return None if value is None else number(value)
 
 
 def number(value: float) -> float | None:
@@ -75,57 +82,36 @@ def verdict_json(outcome: Outcome) -> dict[str, Any]:
     return {**outcome_json(outcome), "value": values[0] if len(values) == 1 else values}
 
 
-def reference_json(reference: ReferenceRow) -> dict[str, Any]:
-    """The reference of a signal."""
-    return {
-        "start": time_text(reference.start),
-        "end": time_text(reference.end),
-        "observations": reference.observations,
-        "created": time_text(reference.created),
-        "created_by": reference.created_by,
-    }
+def json_of(source: type, one: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What the fields of a dataclass say, under the names by which they are shown."""
+    return {shown: write(getattr(one, name)) for name, shown, write in _writers(source, leave_out)}
+
+
+@lru_cache
+def _writers(source: type, leave_out: tuple[str, ...]) -> tuple[tuple[str, str, Callable[[Any], Any]], ...]:
+    return tuple((one.name, one.shown, _writer(one)) for one in declared(source) if one.name not in leave_out)
+
+
+def _writer(field: DeclaredField) -> Callable[[Any], Any]:
+    if field.is_time:
+        return time_or_none
+    if field.is_number:
+        return number_or_none
+    if field.origin is Mapping:
+        return lambda numbers: {name: number(value) for name, value in numbers.items()}
+    return lambda value: value
 
 
 def incident_json(incident: IncidentRow, signal: str) -> dict[str, Any]:
     """An incident of the signal with this name."""
-    return {
-        "id": incident.id,
-        "signal": signal,
-        "kind": incident.kind,
-        "start": time_text(incident.start),
-        "end": time_text(incident.end),
-        "peak": time_text(incident.peak),
-        "alarms": incident.alarms,
-        "duration": incident.duration,
-        "p": number(incident.p),
-        "severity": number(incident.severity),
-        "return_period": number(incident.return_period),
-        "view": incident.view,
-        "explanation": incident.explanation,
-        "direction": incident.direction,
-        "deviation": number(incident.deviation),
-        "features": {name: number(value) for name, value in incident.contributions.items()},
-        "open": incident.open,
-        "opened": time_text(incident.opened),
-        "closed": time_or_none(incident.closed),
-        "ended": incident.ended,
-        "acknowledged": time_or_none(incident.acknowledged),
-        "acknowledged_by": incident.acknowledged_by,
-        "snoozed_until": time_or_none(incident.snoozed_until),
-        "label": incident.label,
-        "note": incident.note,
-        "excluded": incident.excluded,
-        "withheld": incident.withheld,
-        "event": incident.event,
-    }
+    return {**json_of(IncidentRow, incident), "signal": signal}
 
 
 def event_json(whole: EventSummary) -> dict[str, Any]:
     """An event with its most telling members."""
     event = whole.event
     return {
-        "id": event.id,
-        "kind": event.kind,
+        **json_of(EventRow, event, ("shared",)),
         "title": title_of(whole),
         "source": event.source,
         "place": event.place,
@@ -134,16 +120,6 @@ def event_json(whole: EventSummary) -> dict[str, Any]:
         "open_count": whole.open_count,
         "first": member_json(whole.first),
         "strongest": member_json(whole.strongest),
-        "start": time_text(event.first),
-        "last_start": time_text(event.last),
-        "open": event.open,
-        "opened": time_text(event.opened),
-        "closed": time_or_none(event.closed),
-        "acknowledged": time_or_none(event.acknowledged),
-        "acknowledged_by": event.acknowledged_by,
-        "snoozed_until": time_or_none(event.snoozed_until),
-        "label": event.label,
-        "note": event.note,
     }
 
 

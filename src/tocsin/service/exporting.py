@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.service.fields import DeclaredField, declared
 from tocsin.service.store import IncidentRow, ObservationRow, SignalRow, StoreReader
 
 # Rows read at once.
 PIECE = 10_000
 _PARTS = ("value", "forecast", "low", "high")
+# Of an incident.
+_LEFT_OUT = ("contributions", "snoozed_until", "event")
 
 Columns = dict[str, NDArray[Any]]
 
@@ -85,28 +88,14 @@ def _features(signal: SignalRow) -> tuple[str, ...]:
 
 
 def _incidents(rows: Sequence[IncidentRow], names: dict[int, str]) -> Columns:
-    def times(field: str) -> NDArray[Any]:
-        given = [getattr(row, field) for row in rows]
+    columns = {field.name: _column(field, rows) for field in declared(IncidentRow) if field.name not in _LEFT_OUT}
+    return {**columns, "signal": np.array([names[row.signal] for row in rows], dtype=object)}
+
+
+def _column(field: DeclaredField, rows: Sequence[IncidentRow]) -> NDArray[Any]:
+    given = [getattr(row, field.name) for row in rows]
+    if field.is_time:
         return np.array(["NaT" if time is None else np.datetime64(time, "ns") for time in given], "datetime64[ns]")
-
-    def texts(field: str) -> NDArray[Any]:
-        return np.array([getattr(row, field) or "" for row in rows], dtype=object)
-
-    def of(field: str, kind: Any) -> NDArray[Any]:
-        return np.array([getattr(row, field) for row in rows], dtype=kind)
-
-    return {
-        "id": of("id", np.int64),
-        "signal": np.array([names[row.signal] for row in rows], dtype=object),
-        "kind": texts("kind"),
-        **{field: times(field) for field in ("start", "end", "peak")},
-        **{field: of(field, np.int64) for field in ("duration", "alarms")},
-        **{field: of(field, np.float64) for field in ("p", "severity", "return_period")},
-        **{field: texts(field) for field in ("view", "explanation", "direction")},
-        "deviation": of("deviation", np.float64),
-        "open": of("open", np.bool_),
-        "ended": texts("ended"),
-        **{field: times(field) for field in ("opened", "closed", "acknowledged")},
-        **{field: texts(field) for field in ("acknowledged_by", "label", "note")},
-        **{field: of(field, np.bool_) for field in ("excluded", "withheld")},
-    }
+    if field.is_text:
+        return np.array([text or "" for text in given], dtype=object)
+    return np.array(given, dtype=field.type)

@@ -25,8 +25,8 @@ class Metrics:
         self.incidents_open = Gauge("tocsin_incidents_open", "Open incidents.", ["kind"], registry=registry)
         self.signals = Gauge("tocsin_signals", "Signals.", registry=registry)
         self.signals_silent = Gauge("tocsin_signals_silent", "Signals without observations.", registry=registry)
-        self.signals_aside = Gauge(
-            "tocsin_signals_aside", "Signals set aside because they cannot be rebuilt.", registry=registry
+        self.signals_quarantined = Gauge(
+            "tocsin_signals_quarantined", "Signals quarantined because they cannot be rebuilt.", registry=registry
         )
         self.signals_learning = Gauge(
             "tocsin_signals_learning", "Signals with imported history that is not yet learned.", registry=registry

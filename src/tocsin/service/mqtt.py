@@ -18,7 +18,7 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from tocsin.service.config import MqttBroker
 from tocsin.service.errors import MonitorError
-from tocsin.service.stamps import Stamps
+from tocsin.service.observations import Stamps
 
 LONGEST_WAIT = 60  # seconds between two tries to connect
 KEEPALIVE = 30  # seconds

@@ -85,5 +85,5 @@ def test_the_largest_series_is_taken_and_other_versions_are_not(monitor: tuple[s
     assert whole.status_code == 200
     assert len(whole.json()["isChangePoint"]) == 8640
     assert httpx.post(url.replace("v1.1", "v2"), content=body(weekly(47)), headers=headers).status_code == 404
-    # Nothing was changed, so nothing is in the audit trail.
+    # Nothing was changed, so nothing is in the access log.
     assert httpx.post(url, content=b"{", headers=headers).json()["code"] == "InvalidJsonFormat"

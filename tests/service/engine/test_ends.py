@@ -21,8 +21,7 @@ from tests.service.engine.helpers import (
 )
 from tocsin.detection import Detector
 from tocsin.service.engine import incident_changes
-from tocsin.service.engine.detector_states import state_of
-from tocsin.service.engine.signals import MonitoredSignal
+from tocsin.service.engine.signals import MonitoredSignal, state_of
 from tocsin.service.errors import RefusedError, StoreError
 from tocsin.service.store import IncidentRow
 

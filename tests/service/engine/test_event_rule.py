@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.service.engine.event_rule import Group, belongs, choose, traits_of
+from tocsin.service.engine.events import Group, belongs, choose, traits_of
 from tocsin.service.store import Kind
 
 

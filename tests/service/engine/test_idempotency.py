@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from tests.service.engine.helpers import DEADLINE, SECOND, one, rig
-from tocsin.service.engine.idempotency import forget_requests
+from tocsin.service.engine.inbox import forget_requests
 from tocsin.service.observations import Batch, Status
 
 

@@ -16,8 +16,8 @@ from tests.service.receiver import Receiver
 from tests.service.sinks import channel as servers
 from tests.service.sinks.channel import Channel
 from tests.service.sinks.test_channels import KEY
-from tocsin.service import backoff
-from tocsin.service.engine import leaving
+from tocsin.service import errors
+from tocsin.service.engine import lifecycle
 from tocsin.service.errors import UnknownError
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Observation
@@ -101,7 +101,7 @@ def desk(folder: Path, url: str | None = None, **given: Any) -> Iterator[Desk]:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (backoff, outbox_module):
+    for place in (errors, outbox_module):
         monkeypatch.setattr(place, "delay_after", lambda *_: 0.05)
 
 
@@ -269,7 +269,7 @@ def test_what_no_sink_takes_is_removed_all_the_same(tmp_path: Path, monkeypatch:
         here.remove("pump")
         with here.made.held():
             assert here.rows()["signals"] == 1
-        monkeypatch.setattr(leaving, "LONGEST", 0.2)
+        monkeypatch.setattr(lifecycle, "LONGEST_LEAVING", 0.2)
         until(lambda: not here.rows())
         assert here.made.state.leaving == set()
 
@@ -291,7 +291,7 @@ def test_nobody_is_told_of_an_incident_of_a_removed_signal_who_was_not_told_befo
 
 
 def test_many_signals_leave_in_several_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaving, "AT_ONCE", 2)
+    monkeypatch.setattr(lifecycle, "REMOVED_AT_ONCE", 2)
     with desk(tmp_path, events={"enabled": False}) as here:
         names = [f"pump {number}" for number in range(7)]
 

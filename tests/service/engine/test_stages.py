@@ -23,23 +23,23 @@ from tests.service.engine.helpers import (
     statuses,
     verdicts,
 )
-from tocsin.service.engine.signals import AsideSignal
+from tocsin.service.engine.signals import QuarantinedSignal
 from tocsin.service.engine.stages import Received, put_in_order, unjudged, without_duplicates
 from tocsin.service.observations import Batch, Status
 from tocsin.service.store import SignalRow
 
-SCORED, LATE, MAINTENANCE, DUPLICATE, FUTURE, REFUSED, ASIDE, *_ = Status
+SCORED, LATE, MAINTENANCE, DUPLICATE, FUTURE, REFUSED, QUARANTINED, *_ = Status
 
 
 def test_rules_need_no_engine() -> None:
-    signal = AsideSignal(SignalRow(7, "a", ("value",), {}, None, None, None, START), "it is broken")
+    signal = QuarantinedSignal(SignalRow(7, "a", ("value",), {}, None, None, None, START), "it is broken")
     later, again, earlier = (Received(signal, START + at, (float(at),)) for at in (2, 2, 1))
     order = put_in_order([later, again, earlier], [])
     assert order.fresh == {}
-    assert [(placed.received, placed.status) for placed in order.old] == [(earlier, ASIDE), (later, ASIDE)]
+    assert [(placed.received, placed.status) for placed in order.old] == [(earlier, QUARANTINED), (later, QUARANTINED)]
     assert order.repeated == [(again, later)]
     kept = unjudged(order.old[0])
-    assert (kept.verdict.value, kept.verdict.alarm, kept.outcome(None).status) == ((1.0,), False, ASIDE)
+    assert (kept.verdict.value, kept.verdict.alarm, kept.outcome(None).status) == ((1.0,), False, QUARANTINED)
     late, duplicates = without_duplicates(order.old, {(7, START + 1): kept.row})
     assert [placed.received for placed in late] == [later]
     assert [(received, outcome.status) for received, outcome in duplicates.items()] == [(earlier, DUPLICATE)]

@@ -8,7 +8,7 @@ import pytest
 from tests.service.engine.helpers import QUICK, SECOND, START, Rig, one, rig, settings_of
 from tests.service.engine.test_trials import finished_many, strange
 from tocsin.service.config import SignalTemplate
-from tocsin.service.engine.template_changes import MOST_TEMPLATES
+from tocsin.service.engine.signal_changes import MOST_TEMPLATES
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import TemplateRow
 

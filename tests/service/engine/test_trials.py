@@ -8,7 +8,7 @@ import pytest
 
 from tests.service.engine.helpers import QUICK, SECOND, START, one, rig, until
 from tocsin.detection import Detector
-from tocsin.service.engine import many_trials as many_module
+from tocsin.service.engine import trial_run as trial_run_module
 from tocsin.service.engine import trials as trials_module
 from tocsin.service.engine.trial_run import TrialRun
 from tocsin.service.errors import RefusedError, UnknownError
@@ -126,7 +126,7 @@ def test_a_trial_of_many_adds_up_what_trials_of_each_find(tmp_path: Path) -> Non
 
 
 def test_a_trial_of_many_says_how_many_it_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many_module, "MOST_SIGNALS", 3)
+    monkeypatch.setattr(trial_run_module, "MOST_SIGNALS", 3)
     with rig(tmp_path) as made:
         for number in range(5):
             made.feed(f"s/{number}", strange(300))

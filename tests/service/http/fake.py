@@ -15,8 +15,7 @@ from tocsin.service.config import ServerSettings, Settings
 from tocsin.service.engine import Point, SignalDetails, SignalStatus
 from tocsin.service.engine.upkeep import SystemClock
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.figures import Figures
-from tocsin.service.http.monitor_access import ReadQueue
+from tocsin.service.http.monitor_access import Figures, ReadQueue
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Observation, Outcome, Status, StoredVerdict

@@ -30,8 +30,8 @@ def clients(monitor: FakeMonitor) -> dict[str, Client]:
     return made
 
 
-def audit(clients: dict[str, Client], count: int) -> list[tuple[str, str, dict[str, Any]]]:
-    deeds = clients["admin"].get(f"{URL}/audit?limit={count}").json()["audit"]
+def access_log(clients: dict[str, Client], count: int) -> list[tuple[str, str, dict[str, Any]]]:
+    deeds = clients["admin"].get(f"{URL}/access-log?limit={count}").json()["access_log"]
     return [(one["action"], one["target"], json.loads(one["details"])) for one in reversed(deeds)]
 
 
@@ -49,7 +49,7 @@ def test_a_pattern_finds_open_incidents_that_concern_the_caller(clients: dict[st
     assert {name: one["note"] for name, one in found.items()} == {"pump/1": "seen", "pump/3": "seen", "door": None}
     assert found["door"]["acknowledged"] is None
     said = {"acknowledge": {"note": "seen"}}
-    assert audit(clients, 2) == [
+    assert access_log(clients, 2) == [
         ("POST", "/incidents/1/acknowledge", said),
         ("POST", "/incidents/2/acknowledge", said),
     ]

@@ -11,8 +11,7 @@ import pytest
 from tests.service.engine.helpers import SECOND, Rig, settings_of, until
 from tests.service.http.conftest import Client, Make, error_of
 from tests.service.sinks.office import facts
-from tocsin.service.figures import Figures
-from tocsin.service.http.monitor_access import ReadQueue
+from tocsin.service.http.monitor_access import Figures, ReadQueue
 from tocsin.service.observations import Batch, Observation
 from tocsin.service.tokens import Role, hash_token, make_token
 

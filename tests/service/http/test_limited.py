@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tocsin.service.hub import StreamEvent
 from tocsin.service.store import writer as writer_module
-from tocsin.service.stream_event import StreamEvent
 from tocsin.service.tokens import is_within
 
 from .conftest import HERE, Client, error_of
@@ -142,7 +142,7 @@ def test_what_is_hidden_comes_back_within_thirty_days(clients: dict[str, Client]
 
 
 def trail(client: Client, **query: Any) -> list[tuple[str, str, str, str]]:
-    found = client.get(f"{URL}/audit", params=query).json()["audit"]
+    found = client.get(f"{URL}/access-log", params=query).json()["access_log"]
     return [(one["who"].split("-")[0], one["action"], one["target"], one["details"]) for one in found]
 
 
@@ -161,10 +161,10 @@ def test_who_did_what_is_kept(clients: dict[str, Client], monitor: FakeMonitor) 
         ("admin", "DELETE", "/signals/pump/1", ""),
         ("write", "POST", "/incidents/1/label", '{"label":"fault","note":"seal"}'),
     ]
-    name = admin.get(f"{URL}/audit").json()["audit"][1]["who"]
+    name = admin.get(f"{URL}/access-log").json()["access_log"][1]["who"]
     assert len(trail(admin, who=name)) == 1
     assert trail(admin, limit=1) == found[:1]
-    first = admin.get(f"{URL}/audit", params={"limit": 1}).json()["audit"][0]["id"]
+    first = admin.get(f"{URL}/access-log", params={"limit": 1}).json()["access_log"][0]["id"]
     assert trail(admin, before=first) == found[1:]
 
 

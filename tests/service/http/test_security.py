@@ -8,8 +8,8 @@ import pytest
 from tocsin.service.config import ServerSettings
 from tocsin.service.errors import StoreError
 from tocsin.service.http import auth, limits
+from tocsin.service.http.gate import OriginCheck
 from tocsin.service.http.limits import Buckets
-from tocsin.service.http.origins import OriginCheck
 from tocsin.service.tokens import ROLES, Role, hash_token, looks_like_token, make_token, role_of
 
 from .conftest import HERE, Client, Make, error_of
@@ -106,7 +106,7 @@ def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
         ("POST", "/incidents/1/snooze", {"json": {"seconds": 60}}, "operate"),
         ("DELETE", "/incidents/1/snooze", {}, "operate"),
         ("POST", "/incidents/1/label", {"json": {"label": "fault"}}, "operate"),
-        ("GET", "/audit", {}, "admin"),
+        ("GET", "/access-log", {}, "admin"),
         ("GET", "/incidents", {}, "read"),
         ("GET", "/status", {}, "read"),
         ("PUT", "/signals/a", {"json": {}}, "write"),

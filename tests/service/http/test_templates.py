@@ -1,4 +1,4 @@
-"""Templates over HTTP, with the real engine: stored, tried, applied one by one, and in the audit trail."""
+"""Templates over HTTP, with the real engine: stored, tried, applied one by one, and in the access log."""
 
 import json
 import time
@@ -13,8 +13,7 @@ import pytest
 from tests.service.engine.helpers import QUICK, Rig, settings_of, until
 from tests.service.engine.test_trials import strange
 from tests.service.http.conftest import Client, error_of
-from tocsin.service.figures import Figures
-from tocsin.service.http.monitor_access import ReadQueue
+from tocsin.service.http.monitor_access import Figures, ReadQueue
 from tocsin.service.tokens import hash_token, make_token
 
 URL = "/api/v1"
@@ -45,8 +44,8 @@ def clients(made: Rig) -> dict[str, Client]:
     return given
 
 
-def audit(clients: dict[str, Client]) -> list[tuple[str, str, str, Any]]:
-    deeds = clients["ada"].get(f"{URL}/audit").json()["audit"]
+def access_log(clients: dict[str, Client]) -> list[tuple[str, str, str, Any]]:
+    deeds = clients["ada"].get(f"{URL}/access-log").json()["access_log"]
     return [(one["who"], one["action"], one["target"], one["details"]) for one in reversed(deeds)]
 
 
@@ -80,7 +79,7 @@ def test_a_template_is_stored_listed_applied_and_removed(made: Rig, clients: dic
     assert ada.get(f"{URL}/templates").json() == {"templates": [{**of_file, **more}]}
     assert ada.delete(f"{URL}/templates/pump/*").status_code == 404
     told = json.dumps({"template": True}, separators=(",", ":"))
-    (_, action, target, details), *others = audit(clients)
+    (_, action, target, details), *others = access_log(clients)
     assert (action, target, json.loads(details)) == ("POST", "/templates", new)
     assert others == [
         ("ada", "PUT", "/signals/pump/1", told),
@@ -134,7 +133,7 @@ def test_trials_of_many_are_for_who_began_them_and_for_their_signals(made: Rig, 
         clients["ada"], clients["ada"].post(f"{URL}/trials", json={"pattern": "*", "template": new}).json()
     )
     assert (tried["signals"], {one["signal"] for one in tried["found"]}) == (2, {"pump/1", "pump/2"})
-    assert len(audit(clients)) == 0  # nothing changed
+    assert len(access_log(clients)) == 0  # nothing changed
     for given, said in (({}, "give either detector or template"), ({"detector": {}, "template": new}, "give either")):
         assert said in error_of(clients["ada"].post(f"{URL}/trials", json={"pattern": "*", **given}))["message"]
 

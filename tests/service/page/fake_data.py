@@ -79,7 +79,11 @@ def overview(signals: Iterable[dict[str, Any]]) -> dict[str, Any]:
     )  # fmt: skip
     signals = list(signals)
     told = {name: [one[name] for one in signals] for name in kept}
-    return {**told, "aside": [one.get("aside") for one in signals], "pace": [STEP.total_seconds() for _ in signals]}
+    return {
+        **told,
+        "quarantined": [one.get("quarantined") for one in signals],
+        "pace": [STEP.total_seconds() for _ in signals],
+    }
 
 
 def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, Any]:

@@ -173,9 +173,9 @@ class _Handler(BaseHTTPRequestHandler):
         match path.split("/")[1:]:
             case ["me"]:
                 return {"name": "ana", "role": fake.role, "may": sorted(Role(fake.role).includes), "match": []}
-            case ["audit"]:
+            case ["access-log"]:
                 rest = [one for one in fake.deeds if one["id"] < int(query.get("before", [10**9])[0])]
-                return {"audit": rest[: int(query["limit"][0])]}
+                return {"access_log": rest[: int(query["limit"][0])]}
             case ["status"]:
                 return fake.status or data.status(len(fake.signals), data.now())
             case ["templates"] if body:

@@ -33,7 +33,7 @@ VIEWS = {
     "new template": ("#/status", ".panel .card code", ("Add a template…",)),
     "file again": ("#/status", ".panel .card code", ("Use the file's again pump/*", "Try on stored observations")),
     "bulk settings": ("#/?search=pump", ".windowed .row", ("Select", "Settings…", "Try on stored observations")),
-    "audit": ("#/audit", ".card", ()),
+    "access log": ("#/access-log", ".card", ()),
     "import": ("#/import", ".drop", ()),
     "wall": ("#/wall", ".tile", ()),
     "views": ("#/", ".windowed .row", ("Views",)),

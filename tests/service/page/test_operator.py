@@ -1,4 +1,4 @@
-"""What whoever watches a plant reads when something is wrong: a stopped gateway, maintenance, a signal set aside."""
+"""What whoever watches a plant reads when something is wrong: a stopped gateway, maintenance, a quarantined signal."""
 
 from datetime import timedelta
 
@@ -89,15 +89,19 @@ def test_windows_that_last_come_first(opened, monitor):
     expect(page.locator("dialog")).to_contain_text("The window is over")
 
 
-def test_a_signal_set_aside_says_why(opened, monitor):
+def test_a_quarantined_signal_says_why(opened, monitor):
     name = "lab/new sensor"
-    monitor.signals[name] |= {"aside": "alarm_rate must be a number, got 7", "alarm_rate": None, "last_time": None}
+    monitor.signals[name] |= {
+        "quarantined": "alarm_rate must be a number, got 7",
+        "alarm_rate": None,
+        "last_time": None,
+    }
     page = opened(of_signal(name))
     expect(page.locator(".summary")).to_contain_text("alarm_rate must be a number, got 7; configure it, reset it or")
     expect(page.locator(".charts canvas")).to_have_count(2)
     page.goto(f"{monitor.url}/#/")
-    expect(page.locator(".windowed .row").first).to_contain_text("set aside")
-    expect(page.locator(".filter.aside b")).to_have_text("1")
+    expect(page.locator(".windowed .row").first).to_contain_text("quarantined")
+    expect(page.locator(".filter.quarantined b")).to_have_text("1")
 
 
 def test_a_signal_that_is_not_there_appears_when_it_is(opened, monitor):
@@ -116,17 +120,17 @@ def test_incidents_come_before_silent_signals(opened, monitor):
 
 
 def test_the_status_names_what_is_wrong(opened, monitor):
-    aside = {"name": "lab/new sensor", "reason": "its state cannot be read"}
-    told = {"aside": [aside], "ahead": ["hall/door"], "clock_jump": None, "clock_jumped": None}
+    quarantined = {"name": "lab/new sensor", "reason": "its state cannot be read"}
+    told = {"quarantined": [quarantined], "ahead": ["hall/door"], "clock_jump": None, "clock_jumped": None}
     told |= data.status(3, data.now()) | {"outbox": {"pager": 12}}
     monitor.status = told
     page = opened("#/status")
-    headings = ["Monitor", "Signals set aside", "Signals ahead of the clock", "Sources", "Sinks", "Templates"]
+    headings = ["Monitor", "Quarantined signals", "Signals ahead of the clock", "Sources", "Sinks", "Templates"]
     expect(page.locator(".panel h2")).to_have_text(headings)
     expect(page.get_by_role("link", name="hall/door")).to_be_visible()
-    expect(page.locator(".panel", has_text="set aside")).to_contain_text("its state cannot be read")
+    expect(page.locator(".panel", has_text="quarantined")).to_contain_text("its state cannot be read")
     expect(page.locator(".panel", has_text="Sinks")).to_contain_text("Messages waiting12")
-    told |= {"aside": [], "ahead": []}
+    told |= {"quarantined": [], "ahead": []}
     page.reload()
     expect(page.locator(".panel h2")).to_have_text(["Monitor", "Sources", "Sinks", "Templates"])
 

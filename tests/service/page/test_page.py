@@ -488,7 +488,7 @@ def test_operators_work_on_incidents_and_leave_signals_alone(opened, monitor):
     page = opened("#/incidents")
     page.wait_for_selector(".card")
     expect(page.get_by_role("button", name="Acknowledge").first).to_be_visible()
-    expect(page.get_by_role("link", name="Audit")).to_be_hidden()
+    expect(page.get_by_role("link", name="Access log")).to_be_hidden()
     page.goto(f"{monitor.url}/#/maintenance")
     expect(page.get_by_role("button", name="Add a window")).to_be_visible()
     page.goto(f"{monitor.url}/{of_signal(PUMP)}")
@@ -508,7 +508,7 @@ def test_administrators_see_who_did_what(opened, monitor):
         deed(201, "PATCH", "/unheard/of"),
         *(deed(number, "POST", "/maintenance") for number in range(200, 0, -1)),
     ]
-    page = opened("#/audit")
+    page = opened("#/access-log")
     expect(page.locator(".card")).to_have_count(100)
     titles = page.locator(".card .title").all_text_contents()
     assert titles[:4] == [

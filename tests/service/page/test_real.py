@@ -68,7 +68,7 @@ def test_the_page_and_a_real_monitor(browser: "sync_api.Browser", served: Monito
     expect(page.locator(".notice")).to_have_text("Acknowledge: 2 done")
     found = api.get("/incidents", params={"open": True, "kind": "alarm"}).json()["incidents"]
     assert [one["acknowledged_by"] for one in found] == ["local", "local"]
-    deeds = [one["target"] for one in api.get("/audit").json()["audit"]]
+    deeds = [one["target"] for one in api.get("/access-log").json()["access_log"]]
     assert sorted(deeds) == sorted(f"/incidents/{one['id']}/acknowledge" for one in found)
 
     page.get_by_role("link", name="line 1/pump").click()

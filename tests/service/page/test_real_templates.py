@@ -74,7 +74,7 @@ def test_a_template_is_tried_applied_and_survives_a_kill(browser: "sync_api.Brow
     dialog.get_by_role("button", name="Save").click()
     expect(page.locator(".notice").last).to_have_text("Applied: 3 done", timeout=120_000)
     expect(page.get_by_text("in place of the file's")).to_be_visible()
-    targets = [(one["action"], one["target"]) for one in api.get("/audit").json()["audit"]]
+    targets = [(one["action"], one["target"]) for one in api.get("/access-log").json()["access_log"]]
     assert targets[:4] == [("PUT", f"/signals/{name}") for name in PUMPS[2::-1]] + [("POST", "/templates")]
     assert [settings_of(api, name)["gap"] for name in PUMPS] == [4, 4, 4, 9]
     assert [settings_of(api, name)["alarm_rate"] for name in PUMPS] == [0.01, 0.01, 0.01, 0.05]

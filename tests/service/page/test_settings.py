@@ -90,7 +90,7 @@ def test_a_display_on_a_wall_shows_levels_the_worst_first(opened, monitor):
     page = opened("#wall", color_scheme="light")
     expect(page.locator(".tile").first).to_contain_text("plant")
     states = page.eval_on_selector_all(".tile", "tiles => tiles.map(tile => tile.dataset.state)")
-    order = ["aside", "incident", "silent", "maintenance", "learning", "fine"]
+    order = ["quarantined", "incident", "silent", "maintenance", "learning", "fine"]
     assert states == sorted(states, key=order.index)
     assert states[:4] == ["incident", "silent", "maintenance", "learning"]
     expect(page.locator(".tile").first).to_contain_text("pump 3/pressure")

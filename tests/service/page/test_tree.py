@@ -133,7 +133,7 @@ def test_what_is_shown_is_acknowledged_at_once(opened, plant):
 
 
 def test_a_level_is_selected_and_what_fails_is_said(opened, plant):
-    plant.failures["hall/gate"] = "it is set aside"
+    plant.failures["hall/gate"] = "it is quarantined"
     page = opened("#/?view=tree")
     page.get_by_role("button", name="Select", exact=True).click()
     page.get_by_label("Select hall", exact=True).check()
@@ -146,7 +146,7 @@ def test_a_level_is_selected_and_what_fails_is_said(opened, plant):
     expect(page.locator("dialog h2")).to_have_text("Reset 2 signals")
     page.get_by_role("button", name="Reset 2 signals").click()
     expect(page.locator("dialog h2")).to_have_text("1 item failed")
-    expect(page.locator("dialog li")).to_have_text("hall/gate: it is set aside")
+    expect(page.locator("dialog li")).to_have_text("hall/gate: it is quarantined")
     ((_, path, body),) = plant.calls
     assert (path, sorted(body["signals"]), body["reset"]) == ("/bulk/signals", ["alone", "hall/gate"], True)
 

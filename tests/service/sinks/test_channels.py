@@ -11,7 +11,7 @@ from tests.service.helpers import Running, run, until
 from tests.service.sinks import channel as servers
 from tests.service.sinks.channel import Channel
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin.service import backoff
+from tocsin.service import errors
 from tocsin.service.config import Settings
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import make_sinks
@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[Callable[..., None], int, dict[str, Any]]] = {
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (backoff, module):
+    for place in (errors, module):
         monkeypatch.setattr(place, "delay_after", lambda *_: 0.05)
 
 

@@ -11,7 +11,7 @@ from tests.service.helpers import Running, run, until
 from tests.service.sinks.certificates import make_certificate
 from tests.service.sinks.office import Office
 from tests.service.sinks.post import PASSWORD, Post
-from tocsin.service import backoff
+from tocsin.service import errors
 from tocsin.service.config import Settings
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import make_sinks
@@ -29,7 +29,7 @@ def post() -> Iterator[Post]:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (backoff, module):
+    for place in (errors, module):
         monkeypatch.setattr(place, "delay_after", lambda *_: 0.05)
 
 

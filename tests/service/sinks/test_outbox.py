@@ -10,7 +10,7 @@ import pytest
 
 from tests.service.helpers import Running, run, until
 from tests.service.sinks.office import Office, facts
-from tocsin.service import backoff
+from tocsin.service import errors
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import outbox as module
 from tocsin.service.sinks.base import DeliveryError, Sink
@@ -67,8 +67,8 @@ def box(office: Office, sink: Recorder, metrics: Metrics) -> Outbox:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second of waiting takes 50 ms."""
-    slow = backoff.delay_after
-    for place in (backoff, module):
+    slow = errors.delay_after
+    for place in (errors, module):
         monkeypatch.setattr(place, "delay_after", lambda *given: slow(*given) / 20)
 
 
@@ -127,7 +127,7 @@ def test_what_waits_for_a_sink_that_rests_is_only_counted(
 
     async def test() -> None:
         monkeypatch.setattr(module, "delay_after", lambda _: 0.0)
-        monkeypatch.setattr(backoff, "delay_after", lambda *_: 1000.0)
+        monkeypatch.setattr(errors, "delay_after", lambda *_: 1000.0)
         sink.down = True
         office.begin("a")
         async with Running(box):
@@ -145,7 +145,7 @@ def test_a_sink_that_refuses_everything_gets_a_rest(
     names = {f"signal {number}" for number in range(30)}
     rest = [1000.0]
     monkeypatch.setattr(module, "delay_after", lambda _: 0.0)
-    monkeypatch.setattr(backoff, "delay_after", lambda *_: rest[0])
+    monkeypatch.setattr(errors, "delay_after", lambda *_: rest[0])
 
     async def test() -> None:
         sink.refuses = names
@@ -296,10 +296,10 @@ def test_incidents_of_a_removed_signal(office: Office, sink: Recorder, box: Outb
 
 
 def test_delays_double_up_to_five_minutes() -> None:
-    longest = [max(backoff.delay_after(failures) for _ in range(200)) for failures in range(1, 15)]
-    least = [min(backoff.delay_after(failures) for _ in range(200)) for failures in range(1, 15)]
+    longest = [max(errors.delay_after(failures) for _ in range(200)) for failures in range(1, 15)]
+    least = [min(errors.delay_after(failures) for _ in range(200)) for failures in range(1, 15)]
     for i in range(14):
         whole = min(300.0, 2.0**i)
         assert 0.5 * whole <= least[i] < 0.6 * whole
         assert 0.9 * whole < longest[i] <= whole
-    assert backoff.delay_after(10**6) <= 300
+    assert errors.delay_after(10**6) <= 300

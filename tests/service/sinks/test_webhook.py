@@ -9,7 +9,7 @@ import pytest
 from tests.service.helpers import Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin.service import backoff
+from tocsin.service import errors
 from tocsin.service.config import Settings
 from tocsin.service.config import WebhookSettings as SinkSettings
 from tocsin.service.metrics import Metrics
@@ -30,7 +30,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (backoff, module):
+    for place in (errors, module):
         monkeypatch.setattr(place, "delay_after", lambda *_: 0.05)
 
 

@@ -191,7 +191,7 @@ def test_lines_without_times_get_one_each(tmp_path: Path, inbox: Inbox) -> None:
 
 
 def test_a_batch_that_fails_is_tried_again(tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.service.backoff.delay_after", lambda *_: 0.01)
+    monkeypatch.setattr("tocsin.service.errors.delay_after", lambda *_: 0.01)
 
     async def test() -> None:
         inbox.failures = 3

@@ -206,7 +206,7 @@ def test_broken_off_in_a_piece(metrics: Metrics) -> None:
 def test_wrong_answers_are_told_and_tried_again(
     answer: tuple[int, str], told: str, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.service.backoff.delay_after", lambda *_: 0.01)
+    monkeypatch.setattr("tocsin.service.errors.delay_after", lambda *_: 0.01)
 
     async def test() -> None:
         inbox = Inbox()

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from tests.service.postgres import Postgres
-from tocsin.service.figures import Figures
+from tocsin.service.http.monitor_access import Figures
 from tocsin.service.store import Store, StoreError, connections
 from tocsin.service.store.watchdog import Watchdog
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 from tocsin.service.config import Settings
-from tocsin.service.doctor.certificates import check_certificate
+from tocsin.service.doctor.connectivity import check_neighbours
 from tocsin.service.doctor.finding import Finding
-from tocsin.service.doctor.machine import check_clock, check_disk, check_extras, check_files
-from tocsin.service.doctor.neighbours import check_neighbours
+from tocsin.service.doctor.machine import check_certificate, check_clock, check_disk, check_extras, check_files
 from tocsin.service.doctor.stores import check_store
 
 

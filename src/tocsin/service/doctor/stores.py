@@ -7,7 +7,7 @@ from tocsin.service.as_json import time_text
 from tocsin.service.config import Settings
 from tocsin.service.doctor.finding import Finding, failed, ok, warning
 from tocsin.service.doctor.machine import missing_forecasters
-from tocsin.service.engine.templates import in_force
+from tocsin.service.engine.signal_templates import in_force
 from tocsin.service.errors import StoreError
 from tocsin.service.store import TokenRow
 from tocsin.service.store.facts import StoreFacts, StuckMessages, file_of, look_at

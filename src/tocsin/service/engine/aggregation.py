@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 
 from tocsin.data.resampling import aggregated
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.engine.signals import MonitoredSignal, QuarantinedSignal
 from tocsin.service.engine.stages import Received
 from tocsin.service.observations import Outcome, Status
 from tocsin.service.store import PartRow, Store, StoreWriter
@@ -45,7 +45,7 @@ class Aggregated:
 def aggregate(received: Sequence[Received], store: Store) -> Aggregated:
     """Replace parts in the received observations with the aggregates that are complete now."""
     whole: list[Received] = []
-    parts: defaultdict[MonitoredSignal | AsideSignal, list[Received]] = defaultdict(list)
+    parts: defaultdict[MonitoredSignal | QuarantinedSignal, list[Received]] = defaultdict(list)
     for one in received:
         if one.whole or one.signal.row.every is None:
             whole.append(one)
@@ -64,9 +64,9 @@ def _joined(*pieces: Aggregated) -> Aggregated:
     )
 
 
-def _aggregate_one(signal: MonitoredSignal | AsideSignal, parts: Sequence[Received], store: Store) -> Aggregated:
-    if isinstance(signal, AsideSignal):
-        return _late(parts, Status.ASIDE, store)
+def _aggregate_one(signal: MonitoredSignal | QuarantinedSignal, parts: Sequence[Received], store: Store) -> Aggregated:
+    if isinstance(signal, QuarantinedSignal):
+        return _late(parts, Status.QUARANTINED, store)
     known = _open_parts(signal, store)
     late: list[Received] = []
     rows: list[PartRow] = []

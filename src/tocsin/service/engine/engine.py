@@ -6,22 +6,18 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tocsin.service.audit import carried
+from tocsin.service.access_log import carried
 from tocsin.service.config import Settings
 from tocsin.service.engine.engine_state import EngineState
-from tocsin.service.engine.event_changes import EventChanges
-from tocsin.service.engine.idempotency import noted, recalled
 from tocsin.service.engine.imported_history import HistoryLearner
-from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail
-from tocsin.service.engine.incident_changes import IncidentChanges
+from tocsin.service.engine.inbox import Command, Inbox, Waiting, complete, fail, noted, recalled
+from tocsin.service.engine.incident_changes import EventChanges, IncidentChanges, MaintenanceChanges
 from tocsin.service.engine.ingest import Ingest
-from tocsin.service.engine.leaving import remove_leaving
-from tocsin.service.engine.maintenance import MaintenanceChanges
+from tocsin.service.engine.lifecycle import remove_leaving
 from tocsin.service.engine.pending_imports import Progress
 from tocsin.service.engine.recovery import StoppedError, recover
-from tocsin.service.engine.signal_changes import SignalChanges
+from tocsin.service.engine.signal_changes import SignalChanges, TemplateChanges
 from tocsin.service.engine.status import SignalStatus
-from tocsin.service.engine.template_changes import TemplateChanges
 from tocsin.service.engine.trials import Trials
 from tocsin.service.engine.upkeep import SystemClock, Upkeep
 from tocsin.service.errors import MonitorError, RefusedError, UnfitError
@@ -117,7 +113,7 @@ class Engine:
 
     def puts_together(self, name: str) -> tuple[float, str] | None:
         """The interval in seconds and the method by which a signal with this name aggregates; None if it does not."""
-        known = self._state.signals.get(name) or self._state.aside.get(name)
+        known = self._state.signals.get(name) or self._state.quarantined.get(name)
         of = self._state.settings.template_for(name) if known is None else known.row
         return None if of is None or of.every is None else (of.every, of.aggregate)
 

@@ -7,17 +7,14 @@ from contextlib import contextmanager
 
 from tocsin.service.as_json import incident_json
 from tocsin.service.config import Settings, SignalTemplate
-from tocsin.service.engine.allocation import Allocation, Arrays
-from tocsin.service.engine.block import SignalBlock
-from tocsin.service.engine.budgets import Budgets
-from tocsin.service.engine.detector_states import STATES_AT_ONCE
+from tocsin.service.engine.block import Allocation, Arrays, SignalBlock
 from tocsin.service.engine.events import Events
-from tocsin.service.engine.incidents import put_incident
+from tocsin.service.engine.incidents import Budgets, put_incident
 from tocsin.service.engine.pending_imports import PendingImports
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.engine.signal_templates import in_force
+from tocsin.service.engine.signals import STATES_AT_ONCE, MonitoredSignal, QuarantinedSignal
 from tocsin.service.engine.stages import JudgedObservation, Received
 from tocsin.service.engine.status import SignalStatus
-from tocsin.service.engine.templates import in_force
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
@@ -51,7 +48,7 @@ class EngineState:
         engine = self.settings.engine
         with self.lock:
             self.signals: dict[str, MonitoredSignal] = {}
-            self.aside: dict[str, AsideSignal] = {}
+            self.quarantined: dict[str, QuarantinedSignal] = {}
             #: The numbers of removed signals that are still stored, because sinks are to hear that incidents ended.
             self.leaving: set[int] = set()
             #: The signals whose detector states are due to be stored.
@@ -71,7 +68,7 @@ class EngineState:
     def rows(self) -> list[SignalRow]:
         """The rows of all signals; from any thread."""
         with self.lock:
-            return [one.row for one in self.signals.values()] + [one.row for one in self.aside.values()]
+            return [one.row for one in self.signals.values()] + [one.row for one in self.quarantined.values()]
 
     def put_alarm(self, writer: StoreWriter, signal: MonitoredSignal, facts: IncidentFacts, now: int) -> int:
         """Store an alarm incident as it is now, and queue messages about it; returns its number."""
@@ -83,16 +80,19 @@ class EngineState:
 
     def signal(self, name: str) -> MonitoredSignal:
         """The signal with this name."""
-        if name in self.aside:
-            raise RefusedError(self.aside[name].message)
+        if name in self.quarantined:
+            raise RefusedError(self.quarantined[name].message)
         try:
             return self.signals[name]
         except KeyError:
             raise UnknownError(f"there is no signal {name!r}") from None
 
-    def by_id(self, number: int) -> MonitoredSignal | AsideSignal:
+    def by_id(self, number: int) -> MonitoredSignal | QuarantinedSignal:
         """The signal with this id. It searches all signals, which is fast enough for what people do."""
-        everything: tuple[MonitoredSignal | AsideSignal, ...] = (*self.signals.values(), *self.aside.values())
+        everything: tuple[MonitoredSignal | QuarantinedSignal, ...] = (
+            *self.signals.values(),
+            *self.quarantined.values(),
+        )
         found = next((signal for signal in everything if signal.row.id == number), None)
         if found is None:
             raise UnknownError("the signal of this incident was removed")
@@ -105,7 +105,7 @@ class EngineState:
     def status(self, name: str) -> SignalStatus:
         """The status of one signal; from any thread."""
         with self.lock:
-            return self.aside[name].status() if name in self.aside else self.signal(name).status()
+            return self.quarantined[name].status() if name in self.quarantined else self.signal(name).status()
 
     @contextmanager
     def placed(self, row: SignalRow, state: Arrays | None = None) -> Iterator[tuple[SignalBlock, int]]:
@@ -167,12 +167,12 @@ class EngineState:
         if incidents:
             self.count()
 
-    def forget(self, signal: MonitoredSignal | AsideSignal) -> None:
+    def forget(self, signal: MonitoredSignal | QuarantinedSignal) -> None:
         """Forget a removed signal and free its place."""
         self.pending_imports.forget(signal.row.id)
         with self.lock:
-            if isinstance(signal, AsideSignal):
-                del self.aside[signal.name]
+            if isinstance(signal, QuarantinedSignal):
+                del self.quarantined[signal.name]
             else:
                 del self.signals[signal.name]
                 self.due.discard(signal)
@@ -183,7 +183,7 @@ class EngineState:
         """The status of all signals; from any thread."""
         with self.lock:
             watched = [signal.status() for signal in self.signals.values()]
-            return [*watched, *(signal.status() for signal in self.aside.values())]
+            return [*watched, *(signal.status() for signal in self.quarantined.values())]
 
     def count(self) -> None:
         """Update the metrics that count signals and incidents."""
@@ -191,7 +191,7 @@ class EngineState:
         silent = sum(signal.silence_incident is not None for signal in signals)
         self.metrics.signals.set(len(signals))
         self.metrics.signals_silent.set(silent)
-        self.metrics.signals_aside.set(len(self.aside))
+        self.metrics.signals_quarantined.set(len(self.quarantined))
         self.metrics.incidents_open.labels(kind="silence").set(silent)
         self.metrics.signals_learning.set(len(self.pending_imports))
         self.metrics.incidents_open.labels(kind="alarm").set(

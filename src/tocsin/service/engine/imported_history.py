@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from tocsin.detection import Incident
-from tocsin.service.engine.changes import Ask
-from tocsin.service.engine.detector_replacement import DetectorReplacement
+from tocsin.service.engine.changes import Ask, DetectorReplacement
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts, nanoseconds
 from tocsin.service.engine.pending_imports import Progress, Span

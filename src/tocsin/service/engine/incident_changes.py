@@ -1,18 +1,19 @@
-"""How people acknowledge, snooze and label incidents."""
+"""What people do about incidents and events: acknowledge, snooze, label, and plan maintenance."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tocsin.service.as_json import incident_json
-from tocsin.service.engine.changes import Changes, on_engine_thread
-from tocsin.service.engine.detector_states import state_of
+from tocsin.service.as_json import event_json, incident_json, time_text
+from tocsin.service.engine.changes import Ask, Changes, on_engine_thread
+from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts
-from tocsin.service.engine.new_signals import check_text
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.engine.lifecycle import check_text
+from tocsin.service.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import IncidentRow, StoreWriter
+from tocsin.service.observations import LONGEST_NAME
+from tocsin.service.store import IncidentRow, MaintenanceRow, StoreWriter
 
 FAULT, FALSE_ALARM = "fault", "false alarm"
 LABELS = (FAULT, FALSE_ALARM, "expected")
@@ -49,7 +50,7 @@ class IncidentChanges(Changes):
             if label == FALSE_ALARM and isinstance(signal, MonitoredSignal) and number == signal.alarm_incident:
                 return incident_json(self.end_false_alarm(signal, fields), signal.name)
             return self._change(number, fields)
-        if isinstance(signal, AsideSignal):
+        if isinstance(signal, QuarantinedSignal):
             raise RefusedError(signal.message)
         if before.kind != "alarm":
             raise RefusedError(f"exclude is for incidents of alarms only, got the silence {number}")
@@ -99,7 +100,7 @@ class IncidentChanges(Changes):
             writer.change_incident(number, **fields)
         return self._published(number, signal)
 
-    def _published(self, number: int, signal: MonitoredSignal | AsideSignal) -> dict[str, Any]:
+    def _published(self, number: int, signal: MonitoredSignal | QuarantinedSignal) -> dict[str, Any]:
         """Publish an incident as it is now, and return it."""
         shape = incident_json(self._incident(number), signal.name)
         self._state.hub.publish("incident", shape)
@@ -116,3 +117,109 @@ def check_label(label: str | None) -> str | None:
 def given_note(note: str | None) -> dict[str, Any]:
     """The change of a note, if one is given."""
     return {} if note is None else {"note": check_text("note", note, LONGEST_NOTE)}
+
+
+# So many incidents of an event that changed are published; of more, whoever watches reads the event.
+MOST_PUBLISHED = 50
+
+
+class EventChanges(Changes):
+    """What people do to events; each call gives the event as it is shown."""
+
+    def __init__(self, state: EngineState, ask: Ask, incidents: IncidentChanges) -> None:
+        super().__init__(state, ask)
+        self._incidents = incidents
+
+    @on_engine_thread
+    def acknowledge(self, number: int, by: str | None, note: str | None = None) -> dict[str, Any]:
+        """Somebody has seen an event; with `by` None nobody has."""
+        fields: dict[str, Any] = {"acknowledged": time.time_ns() if by else None, "acknowledged_by": by}
+        return self._change(number, {**fields, **given_note(note)})
+
+    @on_engine_thread
+    def snooze(self, number: int, until: int | None) -> dict[str, Any]:
+        """Nobody is to be told of an event until then; None ends that."""
+        return self._change(number, {"snoozed_until": until})
+
+    @on_engine_thread
+    def label(self, number: int, label: str | None, note: str | None = None) -> dict[str, Any]:
+        """Say what an event was. If it is a false alarm, its open incidents of alarms end: each is taken for normal."""
+        fields = {"label": check_label(label), **given_note(note)}
+        self._change(number, fields)
+        if label == FALSE_ALARM:
+            for signal in tuple(self._state.signals.values()):
+                if self._has_open_alarm(signal, number):
+                    self._incidents.end_false_alarm(signal, fields)
+        return self._shape(number)
+
+    def _has_open_alarm(self, signal: MonitoredSignal, number: int) -> bool:
+        if signal.alarm_incident is None:
+            return False
+        with self._state.store.reading() as reader:
+            event = reader.event_of(signal.alarm_incident)
+        return event is not None and event.id == number
+
+    def _change(self, number: int, fields: dict[str, Any]) -> dict[str, Any]:
+        with self._state.store.transaction() as writer:
+            writer.change_event(number, **fields)
+            writer.change_members(number, **fields)
+        return self._told(number)
+
+    def _told(self, number: int) -> dict[str, Any]:
+        """An event as it is now; who watches is told."""
+        hub = self._state.hub
+        hub.publish("event", {"id": number})
+        with self._state.store.reading() as reader:
+            names = reader.signal_names()
+            for row in reader.members(number, limit=MOST_PUBLISHED):
+                hub.publish("incident", incident_json(row, names[row.signal]))
+        return self._shape(number)
+
+    def _shape(self, number: int) -> dict[str, Any]:
+        with self._state.store.reading() as reader:
+            event = reader.event(number)
+            if event is None:
+                raise UnknownError(f"there is no event {number}")
+            (whole,) = reader.summaries([event], reader.signal_names())
+        return event_json(whole)
+
+
+#: A limit, because each observation is compared with all current windows.
+MOST_WINDOWS = 1000
+
+
+class MaintenanceChanges(Changes):
+    """Changes of maintenance windows."""
+
+    @on_engine_thread
+    def add(self, pattern: str, start: int, end: int, reason: str = "", by: str = "") -> MaintenanceRow:
+        """Add a window. From `start` to `end`, observations of matching signals are stored but not judged."""
+        if not end > start:
+            raise RefusedError(f"end must be after start, got start {time_text(start)} and end {time_text(end)}")
+        if not pattern:
+            raise RefusedError("pattern must not be empty, got ''")
+        check_text("pattern", pattern, LONGEST_NAME)
+        check_text("reason", reason, LONGEST_NOTE)
+        forgotten = time.time_ns() - round(self._state.settings.storage.keep_observations * 1e9)
+        with self._state.store.transaction() as writer:
+            for window in writer.maintenance():
+                if window.end < forgotten:  # there are no older observations
+                    writer.remove_maintenance(window.id)
+            number = writer.add_maintenance(pattern, start, end, reason, by)
+            windows = writer.maintenance()
+            if len(windows) > MOST_WINDOWS:
+                raise RefusedError(
+                    f"there may be at most {MOST_WINDOWS} maintenance windows: remove some that have ended"
+                )
+        self._state.windows = windows
+        return next(window for window in windows if window.id == number)
+
+    @on_engine_thread
+    def remove(self, number: int) -> None:
+        """Remove a window. Observations that were not judged because of it stay unjudged."""
+        if all(window.id != number for window in self._state.windows):
+            raise UnknownError(f"there is no maintenance window {number}")
+        with self._state.store.transaction() as writer:
+            writer.remove_maintenance(number)
+            windows = writer.maintenance()
+        self._state.windows = windows

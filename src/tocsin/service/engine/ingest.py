@@ -10,7 +10,7 @@ from tocsin.service.engine.aggregation import Aggregated, aggregate
 from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import alarm_facts, close_incident, nanoseconds
-from tocsin.service.engine.new_signals import create_from_first
+from tocsin.service.engine.lifecycle import create_from_first
 from tocsin.service.engine.signals import NOTHING, MonitoredSignal
 from tocsin.service.engine.stages import (
     Fresh,
@@ -104,16 +104,16 @@ class Ingest:
 
     def _receive(self, batches: Sequence[Batch], now: int) -> list[list[Received | Outcome]]:
         """Find the signals, and create new ones. Observations that cannot be taken get their outcome here."""
-        signals, aside, latest = self._state.signals, self._state.aside, self._state.latest(now)
+        signals, quarantined, latest = self._state.signals, self._state.quarantined, self._state.latest(now)
         firsts: dict[str, Observation] = {}
         for batch in batches:
             for one in batch.observations:
-                if one.signal not in signals and one.signal not in aside and in_time(one.time, latest):
+                if one.signal not in signals and one.signal not in quarantined and in_time(one.time, latest):
                     firsts.setdefault(one.signal, replace(one, sender=_sender(batch, one)))
         refused = create_from_first(self._state, firsts.values()) if firsts else {}
         return [
             [
-                receive(one, signals.get(one.signal) or aside.get(one.signal), refused, batch, now, latest)
+                receive(one, signals.get(one.signal) or quarantined.get(one.signal), refused, batch, now, latest)
                 for one in batch.observations
             ]
             for batch in batches

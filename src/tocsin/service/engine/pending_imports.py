@@ -9,10 +9,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from tocsin.service.engine.signals import MonitoredSignal
 from tocsin.service.engine.stages import Received
+from tocsin.service.fields import Shown
 from tocsin.service.store import StoreReader, StoreWriter
 
 _PREFIX = "import/"
@@ -42,11 +43,10 @@ class Progress:
 
     signal: str
     stage: Stage
-    done: int = 0
+    done: Annotated[int, Shown("Observations processed, including earlier ones.")] = 0
     total: int = 0
-    #: The number of incidents found so far.
-    incidents: int = 0
-    message: str | None = None
+    incidents: Annotated[int, Shown("Past incidents found.")] = 0
+    message: Annotated[str | None, Shown("Why it failed.")] = None
 
 
 class PendingImports:

@@ -10,13 +10,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from tocsin.detection.storage import arrays_from_bytes
-from tocsin.service.engine.allocation import Allocation
-from tocsin.service.engine.block import ROWS, SignalBlock, load_kernels
-from tocsin.service.engine.detector_states import save_states
+from tocsin.service.engine.block import ROWS, Allocation, SignalBlock, load_kernels
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import close_incident
 from tocsin.service.engine.replay import replay
-from tocsin.service.engine.signals import AsideSignal, MonitoredSignal
+from tocsin.service.engine.signals import MonitoredSignal, QuarantinedSignal, save_states
 from tocsin.service.errors import StoreError
 from tocsin.service.store import (
     DamagedError,
@@ -65,11 +63,11 @@ class StoredSignals:
         rows = reader.signals(), reader.templates(), reader.maintenance()
         return cls(*rows, references, incidents, reader.leaving())
 
-    def set_aside(self, row: SignalRow, error: Exception) -> AsideSignal:
-        """Set aside a signal that cannot be rebuilt."""
-        log.error("signal %r is set aside, because it cannot be rebuilt: %s", row.name, error)
+    def quarantine(self, row: SignalRow, error: Exception) -> QuarantinedSignal:
+        """Quarantine a signal that cannot be rebuilt."""
+        log.error("signal %r is quarantined, because it cannot be rebuilt: %s", row.name, error)
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        return AsideSignal(row, reason, self.references.get(row.id), tuple(self.incidents.get(row.id, ())))
+        return QuarantinedSignal(row, reason, self.references.get(row.id), tuple(self.incidents.get(row.id, ())))
 
 
 @dataclass
@@ -78,7 +76,7 @@ class Rebuilt:
 
     block: SignalBlock | None = None
     signals: list[MonitoredSignal] = field(default_factory=list)
-    aside: list[AsideSignal] = field(default_factory=list)
+    quarantined: list[QuarantinedSignal] = field(default_factory=list)
     #: The number of observations judged again.
     replayed: int = 0
     #: Signals whose state could not be used, so that their detectors learned anew; with the time of that state.
@@ -121,9 +119,9 @@ class Recovery:
             yield from (rows[first : first + ROWS] for first in range(0, len(rows), ROWS))
 
     def _rebuild(self, rows: Sequence[SignalRow]) -> list[Rebuilt]:
-        """Rebuild signals in one block. If that fails, try each half, until only the ones that fail are set aside.
+        """Rebuild signals in one block. If that fails, try each half, until only the ones that fail are quarantined.
 
-        An unreachable store is not a reason to set a signal aside.
+        An unreachable store is not a reason to quarantine a signal.
         """
         try:
             return self._rebuild_together(rows)
@@ -133,7 +131,7 @@ class Recovery:
             if isinstance(error, StoreError) and not isinstance(error, DamagedError):
                 raise
             if len(rows) == 1:
-                return [Rebuilt(aside=[self._known.set_aside(rows[0], error)])]
+                return [Rebuilt(quarantined=[self._known.quarantine(rows[0], error)])]
         half = len(rows) // 2
         return [*self._rebuild(rows[:half]), *self._rebuild(rows[half:])]
 
@@ -210,7 +208,7 @@ def recover(state: EngineState, progress: Callable[[int, int], None]) -> None:
         for rebuilt in recovery:
             _add(state, rebuilt)
             replayed += rebuilt.replayed
-            done = len(state.signals) + len(state.aside)
+            done = len(state.signals) + len(state.quarantined)
             progress(done, total)
             if time.monotonic() - logged > LOG_EVERY:
                 log.info("%d of %d signals rebuilt", done, total)
@@ -238,8 +236,8 @@ def _add(state: EngineState, rebuilt: Rebuilt) -> None:
         if rebuilt.block is not None:
             state.places.enter(rebuilt.block)
         state.signals.update((signal.name, signal) for signal in rebuilt.signals)
-        state.aside.update((aside.name, aside) for aside in rebuilt.aside)
-        state.rebuilding.difference_update(state.signals.keys() | state.aside.keys())
+        state.quarantined.update((quarantined.name, quarantined) for quarantined in rebuilt.quarantined)
+        state.rebuilding.difference_update(state.signals.keys() | state.quarantined.keys())
     state.metrics.replayed_observations.inc(rebuilt.replayed)
     state.count()
 

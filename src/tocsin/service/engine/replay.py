@@ -18,7 +18,7 @@ from tocsin.service.store import ObservationRow, StoreReader
 log = logging.getLogger("tocsin.engine")
 
 # The statuses of observations that a detector takes, in the order of time.
-TAKEN = (Status.SCORED, Status.MAINTENANCE, Status.ASIDE, Status.IMPORTED)
+TAKEN = (Status.SCORED, Status.MAINTENANCE, Status.QUARANTINED, Status.IMPORTED)
 # Stored observations of a signal per step. A step cannot be interrupted.
 PIECE = 256
 # A new detector learns from this many of the newest observations, or from more if it remembers more, up to the second
@@ -192,7 +192,7 @@ def learn_anew(
 
 
 def learn_what_can_be(reader: StoreReader, signal: MonitoredSignal) -> None:
-    """Like `learn_anew`, for a signal that was set aside; it drops a reference that cannot be learned."""
+    """Like `learn_anew`, for a signal that was quarantined; it drops a reference that cannot be learned."""
     _take_stored(reader, signal.block, [signal], {signal: _begin_renewed(reader, signal)})
     signal.block.take_closed()
     remember_newest(reader, signal)

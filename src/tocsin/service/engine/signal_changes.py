@@ -1,5 +1,6 @@
-"""How people create, configure, reset and remove signals, and set their references."""
+"""How people create, configure, reset and remove signals, set their references, and change signal templates."""
 
+import json
 import logging
 import time
 from collections.abc import Sequence
@@ -10,25 +11,30 @@ import numpy as np
 
 from tocsin.detection.storage import arrays_from_bytes
 from tocsin.service.as_json import time_text
-from tocsin.service.engine.changes import Changes, on_engine_thread
-from tocsin.service.engine.detector_replacement import store_settings
-from tocsin.service.engine.detector_states import state_of
+from tocsin.service.config import Settings, SignalTemplate
+from tocsin.service.engine.changes import Changes, on_engine_thread, store_settings
 from tocsin.service.engine.incident_changes import FAULT
 from tocsin.service.engine.incidents import nanoseconds
-from tocsin.service.engine.leaving import leave
-from tocsin.service.engine.new_signals import (
+from tocsin.service.engine.lifecycle import (
+    Affected,
+    affected,
+    changed,
     check_features,
     check_silent_after,
     check_text,
+    configured,
     create,
+    leave,
     new_row,
+    templated,
 )
 from tocsin.service.engine.replay import TAKEN, latest, value_of
-from tocsin.service.engine.row_changes import changed, configured, templated
-from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal
+from tocsin.service.engine.signal_templates import KnownTemplate
+from tocsin.service.engine.signals import NOTHING, MonitoredSignal, QuarantinedSignal, state_of
 from tocsin.service.engine.status import SignalDetails, SignalStatus
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import ReferenceRow, SignalRow
+from tocsin.service.observations import check_name
+from tocsin.service.store import ReferenceRow, SignalRow, TemplateRow
 
 log = logging.getLogger("tocsin.engine")
 
@@ -46,7 +52,7 @@ class SignalChanges(Changes):
     ) -> SignalStatus:  # fmt: skip
         """Create a signal before its first observation."""
         state = self._state
-        if name in state.signals or name in state.aside:
+        if name in state.signals or name in state.quarantined:
             raise RefusedError(f"signal {name!r} already exists")
         refused = create(state, [new_row(state.settings, name, features, detector, silent_after, unit)])
         if refused:
@@ -61,10 +67,10 @@ class SignalChanges(Changes):
         """Change a signal; None leaves a setting unchanged.
 
         Settings of the detector that are not given come from the template; with `keep`, they stay. If they change, or
-        the signal was set aside, the detector learns anew from the store.
+        the signal was quarantined, the detector learns anew from the store.
         """
         state = self._state
-        signal = state.aside.get(name) or state.signal(name)
+        signal = state.quarantined.get(name) or state.signal(name)
         if features is not None and check_features(features) != signal.row.features:
             raise RefusedError(
                 f"features of {name!r} cannot change from {', '.join(signal.row.features)}, "
@@ -83,13 +89,13 @@ class SignalChanges(Changes):
     @on_engine_thread
     def follow_template(self, name: str) -> SignalStatus:
         """Give a signal the settings that a new one of its name gets; its features and its aggregation stay."""
-        signal = self._state.aside.get(name) or self._state.signal(name)
+        signal = self._state.quarantined.get(name) or self._state.signal(name)
         return self._put(signal, templated(self._state.settings, signal.row))
 
-    def _put(self, signal: MonitoredSignal | AsideSignal, row: SignalRow) -> SignalStatus:
-        """Store a signal's settings. If its detector's change, or it was set aside, the detector learns anew."""
+    def _put(self, signal: MonitoredSignal | QuarantinedSignal, row: SignalRow) -> SignalStatus:
+        """Store a signal's settings. If its detector's change, or it was quarantined, the detector learns anew."""
         state = self._state
-        if isinstance(signal, AsideSignal):
+        if isinstance(signal, QuarantinedSignal):
             self._detectors.mend(signal, row, learn=True)
         elif row.settings == signal.row.settings:
             with state.store.transaction() as writer:
@@ -103,9 +109,9 @@ class SignalChanges(Changes):
     @on_engine_thread
     def reset(self, name: str) -> SignalStatus:
         """Make the detector forget everything except its reference; stored observations stay."""
-        aside = self._state.aside.get(name)
-        if aside is not None:
-            self._detectors.mend(aside, aside.row, learn=False)
+        quarantined = self._state.quarantined.get(name)
+        if quarantined is not None:
+            self._detectors.mend(quarantined, quarantined.row, learn=False)
         else:
             self._detectors.begin_anew(self._state.signal(name))
         return self._published(name, "reset")
@@ -113,7 +119,7 @@ class SignalChanges(Changes):
     @on_engine_thread
     def remove(self, name: str) -> None:
         """Remove a signal and everything that belongs to it. Sinks still hear that its incidents are over."""
-        leave(self._state, self._state.aside.get(name) or self._state.signal(name))
+        leave(self._state, self._state.quarantined.get(name) or self._state.signal(name))
 
     @on_engine_thread
     def state(self, name: str) -> bytes:
@@ -227,3 +233,61 @@ def _moment(last: Any, latest: int) -> int:
     if moment > latest:
         raise RefusedError(f"the state must not be ahead of the clock, got one from {time_text(moment)}")
     return moment
+
+
+#: A limit, because each new signal is compared with all templates.
+MOST_TEMPLATES = 500
+
+
+class TemplateChanges(Changes):
+    """Changes of stored templates. Signals that exist stay as they are."""
+
+    @property
+    def known(self) -> tuple[KnownTemplate, ...]:
+        """All templates, in the order in which they are tried; from any thread."""
+        return self._state.templates
+
+    @on_engine_thread
+    def put(self, template: SignalTemplate, by: str = "") -> Affected:
+        """Store a template in place of the one with the same pattern; returns the signals to which it applies."""
+        state = self._state
+        before = state.settings
+        check_template(before, template)
+        content = template.model_dump(mode="json", exclude={"match"}, exclude_defaults=True)
+        with state.store.transaction() as writer:
+            writer.put_template(TemplateRow(template.match, content, time.time_ns(), by))
+            rows = writer.templates()
+            if len(rows) > MOST_TEMPLATES:
+                raise RefusedError(f"at most {MOST_TEMPLATES} templates can be stored: remove some first")
+        state.use_templates(rows)
+        return affected(before, state.settings, template.match, state.rows())
+
+    @on_engine_thread
+    def remove(self, match: str) -> Affected:
+        """Remove a stored template; returns the signals to which it applied.
+
+        If the settings file has a template with the same pattern, that one applies again.
+        """
+        state = self._state
+        before = state.settings
+        with state.store.transaction() as writer:
+            writer.remove_template(match)
+            rows = writer.templates()
+        state.use_templates(rows)
+        return affected(before, before, match, state.rows())
+
+
+def check_template(settings: Settings, template: SignalTemplate) -> None:
+    """Check a template as one of a file is checked, and that it can be stored; or RefusedError."""
+    try:
+        check_name(template.match)  # it is part of an address, and no other pattern matches a name
+    except ValueError as error:
+        raise RefusedError(str(error).replace("a signal's name", "match")) from None
+    try:
+        settings.check_template(template)
+        json.dumps(template.detector, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise RefusedError(str(error)) from None
+    check_text("unit", template.unit)
+    if template.features is not None:
+        check_features(template.features)

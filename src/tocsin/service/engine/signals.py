@@ -1,19 +1,22 @@
-"""What the engine remembers about one signal: a monitored one, or one that is set aside."""
+"""What the engine remembers about one signal, monitored or quarantined, and the detector states that it stores."""
 
 import statistics
-from collections import deque
+import time
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.arrays import pack_arrays
 from tocsin.detection.gaps import missing_times
+from tocsin.detection.storage import arrays_to_bytes
 from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.kept_forecasts import UnsavedForecasts
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus
 from tocsin.service.observations import StoredVerdict
-from tocsin.service.store import IncidentRow, ReferenceRow, SignalRow
+from tocsin.service.store import IncidentRow, ReferenceRow, SignalRow, StateRow, Store
 
 RECENT = 60
 # The pace of a signal is the median of the newest intervals. It is known after the smaller number.
@@ -205,13 +208,13 @@ class MonitoredSignal:
 
 
 @dataclass(frozen=True)
-class AsideSignal:
-    """A signal that is set aside, and why. Its observations are stored but not judged."""
+class QuarantinedSignal:
+    """A signal that is quarantined, and why. Its observations are stored but not judged."""
 
     row: SignalRow
     reason: str
     reference: ReferenceRow | None = None
-    #: Its incidents that were open when it was set aside.
+    #: Its incidents that were open when it was quarantined.
     incidents: tuple[IncidentRow, ...] = ()
 
     @property
@@ -227,7 +230,7 @@ class AsideSignal:
     @property
     def message(self) -> str:
         """The error message: why it has no detector, and what to do."""
-        return f"signal {self.name!r} is set aside ({self.reason}): configure it, reset it or remove it"
+        return f"signal {self.name!r} is quarantined ({self.reason}): configure it, reset it or remove it"
 
     def status(self) -> SignalStatus:
         """Its status, as far as it is known."""
@@ -255,5 +258,43 @@ class AsideSignal:
             incident=self.incidents[-1].id if self.incidents else None,
             recent=(),
             reference=self.reference,
-            aside=self.reason,
+            quarantined=self.reason,
         )
+
+
+# So many states are stored in one turn: more would let observations wait.
+STATES_AT_ONCE = 8
+
+
+def state_of(signal: MonitoredSignal) -> bytes:
+    """A signal's state, as `Detector.to_bytes` gives it."""
+    last = None if signal.last_time is None else np.datetime64(signal.last_time, "ns")
+    return arrays_to_bytes(signal.block.fleet.signal_state(signal.place, last))
+
+
+def save_states(store: Store, signals: Sequence[MonitoredSignal]) -> None:
+    """Store the detector states of these signals in one transaction."""
+    now = time.time_ns()
+    states = [StateRow(one.row.id, one.last_time, now, state) for one, state in packed_states(signals).items()]
+    with store.transaction() as writer:
+        writer.put_states(states)
+        for signal in signals:
+            # With its state and no sooner: two senders may take turns.
+            if signal.source != signal.stored_source:
+                writer.change_signal(signal.row.id, source=signal.source)
+    for signal in signals:
+        signal.saved()
+        signal.stored_source = signal.source
+
+
+def packed_states(signals: Sequence[MonitoredSignal]) -> dict[MonitoredSignal, bytes]:
+    """The states of signals in the form to store; those of one block are taken together."""
+    by_block = defaultdict(list)
+    for signal in signals:
+        by_block[signal.block].append(signal)
+    packed: dict[MonitoredSignal, bytes] = {}
+    for block, some in by_block.items():
+        lasts = [None if one.last_time is None else np.datetime64(one.last_time, "ns") for one in some]
+        states = block.fleet.signal_states([one.place for one in some], lasts)
+        packed.update((one, pack_arrays(state)) for one, state in zip(some, states, strict=True))
+    return packed

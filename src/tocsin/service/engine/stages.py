@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from operator import attrgetter
 from typing import TypeVar, dataclass_transform
 
-from tocsin.service.engine.signals import NOTHING, AsideSignal, MonitoredSignal
+from tocsin.service.engine.signals import NOTHING, MonitoredSignal, QuarantinedSignal
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import Batch, Observation, Outcome, Status, StoredVerdict
 from tocsin.service.store import MaintenanceRow, ObservationRow
@@ -37,7 +37,7 @@ def stage(cls: type[T]) -> type[T]:
 class Received:
     """A valid observation of an existing signal."""
 
-    signal: MonitoredSignal | AsideSignal
+    signal: MonitoredSignal | QuarantinedSignal
     time: int
     values: tuple[float, ...]
     #: Whether it is imported history.
@@ -82,7 +82,7 @@ class Order:
 
     #: Observations newer than all earlier ones of their signals.
     fresh: Fresh
-    #: Late or imported observations, and those of signals set aside: stored, unless they are duplicates.
+    #: Late or imported observations, and those of quarantined signals: stored, unless they are duplicates.
     old: list[Ordered]
     #: Repeated observations, each with the first one, which counts.
     repeated: list[tuple[Received, Received]]
@@ -117,8 +117,8 @@ def in_time(time: int | None, latest: int) -> bool:
 
 
 def receive(
-    observation: Observation, signal: MonitoredSignal | AsideSignal | None, refused: Mapping[str, str], batch: Batch,
-    now: int, latest: int,
+    observation: Observation, signal: MonitoredSignal | QuarantinedSignal | None, refused: Mapping[str, str],
+    batch: Batch, now: int, latest: int,
 ) -> Received | Outcome:  # fmt: skip
     """An observation with its signal, or the outcome if it cannot be taken.
 
@@ -179,8 +179,8 @@ def put_in_order(received: Iterable[Received], windows: Sequence[MaintenanceRow]
         first = standing.setdefault((signal.row.id, time), one)
         if first is not one:
             order.repeated.append((one, first))
-        elif isinstance(signal, AsideSignal):
-            order.old.append(Ordered(one, Status.ASIDE))
+        elif isinstance(signal, QuarantinedSignal):
+            order.old.append(Ordered(one, Status.QUARANTINED))
         elif not one.history and signal.last_time is not None and time <= signal.last_time:
             order.old.append(Ordered(one, Status.LATE))
         else:

@@ -1,9 +1,10 @@
 """What the engine tells about a signal."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from tocsin.detection import Audit
+from tocsin.service.fields import Shown, Time
 from tocsin.service.store import ReferenceRow
 
 
@@ -19,33 +20,34 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SignalStatus:
-    """The status of a signal. NaN stands for unknown numbers."""
+    """The status of a signal; its JSON and its OpenAPI model follow from these fields. NaN is an unknown number."""
 
     id: int
     name: str
     features: tuple[str, ...]
     unit: str | None
-    template: str | None
-    alarm_rate: float
-    promise: str
-    last_time: int | None
-    last_arrival: int | None
-    value: tuple[float, ...]
+    template: Annotated[str | None, Shown("The pattern of the template that its settings came from.")]
+    alarm_rate: Annotated[float, Shown("The tolerated rate of what `promise` names, per observation.")]
+    promise: Annotated[str, Shown("What the alarm rate limits: false incidents, or observations with p below it.")]
+    last_time: Annotated[Time | None, Shown("The time of the newest observation.")]
+    last_arrival: Annotated[Time | None, Shown("When the newest observation arrived.")]
+    value: Annotated[tuple[float, ...], Shown("The newest value of each feature.")]
     p: float
     severity: float
     alarm: bool
     warm: bool
-    observations: int
-    warm_up: int
-    #: The number of observations after which rarity is measured on its own past; before, it is estimated.
-    own_past_after: int
+    observations: Annotated[int, Shown("How many observations it has learned from.")]
+    warm_up: Annotated[int, Shown("How many observations the warm-up takes.")]
+    own_past_after: Annotated[
+        int,
+        Shown("How many it needs until its own past determines how rare something is; before, that is estimated."),
+    ]
     silent: bool
-    #: The number of the open incident, if there is one: the alarm incident, else the silence.
-    incident: int | None
-    recent: tuple[Point, ...]
-    reference: ReferenceRow | None
-    #: Why it is set aside: its detector cannot be rebuilt. None if it is monitored.
-    aside: str | None = None
+    #: That of alarms, if there is one, else the silence.
+    incident: Annotated[int | None, Shown("The open incident.")]
+    recent: Annotated[tuple[Point, ...], Shown("The newest observations: time, value of the first feature, p, alarm.")]
+    reference: Annotated[ReferenceRow | None, Shown("The reference it is compared with instead of its own past.")]
+    quarantined: Annotated[str | None, Shown("Why it is quarantined: its detector cannot be rebuilt.")] = None
 
 
 @dataclass(frozen=True, slots=True)

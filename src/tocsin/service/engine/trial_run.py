@@ -1,13 +1,14 @@
-"""One run of a trial: a detector with other settings judges what is stored of one signal.
+"""Trials: detectors with other settings judge what is stored of one signal, or of many.
 
-It only reads the store: nothing of the engine changes.
+They only read the store: nothing of the engine changes.
 """
 
+import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from tocsin.detection import Incident
 from tocsin.service.engine.incidents import nanoseconds
@@ -22,6 +23,8 @@ from tocsin.service.engine.replay import (
     stored_input,
 )
 from tocsin.service.engine.signals import MonitoredSignal
+from tocsin.service.errors import MonitorError
+from tocsin.service.fields import Shown, Time
 from tocsin.service.store import Store
 
 MOST_COUNTED = 100_000
@@ -34,18 +37,15 @@ class TrialProgress:
     """How far a trial is. Incidents count that began since `since`, and up to `until`, as far as it came."""
 
     stage: TrialStage
-    since: int
-    until: int | None = None
-    done: int = 0
+    since: Time
+    until: Annotated[Time | None, Shown("The newest observation that was judged.")] = None
+    done: Annotated[int, Shown("How many observations were judged, including those learned before `since`.")] = 0
     total: int = 0
-    #: How many there would have been, and how many there were.
-    incidents: int = 0
-    raised: int = 0
-    #: Whether it came to the newest observation.
-    complete: bool = False
-    #: Whether the detector was warm before `since`.
-    warm: bool = False
-    message: str = ""
+    incidents: Annotated[int, Shown("How many incidents these settings would have raised.")] = 0
+    raised: Annotated[int, Shown("How many incidents there were.")] = 0
+    complete: Annotated[bool, Shown("Whether the newest stored observation was reached.")] = False
+    warm: Annotated[bool, Shown("Whether the detector was warm when it came to `since`.")] = False
+    message: Annotated[str, Shown("Why it failed.")] = ""
 
 
 class Limits:
@@ -128,3 +128,97 @@ class TrialRun:
 
 def _since(incidents: Sequence[Incident], since: int) -> int:
     return sum(nanoseconds(one.start) >= since for one in incidents)
+
+
+WEEK = 7 * 86400 * 10**9
+#: So many signals at most are tried.
+MOST_SIGNALS = 20
+
+#: The signal with a new detector, and with a reference if it has one; or MonitorError.
+Fresh = Callable[[MonitoredSignal], MonitoredSignal]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalFinding:
+    """How many incidents a signal would have had, and how many it had."""
+
+    signal: str
+    incidents: int
+    raised: int
+
+
+@dataclass(frozen=True, slots=True)
+class ManyProgress:
+    """How far a trial for many signals is."""
+
+    stage: TrialStage
+    #: How many signals it is about, and how many of them it tries at most.
+    signals: int
+    chosen: int
+    #: Of the signals tried so far; those that change most come first.
+    found: tuple[SignalFinding, ...] = ()
+    #: Why some cannot be tried, by signal.
+    failed: tuple[tuple[str, str], ...] = ()
+    #: How many observations were judged.
+    done: int = 0
+    #: Whether all chosen signals were tried up to their newest observations.
+    complete: bool = False
+    #: Whether all detectors were warm before incidents counted.
+    warm: bool = True
+    message: str = ""
+
+
+def sample(names: Sequence[str]) -> list[str]:
+    """Some of these signals, the same every time: a second trial has to be comparable with the first."""
+    ordered = sorted(names)
+    return sorted(random.Random(0).sample(ordered, MOST_SIGNALS)) if len(ordered) > MOST_SIGNALS else ordered  # noqa: S311
+
+
+class ManyRun:
+    """A run for these signals, out of so many. Any thread may read `progress`."""
+
+    def __init__(
+        self, store: Store, chosen: Sequence[MonitoredSignal], signals: int, since: int | None, limits: Limits, by: str
+    ) -> None:
+        self._store, self._chosen, self._since, self.limits, self.by = store, chosen, since, limits, by
+        self._current: TrialRun | None = None
+        self._progress = ManyProgress("running", signals, len(chosen))
+
+    @property
+    def progress(self) -> ManyProgress:
+        """How far it is."""
+        current, progress = self._current, self._progress
+        return progress if current is None else replace(progress, done=progress.done + current.progress.done)
+
+    def run(self, fresh: Fresh) -> None:
+        """Try one signal after the other, as far as the limits allow."""
+        complete = True
+        for signal in self._chosen:
+            if self.limits.reached:
+                complete = False
+                break
+            try:
+                complete = self._try(signal, fresh(signal)) and complete
+            except MonitorError as error:
+                failed = (*self._progress.failed, (signal.name, str(error)))
+                self._current, self._progress = None, replace(self._progress, failed=failed)
+        stage: TrialStage = "cancelled" if self.limits.stop.is_set() else "done"
+        self._progress = replace(self._progress, stage=stage, complete=complete)
+
+    def _try(self, signal: MonitoredSignal, new: MonitoredSignal) -> bool:
+        """Try one signal; false if the limits were reached before its newest observation."""
+        since = (latest(signal.last_time, 0) or 0) - WEEK if self._since is None else self._since
+        self._current = run = TrialRun(self._store, since, self.limits)
+        run.run(new)
+        came, before = run.progress, self._progress
+        found = before.found
+        if came.complete or (came.until is not None and came.until > since):  # else nothing can be said about it
+            found = (*found, SignalFinding(signal.name, came.incidents, came.raised))
+            found = tuple(sorted(found, key=lambda one: (-abs(one.incidents - one.raised), one.signal)))
+        done, warm = before.done + came.done, before.warm and came.warm
+        self._current, self._progress = None, replace(before, found=found, done=done, warm=warm)
+        return came.complete
+
+    def fail(self, message: str) -> None:
+        """It cannot go on."""
+        self._current, self._progress = None, replace(self._progress, stage="failed", message=message)

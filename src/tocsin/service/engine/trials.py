@@ -11,14 +11,13 @@ from itertools import count
 from typing import Any, TypeVar
 
 from tocsin.service.config import SignalTemplate
-from tocsin.service.engine.detector_replacement import DetectorReplacement
+from tocsin.service.engine.changes import DetectorReplacement
 from tocsin.service.engine.engine_state import EngineState
-from tocsin.service.engine.many_trials import WEEK, ManyProgress, ManyRun, sample
+from tocsin.service.engine.lifecycle import affected, changed, configured, templated
 from tocsin.service.engine.replay import latest
-from tocsin.service.engine.row_changes import affected, changed, configured, templated
+from tocsin.service.engine.signal_changes import check_template
 from tocsin.service.engine.signals import MonitoredSignal
-from tocsin.service.engine.template_changes import check_template
-from tocsin.service.engine.trial_run import Limits, TrialProgress, TrialRun
+from tocsin.service.engine.trial_run import WEEK, Limits, ManyProgress, ManyRun, TrialProgress, TrialRun, sample
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import SignalRow
 

@@ -5,11 +5,10 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from tocsin.service.engine.detector_states import STATES_AT_ONCE, save_states
 from tocsin.service.engine.engine_state import EngineState
-from tocsin.service.engine.idempotency import forget_requests
+from tocsin.service.engine.inbox import forget_requests
 from tocsin.service.engine.incidents import put_incident, silence_facts
-from tocsin.service.engine.signals import MonitoredSignal
+from tocsin.service.engine.signals import STATES_AT_ONCE, MonitoredSignal, save_states
 from tocsin.service.engine.stages import in_maintenance
 
 log = logging.getLogger("tocsin.engine")

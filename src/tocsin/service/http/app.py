@@ -1,39 +1,31 @@
-"""The HTTP application."""
+"""The HTTP applications of a monitor that leads, and of one on standby."""
 
 import asyncio
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 
 from tocsin import __version__
+from tocsin.service.errors import NotReadyError
 from tocsin.service.http import (
-    annotations,
-    audit,
+    access,
     azure,
     bulk,
-    clock,
+    detectors,
     events,
     imports,
     incidents,
-    influx,
     maintenance,
-    many_trials,
     observations,
-    otlp,
-    overview,
-    reference,
-    remote_write,
-    signal_metrics,
+    push,
     signals,
     status,
     stream,
     templates,
-    tokens,
     trials,
 )
 from tocsin.service.http.auth import Keys
-from tocsin.service.http.errors import handle_errors
-from tocsin.service.http.gate import Gate
-from tocsin.service.http.monitor_access import MonitorAccess
+from tocsin.service.http.gate import Gate, handle_errors
+from tocsin.service.http.monitor_access import Monitor, MonitorAccess
 from tocsin.service.http.static_files import page_router
 from tocsin.service.push import Receivers
 
@@ -64,14 +56,31 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     handle_errors(app)
     app.include_router(page_router())  # first: a page requests dozens of files
     # The route of a signal matches any rest of a path, so routes with the same start come first.
-    for theme in (
-        observations, imports, reference, clock, trials, signals, incidents, annotations, events, maintenance, tokens,
-        stream, audit, status, templates, overview, bulk, many_trials,
+    for router in (
+        observations.router, imports.router, detectors.router, detectors.clock_router, trials.router, signals.router,
+        incidents.router, incidents.annotations_router, events.router, maintenance.router, access.router,
+        access.log_router, stream.router, status.router, templates.router, bulk.router, trials.many_router,
     ):  # fmt: skip
-        app.include_router(theme.router, prefix=PREFIX)
+        app.include_router(router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)
-    for pushed in (remote_write, otlp, influx):  # at the addresses that their clients know
-        app.include_router(pushed.router)
+    app.include_router(push.router)  # at the addresses that its clients know
     app.include_router(status.probes)
-    app.include_router(signal_metrics.router)
+    app.include_router(status.signal_probes)
     return app
+
+
+def create_standby_app(monitor: MonitorAccess) -> FastAPI:
+    """The application of a monitor on standby: probes and metrics. Everything else gets 503."""
+    app = FastAPI(title="Tocsin", version=__version__, openapi_url=None)
+    keys = Keys(monitor.store, monitor.settings.server)
+    app.state.monitor, app.state.keys = monitor, keys
+    app.add_middleware(Gate, monitor=monitor, keys=keys)
+    handle_errors(app)
+    app.include_router(status.probes)
+    app.add_api_route("/{path:path}", elsewhere, methods=["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
+    return app
+
+
+async def elsewhere(monitor: Monitor) -> Response:
+    """Refuse: only the leader replies."""
+    raise NotReadyError(f"this monitor accepts no requests now: {monitor.engine.progress}")

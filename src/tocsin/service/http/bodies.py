@@ -1,17 +1,95 @@
-"""Parses request bodies with observations."""
+"""Request bodies: their type, their compression, and the observations in them."""
 
 import math
-from collections.abc import Callable
+import zlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
+from fastapi import Depends, Request
 from pydantic_core import from_json
+from starlette.datastructures import Headers
 
 from tocsin.service.as_json import NO_VERDICT
 from tocsin.service.http.errors import HttpError
-from tocsin.service.http.fast_times import time_of
-from tocsin.service.observations import MOST_FEATURES, Observation, check_name
+from tocsin.service.http.limits import too_large
+from tocsin.service.observations import MOST_FEATURES, Observation, check_name, time_of
+
+
+def media_type(headers: Headers) -> str:
+    """The media type of a body, without parameters such as its character set."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def check_type(headers: Headers, *accepted: str) -> str:
+    """The media type of a body, which must be one of these and not compressed."""
+    found = media_type(headers)
+    if found not in accepted:
+        raise HttpError(415, f"the body must be {' or '.join(accepted)}, got {found!r:.100}", "Content-Type")
+    coding = headers.get("content-encoding", "identity")
+    if coding.lower() != "identity":
+        raise HttpError(415, f"the body must not be compressed, got {coding!r:.100}", "Content-Encoding")
+    return found
+
+
+def _takes(accepted: str) -> Callable[[Request], Awaitable[None]]:
+    async def check(request: Request) -> None:
+        headers = request.headers
+        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+            check_type(headers, accepted)
+
+    return check
+
+
+#: A dependency: the body, if there is one, must be JSON.
+TAKES_JSON = Depends(_takes("application/json"))
+
+
+# gzip allows several parts, one after the other; what follows a part is copied for the next one.
+MOST_PARTS = 100
+
+_WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+def unpacked(body: bytes, coding: str, limit: int) -> bytes:
+    """A body without its Content-Encoding; refused if it would have more than `limit` bytes."""
+    coding = coding.strip().lower() or "identity"
+    if coding == "identity":
+        return body
+    if coding == "snappy":
+        return _from_snappy(body, limit)
+    if coding not in _WINDOW_BITS:
+        raise HttpError(415, f"a body may be compressed with gzip or deflate, got {coding!r:.100}", "Content-Encoding")
+    found, parts = b"", 0
+    while body:
+        parts += 1
+        if parts > MOST_PARTS:
+            raise HttpError(400, f"a body may have at most {MOST_PARTS} parts in {coding}, got more", "body")
+        unpacking = zlib.decompressobj(_WINDOW_BITS[coding])
+        try:
+            found += unpacking.decompress(body, limit + 1 - len(found))
+        except zlib.error as error:
+            raise HttpError(400, f"the body is not {coding}: {error}", "body") from None
+        if len(found) > limit:
+            raise too_large(limit)
+        if not unpacking.eof:
+            raise HttpError(400, f"the body is not {coding}: it is cut off", "body")
+        body = unpacking.unused_data
+    return found
+
+
+def _from_snappy(body: bytes, limit: int) -> bytes:
+    """The block format, which begins with how long the result is."""
+    import cramjam
+
+    try:
+        if cramjam.snappy.decompress_raw_len(body) > limit:
+            raise too_large(limit)
+        return bytes(cramjam.snappy.decompress_raw(body))
+    except cramjam.DecompressionError as error:
+        raise HttpError(400, f"the body is not snappy's block format: {error}", "body") from None
+
 
 JSON = "application/json"
 NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")

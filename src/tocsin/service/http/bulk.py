@@ -1,4 +1,4 @@
-"""The same for many at once: each item succeeds or fails by itself, and is in the audit trail by itself."""
+"""The same for many at once: each item succeeds or fails by itself, and is in the access log by itself."""
 
 import asyncio
 import time
@@ -11,12 +11,11 @@ from typing import Any, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, model_validator
 
-from tocsin.service.audit import LONGEST_DETAILS, AuditEntry, auditing
+from tocsin.service.access_log import LONGEST_DETAILS, AccessEntry, recording
 from tocsin.service.errors import MonitorError, RefusedError
 from tocsin.service.http.auth import OPERATOR, WRITER, Caller
-from tocsin.service.http.content_type import TAKES_JSON
-from tocsin.service.http.error_replies import UNKNOWN, WITH_BODY
-from tocsin.service.http.errors import HttpError
+from tocsin.service.http.bodies import TAKES_JSON
+from tocsin.service.http.errors import UNKNOWN, WITH_BODY, HttpError
 from tocsin.service.http.incidents import check_end
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
 from tocsin.service.http.requests import Acknowledgement, Given, Label, Model, ShortText, SignalIn, Snooze, Text
@@ -223,7 +222,7 @@ def _check_count(found: int, most: int, what: str) -> None:
 
 
 def _told(given: Model) -> str:
-    """What the audit trail says of each item."""
+    """What the access log says of each item."""
     return given.model_dump_json(exclude={"signals", "pattern"}, exclude_none=True)[:LONGEST_DETAILS]
 
 
@@ -242,7 +241,7 @@ async def _do(
             break
         asked = []
         for one in some:
-            with auditing(AuditEntry(caller.name, one.method, one.target, details)):
+            with recording(AccessEntry(caller.name, one.method, one.target, details)):
                 asked.append(_settled(one))
         told += await asyncio.gather(*asked)
     failed = sum(one.error is not None for one in told)

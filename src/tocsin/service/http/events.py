@@ -1,23 +1,22 @@
 """Events: incidents that belong together, and what people do about all of them at once."""
 
 import time
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 
-from tocsin.service.as_json import event_json, incident_json
+from tocsin.service.as_json import event_json, incident_json, time_text
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import OPERATOR, READER, Caller
-from tocsin.service.http.content_type import TAKES_JSON
-from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.errors import HttpError
+from tocsin.service.http.bodies import TAKES_JSON
+from tocsin.service.http.errors import COMMON, UNKNOWN, WITH_BODY, HttpError
 from tocsin.service.http.incidents import LARGEST_ID, check_end, number_of
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
 from tocsin.service.http.replies import EventDetails, EventOut, EventsReply
 from tocsin.service.http.requests import Acknowledgement, EventLabel, Given, Snooze
 from tocsin.service.observations import LONGEST_NAME
 from tocsin.service.store import EventRow, StoreReader
-from tocsin.service.suspects import suspects_of
 
 MOST_EVENTS = 200
 MOST_MEMBERS = 1000
@@ -159,3 +158,31 @@ async def label(number: Id, given: EventLabel, monitor: Monitor, caller: OPERATO
     A false alarm ends the open incidents of alarms: their values are accepted as normal and learned."""
     await _check(monitor, number, caller)
     return reply(await done(monitor.engine.events.label(number, given.label, given.note)))
+
+
+# All of it is a handful of short queries, however large the event and the past are.
+FIRST, OTHERS, PAST, TOGETHER = 5, 50, 100, 3
+
+
+def suspects_of(
+    reader: StoreReader, event: EventRow, names: Mapping[int, str], limited: Collection[int] | None, window: int
+) -> list[dict[str, Any]]:
+    """The signals that moved first, each with the members that had incidents near its own before this event."""
+    members = reader.members(event.id, signal_ids=limited, limit=OTHERS)
+    starts: dict[int, int] = {}
+    for row in members:
+        starts.setdefault(row.signal, row.start)
+    found = []
+    for signal in list(starts)[:FIRST]:
+        total, together = reader.counted_together(signal, list(starts), event.first, window, PAST)
+        usual = sorted(together.items(), key=lambda item: (-item[1], names[item[0]]))[:TOGETHER]
+        found.append(
+            {
+                "signal": names[signal],
+                "start": time_text(starts[signal]),
+                "seconds_after_first": (starts[signal] - members[0].start) / 1e9,
+                "past_incidents": total,
+                "together": [{"signal": names[other], "times": times} for other, times in usual],
+            }
+        )
+    return found

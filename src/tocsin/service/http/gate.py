@@ -1,20 +1,23 @@
 """The checks that every request passes first."""
 
-from urllib.parse import unquote_to_bytes
+import ipaddress
+from urllib.parse import unquote_to_bytes, urlsplit
 
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tocsin.service.audit import AuditEntry, auditing
+from tocsin.service.access_log import AccessEntry, recording
+from tocsin.service.config import ServerSettings
 from tocsin.service.errors import MonitorError
 from tocsin.service.http import azure
 from tocsin.service.http.auth import Caller, Keys, is_relayed, unauthorised
-from tocsin.service.http.content_type import media_type
-from tocsin.service.http.dialects import PUSHED, in_dialect
-from tocsin.service.http.errors import HttpError, reply_to
+from tocsin.service.http.bodies import media_type
+from tocsin.service.http.errors import PUSHED, HttpError, in_dialect, refuse, reply_to, reply_to_validation
 from tocsin.service.http.limits import Bodies, Buckets, LimitedBody, too_large, too_many
 from tocsin.service.http.monitor_access import MonitorAccess
-from tocsin.service.http.origins import RAW_HEADERS, SAFE_METHODS, OriginCheck
 
 # Probes are cheap and must always work, so they are not limited.
 _PROBES = ("/healthz", "/readyz")
@@ -64,13 +67,13 @@ class Gate:
             except (HttpError, MonitorError) as error:
                 await in_dialect(scope, reply_to(error))(scope, receive, sending)
             else:
-                entry = _audit_entry(scope)
+                entry = _access_entry(scope)
                 recorded = entry if media_type(Headers(scope=scope)) == "application/json" else None
                 bodies = None if _is_upload(scope["path"]) else self._bodies
                 body = LimitedBody(receive, self._limit_of(scope["path"]), bodies, recorded)
                 scope["limited_body"] = body
                 try:
-                    with auditing(entry):
+                    with recording(entry):
                         await self._app(scope, body, sending)
                 finally:
                     body.close()
@@ -131,12 +134,12 @@ class Gate:
         self._metrics.rejected.labels(reason).inc()
 
 
-def _audit_entry(scope: Scope) -> AuditEntry | None:
-    """The entry of the audit trail for a request that changes something. Sending observations is not recorded."""
+def _access_entry(scope: Scope) -> AccessEntry | None:
+    """The entry of the access log for a request that changes something. Sending observations is not recorded."""
     sends = scope["path"] in PUSHED or scope["path"].startswith(_SENDING)
     if scope["method"] in SAFE_METHODS or scope["caller"] is None or sends:
         return None
-    return AuditEntry(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
+    return AccessEntry(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
 
 
 def _authorization(headers: Headers, path: str) -> str | None:
@@ -163,3 +166,94 @@ def _is_garbled(scope: Scope) -> bool:
 def _is_open(path: str) -> bool:
     """Whether a path needs no token."""
     return path in _OPEN or path.startswith(_OPEN_BELOW)
+
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class OriginCheck:
+    """Checks that requests use a name of this server.
+
+    Another website can make its own name resolve to this machine (DNS rebinding) and then read everything; only the
+    Host header reveals it. Beyond loopback, any IP address is allowed, because it was not resolved from a name.
+    """
+
+    def __init__(self, server: ServerSettings) -> None:
+        external = urlsplit(server.external_url or "")
+        self._hosts = {*_LOOPBACK, server.host.lower(), *(host.lower() for host in server.allowed_hosts)}
+        if external.hostname:
+            self._hosts.add(external.hostname)
+        self._external = f"{external.scheme}://{external.netloc}".lower() if external.netloc else None
+        self._addresses = not server.loopback
+
+    def host_allowed(self, host: str | None) -> bool:
+        """Whether a Host header names this server."""
+        name = _name_in(host)
+        return name is not None and (name in self._hosts or (self._addresses and _is_address(name)))
+
+    def origin_allowed(self, origin: str, host: str | None, scheme: str) -> bool:
+        """Whether a request that changes something comes from this server's own page.
+
+        If TLS ends at a proxy, the page's scheme may differ from the one seen here; if TLS ends here, it must be https.
+        """
+        origin = origin.lower()
+        if self._external is not None and origin == self._external:
+            return True
+        there, _, place = origin.partition("://")
+        return host is not None and place == host.lower() and there in (("https",) if scheme == "https" else _SCHEMES)
+
+
+_SCHEMES = ("http", "https")
+
+
+def _name_in(host: str | None) -> str | None:
+    """The name in a Host header, without the port."""
+    try:
+        parts = urlsplit(f"//{host or ''}")
+        parts.port  # noqa: B018 raises if the port is invalid
+        plain = parts.netloc == host and parts.username is None
+        return parts.hostname.rstrip(".") if plain and parts.hostname else None
+    except ValueError:
+        return None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Make the application reply to all errors in this way."""
+
+    async def known(request: Request, error: Exception) -> Response:
+        return in_dialect(request.scope, reply_to(error))
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 for the type checker
+        return in_dialect(request.scope, reply_to_validation(error))
+
+    async def unexpected(request: Request, error: Exception) -> Response:
+        # This reply does not pass the gate, so it needs its own headers. The server logs the error.
+        return in_dialect(request.scope, refuse(500, "internal error; see the monitor's log", headers=HEADERS))
+
+    app.add_exception_handler(HTTPException, known)
+    app.add_exception_handler(MonitorError, known)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(Exception, unexpected)

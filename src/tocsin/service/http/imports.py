@@ -12,12 +12,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from tocsin.service.audit import pending_entry
+from tocsin.service.access_log import pending_entry
+from tocsin.service.as_json import json_of
+from tocsin.service.engine import Progress
 from tocsin.service.errors import OverloadedError, RefusedError
 from tocsin.service.http.auth import READER, WRITER
-from tocsin.service.http.content_type import check_type
-from tocsin.service.http.error_replies import COMMON, WITH_BODY
-from tocsin.service.http.errors import HttpError
+from tocsin.service.http.bodies import check_type
+from tocsin.service.http.errors import COMMON, WITH_BODY, HttpError
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, reply
 from tocsin.service.http.replies import Imported, Imports
 from tocsin.service.http.requests import ImportIn
@@ -57,22 +58,8 @@ async def take(request: Request, monitor: Monitor, caller: WRITER, given: Annota
 @router.get("/imports", summary="Progress of imports", response_model=Imports, responses=COMMON)
 async def progress(monitor: Monitor, caller: READER) -> Response:
     """Each signal with imports since the monitor started, the newest first."""
-    return reply(
-        {
-            "imports": [
-                {
-                    "signal": one.signal,
-                    "stage": one.stage,
-                    "done": one.done,
-                    "total": one.total,
-                    "incidents": one.incidents,
-                    "message": one.message,
-                }
-                for one in monitor.engine.imports()
-                if caller.may_see(one.signal)
-            ]
-        }
-    )
+    seen = (one for one in monitor.engine.imports() if caller.may_see(one.signal))
+    return reply({"imports": [json_of(Progress, one) for one in seen]})
 
 
 @asynccontextmanager
@@ -94,7 +81,7 @@ async def _received(request: Request, name: str) -> AsyncIterator[Path]:
 
 
 async def _note(monitor: MonitorAccess, file: str, history: HistoryFile) -> None:
-    """Add the import to the audit trail before anything is stored."""
+    """Add the import to the access log before anything is stored."""
     entry = pending_entry()
     if entry is not None:
         entry.details = f"{file}: {', '.join(history.names)}"[:500]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive
 
-from tocsin.service.audit import LONGEST_DETAILS, AuditEntry
+from tocsin.service.access_log import LONGEST_DETAILS, AccessEntry
 from tocsin.service.http.errors import HttpError
 
 MOST_CLIENTS = 10_000
@@ -84,7 +84,7 @@ class LimitedBody:
     Without `bodies`, the body is not held in memory, and the time limit applies to each piece.
     """
 
-    def __init__(self, receive: Receive, limit: int, bodies: Bodies | None, entry: AuditEntry | None = None) -> None:
+    def __init__(self, receive: Receive, limit: int, bodies: Bodies | None, entry: AccessEntry | None = None) -> None:
         self._receive, self._limit, self._bodies, self._entry = receive, limit, bodies, entry
         self._read = self._held = 0
         self._until: float | None = None
@@ -124,7 +124,7 @@ class LimitedBody:
         self._held += count
 
     def _note(self, body: bytes) -> None:
-        """Add the start of the body to the audit trail, without NUL characters, which databases reject."""
+        """Add the start of the body to the access log, without NUL characters, which databases reject."""
         if self._entry is not None and len(self._entry.details) < LONGEST_DETAILS:
             text = self._entry.details + body[:LONGEST_DETAILS].decode(errors="replace").replace("\0", "\ufffd")
             self._entry.details = text[:LONGEST_DETAILS]

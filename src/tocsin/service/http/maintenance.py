@@ -1,15 +1,14 @@
 """Maintenance windows."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from tocsin.service.as_json import time_text
+from tocsin.service.as_json import json_of
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import OPERATOR, READER
-from tocsin.service.http.content_type import TAKES_JSON
-from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
-from tocsin.service.http.errors import HttpError
+from tocsin.service.http.bodies import TAKES_JSON
+from tocsin.service.http.errors import COMMON, UNKNOWN, WITH_BODY, HttpError
 from tocsin.service.http.incidents import LARGEST_ID, check_end
 from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
 from tocsin.service.http.replies import MaintenanceOut, MaintenanceWindows
@@ -23,7 +22,7 @@ router = APIRouter(prefix="/maintenance", tags=["maintenance"])
 async def list_windows(monitor: Monitor, caller: READER) -> Response:
     """Including past ones."""
     rows = await from_store(monitor, lambda reader: reader.maintenance())
-    return reply({"maintenance": [_json(row) for row in rows if caller.may_plan(row.pattern)]})
+    return reply({"maintenance": [json_of(MaintenanceRow, row) for row in rows if caller.may_plan(row.pattern)]})
 
 
 @router.post(
@@ -36,7 +35,7 @@ async def add(given: MaintenanceIn, monitor: Monitor, caller: OPERATOR) -> Respo
     if not caller.may_plan(given.pattern):
         raise HttpError(403, f"this token is for {', '.join(caller.patterns)} only, got {given.pattern!r}", "pattern")
     row = await done(monitor.engine.maintenance.add(given.pattern, given.start, given.end, given.reason, caller.name))
-    return reply(_json(row), 201)
+    return reply(json_of(MaintenanceRow, row), 201)
 
 
 @router.delete(
@@ -55,14 +54,3 @@ async def remove(
             raise UnknownError(f"there is no maintenance window {number}")
     await done(monitor.engine.maintenance.remove(number))
     return Response(status_code=204)
-
-
-def _json(row: MaintenanceRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "pattern": row.pattern,
-        "start": time_text(row.start),
-        "end": time_text(row.end),
-        "reason": row.reason,
-        "created_by": row.created_by,
-    }

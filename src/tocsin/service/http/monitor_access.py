@@ -1,7 +1,10 @@
-"""How the HTTP server uses the monitor."""
+"""How the HTTP server uses the monitor: its engine, its store, and numbers that must never wait for a slow store."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request, Response
@@ -9,8 +12,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from tocsin.service.config import Settings
-from tocsin.service.errors import NotReadyError, OverloadedError
-from tocsin.service.figures import Figures
+from tocsin.service.errors import MonitorError, NotReadyError, OverloadedError
 from tocsin.service.hub import Hub
 from tocsin.service.metrics import Metrics
 from tocsin.service.store import Store, StoreReader
@@ -25,6 +27,8 @@ T = TypeVar("T")
 PATIENCE = 60.0
 # Seconds that a request waits for its turn to read the store.
 READ_PATIENCE = 20.0
+# Seconds to wait for fresh numbers before returning the previous ones.
+FIGURES_PATIENCE = 0.5
 
 
 class SourceOrSink(Protocol):
@@ -37,6 +41,40 @@ class SourceOrSink(Protocol):
     @property
     def health(self) -> Any:
         """Its health."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers from the store when it was last read."""
+
+    open_incidents: int = 0
+    store_bytes: int = 0
+    outbox: dict[str, int] = field(default_factory=dict)
+
+
+class Figures:
+    """Reads the store on request, once for all concurrent requests."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._newest = Numbers()
+        self._looking: asyncio.Task[None] | None = None
+
+    async def newest(self) -> Numbers:
+        """The current numbers, or the previous ones if the store does not reply at once."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        await asyncio.wait({self._looking}, timeout=FIGURES_PATIENCE)
+        return self._newest
+
+    async def _look(self) -> None:
+        with suppress(MonitorError):  # the engine reports errors of the store
+            self._newest = await asyncio.to_thread(self._read)
+
+    def _read(self) -> Numbers:
+        with self._store.reading() as reader:
+            counted = reader.count_open_incidents(), reader.outbox_waiting(time.time_ns())
+        return Numbers(counted[0], self._store.size_bytes(), counted[1])
 
 
 class MonitorAccess(Protocol):

@@ -1,20 +1,20 @@
-"""Ingestion of observations."""
+"""Ingestion of observations, and those that were refused."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic_core import to_json
 
-from tocsin.service.as_json import outcome_json
-from tocsin.service.http.auth import SENDER, Caller
-from tocsin.service.http.bodies import JSON, NDJSON, ParsedBody, read_body
-from tocsin.service.http.content_type import check_type
-from tocsin.service.http.error_replies import WITH_BODY
-from tocsin.service.http.monitor_access import Monitor, done, reply
-from tocsin.service.http.replies import Outcomes
+from tocsin.service.as_json import json_of, outcome_json
+from tocsin.service.http.auth import READER, SENDER, Caller
+from tocsin.service.http.bodies import JSON, NDJSON, ParsedBody, check_type, read_body
+from tocsin.service.http.errors import COMMON, WITH_BODY
+from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
+from tocsin.service.http.replies import Outcomes, RefusedObservations
 from tocsin.service.http.requests import ObservationIn
 from tocsin.service.observations import Batch, Outcome
+from tocsin.service.store import RefusedRow
 
 MOST_OBSERVATIONS = 10_000
 LONGEST_KEY = 200
@@ -69,6 +69,18 @@ async def take(
         return reply({"outcomes": written})
     body = b"".join(to_json(outcome, inf_nan_mode="null") + b"\n" for outcome in written)
     return Response(body, media_type=NDJSON[0])
+
+
+@router.get("/refused", summary="Refused observations", response_model=RefusedObservations, responses=COMMON)
+async def refused(
+    monitor: Monitor,
+    caller: READER,
+    before: Annotated[int | None, Query(ge=1, le=2**62, description="Only those with a smaller id.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The most observations.")] = 100,
+) -> Response:
+    """Observations that were not added to their signal, and why, the newest first."""
+    rows = await from_store(monitor, lambda reader: reader.refused(limit=limit, before_id=before))
+    return reply({"refused": [json_of(RefusedRow, row) for row in rows if caller.may_see(row.signal)]})
 
 
 def sender_of(request: Request, caller: Caller) -> str:

@@ -1,15 +1,21 @@
-"""The models of replies, from which the OpenAPI document is generated."""
+"""The models of replies, from which the OpenAPI document is generated.
 
-from typing import Annotated, Any, Literal
+What has a dataclass in the store or in the engine is declared there; its model is made from it.
+"""
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from collections.abc import Mapping
+from types import GenericAlias
+from typing import Annotated, Any, Literal, cast
 
-from tocsin.service.engine import Stage
-from tocsin.service.store import Ended, Role
+from pydantic import BaseModel, Field, WithJsonSchema, create_model
+
+from tocsin.service.engine import Progress, SignalStatus
+from tocsin.service.fields import DeclaredField, declared
+from tocsin.service.store import EventRow, EventSummary, IncidentRow, MaintenanceRow, ReferenceRow, RefusedRow, Role
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-11-15T12:00:00.123Z"])]
 Number = float | None
-Became = Literal["scored", "late", "maintenance", "duplicate", "future", "refused", "aside", "imported", "part"]
+Became = Literal["scored", "late", "maintenance", "duplicate", "future", "refused", "quarantined", "imported", "part"]
 OneOrAll = float | list[Number] | None
 Point = Annotated[
     tuple[str, Number, Number, bool],
@@ -26,17 +32,34 @@ Point = Annotated[
 ]
 
 
-class ErrorDetail(BaseModel):
-    """What is wrong."""
+#: What JSON has in place of a type.
+_IN_JSON: dict[Any, Any] = {
+    float: Number,
+    tuple[float, ...]: list[Number],
+    tuple[str, ...]: list[str],
+    Mapping[str, float]: dict[str, Number],
+}
 
-    message: str = Field(description="What is wrong, and what is accepted.")
-    field: str | None = Field(None, description="The part of the request that caused the error, if any.")
+
+def model_of(name: str, about: str, *sources: type, leave_out: tuple[str, ...] = (), **types: Any) -> type[BaseModel]:
+    """The model of what `json_of` writes of dataclasses. `types` are those of new fields, and of some that differ."""
+    found: dict[str, Any] = {}
+    for field in (field for source in sources for field in declared(source)):
+        if field.name not in leave_out and field.shown not in found:
+            kind = types.pop(field.shown) if field.shown in types else _type_in_json(field)
+            found[field.shown] = (kind, Field(description=field.about))
+    return create_model(name, __doc__=about, **found, **types)
 
 
-class ErrorReply(BaseModel):
-    """Every reply with a status of 400 or more."""
+def _type_in_json(field: DeclaredField) -> Any:
+    kind = Moment if field.is_time else _IN_JSON.get(field.type, field.type)
+    return kind | None if field.optional else kind
 
-    error: ErrorDetail
+
+def list_of(name: str, about: str, field: str, model: type[BaseModel]) -> type[BaseModel]:
+    """The model of a reply with a list of others."""
+    fields: dict[str, Any] = {field: (GenericAlias(list, (model,)), ...)}
+    return create_model(name, __doc__=about, **fields)
 
 
 class OutcomeOut(BaseModel):
@@ -48,7 +71,7 @@ class OutcomeOut(BaseModel):
         description="scored: it got a verdict. late: it came after a later one and is stored without a verdict. "
         "maintenance: it is stored, and the detector treated it as missing. duplicate: there is already one of this "
         "time, and this is its verdict. future: its time is too far ahead; it is not stored. refused: see message. "
-        "aside: its signal is set aside; it is stored, and learned once the signal is repaired. imported: it is "
+        "quarantined: its signal is; it is stored, and learned once the signal is repaired. imported: it is "
         "imported history. part: it is aggregated with others, and the aggregate gets the verdict."
     )
     p: Number = Field(description="The p-value: how often to expect an observation this anomalous.")
@@ -62,56 +85,17 @@ class OutcomeOut(BaseModel):
     message: str | None = Field(description="Why it was refused.")
 
 
-class Outcomes(BaseModel):
-    """One outcome for each observation, in order."""
+Outcomes = list_of("Outcomes", "One outcome for each observation, in order.", "outcomes", OutcomeOut)
 
-    outcomes: list[OutcomeOut]
+ReferenceOut = model_of("ReferenceOut", "A known-good stretch of a signal.", ReferenceRow, leave_out=("signal",))
 
-
-class ReferenceOut(BaseModel):
-    """A known-good stretch of a signal."""
-
-    start: Moment
-    end: Moment
-    observations: int = Field(description="How many observations it has, including missing ones.")
-    created: Moment
-    created_by: str
+SignalOut = model_of(
+    "SignalOut", "How a signal is doing.", SignalStatus, leave_out=("id",),
+    promise=Literal["incidents", "observations"], recent=list[Point], reference=ReferenceOut | None,
+)  # fmt: skip
 
 
-class SignalOut(BaseModel):
-    """How a signal is doing."""
-
-    name: str
-    features: list[str]
-    unit: str | None
-    template: str | None = Field(description="The pattern of the template that its settings came from.")
-    alarm_rate: Number = Field(description="The tolerated rate of what `promise` names, per observation.")
-    promise: Literal["incidents", "observations"] = Field(
-        description="What the alarm rate limits: false incidents, or observations with p below it."
-    )
-    last_time: Moment | None = Field(description="The time of the newest observation.")
-    last_arrival: Moment | None = Field(description="When the newest observation arrived.")
-    value: list[Number] = Field(description="The newest value of each feature.")
-    p: Number
-    severity: Number
-    alarm: bool
-    warm: bool
-    observations: int = Field(description="How many observations it has learned from.")
-    warm_up: int = Field(description="How many observations the warm-up takes.")
-    own_past_after: int = Field(
-        description="How many it needs until its own past determines how rare something is; before, that is estimated."
-    )
-    silent: bool
-    incident: int | None = Field(description="The open incident.")
-    recent: list[Point] = Field(description="The newest observations: time, value of the first feature, p, alarm.")
-    reference: ReferenceOut | None = Field(description="The reference it is compared with instead of its own past.")
-    aside: str | None = Field(description="Why it is set aside: its detector cannot be rebuilt.")
-
-
-class SignalsReply(BaseModel):
-    """All requested signals."""
-
-    signals: list[SignalOut]
+SignalsReply = list_of("SignalsReply", "All requested signals.", "signals", SignalOut)
 
 
 class History(BaseModel):
@@ -125,26 +109,16 @@ class History(BaseModel):
     p: list[Number]
     alarm: list[bool]
     warm: list[bool]
-    status: list[Literal["scored", "late", "maintenance", "aside", "imported"]]
+    status: list[Literal["scored", "late", "maintenance", "quarantined", "imported"]]
     thinned: bool = Field(description="Whether observations in between were left out, to keep to `points`.")
 
 
-class RefusedOut(BaseModel):
-    """An observation that is not among those of its signal."""
+RefusedOut = model_of("RefusedOut", "An observation that is not among those of its signal.", RefusedRow)
 
-    id: int
-    signal: str
-    time: Moment
-    value: str = Field(description="Its values, one for each feature, as JSON.")
-    source: str
-    reason: str
-    noted: Moment
-
-
-class RefusedObservations(BaseModel):
-    """Observations that the store rejects, or whose time was ahead of the clock."""
-
-    refused: list[RefusedOut]
+RefusedObservations = list_of(
+    "RefusedObservations", "Observations that the store rejects, or whose time was ahead of the clock.", "refused",
+    RefusedOut,
+)  # fmt: skip
 
 
 class AuditOut(BaseModel):
@@ -176,51 +150,11 @@ class Details(BaseModel):
     memory_bytes: int
 
 
-class IncidentOut(BaseModel):
-    """Alarms of one signal that belong together, or its silence."""
+IncidentOut = model_of(
+    "IncidentOut", "Alarms of one signal that belong together, or its silence.", IncidentRow, signal=str
+)
 
-    id: int
-    signal: str
-    kind: Literal["alarm", "silence"]
-    start: Moment
-    end: Moment
-    peak: Moment
-    alarms: int
-    duration: int = Field(description="Observations from its start to its end.")
-    p: Number = Field(description="The smallest p of its alarms.")
-    severity: Number = Field(description="How anomalous its peak is over all views.")
-    return_period: Number = Field(
-        description="The average number of observations until an incident with this much evidence recurs."
-    )
-    view: str | None = Field(description="The view that contributes most at the peak.")
-    explanation: str | None = Field(description="An explanation of the peak.")
-    direction: str | None
-    deviation: Number = Field(description="Value minus forecast at the peak.")
-    features: dict[str, Number] = Field(description="How much each feature contributed.")
-    open: bool
-    opened: Moment
-    closed: Moment | None
-    ended: Ended | None = Field(
-        description="Why it ended. returned: the signal is back to normal, or sending again after a silence. accepted: "
-        "its new behaviour is accepted as normal. silent: it has no more values. labelled: a user labelled it a false "
-        "alarm. reset, relearned: its detector was reset or retrained. removed: its signal was removed. imported: it "
-        "was found in imported history, and no alert was sent. null while it is open, and for incidents from before "
-        "this was stored."
-    )
-    acknowledged: Moment | None
-    acknowledged_by: str | None
-    snoozed_until: Moment | None
-    label: str | None
-    note: str | None
-    excluded: bool = Field(description="Whether its observations are excluded from the calibration set.")
-    withheld: bool = Field(description="Whether it is withheld from sinks because the budget went to rarer incidents.")
-    event: int | None = Field(description="The event it belongs to; null if it is withheld or imported.")
-
-
-class Incidents(BaseModel):
-    """Incidents, the newest first."""
-
-    incidents: list[IncidentOut]
+Incidents = list_of("Incidents", "Incidents, the newest first.", "incidents", IncidentOut)
 
 
 class AnnotationOut(BaseModel):
@@ -236,10 +170,7 @@ class AnnotationOut(BaseModel):
     tags: list[str] = Field(description="Its kind, its level, and whether it is open or why it ended.")
 
 
-class Annotations(BaseModel):
-    """Incidents as annotations, the newest first."""
-
-    annotations: list[AnnotationOut]
+Annotations = list_of("Annotations", "Incidents as annotations, the newest first.", "annotations", AnnotationOut)
 
 
 class MemberOut(BaseModel):
@@ -252,35 +183,19 @@ class MemberOut(BaseModel):
     open: bool
 
 
-class EventOut(BaseModel):
-    """Incidents that belong together."""
-
-    id: int
-    kind: Literal["alarm", "silence"]
-    title: str = Field(description="What happened, in a few words.")
-    source: str | None = Field(description="The source that all its silent signals come from.")
-    place: str | None = Field(description="The levels that the names of all its signals begin with.")
-    count: int = Field(description="How many incidents it has.")
-    signals: int = Field(description="On how many signals.")
-    open_count: int = Field(description="How many of its incidents are open.")
-    first: MemberOut = Field(description="The first to start.")
-    strongest: MemberOut = Field(description="The one with the highest severity.")
-    start: Moment = Field(description="The start of its first incident.")
-    last_start: Moment = Field(description="The start of its last incident.")
-    open: bool = Field(description="Whether any of its incidents is open.")
-    opened: Moment
-    closed: Moment | None
-    acknowledged: Moment | None
-    acknowledged_by: str | None
-    snoozed_until: Moment | None
-    label: str | None
-    note: str | None
+#: What messages need of an event, but replies do not show.
+_NOT_SHOWN = ("event", "members", "source_signals", "ended", "age")
+EventOut = model_of(
+    "EventOut", "Incidents that belong together.", EventRow, EventSummary,
+    leave_out=("shared", *_NOT_SHOWN),
+    title=Annotated[str, Field(description="What happened, in a few words.")],
+    source=Annotated[str | None, Field(description="The source that all its silent signals come from.")],
+    place=Annotated[str | None, Field(description="The levels that the names of all its signals begin with.")],
+    first=MemberOut, strongest=MemberOut,
+)  # fmt: skip
 
 
-class EventsReply(BaseModel):
-    """Events, the newest first."""
-
-    events: list[EventOut]
+EventsReply = list_of("EventsReply", "Events, the newest first.", "events", EventOut)
 
 
 class TogetherOut(BaseModel):
@@ -302,28 +217,17 @@ class SuspectOut(BaseModel):
     )
 
 
-class EventDetails(EventOut):
-    """An event with its members in the order of their start."""
+EventDetails = create_model(
+    "EventDetails",
+    __base__=EventOut,
+    __doc__="An event with its members in the order of their start.",
+    members=(cast("Any", GenericAlias(list, (IncidentOut,))), ...),
+    suspects=(list[SuspectOut], Field(description="The first signals to move, at most 5.")),
+)
 
-    members: list[IncidentOut]
-    suspects: list[SuspectOut] = Field(description="The first signals to move, at most 5.")
+MaintenanceOut = model_of("MaintenanceOut", "A maintenance window.", MaintenanceRow)
 
-
-class MaintenanceOut(BaseModel):
-    """A maintenance window."""
-
-    id: int
-    pattern: str
-    start: Moment
-    end: Moment
-    reason: str
-    created_by: str
-
-
-class MaintenanceWindows(BaseModel):
-    """All maintenance windows."""
-
-    maintenance: list[MaintenanceOut]
+MaintenanceWindows = list_of("MaintenanceWindows", "All maintenance windows.", "maintenance", MaintenanceOut)
 
 
 class TokenOut(BaseModel):
@@ -342,10 +246,7 @@ class NewToken(TokenOut):
     token: str = Field(description="The token itself, shown only once.")
 
 
-class Tokens(BaseModel):
-    """All tokens."""
-
-    tokens: list[TokenOut]
+Tokens = list_of("Tokens", "All tokens.", "tokens", TokenOut)
 
 
 class TemplateSettings(BaseModel):
@@ -370,10 +271,7 @@ class TemplateOut(TemplateSettings):
     problem: str | None = Field(description="Why it is not in force.")
 
 
-class Templates(BaseModel):
-    """All templates, in the order in which they are tried."""
-
-    templates: list[TemplateOut]
+Templates = list_of("Templates", "All templates, in the order in which they are tried.", "templates", TemplateOut)
 
 
 class AffectedOut(BaseModel):
@@ -402,8 +300,8 @@ class SourceOut(NeighbourOut):
     )
 
 
-class AsideOut(BaseModel):
-    """A signal set aside because its detector cannot be rebuilt."""
+class QuarantinedOut(BaseModel):
+    """A signal quarantined because its detector cannot be rebuilt."""
 
     name: str
     reason: str
@@ -419,7 +317,7 @@ class StatusOut(BaseModel):
     uptime: float = Field(description="Seconds since it was started.")
     signals: int
     silent: int
-    aside: list[AsideOut] = Field(description="Signals set aside: configure, reset or remove them.")
+    quarantined: list[QuarantinedOut] = Field(description="Quarantined signals: configure, reset or remove them.")
     ahead: list[str] = Field(description="Signals whose newest observation is ahead of the clock, at most 100.")
     clock_jumped: Moment | None = Field(description="When the system clock last jumped.")
     clock_jump: float | None = Field(description="By how many seconds it jumped then.")
@@ -450,21 +348,9 @@ class Imported(BaseModel):
     signals: list[ImportedSignal]
 
 
-class ImportProgress(BaseModel):
-    """The progress of learning a signal's history."""
+ImportProgress = model_of("ImportProgress", "The progress of learning a signal's history.", Progress)
 
-    signal: str
-    stage: Stage
-    done: int = Field(description="Observations processed, including earlier ones.")
-    total: int
-    incidents: int = Field(description="Past incidents found.")
-    message: str | None = Field(description="Why it failed.")
-
-
-class Imports(BaseModel):
-    """The progress of imports."""
-
-    imports: list[ImportProgress]
+Imports = list_of("Imports", "The progress of imports.", "imports", ImportProgress)
 
 
 class Me(BaseModel):
@@ -476,7 +362,7 @@ class Me(BaseModel):
     match: list[str] = Field(description="Name patterns of the signals it is limited to; none for all.")
 
 
-class DeedOut(BaseModel):
+class AccessEntryOut(BaseModel):
     """One action."""
 
     id: int
@@ -487,10 +373,7 @@ class DeedOut(BaseModel):
     details: str = Field(description="The beginning of the request's body.")
 
 
-class AuditTrailReply(BaseModel):
-    """The audit trail, the newest first."""
-
-    audit: list[DeedOut]
+AccessLogReply = list_of("AccessLogReply", "The access log, the newest first.", "access_log", AccessEntryOut)
 
 
 class Health(BaseModel):

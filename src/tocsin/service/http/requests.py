@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from tocsin.service.http.fast_times import time_of
-from tocsin.service.observations import LONGEST_NAME, MOST_FEATURES
+from tocsin.service.observations import LONGEST_NAME, MOST_FEATURES, time_of
 from tocsin.service.store import Role
 from tocsin.service.tokens import MOST_PATTERNS, NAME_PATTERN
 

@@ -1,25 +1,30 @@
 """Signals: their state, history and configuration."""
 
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
-from tocsin.service.as_json import reference_json, time_or_none, time_text
-from tocsin.service.engine import SignalDetails, SignalStatus
+from tocsin.service.as_json import json_of, time_or_none, time_text
+from tocsin.service.engine import Point as RecentPoint
+from tocsin.service.engine import SignalStatus
 from tocsin.service.errors import UnknownError
 from tocsin.service.http.auth import ADMIN, READER, WRITER, Caller
-from tocsin.service.http.content_type import TAKES_JSON, check_type
-from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.bodies import TAKES_JSON
+from tocsin.service.http.errors import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
-from tocsin.service.http.replies import Details, History, SignalOut, SignalsReply
+from tocsin.service.http.replies import History, Moment, Number, Point, SignalOut, SignalsReply
 from tocsin.service.http.requests import Given, SignalIn
 from tocsin.service.observations import LONGEST_NAME, check_name
-from tocsin.service.store import ObservationRow, StoreReader
+from tocsin.service.store import ObservationRow, ReferenceRow, StoreReader
 from tocsin.service.store.thinning import LEAST_POINTS, thinned_history
 
 MOST_HISTORY = 10_000
-_BYTES = "application/octet-stream"
-_STATE = {_BYTES: {"schema": {"type": "string", "format": "binary"}}}
 router = APIRouter(tags=["signals"])
 
 
@@ -112,45 +117,6 @@ async def history(
     return await from_store(monitor, read)
 
 
-@router.get(
-    "/signals/{name:path}/-/details", summary="What a signal's detector has learned", response_model=Details,
-    responses=COMMON | UNKNOWN,
-)  # fmt: skip
-async def details(name: Name, monitor: Monitor, caller: READER) -> Response:
-    """Its weights, its settings, and whether it keeps its promise."""
-    return reply(_details_json(await done(monitor.engine.signals.details(name))))
-
-
-@router.post(
-    "/signals/{name:path}/-/reset", summary="Reset a detector", response_model=SignalOut,
-    responses=COMMON | UNKNOWN,
-)  # fmt: skip
-async def reset(name: Name, monitor: Monitor, caller: WRITER) -> Response:
-    """The detector starts afresh, with its reference if it has one; stored observations stay."""
-    await done(monitor.engine.signals.reset(name))
-    return reply(status_json(monitor.engine.status(name)))
-
-
-@router.get(
-    "/signals/{name:path}/-/state", summary="A detector's state", response_class=Response,
-    responses={200: {"content": _STATE, "description": "The state."}, **COMMON, **UNKNOWN},
-)  # fmt: skip
-async def state(name: Name, monitor: Monitor, caller: ADMIN) -> Response:
-    """Everything that the detector has learned, for backup or transfer."""
-    return Response(await done(monitor.engine.signals.state(name)), media_type=_BYTES)
-
-
-@router.put(
-    "/signals/{name:path}/-/state", summary="Restore a detector's state", response_model=SignalOut,
-    responses=WITH_BODY | UNKNOWN, openapi_extra={"requestBody": {"required": True, "content": _STATE}},
-)  # fmt: skip
-async def restore(name: Name, request: Request, monitor: Monitor, caller: ADMIN) -> Response:
-    """The detector resumes from the state of one with the same settings."""
-    check_type(request.headers, _BYTES)
-    await done(monitor.engine.signals.restore(name, await request.body()))
-    return reply(status_json(monitor.engine.status(name)))
-
-
 @router.get("/signals/{name:path}", summary="One signal", response_model=SignalOut, responses=COMMON | UNKNOWN)
 async def one_signal(name: Name, monitor: Monitor, caller: READER) -> Response:
     """The state of a signal."""
@@ -196,29 +162,9 @@ def overview_of(monitor: MonitorAccess) -> list[SignalStatus]:
 
 def status_json(status: SignalStatus, recent: int = 60) -> dict[str, Any]:
     """The status of a signal as JSON."""
-    return {
-        "name": status.name,
-        "features": status.features,
-        "unit": status.unit,
-        "template": status.template,
-        "alarm_rate": status.alarm_rate,
-        "promise": status.promise,
-        "last_time": time_or_none(status.last_time),
-        "last_arrival": time_or_none(status.last_arrival),
-        "value": status.value,
-        "p": status.p,
-        "severity": status.severity,
-        "alarm": status.alarm,
-        "warm": status.warm,
-        "observations": status.observations,
-        "warm_up": status.warm_up,
-        "own_past_after": status.own_past_after,
-        "silent": status.silent,
-        "incident": status.incident,
-        "recent": recent_json(status, recent),
-        "reference": None if status.reference is None else reference_json(status.reference),
-        "aside": status.aside,
-    }
+    reference = None if status.reference is None else json_of(ReferenceRow, status.reference, ("signal",))
+    shape = json_of(SignalStatus, status, ("id", "recent", "reference"))
+    return {**shape, "recent": recent_json(status, recent), "reference": reference}
 
 
 def recent_json(status: SignalStatus, count: int = 60) -> list[tuple[str, float, float, bool]]:
@@ -249,30 +195,90 @@ def _columns(rows: list[tuple[float, ...]], count: int) -> list[list[float]]:
     return turned or [[] for _ in range(count)]
 
 
-def _details_json(details: SignalDetails) -> dict[str, Any]:
-    audit = details.audit
-    return {
-        "weights": details.weights,
-        "window": len(details.weights[0]) if details.weights else 0,
-        "audit": {
-            name: getattr(audit, name)
-            for name in (
-                "promised",
-                "rate",
-                "observations",
-                "alarms",
-                "faults",
-                "low",
-                "high",
-                "level",
-                "finding",
-                "ratio",
-                "since",
-                "unit",
-            )
-        },
-        "guarantee": details.guarantee,
-        "settings": details.settings,
-        "silent_after": details.silent_after,
-        "memory_bytes": details.memory_bytes,
-    }
+# As many rows as are in sight at once; with the longest names, they still fit into an address.
+MOST_RECENT = 60
+
+
+class Overview(BaseModel):
+    """All signals as columns of one length."""
+
+    name: list[str]
+    features: list[list[str] | None] = Field(description="Feature names; null for a single one called value.")
+    unit: list[str | None]
+    template: list[str | None]
+    alarm_rate: list[Number]
+    promise: list[str]
+    last_time: list[Moment | None]
+    value: list[list[Number]]
+    p: list[Number]
+    severity: list[Number]
+    warm: list[bool]
+    observations: list[int]
+    warm_up: list[int]
+    own_past_after: list[int]
+    silent: list[bool]
+    quarantined: list[str | None]
+    pace: list[Number] = Field(description="The usual time between observations, in seconds.")
+
+
+class RecentReply(BaseModel):
+    """The newest observations of some signals."""
+
+    recent: dict[str, list[Point]]
+
+
+def _pace(points: Sequence[RecentPoint]) -> float | None:
+    gaps = [(after.time - before.time) / 1e9 for before, after in pairwise(points[-16:])]
+    return statistics.median(gaps) if gaps else None
+
+
+_COLUMNS: dict[str, Callable[[SignalStatus], Any]] = {
+    "name": lambda one: one.name,
+    "features": lambda one: None if one.features == ("value",) else one.features,
+    "unit": lambda one: one.unit,
+    "template": lambda one: one.template,
+    "alarm_rate": lambda one: one.alarm_rate,
+    "promise": lambda one: one.promise,
+    "last_time": lambda one: time_or_none(one.last_time),
+    "value": lambda one: one.value,
+    "p": lambda one: one.p,
+    "severity": lambda one: one.severity,
+    "warm": lambda one: one.warm,
+    "observations": lambda one: one.observations,
+    "warm_up": lambda one: one.warm_up,
+    "own_past_after": lambda one: one.own_past_after,
+    "silent": lambda one: one.silent,
+    "quarantined": lambda one: one.quarantined,
+    "pace": lambda one: _pace(one.recent),
+}
+
+
+@router.get("/overview", summary="All signals as columns", response_model=Overview, responses=COMMON)
+async def overview(monitor: Monitor, caller: READER) -> Response:
+    """The state of each signal, for a list of thousands; `/recent` has the newest observations of some of them."""
+
+    def make() -> Response:
+        seen = [one for one in overview_of(monitor) if caller.may_see(one.name)]
+        return reply({name: [column(one) for one in seen] for name, column in _COLUMNS.items()})
+
+    return await run_in_threadpool(make)  # thousands take a while, and others wait
+
+
+@router.get(
+    "/recent", summary="The newest observations of some signals", response_model=RecentReply, responses=COMMON,
+)  # fmt: skip
+async def recent(
+    monitor: Monitor,
+    caller: READER,
+    signals: Annotated[
+        list[Annotated[str, Field(max_length=LONGEST_NAME)]],
+        Query(min_length=1, max_length=MOST_RECENT, description="Their names."),
+    ],
+) -> Response:
+    """Up to 60 observations each, oldest first; signals that do not exist are left out."""
+    check_ready(monitor)
+    found = {}
+    for name in filter(caller.may_see, signals):
+        with suppress(UnknownError):
+            found[name] = recent_json(monitor.engine.status(name))
+    return reply({"recent": found})

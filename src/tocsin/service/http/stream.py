@@ -8,8 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
 from tocsin.service.http.auth import READER, Caller, Keys, is_relayed
-from tocsin.service.http.error_replies import COMMON
-from tocsin.service.http.errors import HttpError
+from tocsin.service.http.errors import COMMON, HttpError
 from tocsin.service.http.monitor_access import Monitor
 from tocsin.service.hub import FullHubError, Subscription
 from tocsin.service.observations import LONGEST_NAME

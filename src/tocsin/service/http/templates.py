@@ -8,8 +8,8 @@ from tocsin.service.as_json import time_or_none
 from tocsin.service.config import SignalTemplate
 from tocsin.service.engine import Affected, KnownTemplate
 from tocsin.service.http.auth import ADMIN, READER
-from tocsin.service.http.content_type import TAKES_JSON
-from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.bodies import TAKES_JSON
+from tocsin.service.http.errors import COMMON, UNKNOWN, WITH_BODY
 from tocsin.service.http.monitor_access import Monitor, check_ready, done, reply
 from tocsin.service.http.replies import AffectedOut, Templates
 from tocsin.service.observations import LONGEST_NAME

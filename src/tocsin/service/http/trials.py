@@ -2,16 +2,19 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
-from pydantic import AfterValidator, BaseModel, Field
+from fastapi import APIRouter, Path, Response
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from tocsin.service.as_json import time_or_none, time_text
-from tocsin.service.engine import TrialProgress, TrialStage
+from tocsin.service.as_json import json_of
+from tocsin.service.config import SignalTemplate
+from tocsin.service.engine import ManyProgress, TrialProgress, TrialStage
 from tocsin.service.http.auth import READER, WRITER
-from tocsin.service.http.content_type import TAKES_JSON
-from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.bodies import TAKES_JSON
+from tocsin.service.http.bulk import Chosen, chosen_names
+from tocsin.service.http.errors import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.incidents import LARGEST_ID
 from tocsin.service.http.monitor_access import Monitor, check_ready, reply
-from tocsin.service.http.replies import Moment
+from tocsin.service.http.replies import model_of
 from tocsin.service.http.requests import Given, Model, finite
 from tocsin.service.http.signals import Name
 
@@ -28,19 +31,7 @@ class TrialIn(Model):
     since: Given | None = Field(None, description="Count incidents from then on; by default for the last week.")
 
 
-class TrialOut(BaseModel):
-    """How far a trial is, and what it found."""
-
-    stage: TrialStage
-    since: Moment
-    until: Moment | None = Field(description="The newest observation that was judged.")
-    done: int = Field(description="How many observations were judged, including those learned before `since`.")
-    total: int
-    incidents: int = Field(description="How many incidents these settings would have raised.")
-    raised: int = Field(description="How many incidents there were.")
-    complete: bool = Field(description="Whether the newest stored observation was reached.")
-    warm: bool = Field(description="Whether the detector was warm when it came to `since`.")
-    message: str = Field(description="Why it failed.")
+TrialOut = model_of("TrialOut", "How far a trial is, and what it found.", TrialProgress)
 
 
 @router.post(
@@ -50,13 +41,13 @@ class TrialOut(BaseModel):
 async def start(name: Name, given: TrialIn, monitor: Monitor, caller: WRITER) -> Response:
     """Starts in the background; nothing of the signal changes. A running trial of the same signal is ended."""
     check_ready(monitor)
-    return reply(_json(monitor.engine.trials.start(name, given.detector, given.since)), 202)
+    return reply(json_of(TrialProgress, monitor.engine.trials.start(name, given.detector, given.since)), 202)
 
 
 @router.get("", summary="How far a trial is", response_model=TrialOut, responses=COMMON | UNKNOWN)
 async def progress(name: Name, monitor: Monitor, caller: READER) -> Response:
     """The newest trial of the signal."""
-    return reply(_json(monitor.engine.trials.progress(name)))
+    return reply(json_of(TrialProgress, monitor.engine.trials.progress(name)))
 
 
 @router.delete("", summary="End a trial", status_code=204, response_class=Response, responses=COMMON | UNKNOWN)
@@ -66,15 +57,108 @@ async def cancel(name: Name, monitor: Monitor, caller: WRITER) -> Response:
     return Response(status_code=204)
 
 
-def _json(trial: TrialProgress) -> dict[str, Any]:
+many_router = APIRouter(prefix="/trials", tags=["bulk"])
+
+Number = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The trial's number.")]
+
+
+class ManyTrialIn(Chosen):
+    """What to try on these signals: give detector or template."""
+
+    detector: Annotated[dict[str, Any], AfterValidator(finite)] | None = Field(
+        None, description="Settings of the detector to change; all others stay.", examples=[{"alarm_rate": 0.001}]
+    )
+    template: SignalTemplate | None = Field(
+        None, description="A template, as if it were stored and applied to those of the signals that it is for."
+    )
+    own: bool = Field(
+        True, description="With a template: also try signals with other settings than templates gave them."
+    )
+    since: Given | None = Field(
+        None, description="Count incidents from then on; by default for the last week of each signal."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "ManyTrialIn":
+        if (self.detector is None) == (self.template is None):
+            raise ValueError("give either detector or template")
+        return self
+
+
+class FindingOut(BaseModel):
+    """What a trial found for one signal."""
+
+    signal: str
+    incidents: int = Field(description="How many incidents it would have had.")
+    raised: int = Field(description="How many incidents it had.")
+
+
+class FailureOut(BaseModel):
+    """Why a signal cannot be tried."""
+
+    signal: str
+    error: str
+
+
+class ManyTrialOut(BaseModel):
+    """How far a trial is, and what it found."""
+
+    number: int
+    stage: TrialStage
+    signals: int = Field(description="How many signals it is about.")
+    chosen: int = Field(description="How many of them it tries at most.")
+    tried: int = Field(description="How many were tried so far.")
+    done: int = Field(description="How many observations were judged.")
+    incidents: int = Field(description="How many incidents the signals tried would have had.")
+    raised: int = Field(description="How many incidents they had.")
+    found: list[FindingOut] = Field(description="The signals tried; those that change most come first.")
+    failed: list[FailureOut] = Field(description="Signals that cannot have these settings.")
+    complete: bool = Field(description="Whether all that were chosen were tried up to their newest observations.")
+    warm: bool = Field(description="Whether all detectors were warm before incidents counted.")
+    message: str = Field(description="Why it failed.")
+
+
+@many_router.post(
+    "", summary="Try settings or a template on many signals", status_code=202, response_model=ManyTrialOut,
+    responses=WITH_BODY, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def start_many(given: ManyTrialIn, monitor: Monitor, caller: WRITER) -> Response:
+    """Starts in the background, on up to 20 of the signals; nothing of them changes."""
+    names, trials = chosen_names(given, monitor, caller), monitor.engine.trials
+    if given.template is not None:
+        number = trials.start_template(given.template, names, own=given.own, by=caller.name, since=given.since)
+    else:
+        number = trials.start_change(names, given.detector or {}, caller.name, given.since)
+    return reply(_many_json(number, trials.progress_of_many(number, caller.name)), 202)
+
+
+@many_router.get("/{number}", summary="How far a trial is", response_model=ManyTrialOut, responses=COMMON | UNKNOWN)
+async def progress_of_many(number: Number, monitor: Monitor, caller: WRITER) -> Response:
+    """A trial that the same token began."""
+    return reply(_many_json(number, monitor.engine.trials.progress_of_many(number, caller.name)))
+
+
+@many_router.delete(
+    "/{number}", summary="End a trial", status_code=204, response_class=Response, responses=COMMON | UNKNOWN
+)
+async def cancel_many(number: Number, monitor: Monitor, caller: WRITER) -> Response:
+    """What it found so far can still be read."""
+    monitor.engine.trials.cancel_many(number, caller.name)
+    return Response(status_code=204)
+
+
+def _many_json(number: int, trial: ManyProgress) -> dict[str, Any]:
     return {
+        "number": number,
         "stage": trial.stage,
-        "since": time_text(trial.since),
-        "until": time_or_none(trial.until),
+        "signals": trial.signals,
+        "chosen": trial.chosen,
+        "tried": len(trial.found),
         "done": trial.done,
-        "total": trial.total,
-        "incidents": trial.incidents,
-        "raised": trial.raised,
+        "incidents": sum(one.incidents for one in trial.found),
+        "raised": sum(one.raised for one in trial.found),
+        "found": [{"signal": one.signal, "incidents": one.incidents, "raised": one.raised} for one in trial.found],
+        "failed": [{"signal": name, "error": error} for name, error in trial.failed],
         "complete": trial.complete,
         "warm": trial.warm,
         "message": trial.message,

@@ -200,7 +200,7 @@ def _audit(report: SignalReport, alarms: int, period: Period) -> Audit | None:
         settings = DetectorSettings(**report.row.settings)
         promised = settings.rate
     except (TypeError, ValueError):
-        return None  # settings of another version: the signal is set aside
+        return None  # settings of another version: the signal is quarantined
     if not report.judged:
         return None
     if settings.promise == "observations":

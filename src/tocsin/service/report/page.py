@@ -1,19 +1,25 @@
-"""A report as one self-contained page."""
+"""A report as one self-contained page, and by mail."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from email.utils import make_msgid
 from html import escape
 from importlib.resources import files
 
-from tocsin.detection import Audit
+import numpy as np
+
+from tocsin.detection import Audit, Incident, SignalResult
 from tocsin.detection.incident_words import length_text
 from tocsin.reports.page import PROMISE, charts_of, filled_page
 from tocsin.service.config import Settings
-from tocsin.service.report.charts import drawn_signals
-from tocsin.service.report.facts import Period, Report
-from tocsin.service.report.happened import MOST_ROWS, happened_table
-from tocsin.service.report.tables import counted, moment, table
-from tocsin.service.store import StoreReader
+from tocsin.service.config.sinks import MailSettings
+from tocsin.service.exporting import Columns, Export
+from tocsin.service.report.event_table import MOST_ROWS, counted, happened_table, moment, table
+from tocsin.service.report.facts import Period, Report, SignalReport
+from tocsin.service.sinks.mail import MailSink
+from tocsin.service.store import IncidentRow, StoreReader
 
 
 def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
@@ -129,3 +135,62 @@ def _attention(report: Report) -> str:
         rows.append((cells, ""))
     headings = ("signal", "messages", "events", "incidents", "false alarms", "time in incidents", "acknowledged after")
     return table(headings, rows, "Nobody was needed.")
+
+
+MOST_SIGNALS = 12
+# Observations of one signal that are read; the newest ones of very fast signals are left out.
+MOST_OBSERVATIONS = 100_000
+
+
+def drawn_signals(reader: StoreReader, signals: Sequence[SignalReport], period: Period) -> list[SignalResult]:
+    """The verdicts on the signals with the most severe incidents of alarms."""
+    found = [(signal, _alarms(signal)) for signal in signals]
+    busy = [(signal, alarms) for signal, alarms in found if alarms]
+    busy.sort(key=lambda one: -max(incident.severity for incident in one[1]))
+    results = [_result(reader, signal, alarms, period) for signal, alarms in busy[:MOST_SIGNALS]]
+    return [result for result in results if result is not None]
+
+
+def _alarms(signal: SignalReport) -> list[IncidentRow]:
+    return [incident for incident in signal.incidents if incident.kind == "alarm"]
+
+
+def _result(
+    reader: StoreReader, signal: SignalReport, alarms: Sequence[IncidentRow], period: Period
+) -> SignalResult | None:
+    columns = _columns(reader, signal, period)
+    if columns is None:
+        return None
+    times = columns["time"].astype(np.int64)
+    incidents = [_incident(signal.row.name, row, times) for row in alarms]
+    return SignalResult(signal.row.name, len(times), incidents, columns=columns)
+
+
+def _columns(reader: StoreReader, signal: SignalReport, period: Period) -> Columns | None:
+    pieces: list[Columns] = []
+    for piece in Export(reader, [signal.row], period.start, period.end).verdicts():
+        pieces.append(piece)
+        if sum(len(one["time"]) for one in pieces) >= MOST_OBSERVATIONS:
+            break
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else None
+
+
+def _incident(name: str, row: IncidentRow, times: np.ndarray) -> Incident:
+    last = len(times) - 1
+    first, end = np.searchsorted(times, [row.start, row.end])
+    return Incident(
+        name, np.datetime64(row.start, "ns"), np.datetime64(row.end, "ns"), np.datetime64(row.peak, "ns"),
+        min(int(first), last), min(int(end), last), row.alarms, row.p, row.severity, row.return_period, row.view,
+        row.explanation, row.direction, row.deviation, dict(row.contributions), ended=row.ended,
+    )  # fmt: skip
+
+
+async def send_report(sink: MailSettings, settings: Settings, report: Report, page: str) -> None:
+    """Send a report to the recipients of a mail sink; DeliveryError if nobody gets it."""
+    letter = EmailMessage()
+    letter["Subject"] = f"Tocsin: {title_of(report.period)}"
+    letter["Message-ID"] = make_msgid(domain=sink.sender.rpartition("@")[2].strip("> "))
+    letter.set_content("\n\n".join([*summary_of(report), "The whole report is attached; open it in a browser."]) + "\n")
+    # A mail program runs no scripts, so the page with its charts is a file.
+    letter.add_attachment(page, subtype="html", filename="tocsin-report.html")
+    await MailSink(sink, settings).send(letter)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 
-from tocsin.service.backoff import Backoff, delay_after
 from tocsin.service.config.rules import DeliveryRules
-from tocsin.service.error_text import error_text
+from tocsin.service.errors import Backoff, delay_after, error_text
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.base import DeliveryError, Sink, SinkHealth
 from tocsin.service.sinks.repeats import Readable, Repeats, Told, incidents_in

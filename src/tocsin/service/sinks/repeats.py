@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import fields
 from typing import Protocol
 
-from tocsin.service.backoff import Backoff
+from tocsin.service.errors import Backoff
 from tocsin.service.sinks.base import DeliveryError, Sink
 from tocsin.service.store import EventSummary, IncidentRow, LeadRow, SignalRow, StoreReader
 

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tocsin.service.backoff import Backoff
-from tocsin.service.error_text import error_text
+from tocsin.service.errors import Backoff, error_text
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Cursor, Observation, Outcome, Status
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from tocsin.service.backoff import Backoff
 from tocsin.service.config import MqttBroker
+from tocsin.service.errors import Backoff
 from tocsin.service.mqtt import BrokerConnection, Message, MqttSession, Presence
 from tocsin.service.observations import Observation, Outcome
 from tocsin.service.sources.base import Source, SourceContext

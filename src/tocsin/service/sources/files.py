@@ -11,12 +11,11 @@ import numpy as np
 
 from tocsin.data import LineParser
 from tocsin.data import ParsedObservation as Line
-from tocsin.service.backoff import Backoff
 from tocsin.service.config import FileSourceSettings
-from tocsin.service.observations import Cursor, Observation, check_name
+from tocsin.service.errors import Backoff
+from tocsin.service.observations import Cursor, Observation, Stamps, check_name
 from tocsin.service.sources.base import Source, SourceContext
 from tocsin.service.sources.tails import FilePosition, Tail
-from tocsin.service.stamps import Stamps
 
 # What programs that rotate files make of the old ones.
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst", ".zip")

@@ -11,14 +11,11 @@ from typing import Any
 from asyncua import Client, Node, ua
 from asyncua.crypto import security_policies
 
-from tocsin.service.backoff import Backoff
 from tocsin.service.config import OpcUaSourceSettings
-from tocsin.service.error_text import error_text
-from tocsin.service.errors import MonitorError
-from tocsin.service.observations import MOST_FEATURES, Cursor, Observation, check_name
+from tocsin.service.errors import Backoff, MonitorError, error_text
+from tocsin.service.observations import MOST_FEATURES, Cursor, Observation, Stamps, check_name
 from tocsin.service.sources.base import LONGEST_WAIT, Source, SourceContext
 from tocsin.service.sources.naming import fitting
-from tocsin.service.stamps import Stamps
 
 # How often to see whether the server is still there.
 LOOK_EVERY = 2.0

@@ -5,9 +5,8 @@ import hashlib
 import time
 from typing import Any
 
-from tocsin.service.backoff import Backoff
 from tocsin.service.config import PrometheusQuery, PrometheusSourceSettings
-from tocsin.service.error_text import error_text
+from tocsin.service.errors import Backoff, error_text
 from tocsin.service.observations import Cursor, Observation
 from tocsin.service.outgoing import Client, ask, open_client
 from tocsin.service.sources.base import LONGEST_WAIT, Source, SourceContext

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, case, delete, func, insert, or_, select, update
 
 from tocsin.service.errors import UnknownError
+from tocsin.service.fields import declared
 from tocsin.service.store import encoding, schema
 from tocsin.service.store.rows import EventRow, EventSummary, IncidentRow, Kind, Member
 from tocsin.service.store.selection import among
@@ -14,12 +15,13 @@ from tocsin.service.store.selection import among
 #: How many incidents a summary lists.
 LISTED = 10
 _CHANGEABLE = frozenset(field.name for field in fields(EventRow)) - {"id", "kind", "opened"}
+_NUMBERS = tuple(field.name for field in declared(IncidentRow) if field.is_number)
 
 
 def incident_of(row: Row[Any]) -> IncidentRow:
     """A row of the table of incidents."""
     found = dict(row._mapping)
-    for name in ("p", "severity", "return_period", "deviation"):
+    for name in _NUMBERS:
         if found[name] is None:
             found[name] = encoding.NAN
     found["contributions"] = encoding.numbers_from_text(found["contributions"])

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from tocsin.service.fields import Shown, Time
 from tocsin.service.observations import Status, StoredVerdict
 
 Kind = Literal["alarm", "silence"]
@@ -70,10 +71,10 @@ class ReferenceRow:
     """The known-good stretch of a signal, from `start` to `end`, both included, and its number of observations."""
 
     signal: int
-    start: int
-    end: int
-    observations: int
-    created: int
+    start: Time
+    end: Time
+    observations: Annotated[int, Shown("How many observations it has, including missing ones.")]
+    created: Time
     created_by: str
 
 
@@ -83,41 +84,49 @@ class IncidentFacts:
 
     signal: int
     kind: Kind
-    start: int
-    end: int
-    peak: int
+    start: Time
+    end: Time
+    peak: Time
     alarms: int
-    duration: int
-    p: float
-    severity: float
-    return_period: float
-    view: str | None
-    explanation: str | None
+    duration: Annotated[int, Shown("Observations from its start to its end.")]
+    p: Annotated[float, Shown("The smallest p of its alarms.")]
+    severity: Annotated[float, Shown("How anomalous its peak is over all views.")]
+    return_period: Annotated[
+        float, Shown("The average number of observations until an incident with this much evidence recurs.")
+    ]
+    view: Annotated[str | None, Shown("The view that contributes most at the peak.")]
+    explanation: Annotated[str | None, Shown("An explanation of the peak.")]
     direction: str | None
-    deviation: float
-    contributions: Mapping[str, float]
+    deviation: Annotated[float, Shown("Value minus forecast at the peak.")]
+    contributions: Annotated[Mapping[str, float], Shown("How much each feature contributed.", name="features")]
     open: bool
-    opened: int
-    closed: int | None
-    #: Why it ended; None while it is open, and for incidents stored before there was this column.
-    ended: str | None
+    opened: Time
+    closed: Time | None
+    ended: Annotated[
+        Ended | None,
+        Shown(
+            "Why it ended. returned: the signal is back to normal, or sending again after a silence. accepted: "
+            "its new behaviour is accepted as normal. silent: it has no more values. labelled: a user labelled it a "
+            "false alarm. reset, relearned: its detector was reset or retrained. removed: its signal was removed. "
+            "imported: it was found in imported history, and no alert was sent. null while it is open, and for "
+            "incidents from before this was stored."
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentRow(IncidentFacts):
-    """An incident and what people did about it."""
+    """An incident and what people did about it. Its table, its JSON and its OpenAPI model follow from these fields."""
 
     id: int
-    acknowledged: int | None
+    acknowledged: Time | None
     acknowledged_by: str | None
-    snoozed_until: int | None
+    snoozed_until: Time | None
     label: str | None
     note: str | None
-    excluded: bool
-    #: Whether nobody was notified, because the budget is for rarer incidents.
-    withheld: bool
-    #: The event that it belongs to; None if people are not told of it.
-    event: int | None = None
+    excluded: Annotated[bool, Shown("Whether its observations are excluded from the calibration set.")]
+    withheld: Annotated[bool, Shown("Whether it is withheld from sinks because the budget went to rarer incidents.")]
+    event: Annotated[int | None, Shown("The event it belongs to; null if it is withheld or imported.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,15 +135,15 @@ class EventRow:
 
     id: int
     kind: Kind
-    first: int
-    last: int
+    first: Annotated[Time, Shown("The start of its first incident.", name="start")]
+    last: Annotated[Time, Shown("The start of its last incident.", name="last_start")]
     shared: tuple[str, ...]
-    open: bool
-    opened: int
-    closed: int | None
-    acknowledged: int | None
+    open: Annotated[bool, Shown("Whether any of its incidents is open.")]
+    opened: Time
+    closed: Time | None
+    acknowledged: Time | None
     acknowledged_by: str | None
-    snoozed_until: int | None
+    snoozed_until: Time | None
     label: str | None
     note: str | None
 
@@ -165,13 +174,12 @@ class EventSummary:
     """An event with what there is to say of its incidents at once."""
 
     event: EventRow
-    #: How many incidents it has, of how many signals, and how many go on.
-    count: int
-    signals: int
-    open_count: int
-    #: The first to move, the strongest, and the first few in the order of their start.
-    first: Member
-    strongest: Member
+    count: Annotated[int, Shown("How many incidents it has.")]
+    signals: Annotated[int, Shown("On how many signals.")]
+    open_count: Annotated[int, Shown("How many of its incidents are open.")]
+    first: Annotated[Member, Shown("The first to start.")]
+    strongest: Annotated[Member, Shown("The one with the highest severity.")]
+    #: The first few in the order of their start.
     members: tuple[Member, ...]
     #: How many signals their common source sends, if they have one.
     source_signals: int
@@ -215,8 +223,8 @@ class MaintenanceRow:
 
     id: int
     pattern: str
-    start: int
-    end: int
+    start: Time
+    end: Time
     reason: str
     created_by: str
 
@@ -262,11 +270,11 @@ class Refused:
     """An observation that was not added to its signal, and why. `value` is the JSON text of its values."""
 
     signal: str
-    time: int
-    value: str
+    time: Time
+    value: Annotated[str, Shown("Its values, one for each feature, as JSON.")]
     source: str
     reason: str
-    noted: int
+    noted: Time
 
 
 @dataclass(frozen=True, slots=True)

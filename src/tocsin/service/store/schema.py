@@ -22,6 +22,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
+from tocsin.service.fields import declared
+from tocsin.service.store.rows import EventRow, IncidentRow
+
 
 class _Untouched(UserDefinedType[float]):
     """A column that SQLite stores unchanged: a REAL column would turn -0.0 into 0.0."""
@@ -141,59 +144,30 @@ reference = Table(
     Column("observed", LargeBinary, nullable=False),
 )
 
+
 # Incidents that belong together. What they have in common (`shared`) is a list as JSON.
-events = Table(
-    "events",
-    metadata,
-    Column("id", _NUMBER, primary_key=True),
-    Column("kind", CleanText, nullable=False),
-    Column("first", BigInteger, nullable=False),
-    Column("last", BigInteger, nullable=False),
-    Column("shared", CleanText, nullable=False),
-    Column("open", Boolean, nullable=False),
-    Column("opened", BigInteger, nullable=False),
-    Column("closed", BigInteger),
-    Column("acknowledged", BigInteger),
-    Column("acknowledged_by", CleanText),
-    Column("snoozed_until", BigInteger),
-    Column("label", CleanText),
-    Column("note", CleanText),
-    Index("events_open", "open"),
-    sqlite_autoincrement=True,
-)
+def _columns(row: type) -> list[Column[Any]]:
+    """The columns of a table for the fields of its row."""
+    found: list[Column[Any]] = []
+    for field in declared(row):
+        if field.name == "id":
+            found.append(Column("id", _NUMBER, primary_key=True))
+        elif field.name == "signal":
+            found.append(Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), nullable=False))
+        else:
+            kind: Any = CleanText if field.is_text else _TYPES[field.type]
+            found.append(Column(field.name, kind, nullable=field.optional or field.is_number))
+    return found
+
+
+_TYPES: dict[Any, type[TypeEngine[Any]]] = {int: BigInteger, float: ExactDouble, bool: Boolean}
+
+events = Table("events", metadata, *_columns(EventRow), Index("events_open", "open"), sqlite_autoincrement=True)
 
 incidents = Table(
     "incidents",
     metadata,
-    Column("id", _NUMBER, primary_key=True),
-    Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), nullable=False),
-    Column("kind", CleanText, nullable=False),
-    Column("start", BigInteger, nullable=False),
-    Column("end", BigInteger, nullable=False),
-    Column("peak", BigInteger, nullable=False),
-    Column("alarms", BigInteger, nullable=False),
-    Column("duration", BigInteger, nullable=False),
-    Column("p", ExactDouble),
-    Column("severity", ExactDouble),
-    Column("return_period", ExactDouble),
-    Column("view", CleanText),
-    Column("explanation", CleanText),
-    Column("direction", CleanText),
-    Column("deviation", ExactDouble),
-    Column("contributions", CleanText, nullable=False),
-    Column("open", Boolean, nullable=False),
-    Column("opened", BigInteger, nullable=False),
-    Column("closed", BigInteger),
-    Column("ended", CleanText),
-    Column("acknowledged", BigInteger),
-    Column("acknowledged_by", CleanText),
-    Column("snoozed_until", BigInteger),
-    Column("label", CleanText),
-    Column("note", CleanText),
-    Column("excluded", Boolean, nullable=False),
-    Column("withheld", Boolean, nullable=False),
-    # None for those that nobody is told of: withheld, or imported.
-    Column("event", BigInteger),
+    *_columns(IncidentRow),
     UniqueConstraint("signal", "kind", "start"),
     Index("incidents_of_event", "event"),
     Index("incidents_open", "open"),

@@ -9,7 +9,7 @@ from typing import Self
 
 from sqlalchemy import Engine
 
-from tocsin.service.audit import pending_entry
+from tocsin.service.access_log import pending_entry
 from tocsin.service.errors import DamagedError, StoreError
 from tocsin.service.store import schema
 from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from tocsin.service.audit import AuditEntry
+from tocsin.service.access_log import AccessEntry
 from tocsin.service.errors import RefusedError, UnknownError
 from tocsin.service.store import encoding, pruning, schema
 from tocsin.service.store.bulk_insert import insert_observations
@@ -279,7 +279,7 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         except IntegrityError as error:
             raise RefusedError(f"a token named {name!r} already exists") from error
 
-    def add_audit(self, entry: AuditEntry, now: int) -> None:
+    def add_audit(self, entry: AccessEntry, now: int) -> None:
         """Add an entry to the audit trail. Only the newest `MOST_AUDITED` entries are kept."""
         values = {
             "time": now,

@@ -4,7 +4,7 @@ import { svg } from "./dom.js";
 
 /** @type {Record<string, string>} */
 const SHAPES = {
-  aside: "M3 3l10 10 M13 3 3 13",
+  quarantined: "M3 3l10 10 M13 3 3 13",
   incident: "M8 1.8 15 14.2H1Z M8 6v4 M8 12v.2",
   silent: "M8 2a6 6 0 1 0 0 12a6 6 0 0 0 0-12 M3.8 3.8l8.4 8.4",
   maintenance: "M10.5 2.2a3.6 3.6 0 0 0-3.2 5L2.2 12.3l1.5 1.5 5.1-5.1a3.6 3.6 0 0 0 5-4.7l-2.3 2.3-2-.6-.6-2Z",

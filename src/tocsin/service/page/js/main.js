@@ -13,7 +13,7 @@ import { Stream } from "./stream.js";
 import { startTheme } from "./theme.js";
 import { openViews } from "./saved_views.js";
 import { forgetToken, token } from "./token.js";
-import { audit } from "./views/audit.js";
+import { accessLog } from "./views/access_log.js";
 import { event } from "./views/event.js";
 import { importing } from "./views/import.js";
 import { incident } from "./views/incident.js";
@@ -25,7 +25,7 @@ import { status } from "./views/status.js";
 import { wall } from "./views/wall.js";
 
 /** @type {Record<string, import("./views/view.js").View>} */
-const VIEWS = { overview, signal, incidents, incident, event, maintenance, status, audit, importing, wall };
+const VIEWS = { overview, signal, incidents, incident, event, maintenance, status, accessLog, importing, wall };
 
 /** Milliseconds until everything is asked for again, while the monitor is not ready. */
 const RELOAD_AFTER = 3000;
@@ -77,7 +77,7 @@ async function reload() {
   for (const [kind, data] of late) take(kind, data);
   byId("role").textContent = `Your role: ${currentRole()}`;
   byId("sign-out").hidden = token() === null;
-  byId("audit").hidden = !allowed("admin");
+  byId("access-log").hidden = !allowed("admin");
   // The first view waits for the role, which decides what it offers.
   if (shown) shown.reload?.();
   else show();

@@ -4,30 +4,30 @@ import { isSnoozed } from "./incidents.js";
 
 /** @typedef {import("./types.js").Signal} Signal */
 /** @typedef {import("./types.js").Incident} Incident */
-/** @typedef {"aside" | "incident" | "silent" | "maintenance" | "learning" | "fine"} State */
+/** @typedef {"quarantined" | "incident" | "silent" | "maintenance" | "learning" | "fine"} State */
 
 /** @type {State[]} the worst first */
-export const STATES = ["aside", "incident", "silent", "maintenance", "learning", "fine"];
+export const STATES = ["quarantined", "incident", "silent", "maintenance", "learning", "fine"];
 
 /** @type {Record<State, number>} Hundreds may fall silent at once: they must not come between the incidents. */
-const RANK = { aside: -1, incident: 0, silent: 0.25, maintenance: 1, learning: 1, fine: 1 };
+const RANK = { quarantined: -1, incident: 0, silent: 0.25, maintenance: 1, learning: 1, fine: 1 };
 
 /** @type {[string, string, State | null][]} address, words and state of each filter */
 export const FILTERS = [
   ["all", "All", null],
   ["incidents", "Incidents", "incident"],
   ["silent", "Silent", "silent"],
-  ["aside", "Set aside", "aside"],
+  ["quarantined", "Quarantined", "quarantined"],
   ["maintenance", "Maintenance", "maintenance"],
   ["warming-up", "Learning", "learning"],
 ];
 
 /** Filters that are there only while they have something to show. */
-export const RARE = ["aside", "maintenance"];
+export const RARE = ["quarantined", "maintenance"];
 
 /** @type {Record<State, string>} */
 export const STATE_WORDS = {
-  aside: "set aside",
+  quarantined: "quarantined",
   incident: "incident",
   silent: "silent",
   maintenance: "maintenance",
@@ -57,7 +57,7 @@ export function bySignal(open) {
  * @returns {State}
  */
 export function stateOf(signal, incidents) {
-  if (signal.aside) return "aside";
+  if (signal.quarantined) return "quarantined";
   if (incidents.has(signal.name)) return "incident";
   if (signal.silent) return "silent";
   if (signal.maintenance) return "maintenance";
@@ -65,7 +65,7 @@ export function stateOf(signal, incidents) {
 }
 
 /**
- * Signals that are set aside and open incidents first, then silent signals, then by the severity of the newest
+ * Signals that are quarantined and open incidents first, then silent signals, then by the severity of the newest
  * observation.
  * @param {Iterable<Signal>} signals
  * @param {Map<string, Incident>} incidents

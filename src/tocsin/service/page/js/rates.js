@@ -28,7 +28,7 @@ const few = (value) => String(Number(value.toPrecision(value < 100 ? 2 : 3)));
 
 /**
  * 0.01 as "1 in 100".
- * @param {number | null} rate null for a signal that is set aside
+ * @param {number | null} rate null for a signal that is quarantined
  */
 export function odds(rate) {
   if (rate === null) return "unknown";

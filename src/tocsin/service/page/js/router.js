@@ -16,7 +16,7 @@ const VIEWS = {
   events: ["incidents", "event"],
   maintenance: ["maintenance", "maintenance"],
   status: ["status", "status"],
-  audit: ["audit", "audit"],
+  "access-log": ["accessLog", "accessLog"],
   import: ["importing", "importing"],
   wall: ["wall", "wall"],
 };

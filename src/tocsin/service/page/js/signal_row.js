@@ -95,7 +95,7 @@ function write(box, text) {
  * @param {Incident | undefined} incident
  */
 function remark(signal, state, incident) {
-  if (signal.aside) return signal.aside;
+  if (signal.quarantined) return signal.quarantined;
   if (incident) return incident.acknowledged ? `acknowledged; ${story(incident)}` : story(incident);
   if (state === "silent") return "no more observations";
   if (state === "maintenance") return "kept, but neither judged nor learned";

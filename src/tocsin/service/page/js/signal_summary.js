@@ -35,9 +35,9 @@ export function signalSummary(signal) {
       signal.warm &&
         signal.observations < signal.own_past_after &&
         fact("Rarity", `estimated until observation ${count(signal.own_past_after)}`),
-      // Of a signal that is set aside nothing else is known.
-      ...(signal.aside
-        ? [fact("Why", `${signal.aside}; configure it, reset it or remove it`)]
+      // Of a signal that is quarantined nothing else is known.
+      ...(signal.quarantined
+        ? [fact("Why", `${signal.quarantined}; configure it, reset it or remove it`)]
         : [
             fact("Value", el("span", { class: "live-value" }, values(perFeature(signal.value), signal.unit))),
             fact("p", el("span", { class: "live-value" }, pValue(signal.p))),

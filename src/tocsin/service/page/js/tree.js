@@ -24,7 +24,7 @@ import { STATES, stateOf } from "./order.js";
  * @returns {Level}
  */
 function level(path, depth) {
-  const counts = { aside: 0, incident: 0, silent: 0, maintenance: 0, learning: 0, fine: 0 };
+  const counts = { quarantined: 0, incident: 0, silent: 0, maintenance: 0, learning: 0, fine: 0 };
   const label = path.slice(path.lastIndexOf("/") + 1) || "/";
   return { path, label, depth, levels: new Map(), signals: [], total: 0, counts };
 }

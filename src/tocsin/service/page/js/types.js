@@ -17,9 +17,10 @@
  * @property {number} warm_up
  * @property {number} own_past_after
  * @property {boolean} silent
+ * @property {number | null} [incident] the open incident; only of one signal
  * @property {boolean} [maintenance] whether its newest observation is in a maintenance window
- * @property {string | null} aside why its detector cannot be rebuilt
- * @property {number | null} alarm_rate null while it is set aside
+ * @property {string | null} quarantined why its detector cannot be rebuilt
+ * @property {number | null} alarm_rate null while it is quarantined
  * @property {"incidents" | "observations"} promise what the alarm rate counts
  * @property {Recent[] | null} recent null where they are not loaded yet
  * @property {number | null} [pace] the usual seconds between observations, where `recent` need not be there
@@ -89,16 +90,21 @@
  * @property {number} id
  * @property {"alarm" | "silence"} kind
  * @property {string} title
+ * @property {string | null} source the source that all its silent signals come from
+ * @property {string | null} place what the names of all its signals begin with
  * @property {number} count how many incidents
  * @property {number} signals on how many signals
  * @property {number} open_count how many of them are open
  * @property {Member} first
  * @property {Member} strongest
  * @property {string} start
+ * @property {string} last_start
  * @property {boolean} open
+ * @property {string} opened
  * @property {string | null} closed
  * @property {string | null} acknowledged
  * @property {string | null} acknowledged_by
+ * @property {string | null} snoozed_until
  * @property {string | null} label
  * @property {string | null} note
  * @property {Incident[]} [members] in the order of their start; only of one event
@@ -121,6 +127,7 @@
  * @property {boolean[]} alarm
  * @property {boolean[]} warm
  * @property {string[]} status
+ * @property {boolean} thinned whether observations in between were left out
  *
  * @typedef {object} Audit
  * @property {number} promised

@@ -12,7 +12,7 @@ const RELOAD_EVERY = 10_000;
 /** @type {Record<string, string>} Where the name of a field does not say enough. */
 const WORDS = {
   ahead: "Signals ahead of the clock",
-  aside: "Signals set aside",
+  quarantined: "Quarantined signals",
   clock_jump: "It jumped by",
   clock_jumped: "The clock last jumped",
   last_error_time: "Last error",
@@ -20,7 +20,7 @@ const WORDS = {
   waiting: "Observations waiting",
 };
 /** Lists of signals in trouble: no panel while there are none. */
-const TROUBLE = ["aside", "ahead"];
+const TROUBLE = ["quarantined", "ahead"];
 
 /** @type {import("./view.js").View} */
 export function status(main) {

@@ -81,7 +81,7 @@ function worstFirst(root, open, within) {
 
 /** @param {Level} level */
 function inTrouble({ counts }) {
-  return counts.aside + counts.incident + counts.silent;
+  return counts.quarantined + counts.incident + counts.silent;
 }
 
 /**
@@ -129,7 +129,7 @@ function namesInTrouble(level, open) {
   /** @type {import("../types.js").Signal[]} */
   const all = [];
   const collect = (/** @type {Level} */ one) => {
-    all.push(...one.signals.filter((signal) => signal.aside || signal.silent || open.has(signal.name)));
+    all.push(...one.signals.filter((signal) => signal.quarantined || signal.silent || open.has(signal.name)));
     one.levels.forEach(collect);
   };
   collect(level);

@@ -1,4 +1,4 @@
-"""Signals that cannot be rebuilt are set aside, with their reason; all others go on."""
+"""Signals that cannot be rebuilt are quarantined, with their reason; all others go on."""
 
 import json
 import sqlite3
@@ -46,10 +46,10 @@ def test_one_that_cannot_be_made_does_not_hold_back_others(tmp_path: Path, setti
         made = spoilt(made, with_settings("bad", **settings))
         try:
             assert made.engine.ready
-            (bad,) = [status for status in made.engine.overview() if status.aside]
+            (bad,) = [status for status in made.engine.overview() if status.quarantined]
             assert bad.name == "bad"
-            assert any(word in (bad.aside or "") for word in ("gone", "window", "no_such_setting", "memory"))
-            assert made.sample("tocsin_signals_aside") == 1
+            assert any(word in (bad.quarantined or "") for word in ("gone", "window", "no_such_setting", "memory"))
+            assert made.sample("tocsin_signals_quarantined") == 1
             taken = made.feed("good/1", values[200:], START + 200 * SECOND)
             assert same(verdicts(taken), expected_all(oracle(), values)[200:])
         finally:
@@ -63,16 +63,16 @@ def test_what_is_observed_meanwhile_is_kept_and_learned_when_it_is_mended(tmp_pa
         made = spoilt(made, with_settings("a", **GONE))
         try:
             kept = made.feed("a", values[200:300], START + 200 * SECOND)
-            assert {outcome.status for outcome in kept} == {Status.ASIDE}
+            assert {outcome.status for outcome in kept} == {Status.QUARANTINED}
             again = made.take(one("a", START + 250 * SECOND, 1.0))
             assert again[0].status is Status.DUPLICATE
-            with pytest.raises(RefusedError, match=r"set aside.*configure it, reset it or remove it"):
+            with pytest.raises(RefusedError, match=r"quarantined.*configure it, reset it or remove it"):
                 made.engine.signals.details("a").result(20)
-            with pytest.raises(RefusedError, match="stays set aside"):
+            with pytest.raises(RefusedError, match="stays quarantined"):
                 made.engine.signals.configure("a").result(20)
             mended = made.engine.signals.configure("a", detector={"forecaster": "last-value"}).result(20)
-            assert mended.aside is None
-            assert made.sample("tocsin_signals_aside") == 0
+            assert mended.quarantined is None
+            assert made.sample("tocsin_signals_quarantined") == 0
             judged = verdicts(made.feed("a", values[300:], START + 300 * SECOND))
             assert same(judged, expected_all(oracle(), values)[300:])
             made = made.crash()
@@ -82,7 +82,7 @@ def test_what_is_observed_meanwhile_is_kept_and_learned_when_it_is_mended(tmp_pa
             made.close()
 
 
-def test_one_that_is_set_aside_can_be_reset_and_removed(tmp_path: Path) -> None:
+def test_one_that_is_quarantined_can_be_reset_and_removed(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         for name in ("a", "b"):
             made.feed(name, noise(3, 100))
@@ -96,10 +96,10 @@ def test_one_that_is_set_aside_can_be_reset_and_removed(tmp_path: Path) -> None:
 
         made = spoilt(made, damage)
         try:
-            assert sorted(made.state.aside) == ["a", "b"]
+            assert sorted(made.state.quarantined) == ["a", "b"]
             made.engine.signals.remove("b").result(20)
             assert made.engine.signals.reset("a").result(20).observations == 0
-            assert made.state.aside == {}
+            assert made.state.quarantined == {}
             assert made.feed("a", noise(4, 10), START + 200 * SECOND)[0].status is Status.SCORED
             made = made.crash()
             assert made.engine.status("a").observations == 10
@@ -129,9 +129,9 @@ def test_pages_that_cannot_be_read_cost_only_their_signal(tmp_path: Path) -> Non
             raw.write(b"\xff" * size)
         made = Rig(made.folder, made.settings)
         try:
-            assert len(made.state.aside) == 1
-            (aside,) = made.state.aside.values()
-            assert "damaged" in aside.reason
+            assert len(made.state.quarantined) == 1
+            (quarantined,) = made.state.quarantined.values()
+            assert "damaged" in quarantined.reason
             assert len(made.state.signals) == 3
         finally:
             made.close()

@@ -1,17 +1,18 @@
 """What happened, as a table: a row for each event, as the monitor's page and its messages have them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from tocsin.detection.incident_words import ENDED, length_text
+from tocsin.reports import page
 from tocsin.reports.page import target_of
 from tocsin.service.config import Settings
 from tocsin.service.event_text import incident_text, place_of, title_of
 from tocsin.service.report.facts import EventReport, Report
-from tocsin.service.report.tables import counted, linked, moment, table
 from tocsin.service.sinks.alerts import page_link
 from tocsin.service.store import EventSummary, IncidentRow, StoreReader
 
@@ -105,3 +106,26 @@ def _shown_in(event: EventReport, drawn: Sequence[str]) -> tuple[IncidentRow | N
 
 def _target(incident: IncidentRow, number: int, chart: Mapping[str, Any]) -> str:
     return target_of(np.datetime64(incident.start, "ns"), np.datetime64(incident.end, "ns"), number, chart)
+
+
+def table(headings: Sequence[str], rows: Sequence[tuple[Sequence[str], str]], nothing: str) -> str:
+    """A table of rows, each with its cells in HTML and its attributes; or what to say if there are none."""
+    if not rows:
+        return f'<div class="panel"><p>{nothing}</p></div>'
+    lines = (f"<tr{target}>{''.join(map(page.cell, headings, cells))}</tr>" for cells, target in rows)
+    return page.table(headings, lines)
+
+
+def linked(text: str, link: str) -> str:
+    """A text with a link, if there is one."""
+    return f'<a href="{escape(link)}">{escape(text)}</a>' if link else escape(text)
+
+
+def counted(count: int, what: str) -> str:
+    """So many of something."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def moment(nanoseconds: int) -> str:
+    """A time to the minute."""
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,4 +1,4 @@
-/** The audit trail: who did what. */
+/** The access log: who changed what. */
 
 import { get } from "../api.js";
 import { el, nameOf } from "../dom.js";
@@ -7,7 +7,7 @@ import { fillWhenLoaded } from "./view.js";
 
 const AT_ONCE = 100;
 
-/** @typedef {{id: number, time: string, who: string, action: string, target: string, details: string}} AuditEntry */
+/** @typedef {{id: number, time: string, who: string, action: string, target: string, details: string}} AccessEntry */
 
 /** @type {[RegExp, string][]} requests, and what they do in words; the group is the target */
 const WORDS = [
@@ -34,29 +34,29 @@ const WORDS = [
 ];
 
 /** @type {import("./view.js").View} */
-export function audit(main) {
+export function accessLog(main) {
   const box = el("div", {}, "Loading…");
-  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Audit")), box);
+  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Access log")), box);
   const load = () => void fillWhenLoaded(box, async () => content(await page()));
   load();
-  return { title: "Audit", reload: load, close: () => {} };
+  return { title: "Access log", reload: load, close: () => {} };
 }
 
 /**
  * @param {number} [before]
- * @returns {Promise<AuditEntry[]>}
+ * @returns {Promise<AccessEntry[]>}
  */
 async function page(before) {
-  return (await get("/audit", { before, limit: AT_ONCE })).audit;
+  return (await get("/access-log", { before, limit: AT_ONCE })).access_log;
 }
 
-/** @param {AuditEntry[]} deeds */
-function content(deeds) {
-  if (!deeds.length) return [el("p", { class: "empty" }, "No changes yet.")];
-  const list = el("ul", { class: "cards" }, ...deeds.map(card));
+/** @param {AccessEntry[]} entries */
+function content(entries) {
+  if (!entries.length) return [el("p", { class: "empty" }, "No changes yet.")];
+  const list = el("ul", { class: "cards" }, ...entries.map(card));
   const more = el("button", { type: "button" }, "Show older entries");
-  more.hidden = deeds.length < AT_ONCE;
-  let last = deeds[deeds.length - 1].id;
+  more.hidden = entries.length < AT_ONCE;
+  let last = entries[entries.length - 1].id;
   more.addEventListener("click", async () => {
     const next = await page(last);
     list.append(...next.map(card));
@@ -66,7 +66,7 @@ function content(deeds) {
   return [list, more];
 }
 
-/** @param {AuditEntry} entry */
+/** @param {AccessEntry} entry */
 function card(entry) {
   return el(
     "li",
@@ -106,7 +106,7 @@ function shown(value) {
   return JSON.stringify(value);
 }
 
-/** @param {AuditEntry} entry */
+/** @param {AccessEntry} entry */
 function words(entry) {
   const request = `${entry.action} ${entry.target}`;
   for (const [form, said] of WORDS) {

@@ -1,20 +1,27 @@
-"""New signals: their rows, from what is given and from the settings, and how they join the others."""
+"""How signals are created, how their settings change, and how removed ones leave.
+
+Nobody sees a removed signal anymore, but it stays in the store until the sinks know that its incidents ended. They
+recognise an end by the incident through which they heard of the event. So this incident and its signal are kept as long
+as the event is open, and until the end is delivered.
+"""
 
 import json
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tocsin.service.as_json import incident_json
 from tocsin.service.config import Settings, check_detector
 from tocsin.service.engine.engine_state import EngineState
-from tocsin.service.engine.signals import MonitoredSignal
+from tocsin.service.engine.incidents import close_incident
+from tocsin.service.engine.signals import MonitoredSignal, QuarantinedSignal
 from tocsin.service.engine.stages import values_of
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import MOST_FEATURES, Observation, check_name
-from tocsin.service.store import SignalRow
+from tocsin.service.store import SignalRow, StoreWriter
 
 
 def create_from_first(state: EngineState, firsts: Iterable[Observation]) -> dict[str, str]:
@@ -68,7 +75,7 @@ def create(state: EngineState, rows: Sequence[SignalRow]) -> dict[str, str]:
 
 def _check_room(state: EngineState, more: int) -> None:
     most = state.settings.engine.max_signals
-    if len(state.signals) + len(state.aside) + more > most:
+    if len(state.signals) + len(state.quarantined) + more > most:
         raise RefusedError(f"there are already {most} signals, and engine.max_signals allows no more")
 
 
@@ -161,3 +168,120 @@ def _encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """The signals to which a template applies, by name."""
+
+    #: Those with the settings that templates gave them so far.
+    signals: tuple[str, ...]
+    #: Those with other settings.
+    own: tuple[str, ...]
+
+
+def configured(settings: Settings, row: SignalRow, detector: dict[str, Any]) -> SignalRow:
+    """A signal with these settings of its detector; its template supplies those not given."""
+    given = new_row(settings, row.name, row.features, detector)
+    return replace(row, settings={**given.settings, **_interval(row)})
+
+
+def changed(row: SignalRow, detector: dict[str, Any]) -> SignalRow:
+    """A signal with these settings of its detector, and its others as they are."""
+    settings = {**row.settings, **detector, **_interval(row)}
+    check_settings(settings, row.features)
+    return replace(row, settings=settings)
+
+
+def templated(settings: Settings, row: SignalRow) -> SignalRow:
+    """A signal with the settings that a new one of its name gets, except its features and its aggregation."""
+    made = _as_new(settings, row)
+    check_settings(made.settings, made.features)
+    return made
+
+
+def affected(before: Settings, after: Settings, match: str, rows: Iterable[SignalRow]) -> Affected:
+    """The signals to which the template with this pattern applies, by the settings after it is changed."""
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for row in rows:
+        template = after.template_for(row.name)
+        if template is not None and template.match == match:
+            made = _as_new(before, row)
+            same = (made.settings, made.silent_after, made.unit) == (row.settings, row.silent_after, row.unit)
+            names[same].append(row.name)
+    return Affected(tuple(sorted(names[True])), tuple(sorted(names[False])))
+
+
+def _as_new(settings: Settings, row: SignalRow) -> SignalRow:
+    template = settings.template_for(row.name)
+    detector = {**settings.detector, **({} if template is None else template.detector), **_interval(row)}
+    return replace(
+        row,
+        settings=detector,
+        silent_after=None if template is None else template.silent_after,
+        unit=None if template is None else template.unit,
+        template=None if template is None else template.match,
+    )
+
+
+def _interval(row: SignalRow) -> dict[str, float]:
+    """Stored observations were aggregated with this interval, so it stays."""
+    return {} if row.every is None else {"interval": row.every}
+
+
+# After so many seconds a sink has heard of the end, or never will: it may be gone for good.
+LONGEST_LEAVING = 86400.0
+# So many signals are removed in one turn: each may have many observations.
+REMOVED_AT_ONCE = 10
+# More open incidents than a signal ever has.
+_MANY = 1000
+
+
+def leave(state: EngineState, signal: MonitoredSignal | QuarantinedSignal) -> None:
+    """Remove a signal: at once if no sink is to hear of it, or else as soon as they have."""
+    number, now = signal.row.id, time.time_ns()
+    with state.store.transaction() as writer:
+        going_on = writer.incidents(signal_id=number, open=True, limit=_MANY)
+        for one in going_on:
+            close_incident(writer, state.events, signal, one, "removed", now)
+        state.pending_imports.end(writer, number)
+        stays = bool(writer.awaited([number], _since(now)))
+        if stays:
+            writer.leave(number)
+        else:
+            _remove(state, writer, number, now)
+        closed = [row for one in going_on if (row := writer.incident(one.id)) is not None]
+        events = [one.event for one in going_on if one.event is not None and writer.event(one.event) is not None]
+    state.forget(signal)
+    if stays:
+        state.leaving.add(number)
+    for row in closed:
+        state.hub.publish("incident", incident_json(row, signal.name))
+    for event in events:
+        state.hub.publish("event", {"id": event})
+    state.hub.publish("signal", {"name": signal.name, "change": "removed"})
+
+
+def remove_leaving(state: EngineState) -> bool:
+    """Remove signals for which no sink waits anymore; true if there may be more of them."""
+    if not state.leaving:
+        return False
+    now = time.time_ns()
+    with state.store.reading() as reader:
+        left = sorted(state.leaving - reader.awaited(state.leaving, _since(now)))[:REMOVED_AT_ONCE]
+    if left:
+        with state.store.transaction() as writer:
+            for number in left:
+                _remove(state, writer, number, now)
+        state.leaving.difference_update(left)
+    return len(left) == REMOVED_AT_ONCE
+
+
+def _remove(state: EngineState, writer: StoreWriter, number: int, now: int) -> None:
+    events = writer.events_of_signal(number)
+    writer.remove_signal(number)
+    state.events.forget(writer, events, now)
+
+
+def _since(now: int) -> int:
+    return now - round(LONGEST_LEAVING * 1e9)

@@ -1,4 +1,4 @@
-"""The audit trail: an action is passed from a request to its transaction, and stored with it or not at all."""
+"""The access log of who changed what: an action goes from a request to its transaction, and is stored with it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ LONGEST_DETAILS = 500
 
 
 @dataclass
-class AuditEntry:
+class AccessEntry:
     """An action of a user. `who` is the name of a token; `details` may still grow. It is stored once."""
 
     who: str
@@ -23,17 +23,17 @@ class AuditEntry:
     stored: bool = False
 
 
-_now: ContextVar[AuditEntry | None] = ContextVar("audit_entry", default=None)
+_now: ContextVar[AccessEntry | None] = ContextVar("access_entry", default=None)
 
 
-def pending_entry() -> AuditEntry | None:
+def pending_entry() -> AccessEntry | None:
     """The current action, unless it is already stored."""
     entry = _now.get()
     return None if entry is None or entry.stored else entry
 
 
 @contextmanager
-def auditing(entry: AuditEntry | None) -> Iterator[None]:
+def recording(entry: AccessEntry | None) -> Iterator[None]:
     """Make the next transaction in the block store this action."""
     token = _now.set(entry)
     try:
@@ -49,7 +49,7 @@ def carried(call: Callable[[], T]) -> Callable[[], T]:
         return call
 
     def calling() -> T:
-        with auditing(entry):
+        with recording(entry):
             return call()
 
     return calling

@@ -1,22 +1,25 @@
-"""Tokens, which administrators create and revoke."""
+"""Access: the tokens, which administrators create and revoke, and the log of who changed what."""
 
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from tocsin.service.as_json import time_or_none, time_text
 from tocsin.service.errors import RefusedError
 from tocsin.service.http.auth import ADMIN, ANYBODY, Keys
-from tocsin.service.http.content_type import TAKES_JSON
-from tocsin.service.http.error_replies import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.bodies import TAKES_JSON
+from tocsin.service.http.errors import COMMON, UNKNOWN, WITH_BODY
+from tocsin.service.http.incidents import LARGEST_ID
 from tocsin.service.http.monitor_access import Monitor, done, from_store, reply
-from tocsin.service.http.replies import Me, NewToken, Tokens
+from tocsin.service.http.replies import AccessLogReply, Me, NewToken, Tokens
 from tocsin.service.http.requests import TokenIn
 from tocsin.service.store import StoreWriter, TokenRow
 from tocsin.service.tokens import NAME_PATTERN, check_patterns, hash_token, make_token
 
+MOST_ENTRIES = 1000
 router = APIRouter(tags=["tokens"])
+log_router = APIRouter(tags=["system"])
 
 
 @router.get("/me", summary="The caller", response_model=Me, responses=COMMON)
@@ -93,3 +96,27 @@ def _json(row: TokenRow) -> dict[str, Any]:
         "expires": time_or_none(row.expires),
         "match": row.patterns,
     }
+
+
+@log_router.get("/access-log", summary="The access log", response_model=AccessLogReply, responses=COMMON)
+async def access_log(
+    monitor: Monitor,
+    caller: ADMIN,
+    who: Annotated[str | None, Query(max_length=200, description="Only actions of this caller.")] = None,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES, description="The most entries.")] = 100,
+) -> Response:
+    """Every change that a user made, the newest first. To page, pass the number of the last one as `before`."""
+    rows = await from_store(monitor, lambda reader: reader.audit(before_id=before, who=who, limit=limit))
+    shapes = [
+        {
+            "id": row.id,
+            "time": time_text(row.time),
+            "who": row.who,
+            "action": row.action,
+            "target": row.target,
+            "details": row.details,
+        }
+        for row in rows
+    ]
+    return reply({"access_log": shapes})

@@ -1,4 +1,4 @@
-"""Asking a running monitor over HTTP."""
+"""A client of a running monitor, over HTTP."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -1,4 +1,4 @@
-"""The templates in force: those of the settings file, and those that people stored."""
+"""The signal templates in force: those of the settings file, and those that people stored."""
 
 import logging
 from collections.abc import Sequence

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tocsin.service import observations
 from tocsin.service.as_json import time_text
-from tocsin.service.http import fast_times
 from tocsin.service.observations import moment_of
 
 texts = st.from_regex(
@@ -26,12 +26,12 @@ def test_times_are_read_as_by_moment_of(time: str | int | float) -> None:
         expected = None
     if expected is None:
         with pytest.raises(ValueError, match="time"):
-            fast_times.time_of(time)
+            observations.time_of(time)
     else:
-        assert fast_times.time_of(time) == expected
+        assert observations.time_of(time) == expected
 
 
 @given(st.integers(-(2**62), 2**62), st.sampled_from([1, 10**3, 10**6, 10**9]))
 def test_what_is_written_is_read_as_the_same(time: int, unit: int) -> None:
     time -= time % unit
-    assert fast_times.time_of(time_text(time)) == time
+    assert observations.time_of(time_text(time)) == time
