@@ -73,6 +73,13 @@ def sqlite_file(address: URL) -> Path:
     return Path(str(address.database))
 
 
+def shown_address(engine: Engine) -> str:
+    """Where a store is, for messages: its file, or its URL without the password."""
+    if engine.dialect.name == "sqlite":
+        return str(sqlite_file(engine.url))
+    return engine.url.render_as_string(hide_password=True)
+
+
 def for_writing(engine: Engine) -> Engine:
     """The engine, with transactions that may write from the start."""
     return engine.execution_options(**{WRITES: True})

@@ -264,8 +264,8 @@ tokens = Table(
 # At most one row: when the first token was created. It stays after the last token is revoked.
 guarded = Table("guarded", metadata, Column("since", BigInteger, primary_key=True, autoincrement=False))
 
-audit = Table(
-    "audit",
+access_log = Table(
+    "access_log",
     metadata,
     Column("id", _NUMBER, primary_key=True),
     Column("time", BigInteger, nullable=False),

@@ -65,12 +65,12 @@ class Store:
         return cls(connect(url))
 
     def bring_up_to_date(self) -> None:
-        """Create the tables, or migrate them to the newest version; StoreError if they are newer."""
+        """Create the tables, or migrate them to the newest version; StoreError if this release cannot read them."""
         with store_errors(self._engine):
             with self._reading.connect() as connection:
                 version = version_of(connection)
             if not 0 < version < newest_version():
-                migrate(self._engine)  # creates the tables, or rejects those of a newer version
+                migrate(self._engine)  # creates the tables, or rejects those that this release cannot read
                 return
             with nullcontext() if self._owned else self.own():
                 if self._engine.dialect.name == "sqlite":
@@ -192,10 +192,10 @@ class Store:
 
 
 def _note(writer: StoreWriter) -> None:
-    """Add the current action to the audit trail, in the transaction of its changes."""
+    """Add the current action to the access log, in the transaction of its changes."""
     entry = pending_entry()
     if entry is not None:
-        writer.add_audit(entry, time.time_ns())
+        writer.add_to_access_log(entry, time.time_ns())
 
 
 @contextmanager

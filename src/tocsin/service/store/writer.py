@@ -33,9 +33,9 @@ from tocsin.service.store.rows import (
 _IDENTITY = frozenset({"signal", "kind", "start"})
 _FIRST = _IDENTITY | {"opened"}
 _CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
-# The most entries of the audit trail, and after how many new ones the oldest are removed.
-MOST_AUDITED = 200_000
-_AUDIT_PIECE = 1000
+# The most entries of the access log, and after how many new ones the oldest are removed.
+MOST_LOGGED = 200_000
+_LOG_PIECE = 1000
 _OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source"})
 
 
@@ -279,8 +279,8 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         except IntegrityError as error:
             raise RefusedError(f"a token named {name!r} already exists") from error
 
-    def add_audit(self, entry: AuditEntry, now: int) -> None:
-        """Add an entry to the audit trail. Only the newest `MOST_AUDITED` entries are kept."""
+    def add_to_access_log(self, entry: AuditEntry, now: int) -> None:
+        """Add an entry to the access log. Only the newest `MOST_LOGGED` entries are kept."""
         values = {
             "time": now,
             "who": entry.who,
@@ -288,9 +288,9 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
             "target": entry.target,
             "details": entry.details,
         }
-        number = self._insert(schema.audit, values)
-        if number % _AUDIT_PIECE == 0:
-            self.connection.execute(delete(schema.audit).where(schema.audit.c.id <= number - MOST_AUDITED))
+        number = self._insert(schema.access_log, values)
+        if number % _LOG_PIECE == 0:
+            self.connection.execute(delete(schema.access_log).where(schema.access_log.c.id <= number - MOST_LOGGED))
 
     def remove_token(self, name: str) -> None:
         if not self._delete(schema.tokens, name=name):
