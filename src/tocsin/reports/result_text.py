@@ -7,7 +7,7 @@ import numpy as np
 
 from tocsin.data import duration_text
 from tocsin.detection.audit import audit_together
-from tocsin.detection.incident_words import ENDED, length_text, time_text
+from tocsin.detection.incident_words import ending_of, length_text, rarity, time_text
 from tocsin.detection.incidents import Incident
 from tocsin.detection.result import Result
 
@@ -80,12 +80,11 @@ def worst(results: Sequence[Result], most: int) -> list[tuple[Result, Incident]]
 def cells(result: Result, incident: Incident) -> list[str]:
     """An incident in words: when, how long, how it ended, how rare, how severe, what was seen."""
     seconds = result.interval if isinstance(incident.start, np.datetime64) else None
-    rare = length_text(incident.return_period, seconds)
     return [
         moment(result, incident.start),
         length_text(incident.duration, seconds),
-        ENDED[incident.ended],
-        f"about once in {rare}" if rare else "",
+        ending_of(incident.ended).short,
+        rarity(incident.return_period, seconds),
         f"{incident.severity:.1f}",
         incident.explanation or "",
     ]

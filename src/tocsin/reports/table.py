@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tocsin.detection import Incident, SignalResult
 from tocsin.detection.explaining import name_and_unit
-from tocsin.detection.incident_words import ENDED, length_text, time_text
+from tocsin.detection.incident_words import ending_of, length_text, rarity, time_text
 from tocsin.reports.features import blamed_feature
 
 
@@ -44,10 +44,9 @@ def incident_rows(
     rows = []
     for incident in sorted(incidents, key=lambda incident: (-incident.severity, incident.p))[:top]:
         seconds = (intervals or {}).get(incident.signal) if isinstance(incident.start, np.datetime64) else None
-        rare = length_text(incident.return_period, seconds)
         row = [incident.signal] if many else []
         row += [time_text(incident.start), length_text(incident.duration, seconds)]
-        row += [ENDED[incident.ended], f"about once in {rare}" if rare else "", f"{incident.severity:.1f}"]
+        row += [ending_of(incident.ended).short, rarity(incident.return_period, seconds), f"{incident.severity:.1f}"]
         seen = incident.explanation or ""
         if several:
             feature = name_and_unit(blamed_feature(incident))[0]
