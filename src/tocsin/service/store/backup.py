@@ -13,10 +13,9 @@ from sqlalchemy import URL, Connection, Engine, NullPool, Select, Table, create_
 
 from tocsin.service.errors import StoreError
 from tocsin.service.store import schema
-from tocsin.service.store.bulk_insert import insert_observations
 from tocsin.service.store.connections import connect, for_reading, shown_address, sqlite_file, store_errors
-from tocsin.service.store.migrations import migrate, newest_version, readable_versions, version_of
-from tocsin.service.store.sqlite_files import Progress, copy_pages
+from tocsin.service.store.encoding import insert_observations
+from tocsin.service.store.migrations import Progress, copy_pages, migrate, newest_version, readable_versions, version_of
 from tocsin.service.store.store import Store
 
 _ROWS = 5000

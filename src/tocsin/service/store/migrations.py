@@ -1,12 +1,16 @@
-"""The version of the tables, and the migrations from one version to the next."""
+"""The version of the tables, the migrations to the next versions, and the copy of an SQLite file before them."""
 
+import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, select
 
 from tocsin.service.errors import StoreError
 from tocsin.service.store import schema
-from tocsin.service.store.connections import for_reading, for_writing, shown_address
+from tocsin.service.store.connections import for_reading, for_writing, shown_address, sqlite_file
 
 Migration = Callable[[Connection], None]
 
@@ -78,3 +82,40 @@ def _checked_version(connection: Connection) -> int:
             f"{readable_versions()}: use the tocsin that wrote it, or an empty store (storage.folder or storage.url)"
         )
     return version
+
+
+#: Called with the amount done and the total: rows, or pages if a file is copied.
+Progress = Callable[[int, int], None]
+
+_PAGES = 1024
+
+
+def copy_pages(source: Path, part: Path, progress: Progress | None = None) -> None:
+    """Copy a consistent snapshot of a store into a file, which may exist but be empty."""
+    with closing(sqlite3.connect(source)) as origin, closing(sqlite3.connect(part)) as target:
+        # Our own transaction makes the copy a snapshot. Without it, the copy would restart after every write.
+        origin.isolation_level = None
+        origin.execute("BEGIN")
+        origin.execute("SELECT version FROM schema_version").fetchone()
+        done = None if progress is None else lambda _, left, total: progress(total - left, total)
+        origin.backup(target, pages=_PAGES, progress=done)
+        origin.execute("COMMIT")
+        # The copy would use a write-ahead log, but a backup must be a single file.
+        target.execute("PRAGMA journal_mode=DELETE")
+
+
+def keep_copy(engine: Engine, version: int) -> Path:
+    """Copy a store before a migration; `tocsin restore` can restore the copy."""
+    file = sqlite_file(engine.url)
+    copy = file.with_name(f"{file.name}.version-{version}")
+    part = copy.with_name(copy.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        copy_pages(file, part)
+        part.replace(copy)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"the store was not migrated, because it cannot be copied to {copy}: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return copy

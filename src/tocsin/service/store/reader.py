@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, and_, case, func, not_, or_, sel
 from tocsin.service.observations import Status
 from tocsin.service.store import encoding, schema
 from tocsin.service.store.events import EventReader, incident_of
-from tocsin.service.store.leaving import REMOVED, LeavingReader, name_of
+from tocsin.service.store.removal import REMOVED, LeavingReader, name_of
 from tocsin.service.store.rows import (
     AccessLogRow,
     IncidentRow,
@@ -26,7 +26,7 @@ from tocsin.service.store.rows import (
     TemplateRow,
     TokenRow,
 )
-from tocsin.service.store.selection import among
+from tocsin.service.store.schema import among
 
 T = TypeVar("T")
 

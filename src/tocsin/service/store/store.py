@@ -12,13 +12,19 @@ from sqlalchemy import Engine
 from tocsin.service.audit import pending_entry
 from tocsin.service.errors import DamagedError, StoreError
 from tocsin.service.store import schema
-from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
-from tocsin.service.store.leadership import Heartbeat, Owner, SessionLock, evict, find_owner
-from tocsin.service.store.migrations import migrate, newest_version, version_of
-from tocsin.service.store.ownership import LockFile
+from tocsin.service.store.connections import (
+    WATCHDOG,
+    check_file,
+    connect,
+    damage_message,
+    for_reading,
+    for_writing,
+    sqlite_file,
+    store_errors,
+)
+from tocsin.service.store.locks import Heartbeat, LockFile, Owner, SessionLock, evict, find_owner
+from tocsin.service.store.migrations import keep_copy, migrate, newest_version, version_of
 from tocsin.service.store.reader import StoreReader
-from tocsin.service.store.sqlite_files import check_file, damage_message, keep_copy
-from tocsin.service.store.watchdog import WATCHDOG
 from tocsin.service.store.writer import StoreWriter
 
 log = logging.getLogger("tocsin.store")

@@ -10,11 +10,11 @@ from sqlalchemy.exc import IntegrityError
 
 from tocsin.service.audit import AuditEntry
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import encoding, pruning, schema
-from tocsin.service.store.bulk_insert import insert_observations
+from tocsin.service.store import encoding, removal, schema
+from tocsin.service.store.encoding import insert_observations
 from tocsin.service.store.events import EventWriter
-from tocsin.service.store.leaving import LeavingWriter
 from tocsin.service.store.reader import StoreReader
+from tocsin.service.store.removal import LeavingWriter
 from tocsin.service.store.rows import (
     IncidentFacts,
     IncidentRow,
@@ -77,8 +77,8 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         """Remove a signal and everything that belongs to it. If it has many observations, pruning removes the rest."""
         if not self._delete(schema.signals, id=signal_id):  # states, incidents and messages go with it
             raise UnknownError(f"there is no signal with number {signal_id}")
-        pruning.remove_empty_events(self.connection)
-        pruning.remove_observations(self.connection, [(signal_id, pruning.ALL)], pruning.PIECE)
+        removal.remove_empty_events(self.connection)
+        removal.remove_observations(self.connection, [(signal_id, removal.ALL)], removal.PIECE)
 
     def add_observations(self, rows: Iterable[ObservationRow]) -> None:
         """Add observations. None of them may be stored already."""
@@ -119,7 +119,7 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
     def take_out(self, signal: SignalRow, after: int, reason: str, now: int) -> int:
         """Remove a signal's observations after a time, and list them as refused; returns how many."""
         taken, last = 0, after
-        while rows := self.observations(signal.id, after=last, limit=pruning.PIECE):
+        while rows := self.observations(signal.id, after=last, limit=removal.PIECE):
             last = rows[-1].time
             self.refuse(
                 [
@@ -318,14 +318,14 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         observations_before: int,
         incidents_before: int,
         keep_after: Mapping[int, int | None],
-        piece: int = pruning.PIECE,
+        piece: int = removal.PIECE,
     ) -> Pruned:
         """Remove old rows, at most `piece`. Call it again, in another transaction, while there are more.
 
         Observations of a signal after its time in `keep_after` stay, or all of them if it has no time there, because
         its detector is rebuilt from them. Incidents are removed if they ended before `incidents_before`.
         """
-        return pruning.prune(self.connection, observations_before, incidents_before, keep_after, piece)
+        return removal.prune(self.connection, observations_before, incidents_before, keep_after, piece)
 
     def _insert(self, table: Table, values: Mapping[str, Any]) -> int:
         return int(self.connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
