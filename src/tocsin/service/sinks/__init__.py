@@ -1,7 +1,7 @@
 """Where incidents go."""
 
 from tocsin.service.config import Settings
-from tocsin.service.config.texts import PictureSettings
+from tocsin.service.config.sinks import PictureSettings
 from tocsin.service.errors import settings_at
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.base import DeliveryError, Readable, Sink, SinkHealth

@@ -5,8 +5,7 @@ from abc import abstractmethod
 from typing import Any
 
 from tocsin.service.config import Settings
-from tocsin.service.config.sinks import MattermostSettings, NtfySettings
-from tocsin.service.config.texts import ChatSettings
+from tocsin.service.config.sinks import ChatSettings, MattermostSettings, NtfySettings
 from tocsin.service.outgoing import Client, open_client, without_user
 from tocsin.service.sinks.base import DeliveryError, HttpSink
 from tocsin.service.sinks.notices import Notice, Notices, shortened

@@ -8,7 +8,7 @@ from typing import Any
 
 from tocsin.service.as_json import incident_json, number
 from tocsin.service.config import Settings
-from tocsin.service.config.texts import TextSettings
+from tocsin.service.config.sinks import TextSettings
 from tocsin.service.event_text import members_of
 from tocsin.service.sinks.alerts import alert_of, level_of, link_to, several, told_as
 from tocsin.service.store import IncidentRow, Message, SignalRow
