@@ -145,7 +145,7 @@ def test_tokens_are_made_listed_and_revoked(data):
     assert invoke("token", "revoke", "gateway", "--data", data).exit_code == 0
     assert [row.name for row in tokens_in(data)] == ["people"]
     with closing(Store.open(f"sqlite:///{data}/tocsin.db")) as store, store.reading() as reader:
-        trail = [(deed.action, deed.target, deed.details) for deed in reader.audit(limit=9)]
+        trail = [(deed.action, deed.target, deed.details) for deed in reader.access_log(limit=9)]
     assert trail == [
         ("token revoke", "gateway", ""),
         ("token revoke", "pumps", ""),

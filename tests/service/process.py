@@ -17,6 +17,9 @@ from tests.service.helpers import free_port
 class MonitorProcess:
     """`tocsin serve` with a configuration file, at an address that stays the same."""
 
+    #: What Python runs.
+    program: tuple[str, ...] = ("-m", "tocsin")
+
     def __init__(
         self,
         folder: Path,
@@ -48,7 +51,7 @@ class MonitorProcess:
         return {**os.environ, **own, **self._environment}
 
     def start(self, *, wait: bool = True) -> None:
-        command = [sys.executable, "-m", "tocsin", "serve", "--config", str(self.config), "--port", str(self.port)]
+        command = [sys.executable, *self.program, "serve", "--config", str(self.config), "--port", str(self.port)]
         if self._files is not None:
             command = ["sh", "-c", f'ulimit -n {self._files} && exec "$@"', "sh", *command]
         with self.log.open("ab") as log:

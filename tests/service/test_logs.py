@@ -7,7 +7,7 @@ import pytest
 
 from tests.service.process import MonitorProcess
 from tocsin.service.config import Settings, read_settings
-from tocsin.service.config.secret_texts import secrets_in
+from tocsin.service.config.fields import secrets_in
 from tocsin.service.logs import JsonFormatter, PlainFormatter, RepeatLimit
 from tocsin.service.tokens import make_token
 

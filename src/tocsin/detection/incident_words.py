@@ -1,7 +1,7 @@
 """Incidents as columns of a table, and in words."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +9,67 @@ from numpy.typing import NDArray
 from tocsin.data import format_times
 from tocsin.detection.incidents import Incident
 
-ENDED = {
-    "returned": "returned",
-    "accepted": "accepted",
-    "silent": "no more values",
-    "labelled": "labelled",
-    None: "still open",
+
+class Ending(NamedTuple):
+    """How an incident ended: in one or two words, in a few, and in a sentence."""
+
+    short: str
+    summary: str
+    sentence: str
+
+
+_OPEN = Ending("still open", "resolved", "It is over.")  # the longer forms are of messages, which are sent at the end
+_ENDINGS = {
+    "returned": Ending("returned", "resolved, back to normal", "It is over: the signal is back to normal."),
+    "sending": Ending("returned", "resolved, sending again", "It is over: the signal is sending again."),
+    "accepted": Ending(
+        "accepted",
+        "changed for good, and accepted as the new normal",
+        "It ended, but the signal did not return: its new behaviour is accepted as normal.",
+    ),
+    "silent": Ending(
+        "no more values",
+        "sends no more values",
+        "It ended, but the signal did not return: it sends no more values.",
+    ),
+    "labelled": Ending(
+        "labelled",
+        "labelled a false alarm, and accepted as normal",
+        "It ended because a user labelled it a false alarm: the signal's behaviour is accepted as normal.",
+    ),
+    "reset": Ending(
+        "detector reset",
+        "incident ended because its detector was reset",
+        "It ended because the detector was reset. Whether the signal is back to normal is unknown.",
+    ),
+    "relearned": Ending(
+        "detector retrained",
+        "incident ended because its detector was retrained",
+        "It ended because the detector was retrained. Whether the signal is back to normal is unknown.",
+    ),
+    "removed": Ending(
+        "signal removed",
+        "incident ended because the signal was removed",
+        "It ended because a user removed the signal. It is no longer monitored.",
+    ),
+    "imported": Ending("imported", "resolved", "It is over."),
 }
-"""How an incident ended, in one or two words."""
 _UNITS = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
+
+def ending_of(ended: str | None) -> Ending:
+    """How an incident ended, in words, from its `ended`; "sending" is a silence after which the signal returned."""
+    return _OPEN if ended is None else _ENDINGS[ended]
+
+
+def rarity(return_period: float, seconds: float | None) -> str:
+    """How rare evidence is, from its return period in observations; empty if that is unknown.
+
+    >>> rarity(3456, 300), rarity(3456, None), rarity(float("nan"), None)
+    ('about once in 12 days', 'about once in 3,456 observations', '')
+    """
+    length = length_text(return_period, seconds)
+    return f"about once in {length}" if length else ""
 
 
 def length_text(observations: float, seconds: float | None) -> str:

@@ -10,7 +10,7 @@ from tocsin.detection import Incident, SignalResult
 from tocsin.detection.audit import audit_together
 from tocsin.detection.explaining import name_and_unit
 from tocsin.detection.history_budget import HistoryBudget
-from tocsin.detection.incident_words import ENDED, length_text, time_text
+from tocsin.detection.incident_words import ending_of, length_text, rarity, time_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -117,12 +117,11 @@ def incident_rows(
 def incident_cells(incident: Incident, start: str, interval: float | None) -> list[str]:
     """An incident in words: when, how long, how it ended, how rare, how severe."""
     seconds = interval if isinstance(incident.start, np.datetime64) else None
-    rare = length_text(incident.return_period, seconds)
     return [
         start,
         length_text(incident.duration, seconds),
-        ENDED[incident.ended],
-        f"about once in {rare}" if rare else "",
+        ending_of(incident.ended).short,
+        rarity(incident.return_period, seconds),
         f"{incident.severity:.1f}",
     ]
 

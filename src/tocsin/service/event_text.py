@@ -1,5 +1,6 @@
 """Incidents and events in words, as far as they go on."""
 
+from tocsin.detection.incident_words import ending_of
 from tocsin.service.store import EventSummary, IncidentRow
 
 
@@ -36,14 +37,14 @@ def place_of(whole: EventSummary) -> str:
     return event.place if event.source is None and event.place else f"source {event.source}"
 
 
-def ending_of(whole: EventSummary) -> str:
+def event_ending(whole: EventSummary) -> str:
     """How an event of several incidents ended, in a few words."""
     ended = f"all {whole.count} incidents ended"
     if whole.ended is None:
         return f"{place_of(whole)}: {ended}, for different reasons"
     if whole.ended == "returned":
         return f"{place_of(whole)}: resolved, {ended}"
-    return f"{place_of(whole)}: {ended} ({whole.ended})"
+    return f"{place_of(whole)}: {ended} ({ending_of(whole.ended).short})"
 
 
 def story_of(whole: EventSummary) -> str:

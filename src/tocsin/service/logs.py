@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from tocsin.service.config import Settings
-from tocsin.service.config.secret_texts import secrets_in
+from tocsin.service.config.fields import secrets_in
 from tocsin.service.secrecy import hide, hide_in_url, hide_tokens
 
 WINDOW = 60.0  # seconds

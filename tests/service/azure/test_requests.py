@@ -23,7 +23,7 @@ def request(**given: Any) -> bytes:
         (b"not JSON", "InvalidJsonFormat", "JSON"),
         (b"[1, 2]", "InvalidJsonFormat", "object"),
         (b"{}", "RequiredSeries", "series"),
-        (request(series=POINTS[:11]), "InvalidSeries", "12"),
+        (request(series=[]), "InvalidSeries", "at least 1"),
         (request(series=[{"value": 1.0}] * 8641), "InvalidSeries", "8640"),
         (request(series=[*POINTS, {"value": 1.0}]), "InvalidSeries", "point 20 needs a timestamp"),
         (request(series=[*POINTS, POINTS[3]]), "InvalidSeries", "point 20"),

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tocsin.service.config import InfluxRule
 from tocsin.service.errors import OverloadedError
 from tocsin.service.push import Intake, Naming
+from tocsin.service.push.intake import Rates
 from tocsin.service.push.line_protocol import read_lines
-from tocsin.service.push.rates import Rates
 from tocsin.service.tokens import hash_token, make_token
 
 from .conftest import Client, Make

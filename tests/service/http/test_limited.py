@@ -171,8 +171,8 @@ def test_who_did_what_is_kept(clients: dict[str, Client], monitor: FakeMonitor) 
 def test_long_requests_are_cut_and_the_trail_stays_bounded(
     clients: dict[str, Client], monitor: FakeMonitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "MOST_AUDITED", 5)
-    monkeypatch.setattr(writer_module, "_AUDIT_PIECE", 1)
+    monkeypatch.setattr(writer_module, "MOST_LOGGED", 5)
+    monkeypatch.setattr(writer_module, "_LOG_PIECE", 1)
     admin = clients["admin"]
     for _ in range(9):
         assert admin.post(f"{URL}/incidents/1/label", json={"label": "fault", "note": "x" * 1999}).is_success

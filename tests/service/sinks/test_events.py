@@ -17,14 +17,12 @@ from tocsin.service.config import AlertmanagerSettings, EventSettings, Settings,
 from tocsin.service.config.sinks import SlackSettings
 from tocsin.service.engine.events import Events
 from tocsin.service.metrics import Metrics
-from tocsin.service.sinks import rules as rules_module
-from tocsin.service.sinks.alertmanager import AlertmanagerSink
-from tocsin.service.sinks.alerts import alert_of
+from tocsin.service.sinks import outbox as rules_module
+from tocsin.service.sinks.alertmanager import AlertmanagerSink, WebhookSink
+from tocsin.service.sinks.alerts import alert_of, told_as
 from tocsin.service.sinks.notices import Notices
 from tocsin.service.sinks.outbox import Outbox
 from tocsin.service.sinks.repeats import incidents_in
-from tocsin.service.sinks.rules import told_as
-from tocsin.service.sinks.webhook import WebhookSink
 from tocsin.service.store import OutboxRow
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})

@@ -16,8 +16,7 @@ from tests.service.sinks.test_outbox import Busy, Recorder
 from tocsin.service.config.rules import DAYS, DeliveryRules
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import outbox as outbox_module
-from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.sinks.rules import Decision, decide
+from tocsin.service.sinks.outbox import Decision, Outbox, decide
 from tocsin.service.store import Store
 
 

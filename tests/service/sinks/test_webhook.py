@@ -14,8 +14,8 @@ from tocsin.service.config import Settings
 from tocsin.service.config import WebhookSettings as SinkSettings
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import outbox as module
+from tocsin.service.sinks.alertmanager import WebhookSink
 from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.sinks.webhook import WebhookSink
 from tocsin.service.store import Ended
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})

@@ -13,7 +13,7 @@ from tests.service.sources.inbox import Inbox
 from tocsin.service.config import FileSourceSettings as Settings
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Status
-from tocsin.service.sources import tails
+from tocsin.service.sources import files as tails
 from tocsin.service.sources.files import FileSource
 
 START = 1_700_000_000

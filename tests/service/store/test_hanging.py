@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from tests.service.postgres import Postgres
 from tocsin.service.http.monitor_access import Figures
 from tocsin.service.store import Store, StoreError, connections
-from tocsin.service.store.watchdog import Watchdog
+from tocsin.service.store.connections import Watchdog
 
 
 @pytest.fixture

@@ -9,25 +9,23 @@ from pathlib import Path
 import pytest
 
 from tests.service.store.helpers import add_signal
-from tests.service.store.test_migrations import as_version_4
-from tocsin.service.store import DamagedError, Store, StoreError
+from tests.service.store.test_migrations import add_colour
+from tocsin.service.store import DamagedError, Store, StoreError, migrations
 from tocsin.service.store.backup import restore
 from tocsin.service.store.connections import connect
 
 
-def older(url: str) -> None:
-    """Make a store with tables of version 4."""
+def written_before(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a store, and then have one more version of the tables."""
     store = Store.open(url)
     with store.transaction() as writer:
         add_signal(writer, "a")
     store.close()
-    engine = connect(url)
-    as_version_4(engine)
-    engine.dispose()
+    monkeypatch.setattr(migrations, "MIGRATIONS", (add_colour,))
 
 
-def test_an_older_store_that_is_in_use_is_not_touched(store_url: str) -> None:
-    older(store_url)
+def test_an_older_store_that_is_in_use_is_not_touched(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written_before(store_url, monkeypatch)
     owner = Store(connect(store_url))
     with owner.own(), pytest.raises(StoreError, match="in use by another monitor"):
         Store.open(store_url)
@@ -35,15 +33,16 @@ def test_an_older_store_that_is_in_use_is_not_touched(store_url: str) -> None:
     Store.open(store_url).close()
 
 
-def test_an_older_store_is_copied_before_it_is_changed(tmp_path: Path) -> None:
+def test_an_older_store_is_copied_before_it_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path / 'tocsin.db'}"
-    older(url)
+    written_before(url, monkeypatch)
     Store.open(url).close()
-    copy = tmp_path / "tocsin.db.version-4"
+    copy = tmp_path / "tocsin.db.version-1"
     with sqlite3.connect(copy) as database:
-        assert database.execute("SELECT version FROM schema_version").fetchone() == (4,)
+        assert database.execute("SELECT version FROM schema_version").fetchone() == (1,)
     database.close()
     assert copy.stat().st_mode & 0o777 == 0o600
+    monkeypatch.undo()
     restored = f"sqlite:///{tmp_path / 'other.db'}"
     restore(copy, restored)
     store = Store.open(restored)

@@ -7,7 +7,17 @@ import pytest
 
 from tests.service.store.helpers import NAN, add_signal, incident, observation, tell
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import IncidentRow, MaintenanceRow, SignalRow, StateRow, Store, TokenRow
+from tocsin.service.store import (
+    IncidentRow,
+    MaintenanceRow,
+    PartRow,
+    ReferenceRow,
+    SignalRow,
+    StateRow,
+    Store,
+    TemplateRow,
+    TokenRow,
+)
 
 
 def test_signals(store: Store) -> None:
@@ -214,3 +224,64 @@ def test_open_incidents_are_counted(store: Store) -> None:
         for start in range(5):
             writer.put_incident(incident(1, start, open=start < 3))
         assert writer.count_open_incidents() == len(writer.open_incidents()) == 3
+
+
+def test_references(store: Store) -> None:
+    with store.transaction() as writer:
+        signal = add_signal(writer, "a")
+        assert writer.references() == []
+        writer.put_reference(ReferenceRow(signal.id, 1, 2, 1, 3, "ada"), [1], [(4.0,)])
+    with store.transaction() as writer:
+        assert writer.reference_values(signal.id) == ([1], [(4.0,)])
+        writer.remove_signal(signal.id)
+        assert writer.references() == []
+
+
+def test_forecasts_are_stored_until_the_next_state(store: Store) -> None:
+    with store.transaction() as writer:
+        signal, other = (add_signal(writer, name).id for name in "ab")
+        for time in (20, 10):
+            writer.add_foretold([(signal, time, f"up to {time}".encode()), (other, time, b"of another signal")])
+        assert writer.foretold([signal]) == {signal: [b"up to 10", b"up to 20"]}
+        writer.put_state(signal, 20, 25, b"state")
+        assert writer.foretold([signal, other]) == {signal: [], other: [b"of another signal"] * 2}
+        writer.remove_signal(other)
+        assert writer.foretold([other]) == {other: []}
+
+
+def test_parts_of_signals_that_aggregate(store: Store) -> None:
+    with store.transaction() as writer:
+        plain = add_signal(writer, "a")
+        assert (plain.every, plain.aggregate) == (None, "mean")
+        new = writer.add_signal("b", ["value"], {}, created=1, every=60.0, aggregate="max")
+        writer.add_parts([PartRow(new.id, 5, (1.5,)), PartRow(new.id, 6, (NAN,))])
+        assert [row.time for row in writer.parts(new.id, 5)] == [6]
+        assert writer.parts_at([(new.id, 5), (new.id, 7)]) == {(new.id, 5)}
+        assert writer.signal("b") == new
+        writer.remove_signal(new.id)
+        assert writer.parts(new.id, None) == []
+
+
+def test_signal_templates(store: Store) -> None:
+    first, other = TemplateRow("pump/*", {"unit": "bar"}, 5, "ada"), TemplateRow("*", {"detector": {"gap": 3}}, 6, "")
+    with store.transaction() as writer:
+        assert writer.templates() == []
+        writer.put_template(first)
+        writer.put_template(other)
+        writer.put_template(replace(first, template={"unit": "\u00b0C"}, changed=7))
+    with store.transaction() as writer:
+        assert writer.templates() == [other, replace(first, template={"unit": "\u00b0C"}, changed=7)]
+        writer.remove_template("*")
+        with pytest.raises(UnknownError, match=r"there is no stored template '\*'"):
+            writer.remove_template("*")
+
+
+@pytest.mark.parametrize("tokens", [0, 2])
+def test_the_time_of_the_first_token_is_kept(store: Store, tokens: int) -> None:
+    with store.transaction() as writer:
+        for number in range(tokens):
+            writer.add_token(f"token-{number}", "write", f"hash-{number}", created=7 + number)
+    with store.transaction() as writer:
+        assert writer.guarded_since() == (7 if tokens else None)
+        assert [row.patterns for row in writer.tokens()] == [()] * tokens
+        assert writer.access_log(limit=1) == []

@@ -16,7 +16,7 @@ import pytest
 from tests.service.postgres import Postgres
 from tests.service.store.helpers import add_signal, observation
 from tocsin.service.errors import OwnedError
-from tocsin.service.store import Store, StoreError, leadership
+from tocsin.service.store import Store, StoreError, locks
 
 
 def names(store: Store) -> list[str]:
@@ -270,11 +270,11 @@ class TestSignsOfLife:
     def test_an_owner_that_has_nothing_to_write_keeps_the_store(
         self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(leadership, "QUIET", 3 * leadership.BEAT)
+        monkeypatch.setattr(locks, "QUIET", 3 * locks.BEAT)
         store, other = pair
         assert other.owner() is None
         with store.own():
-            until = time.monotonic() + 6 * leadership.BEAT
+            until = time.monotonic() + 6 * locks.BEAT
             while time.monotonic() < until:
                 owner = other.owner()
                 assert owner is not None
@@ -286,7 +286,7 @@ class TestSignsOfLife:
     def test_an_owner_whose_statement_takes_long_keeps_the_store(
         self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(leadership, "QUIET_IN_STATEMENT", 0.5)
+        monkeypatch.setattr(locks, "QUIET_IN_STATEMENT", 0.5)
         store, other = pair
 
         def write() -> None:
@@ -307,8 +307,8 @@ class TestSignsOfLife:
     def test_an_owner_without_a_sign_of_life_is_thrown_out_and_cannot_write(
         self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, when: str
     ) -> None:
-        monkeypatch.setattr(leadership, "QUIET", 1.5)
-        monkeypatch.setattr(leadership, "QUIET_IN_STATEMENT", 1.5)
+        monkeypatch.setattr(locks, "QUIET", 1.5)
+        monkeypatch.setattr(locks, "QUIET_IN_STATEMENT", 1.5)
         monkeypatch.setattr(Store, "_beat", lambda self: None)
         store, other = pair
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Steps = NDArray[np.int64]
 
-FEWEST, MOST = 12, 8640
+MOST = 8640
 # Beyond this, a series is mostly made up.
 MOST_STEPS_PER_POINT = 2
 
@@ -93,7 +93,7 @@ class Point(_Model):
 
 
 class _Series(_Model):
-    series: Annotated[tuple[Point, ...], Field(min_length=FEWEST, max_length=MOST)]
+    series: Annotated[tuple[Point, ...], Field(min_length=1, max_length=MOST)]
     granularity: Granularity = Granularity.NONE
     custom_interval: Annotated[int | None, Field(gt=0, le=10**6)] = None
     period: Annotated[int | None, Field(ge=0, le=MOST)] = None

@@ -1,10 +1,8 @@
 """The settings of the monitor: a TOML file, environment variables that override it, and their definitions."""
 
-from tocsin.service.config.budgets import BudgetSettings
-from tocsin.service.config.events import EventSettings
+from tocsin.service.config.incidents import BudgetSettings, EventSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings
-from tocsin.service.config.layers import Layer
-from tocsin.service.config.loading import ConfigError, Loaded, read_settings, variable_of
+from tocsin.service.config.loading import ConfigError, Layer, Loaded, read_settings, variable_of
 from tocsin.service.config.push import InfluxRule, OtlpRule, PushRule, PushSettings, RemoteWriteRule
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.settings import Settings

@@ -1,19 +1,75 @@
-"""Settings from a TOML file, overridden by environment variables, overridden by options."""
+"""Settings from a TOML file, overridden by environment variables, overridden by options.
+
+Each of these is a layer. Layers keep the origin of every value, which error messages name.
+"""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
 
-from tocsin.service.config.explaining import explain
-from tocsin.service.config.fields import every_setting, setting_at
-from tocsin.service.config.layers import DELIMITER, PREFIX, Layer, layer_of_variable, merge
+from tocsin.service.config.fields import ConfigField, every_setting, path_text, setting_at, settings_of
 from tocsin.service.config.settings import Settings
+from tocsin.service.secrecy import hide_in_url
+
+PREFIX = "TOCSIN_"
+DELIMITER = "__"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Settings from one place: a file, a variable or an option."""
+
+    origin: str
+    tree: Mapping[str, Any]
+
+
+class _InVariables(Settings, BaseSettings):
+    """The settings as `EnvSettingsSource` needs them."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter=DELIMITER)
+    # For a plain dict, pydantic-settings parses the text as JSON if it can, so a number stays a number.
+    detector: dict = Field(default_factory=dict)  # type: ignore[type-arg]
+
+
+def merge(layers: Sequence[Layer]) -> Settings:
+    """The settings of all layers; later layers override earlier ones."""
+    nothing: Mapping[str, Any] = {}
+    return Settings.model_validate(reduce(_override, (layer.tree for layer in layers), nothing))
+
+
+def _override(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
+    both = {name for name in above if isinstance(above[name], Mapping) and isinstance(below.get(name), Mapping)}
+    return {**below, **above, **{name: _override(below[name], above[name]) for name in both}}
+
+
+def layer_of_variable(name: str, text: str) -> Layer:
+    """The layer of one environment variable."""
+    source = EnvSettingsSource(_InVariables)
+    source.env_vars = {name.lower(): text}
+    return Layer(name, source())
+
+
+def origin_of(layers: Sequence[Layer], path: Sequence[str | int]) -> str | None:
+    """Where the value at a path was set; None if nowhere."""
+    return next((layer.origin for layer in reversed(layers) if _holds(layer.tree, path)), None)
+
+
+def _holds(tree: Any, path: Sequence[str | int]) -> bool:
+    for step in path:
+        try:
+            tree = tree[step]
+        except (IndexError, KeyError, TypeError):
+            return False
+    return True
 
 
 class ConfigError(ValueError):
@@ -119,3 +175,46 @@ def _nearest(name: str) -> str:
     known = [variable_of(path) for path, _ in every_setting(Settings) if not any("[]" in step for step in path)]
     near = get_close_matches(name.upper(), known, n=1, cutoff=0.7)
     return f": did you mean {near[0]}?" if near else ""
+
+
+# What pydantic names by the Python type, in TOML's words.
+_IN_TOML = {"dict_type": "must be a table", "model_type": "must be a table", "tuple_type": "must be a list"}
+
+
+def explain(error: ValidationError, layers: Sequence[Layer]) -> list[str]:
+    """One line per error: the setting, what it accepts, its value and where it was set. Secrets are left out."""
+    lines = []
+    for one in error.errors(include_url=False, include_context=False):
+        path = one["loc"]
+        origin = origin_of(layers, path) if path else None
+        text = _message(one["type"], one["msg"], path, one["input"])
+        lines.append((f"{path_text(path)}: " if path else "") + text + (f" ({origin})" if origin else ""))
+    return lines
+
+
+def _message(kind: str, message: str, path: tuple[str | int, ...], given: Any) -> str:
+    if kind == "extra_forbidden":
+        return _unknown(path)
+    setting = setting_at(Settings, path)
+    text = _IN_TOML.get(kind) or re.sub(r"^(Input|String|Tuple) should", "must", message.removeprefix("Value error, "))
+    if kind == "tuple_type" and setting is not None and setting.part is not None:
+        text = f"must be a list of tables: in TOML, [[{path_text(path)}]]"
+    if _may_be_shown(setting, given) and ", got " not in text:
+        text += f", got {given!r}"
+    return hide_in_url(text)
+
+
+def _may_be_shown(setting: ConfigField | None, given: Any) -> bool:
+    if setting is None or setting.secret or setting.part is not None:
+        return False  # the value may be or contain a secret
+    return isinstance(given, (str, int, float, bool))
+
+
+def _unknown(path: tuple[str | int, ...]) -> str:
+    """Suggest a setting. The message leaves out the value, which may belong to a misspelt secret."""
+    around = setting_at(Settings, path[:-1])
+    known = [setting.name for setting in settings_of(around.part if around and around.part else Settings)]
+    near = get_close_matches(str(path[-1]), known, n=1)
+    return "there is no such setting" + (
+        f": did you mean {near[0]}?" if near else f"; known settings: {', '.join(known)}"
+    )

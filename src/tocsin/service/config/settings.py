@@ -7,8 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tocsin.service.config.budgets import BudgetSettings
-from tocsin.service.config.events import EventSettings
+from tocsin.service.config.incidents import BudgetSettings, EventSettings
 from tocsin.service.config.push import PushSettings
 from tocsin.service.config.section import Section
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings

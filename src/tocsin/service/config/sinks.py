@@ -10,7 +10,29 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from tocsin.service.config.kinds import KindGroup, SinkSettings, group_of
 from tocsin.service.config.section import Name, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
 from tocsin.service.config.sources import MqttBroker
-from tocsin.service.config.texts import ChatSettings, PictureSettings, TextSettings
+
+
+class TextSettings(SinkSettings):
+    """A sink that sends a title and a text."""
+
+    title: str = Field(
+        default="{summary}", description="The title; names in braces are fields of the message (docs/notifications.md)."
+    )
+    text: str = Field(default="{description}", description="The text, with the same fields.")
+
+
+class ChatSettings(TextSettings):
+    """A chat's incoming webhook."""
+
+    url: SecretUrl = Field(
+        description="The address of the incoming webhook.", repr=False, examples=["https://chat.example.com/hooks/key"]
+    )
+
+
+class PictureSettings(TextSettings):
+    """A sink that can show a picture."""
+
+    picture: bool = Field(default=True, description="Whether to attach a picture of the incident; needs tocsin[plot].")
 
 
 def _mailbox(text: str) -> str:
@@ -53,7 +75,7 @@ class AlertmanagerSettings(SinkSettings):
 class WebhookSettings(SinkSettings):
     """Any address that accepts Alertmanager's webhook payload (version 4)."""
 
-    implementation = "tocsin.service.sinks.webhook:WebhookSink"
+    implementation = "tocsin.service.sinks.alertmanager:WebhookSink"
     name: Name = _called("webhook")
     url: SecretUrl = Field(description="The address.", repr=False, examples=["https://hooks.example.com/tocsin"])
     bearer_token: Secret | None = Field(default=None, description="The bearer token to send.", examples=["change-me"])
@@ -109,14 +131,14 @@ class MailSettings(PictureSettings):
 class SlackSettings(ChatSettings):
     """Slack, by an incoming webhook."""
 
-    implementation = "tocsin.service.sinks.slack:SlackSink"
+    implementation = "tocsin.service.sinks.chat:SlackSink"
     name: Name = _called("slack")
 
 
 class MattermostSettings(ChatSettings):
     """Mattermost, by an incoming webhook."""
 
-    implementation = "tocsin.service.sinks.mattermost:MattermostSink"
+    implementation = "tocsin.service.sinks.chat:MattermostSink"
     name: Name = _called("mattermost")
     channel: str | None = Field(
         default=None, description="Another channel than the webhook's own, if that is allowed.", examples=["plant"]
@@ -127,7 +149,7 @@ class MattermostSettings(ChatSettings):
 class TeamsSettings(ChatSettings):
     """Microsoft Teams, by the webhook of a workflow."""
 
-    implementation = "tocsin.service.sinks.teams:TeamsSink"
+    implementation = "tocsin.service.sinks.chat:TeamsSink"
     name: Name = _called("teams")
 
 
@@ -144,7 +166,7 @@ class PagerDutySettings(TextSettings):
 class NtfySettings(PictureSettings):
     """ntfy, push messages to phones."""
 
-    implementation = "tocsin.service.sinks.ntfy:NtfySink"
+    implementation = "tocsin.service.sinks.chat:NtfySink"
     name: Name = _called("ntfy")
     url: Url = Field(default="https://ntfy.sh", description="The server.", repr=False)
     topic: NtfyTopic = Field(description="The topic: 1 to 64 letters, digits, _ and -.", examples=["plant-4711"])

@@ -8,7 +8,7 @@ from typing import Any, get_origin
 from pydantic_core import to_jsonable_python
 
 from tocsin.service.config.fields import ConfigField, path_text, settings_of
-from tocsin.service.config.layers import Layer, origin_of
+from tocsin.service.config.loading import Layer, origin_of
 from tocsin.service.config.section import Section
 from tocsin.service.config.settings import Settings
 from tocsin.service.secrecy import MASK, hide_in_url

@@ -107,7 +107,7 @@ async def access_log(
     limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES, description="The most entries.")] = 100,
 ) -> Response:
     """Every change that a user made, the newest first. To page, pass the number of the last one as `before`."""
-    rows = await from_store(monitor, lambda reader: reader.audit(before_id=before, who=who, limit=limit))
+    rows = await from_store(monitor, lambda reader: reader.access_log(before_id=before, who=who, limit=limit))
     shapes = [
         {
             "id": row.id,

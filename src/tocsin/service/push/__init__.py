@@ -1,6 +1,5 @@
 """What others push over HTTP in their own formats: bytes in, observations out."""
 
-from tocsin.service.push.intake import Intake, MalformedError, Naming, TooManyError
-from tocsin.service.push.receivers import Receiver, Receivers
+from tocsin.service.push.intake import Intake, MalformedError, Naming, Receiver, Receivers, TooManyError
 
 __all__ = ["Intake", "MalformedError", "Naming", "Receiver", "Receivers", "TooManyError"]

@@ -1,22 +1,30 @@
-"""What becomes of the series in one request: which are signals, under which names, with which observations."""
+"""What becomes of the series in one request: which are signals, under which names, with which observations.
 
+Counters that only grow become rates. Each pushed format has a receiver, which keeps its counters and its health.
+"""
+
+import asyncio
 import math
 import re
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Generic, TypeVar
 
-from tocsin.service.config import PushRule
+from tocsin.service.config import InfluxRule, OtlpRule, PushRule, PushSettings, RemoteWriteRule
+from tocsin.service.metrics import Metrics
 from tocsin.service.observations import LONGEST_NAME, Observation, check_name
-from tocsin.service.push.rates import Increase, OpenRates
+from tocsin.service.sources.base import Reporter
 from tocsin.service.sources.naming import NameTemplate, series_signal
 
 R = TypeVar("R", bound=PushRule)
 
-# What a series may have. A request can repeat its labels without sending them again: each takes time anew.
+# Limits on the labels of a series. A request can repeat labels without sending them again.
 MOST_LABELS = 256
-LONGEST_LABELS = 8192  # characters, of those that its name is made of
+LONGEST_LABELS = 8192  # characters, of the labels in its name
+MOST_COUNTERS = 200_000
+SECOND = 10**9  # ns
 
 _NO_LABEL = re.compile(r"[^A-Za-z0-9_]")
 _TIMES = 2**63  # ns, of either sign
@@ -24,8 +32,79 @@ _TIMES = 2**63  # ns, of either sign
 NO_INCREASE = "the first point of a counter, or one that is not newer than the last"
 
 
+@dataclass(frozen=True, slots=True)
+class Increase:
+    """What the totals of a counter grew by, and in how many seconds."""
+
+    seconds: float
+    totals: tuple[float, ...]
+
+
+class Rates:
+    """The newest totals of each counter, in memory: those seen last.
+
+    A request looks at them through `open`, and changes them only once its observations are durable: when it is sent
+    again, it finds what it found the first time.
+    """
+
+    def __init__(self, most: int = MOST_COUNTERS) -> None:
+        self._most = most
+        self._newest: OrderedDict[str, tuple[int, tuple[float, ...]]] = OrderedDict()
+
+    def open(self) -> "OpenRates":
+        """As one request sees them."""
+        return OpenRates(self)
+
+    def newest(self, counter: str) -> tuple[int, tuple[float, ...]] | None:
+        """The time and the totals of a counter's newest point."""
+        return self._newest.get(counter)
+
+    def put(self, changes: dict[str, tuple[int, tuple[float, ...]]]) -> None:
+        """Take over what a request brought; what another one brought meanwhile may be newer."""
+        for counter, point in changes.items():
+            known = self._newest.get(counter)
+            if known is None or known[0] < point[0]:
+                self._newest[counter] = point
+            self._newest.move_to_end(counter)
+        while len(self._newest) > self._most:
+            self._newest.popitem(last=False)
+
+
+class OpenRates:
+    """The counters as one request sees them, with its own points."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+        self._changes: dict[str, tuple[int, tuple[float, ...]]] = {}
+
+    def increase(self, counter: str, time: int, totals: Sequence[float], start: int | None = None) -> Increase | None:
+        """What a counter grew by since its last point; None for its first one, and for one that is not newer.
+
+        The first of the totals decides whether the counter began again: then it grew since `start`, if that is known.
+        """
+        known = self._changes.get(counter) or self._rates.newest(counter)
+        now = tuple(totals)
+        if known is None:
+            self._changes[counter] = time, now
+            return None
+        then, before = known
+        if time <= then:
+            return None
+        self._changes[counter] = time, now
+        if now[0] >= before[0] and (start is None or start <= then):
+            grown = tuple(new - old for new, old in zip(now, before, strict=True))
+            return Increase((time - then) / SECOND, grown)
+        if start is not None and then <= start < time:
+            return Increase((time - start) / SECOND, now)
+        return None
+
+    def commit(self) -> None:
+        """The observations are durable."""
+        self._rates.put(self._changes)
+
+
 class MalformedError(ValueError):
-    """A body that is not what it says it is."""
+    """A body that is not in its declared format."""
 
 
 class TooManyError(ValueError):
@@ -81,7 +160,7 @@ class Intake:
         self._series_of: dict[str, int] = {}
 
     def visit(self, parts: int) -> None:
-        """So many series or lines come next, which may be empty: there may be as many of them as of points."""
+        """Count series or lines, which may be empty: a request may have as many of them as points."""
         self._parts += parts
         if self._parts > self._most:
             raise TooManyError(f"a request may contain at most {self._most} series or lines, got more")
@@ -183,3 +262,53 @@ class Intake:
         self._points += points
         if self._points > self._most:
             raise TooManyError(f"a request may contain at most {self._most} points, got more")
+
+
+class Receiver(Reporter):
+    """One format: the counters that it knows, and its health."""
+
+    def __init__(self, name: str, metrics: Metrics) -> None:
+        super().__init__(name, metrics)
+        self.rates = Rates()
+        self._refusals = metrics.observations.labels("refused", name)
+        self._left_out = metrics.left_out
+
+    @property
+    def used(self) -> bool:
+        """Whether anybody ever sent anything."""
+        return self.health.last_success is not None or self.health.last_error is not None
+
+    def failed(self, why: str, sender: str) -> None:
+        """A request was refused as a whole."""
+        self._skipped(why, sender=sender)
+
+    def succeeded(self, intake: Intake, refused_by_engine: int, why: str | None, sender: str) -> None:
+        """A request was taken, and these of its points were refused."""
+        self.health.received += len(intake.observations)
+        self._succeeded()
+        self._refusals.inc(intake.refused)
+        refused = intake.refused + refused_by_engine
+        if refused:
+            self._skipped(intake.why or why or "refused", refused, sender)
+        for kind, points in intake.left_out.items():
+            self.health.left_out[kind] += points
+            self._left_out.labels(self.name, kind).inc(points)
+
+
+class Receivers:
+    """All formats."""
+
+    def __init__(self, settings: PushSettings, metrics: Metrics) -> None:
+        self.remote_write = Receiver("remote_write", metrics)
+        self.otlp = Receiver("otlp", metrics)
+        self.influx = Receiver("influx", metrics)
+        self.remote_write_names = Naming(settings.remote_write, RemoteWriteRule())
+        self.otlp_names = Naming(settings.otlp, OtlpRule())
+        self.influx_names = Naming(settings.influx, InfluxRule())
+        #: One body at a time is unpacked and read: it may take many times the memory of what was sent.
+        self.reading = asyncio.Lock()
+
+    @property
+    def used(self) -> list[Receiver]:
+        """Those that anybody ever sent anything to."""
+        return [one for one in (self.remote_write, self.otlp, self.influx) if one.used]

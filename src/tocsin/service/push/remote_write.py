@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tocsin.service.config import RemoteWriteRule
 from tocsin.service.push.intake import MOST_LABELS, Intake, MalformedError, Naming
-from tocsin.service.push.messages import messages
+from tocsin.service.push.protobuf import messages
 
 MILLISECOND = 10**6  # ns
 NATIVE_HISTOGRAMS = "native histograms"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.detection.incident_words import ENDED, length_text
+from tocsin.detection.incident_words import ending_of, length_text
 from tocsin.reports import page
 from tocsin.reports.page import target_of
 from tocsin.service.config import Settings
@@ -55,7 +55,7 @@ def _of_one(signal: str, incident: IncidentRow, settings: Settings) -> tuple[str
     seen = incident_text(incident, signal).removeprefix(f"{signal}: ")
     return (
         escape(signal),
-        escape(ENDED.get(incident.ended, incident.ended or "")),
+        escape(ending_of(incident.ended).short),
         "" if incident.kind == "silence" else f"{incident.severity:.1f}",
         linked(seen, page_link(settings, "incidents", incident.id)),
         escape(_handled(incident)),

@@ -1,13 +1,12 @@
 """Where incidents go."""
 
 from tocsin.service.config import Settings
-from tocsin.service.config.texts import PictureSettings
+from tocsin.service.config.sinks import PictureSettings
 from tocsin.service.errors import settings_at
 from tocsin.service.metrics import Metrics
-from tocsin.service.sinks.base import DeliveryError, Sink, SinkHealth
+from tocsin.service.sinks.base import DeliveryError, Readable, Sink, SinkHealth
 from tocsin.service.sinks.outbox import Outbox, Write
 from tocsin.service.sinks.pictures import Pictures
-from tocsin.service.sinks.repeats import Readable
 
 __all__ = ["DeliveryError", "Outbox", "Sink", "SinkHealth", "make_sinks"]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tocsin.detection import DetectorSettings
-from tocsin.detection.alarm_rate import SECONDS
+from tocsin.detection.incident_words import Ending, ending_of, rarity
 from tocsin.service.as_json import member_json, time_text
 from tocsin.service.config import Settings
-from tocsin.service.event_text import ending_of, incident_text, story_of, title_of
-from tocsin.service.sinks.endings import ending, ending_sentence
+from tocsin.service.config.rules import Told
+from tocsin.service.event_text import event_ending, incident_text, story_of, title_of
 from tocsin.service.store import EventSummary, IncidentRow, LeadRow, Message, SignalRow
 
 #: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
@@ -97,6 +97,13 @@ def event_in_message(settings: Settings, incident: IncidentRow) -> dict[str, Any
     }
 
 
+def told_as(incident: IncidentRow, status: Message) -> Told:
+    """Which of the messages that people choose from this is."""
+    if status == "firing" or incident.open:
+        return "opened"
+    return "accepted" if incident.ended == "accepted" else "ended"
+
+
 def alert_of(
     incident: IncidentRow, signal: SignalRow, url: str, status: Message, *, level: str | None = None,
     more: Mapping[str, str] = {},
@@ -121,7 +128,7 @@ def summary_of(incident: IncidentRow, signal: SignalRow, status: Message) -> str
     """What there is to know at once."""
     whole = several(incident)
     if status == "resolved" and not incident.open:
-        return f"{signal.name}: {ending(incident)}" if whole is None else ending_of(whole)
+        return f"{signal.name}: {_ending(incident).summary}" if whole is None else event_ending(whole)
     return incident_text(incident, signal.name) if whole is None else title_of(whole)
 
 
@@ -132,7 +139,7 @@ def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool)
         story = story_of(whole)
     notes = {
         "summary": summary_of(incident, signal, "resolved" if over else "firing"),
-        "description": f"{story} {ending_sentence(incident)}" if over and whole is None else story,
+        "description": f"{story} {_ending(incident).sentence}" if over and whole is None else story,
         "start": since,
     }
     if (event := event_of(incident)) is not None:
@@ -150,6 +157,10 @@ def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool)
     return notes
 
 
+def _ending(incident: IncidentRow) -> Ending:
+    return ending_of("sending" if incident.kind == "silence" and incident.ended == "returned" else incident.ended)
+
+
 def _story(incident: IncidentRow, signal: SignalRow) -> str:
     unit = f" {signal.unit}" if signal.unit else ""
     alarms = "1 alarm" if incident.alarms == 1 else f"{incident.alarms} alarms"
@@ -158,25 +169,14 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
         f"The smallest p is {incident.p:.3g}, at {time_text(incident.peak)}:",
         f"{incident.deviation:+.6g}{unit} from the forecast.",
     ]
-    if incident.return_period > 0:
-        parts.append(f"This much evidence occurs about once in {_rarity(incident.return_period, signal)}.")
+    interval = signal.settings.get("interval")
+    rare = rarity(incident.return_period, DetectorSettings(interval=interval).interval_seconds)
+    if rare:
+        parts.append(f"This much evidence occurs {rare}.")
     if len(incident.contributions) > 1:
         first = sorted(incident.contributions, key=lambda name: -incident.contributions[name])[:3]
         parts.append(f"Main contributors: {', '.join(first)}.")
     return " ".join(parts)
-
-
-def _rarity(observations: float, signal: SignalRow) -> str:
-    """A number of observations, as a length of time if their interval is known."""
-    interval = signal.settings.get("interval")
-    seconds = None if interval is None else DetectorSettings(interval=interval).interval_seconds
-    if not seconds:
-        return f"{observations:.0f} observations"
-    name, length = next(
-        ((name, length) for name, length in reversed(SECONDS.items()) if observations * seconds >= 2 * length),
-        ("second", 1),
-    )
-    return f"{observations * seconds / length:.0f} {name}s"
 
 
 def fingerprint(labels: Mapping[str, str]) -> str:

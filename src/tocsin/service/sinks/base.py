@@ -2,14 +2,31 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from tocsin.service.errors import MonitorError
-from tocsin.service.store import IncidentRow, Message, SignalRow
+from tocsin.service.outgoing import AnswerError, Client, ask
+from tocsin.service.store import IncidentRow, Message, SignalRow, StoreReader
 
-if TYPE_CHECKING:
-    from tocsin.service.sinks.pictures import Pictures
+# A receiver, or a proxy in front of it, that refuses one message may well accept others. These replies are different:
+# they are about who we are and how often we ask.
+_ABOUT_US = (401, 407, 408, 425, 429)
+
+
+class Readable(Protocol):
+    """What sinks need of the store."""
+
+    def reading(self) -> AbstractContextManager[StoreReader]:
+        """One consistent view."""
+
+
+class IncidentPictures(Protocol):
+    """What draws incidents."""
+
+    async def draw(self, incident: IncidentRow, signal: SignalRow) -> bytes | None:
+        """The picture as PNG; None if there is none."""
 
 
 class DeliveryError(MonitorError):
@@ -36,7 +53,7 @@ class Sink(ABC):
     #: Seconds after which open incidents are repeated; None for never.
     refresh: float | None = None
     #: Draws incidents, for sinks whose settings ask for pictures.
-    pictures: "Pictures | None" = None
+    pictures: IncidentPictures | None = None
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -59,3 +76,36 @@ class Sink(ABC):
 
     def keep_only(self, numbers: Set[int]) -> None:  # noqa: B027 most need not
         """Forget all incidents but these: no others are open."""
+
+
+class HttpSink(Sink):
+    """A sink that posts JSON."""
+
+    _client: Client | None = None
+
+    @abstractmethod
+    def _connect(self) -> Client:
+        """A client for the receiver."""
+
+    async def open(self) -> None:
+        self._client = self._connect()
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _post(self, address: str, body: Any) -> None:
+        await self._send("POST", address, json=body)
+
+    async def _send(self, method: str, address: str, **body: Any) -> None:
+        if self._client is None:
+            raise DeliveryError(f"sink {self.name} is not open")
+        try:
+            await ask(self._client, method, address, **body)
+        except AnswerError as error:
+            raise DeliveryError(str(error), refused=_refuses(error.status)) from None
+
+
+def _refuses(status: int | None) -> bool:
+    return status is not None and 400 <= status < 500 and status not in _ABOUT_US

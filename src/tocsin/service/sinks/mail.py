@@ -1,4 +1,4 @@
-"""Mail, over SMTP."""
+"""Mail, over SMTP: plain text, and HTML with the picture in it."""
 
 import asyncio
 import logging
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import EmailMessage
 from email.utils import formatdate, parseaddr
+from html import escape
 
 from tocsin.service.config import Settings
 from tocsin.service.config.sinks import MailSettings
 from tocsin.service.secrecy import hide
 from tocsin.service.sinks.alerts import fingerprint
 from tocsin.service.sinks.base import DeliveryError, Sink
-from tocsin.service.sinks.letters import write_letter
-from tocsin.service.sinks.notices import Notices
+from tocsin.service.sinks.notices import Notice, Notices
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
 _log = logging.getLogger(__name__)
@@ -40,27 +40,27 @@ class MailSink(Sink):
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
         notice = self._notices.write(incident, signal, status)
         picture = None if self.pictures is None else await self.pictures.draw(incident, signal)
-        letter = write_letter(notice, picture)
+        mail = mail_body(notice, picture)
         thread = f"tocsin.{incident.id}.{incident.start}"
         own = fingerprint({"status": status, "title": notice.title, "text": notice.text})
-        letter["Message-ID"] = f"<{thread}.{own}@{self._domain}>"
-        letter["In-Reply-To"] = letter["References"] = f"<{thread}@{self._domain}>"
-        await self.send(letter)
+        mail["Message-ID"] = f"<{thread}.{own}@{self._domain}>"
+        mail["In-Reply-To"] = mail["References"] = f"<{thread}@{self._domain}>"
+        await self.send(mail)
 
-    async def send(self, letter: EmailMessage) -> None:
-        """Send a letter to all recipients; DeliveryError if no recipient gets it."""
-        letter["From"], letter["To"] = self._settings.sender, ", ".join(self._settings.recipients)
-        letter["Date"] = formatdate()
-        letter["Auto-Submitted"] = "auto-generated"  # so that nobody's absence is answered
-        await asyncio.to_thread(self._send, letter)
+    async def send(self, mail: EmailMessage) -> None:
+        """Send a mail to all recipients; DeliveryError if no recipient gets it."""
+        mail["From"], mail["To"] = self._settings.sender, ", ".join(self._settings.recipients)
+        mail["Date"] = formatdate()
+        mail["Auto-Submitted"] = "auto-generated"  # so that nobody's absence is answered
+        await asyncio.to_thread(self._send, mail)
 
     @property
     def _domain(self) -> str:
         return parseaddr(self._settings.sender)[1].rpartition("@")[2]
 
-    def _send(self, letter: EmailMessage) -> None:
+    def _send(self, mail: EmailMessage) -> None:
         with signed_in(self._settings) as server:
-            refused = server.send_message(letter)
+            refused = server.send_message(mail)
         for recipient, (code, reply) in refused.items():
             said = _hidden(self._settings, _text(reply))
             _log.warning("sink %s: %s is refused: %d %s", self.name, recipient, code, said)
@@ -119,3 +119,52 @@ def _in_words(error: Exception) -> str:
 
 def _text(reply: bytes | str) -> str:
     return reply.decode(errors="replace") if isinstance(reply, bytes) else reply
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><body style="margin:0;padding:16px;font:14px/1.5 system-ui,sans-serif;color:#1a222d;background:#ffffff">
+<div style="max-width:720px;border-left:5px solid {colour};padding:2px 0 2px 14px">
+<h1 style="margin:0 0 6px;font-size:18px">{title}</h1>
+<p style="margin:0 0 10px;white-space:pre-line">{text}</p>
+{picture}<table style="border-collapse:collapse">{facts}</table>
+{link}</div>
+</body></html>
+"""
+_FACT = (
+    '<tr><th style="padding:2px 14px 2px 0;text-align:left;font-weight:500;color:#525d6b">{}</th>'
+    '<td style="padding:2px 0">{}</td></tr>'
+)
+_PICTURE = (
+    '<p style="margin:0 0 10px"><img src="cid:{}" alt="Values, forecast and expected range around the incident"'
+    ' style="max-width:100%"></p>\n'
+)
+
+
+def mail_body(notice: Notice, picture: bytes | None) -> EmailMessage:
+    """The mail, without sender and recipients."""
+    mail = EmailMessage()
+    mail["Subject"] = notice.title
+    if notice.critical:
+        mail["Importance"] = "high"
+    lines = [notice.text, "", *(f"{name}: {value}" for name, value in notice.facts.items())]
+    mail.set_content("\n".join([*lines, "", notice.link] if notice.link else lines) + "\n")
+    name = f"incident-{notice.fields['id']}.png"
+    mail.add_alternative(_html(notice, None if picture is None else name), subtype="html")
+    if picture is not None:
+        page = mail.get_payload()[1]  # type: ignore[index]
+        page.add_related(  # type: ignore[union-attr]
+            picture, maintype="image", subtype="png", cid=f"<{name}>", filename=name, disposition="inline"
+        )
+    return mail
+
+
+def _html(notice: Notice, picture: str | None) -> str:
+    link = f'<p><a href="{escape(notice.link)}">Open the incident</a></p>\n' if notice.link else ""
+    return _PAGE.format(
+        colour=notice.colour,
+        title=escape(notice.title),
+        text=escape(notice.text),
+        picture="" if picture is None else _PICTURE.format(escape(picture)),
+        facts="".join(_FACT.format(escape(name), escape(value)) for name, value in notice.facts.items()),
+        link=link,
+    )

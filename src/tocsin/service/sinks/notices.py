@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from string import Formatter
 from typing import Any
 
 from tocsin.service.as_json import incident_json, number
 from tocsin.service.config import Settings
-from tocsin.service.config.texts import TextSettings
+from tocsin.service.config.sinks import TextSettings
 from tocsin.service.event_text import members_of
-from tocsin.service.sinks.alerts import alert_of, level_of, link_to, several
-from tocsin.service.sinks.rules import told_as
-from tocsin.service.sinks.templates import TextTemplate
+from tocsin.service.sinks.alerts import alert_of, level_of, link_to, several, told_as
 from tocsin.service.store import IncidentRow, Message, SignalRow
 from tocsin.service.store.events import LISTED
 
@@ -112,8 +112,8 @@ class Notices:
             fields_of(_ALARM, _SIGNAL, "resolved", "https://example.com"),
             fields_of(_SILENCE, _SIGNAL, "firing", ""),
         ]
-        self._title = TextTemplate("title", settings.title, *samples)
-        self._text = TextTemplate("text", settings.text, *samples)
+        self._title = MessageTemplate("title", settings.title, *samples)
+        self._text = MessageTemplate("text", settings.text, *samples)
 
     def write(self, incident: IncidentRow, signal: SignalRow, status: Message) -> Notice:
         """The message about an incident."""
@@ -125,3 +125,47 @@ class Notices:
 def shortened(text: str, most: int) -> str:
     """At most so many characters, with dots in the place of the rest."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class MessageTemplate(Formatter):
+    """A format string whose only fields are those of a message; a missing value is an empty text.
+
+    A mistake is a ValueError that names the setting. Fields are plain names, with a format if you like (`{p:.2g}`):
+    attributes and items of values cannot be reached.
+
+    >>> title = MessageTemplate("title", "{signal}: p = {p:.2g}", {"signal": "", "p": 0.5})
+    >>> title.fill({"signal": "pump", "p": 0.00123})
+    'pump: p = 0.0012'
+    """
+
+    def __init__(self, setting: str, text: str, *samples: Mapping[str, Any]) -> None:
+        self._setting, self._text = setting, text
+        self._check(samples[0])
+        for sample in samples:
+            self.fill(sample)
+
+    def fill(self, fields: Mapping[str, Any]) -> str:
+        """The text with the fields of a message."""
+        try:
+            return self.vformat(self._text, (), fields)
+        except ValueError as error:
+            raise ValueError(f"{self._setting}: {error}, got {self._text!r}") from None
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return "" if value is None else str(super().format_field(value, format_spec))
+
+    def _check(self, known: Mapping[str, Any]) -> None:
+        try:
+            parts = list(self.parse(self._text))
+        except ValueError as error:
+            raise ValueError(f"{self._setting}: {error}, got {self._text!r}; a brace itself is {{{{ or }}}}") from None
+        for _, name, spec, _ in parts:
+            if name is not None and name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {{{near[0]}}}?" if near else ";"
+                raise ValueError(
+                    f"{self._setting}: {{{name}}} is not a field of a message{hint} "
+                    f"The fields are {', '.join(sorted(known))}"
+                )
+            if "{" in (spec or ""):
+                raise ValueError(f"{self._setting}: a format must be plain, got {{{name}:{spec}}}")

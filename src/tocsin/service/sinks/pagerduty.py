@@ -8,8 +8,8 @@ from tocsin.service.config import Settings
 from tocsin.service.config.sinks import PagerDutySettings
 from tocsin.service.outgoing import Client, open_client
 from tocsin.service.sinks.alerts import fingerprint
+from tocsin.service.sinks.base import HttpSink
 from tocsin.service.sinks.notices import Notices, shortened
-from tocsin.service.sinks.posting import HttpSink
 from tocsin.service.store import IncidentRow, Message, SignalRow
 
 _PATH = "/v2/enqueue"

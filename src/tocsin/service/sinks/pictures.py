@@ -17,7 +17,7 @@ from typing import Any
 from tocsin.service.as_json import number
 from tocsin.service.errors import MonitorError
 from tocsin.service.sinks import drawing
-from tocsin.service.sinks.repeats import Readable
+from tocsin.service.sinks.base import Readable
 from tocsin.service.store import IncidentRow, ObservationRow, SignalRow
 
 _log = logging.getLogger(__name__)

@@ -4,12 +4,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import fields
-from typing import Protocol
 
 from tocsin.service.errors import Backoff
-from tocsin.service.sinks.base import DeliveryError, Sink
+from tocsin.service.sinks.base import DeliveryError, Readable, Sink
 from tocsin.service.store import EventSummary, IncidentRow, LeadRow, SignalRow, StoreReader
 
 PIECE = 50  # incidents
@@ -17,13 +15,6 @@ PIECE = 50  # incidents
 MOST_REFUSED = 20
 
 Told = tuple[IncidentRow, SignalRow]
-
-
-class Readable(Protocol):
-    """What sinks need of the store."""
-
-    def reading(self) -> AbstractContextManager[StoreReader]:
-        """One consistent view."""
 
 
 class Repeats:

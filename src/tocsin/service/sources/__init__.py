@@ -9,8 +9,8 @@ __all__ = ["Source", "SourceContext", "SourceHealth", "Submit", "make_sources"]
 
 
 def make_sources(settings: Settings, submit: Submit, cursor: ReadCursor, metrics: Metrics) -> list[Source]:
-    """The sources that are set up; ValueError for settings that make no sense."""
-    # A batch larger than the queue would never be taken.
+    """The configured sources; ValueError if the settings of one are invalid."""
+    # A batch larger than the queue would never be accepted.
     most = min(MOST_TOGETHER, settings.engine.max_waiting)
     context = SourceContext(submit, cursor, metrics, most=most, own_topics=frozenset(_own_topics(settings)))
     sources = []
@@ -21,7 +21,7 @@ def make_sources(settings: Settings, submit: Submit, cursor: ReadCursor, metrics
 
 
 def _own_topics(settings: Settings) -> set[str]:
-    """The topics at and below which this monitor publishes."""
+    """The topics to which, and below which, this monitor publishes."""
     topics = {""}
     for _, source in settings.sources.each():
         if isinstance(source, MqttSourceSettings):

@@ -1,4 +1,4 @@
-"""What all sources share: handing over, health, and complaints that do not flood the log."""
+"""What all sources share: submitting observations, health, and warnings that do not flood the log."""
 
 import asyncio
 import logging
@@ -14,24 +14,24 @@ from tocsin.service.errors import Backoff, error_text
 from tocsin.service.metrics import Metrics
 from tocsin.service.observations import Batch, Cursor, Observation, Outcome, Status
 
-#: Takes a batch, waiting while the monitor has too much to do; what it gives back is durable.
+#: Submits a batch, and waits while the monitor is too busy. When it returns, the batch is durable.
 Submit = Callable[[Batch], Awaitable[list[Outcome]]]
-#: How far a source had read, None if it never did.
+#: The stored position of a source; None if it has none yet.
 ReadCursor = Callable[[str], str | None]
 
-MOST_TOGETHER = 2000  # observations of one batch
-LONGEST_WAIT = 60.0  # seconds between two tries
+MOST_TOGETHER = 2000  # observations in one batch
+LONGEST_WAIT = 60.0  # seconds between two attempts
 COMPLAIN_EVERY = 60.0  # seconds
-MOST_SENDERS = 1000  # whose complaints are told apart
+MOST_SENDERS = 1000  # with a rate limit of their own
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class SourceHealth:
-    """How a source is. Times are nanoseconds since 1970; `skipped` counts what was no observation.
+    """The health of a source. Times are nanoseconds since 1970; `skipped` counts input that was not an observation.
 
-    `left_out` counts by kind what is not supported, or what nobody asked for.
+    `left_out` counts, by kind, input that is not supported or that no rule asks for.
     """
 
     last_success: int | None = None
@@ -51,31 +51,31 @@ class SourceContext:
     metrics: Metrics
     #: The most observations of one batch.
     most: int = MOST_TOGETHER
-    #: Topics at and below which this monitor publishes itself.
+    #: Topics to which, and below which, this monitor itself publishes.
     own_topics: Set[str] = frozenset()
 
 
 class Reporter:
-    """Keeps the health of something that brings observations, and complains without flooding the log."""
+    """Keeps the health of something that delivers observations, and logs warnings at a limited rate."""
 
     def __init__(self, name: str, metrics: Metrics) -> None:
         self.name = name
         self.health = SourceHealth()
         self._errors = metrics.source_errors.labels(source=name)
-        #: By sender, when the last complaint was, and how many were left unsaid since.
+        #: For each sender: when the last warning was logged, and how many were suppressed since.
         self._complaints: dict[str, tuple[float, int]] = {}
 
     def _succeeded(self) -> None:
         self.health.last_success = time.time_ns()
 
     def _failed(self, error: Exception | str) -> None:
-        """Something that is tried again."""
+        """Report an error; the operation is tried again."""
         text = error if isinstance(error, str) else error_text(error)
         self._note(text)
         _log.warning("source %s: %s", self.name, text)
 
     def _skipped(self, why: str, count: int = 1, sender: str = "") -> None:
-        """Something, or so many things, that is no observation and never will be."""
+        """Report input that is not an observation and is not tried again."""
         self.health.skipped += count
         self._note(why, count)
         now = time.monotonic()
@@ -96,7 +96,7 @@ class Reporter:
 
 
 class Source(Reporter, ABC):
-    """Brings observations, as long as `run` runs."""
+    """Delivers observations while `run` is running."""
 
     kind: ClassVar[str]
 
@@ -105,19 +105,19 @@ class Source(Reporter, ABC):
         self._submit = context.submit
 
     async def run(self) -> None:
-        """Work until cancelled. What goes wrong is in `health`, and tried again."""
+        """Work until cancelled. Errors are noted in `health`, and the work is tried again."""
         backoff = Backoff(most=LONGEST_WAIT)
         while True:
             try:
                 await self._work(backoff)
             except Exception as error:
-                # Whatever it is: a source that gives up would be taken for a signal that fell silent.
+                # Any error: if a source gave up, its signals would seem to be silent.
                 self._failed(error)
                 await asyncio.sleep(backoff.failed())
 
     @abstractmethod
     async def _work(self, backoff: Backoff) -> None:
-        """Bring observations for ever; tell `backoff` of successes."""
+        """Deliver observations forever; call `backoff.succeeded` after each success."""
 
     async def _hand_over(
         self, observations: Sequence[Observation], cursor: Cursor | None = None, *, history: bool = False

@@ -1,11 +1,14 @@
 """Observations from files that grow."""
 
 import asyncio
+import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -15,19 +18,147 @@ from tocsin.service.config import FileSourceSettings
 from tocsin.service.errors import Backoff
 from tocsin.service.observations import Cursor, Observation, Stamps, check_name
 from tocsin.service.sources.base import Source, SourceContext
-from tocsin.service.sources.tails import FilePosition, Tail
 
-# What programs that rotate files make of the old ones.
+CHUNK = 2**18  # bytes read at once
+LONGEST_LINE = 2**20  # bytes; anything longer is not a line
+HEAD = 256  # bytes at the start, by which a file is recognised
+
+
+@dataclass
+class FilePosition:
+    """How far a file was read, as stored. The file is recognised by its inode and its first bytes."""
+
+    inode: int
+    name: str
+    offset: int = 0
+    line: int = 0
+    head: str = ""
+    head_size: int = 0
+
+    def as_json(self) -> dict[str, int | str]:
+        """For the cursor."""
+        return asdict(self)
+
+
+class Tail:
+    """Reads the complete lines that are appended to a file, from a position on.
+
+    A file that was truncated or rewritten with the same inode is read from its start.
+    """
+
+    def __init__(self, path: Path, place: FilePosition, make_parser: Callable[[], LineParser]) -> None:
+        self.path, self.place = path, place
+        self._make_parser = make_parser
+        self._parser: LineParser | None = None
+        self._file: BinaryIO | None = None
+        self._seen = (-1, -1)
+
+    @property
+    def parser(self) -> LineParser:
+        """The parser of its lines, which has read the header and the first observation."""
+        if self._parser is None:
+            self._parser = self._primed()
+        return self._parser
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def changed(self, status: os.stat_result) -> bool:
+        """Whether the file may have new lines."""
+        return self._seen != (status.st_size, status.st_mtime_ns)
+
+    def skip_to_end(self) -> None:
+        """Skip all complete lines. A line that is not complete yet is read when it is."""
+        file = self._opened()
+        size = file.seek(0, os.SEEK_END)
+        start = max(0, size - LONGEST_LINE)
+        file.seek(start)
+        self.place.offset = start + file.read(size - start).rfind(b"\n") + 1
+        self._know_again()
+
+    def lines(self, most: int) -> list[str]:
+        """The next complete lines, at most `most`; fewer only if there are no more at the moment."""
+        file = self._opened()
+        status = os.fstat(file.fileno())
+        if status.st_size < self.place.offset or not self._is_same(file):
+            self.place = FilePosition(self.place.inode, self.place.name)
+            self._parser = None
+        found: list[str] = []
+        while len(found) < most:
+            some = self._next_lines(file, most - len(found))
+            if not some:
+                self._seen = (status.st_size, status.st_mtime_ns)
+                break
+            found += some
+        self._know_again()
+        return found
+
+    def _next_lines(self, file: BinaryIO, most: int) -> list[str]:
+        file.seek(self.place.offset)
+        data = file.read(CHUNK)
+        if b"\n" not in data and len(data) == CHUNK:
+            data += file.read(LONGEST_LINE - CHUNK)
+            if b"\n" not in data and len(data) == LONGEST_LINE:
+                data += b"\n"  # too long for a line: passed on in pieces, which are refused
+                self.place.offset -= 1
+        pieces = data.split(b"\n")[:-1][:most]
+        self.place.offset += sum(map(len, pieces)) + len(pieces)
+        return [piece.decode("utf-8", errors="replace") for piece in pieces]
+
+    def _opened(self) -> BinaryIO:
+        if self._file is None:
+            self._file = self.path.open("rb")
+        return self._file
+
+    def _is_same(self, file: BinaryIO) -> bool:
+        file.seek(0)
+        return _digest(file.read(self.place.head_size)) == self.place.head or not self.place.head_size
+
+    def _know_again(self) -> None:
+        size = min(HEAD, self.place.offset)
+        if size != self.place.head_size:
+            file = self._opened()
+            file.seek(0)
+            self.place.head, self.place.head_size = _digest(file.read(size)), size
+
+    def _primed(self) -> LineParser:
+        """A parser that has read the start of the file, up to the first observation before the position."""
+        parser, start = self._make_parser(), FilePosition(self.place.inode, self.place.name)
+        place, self.place = self.place, start
+        try:
+            file = self._opened()
+            while parser.features is None and start.offset < place.offset:
+                some = self._next_lines(file, 1)
+                if not some:
+                    break
+                try:
+                    parser.parse(some[0])
+                except ValueError:
+                    continue  # it was reported when it was new
+        finally:
+            self.place = place
+        parser.line = place.line
+        return parser
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+# Endings of old files that log rotation has compressed.
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst", ".zip")
-# A file that is kept open is read to its end even if it is removed meanwhile.
+# A file that is kept open is read to its end, even if it is removed in the meantime.
 MOST_OPEN = 256
 
 
 class FileSource(Source):
-    """Follows a file, or the files of a folder: new lines, new files, and files that are renamed or written anew.
+    """Follows a file, or the files of a folder: new lines, new files, and files that are renamed or rewritten.
 
-    How far each was read is stored together with what was read: after a crash nothing is read twice or left out.
-    Files are read in the order in which they were last written, so that a renamed one is finished before its successor.
+    The position in each file is stored together with its observations, so after a crash nothing is read twice or left
+    out. Files are read in the order of their last change, so a renamed file is finished before its successor.
     """
 
     kind = "file"
@@ -40,7 +171,7 @@ class FileSource(Source):
         self._waiting: tuple[list[Observation], str] | None = None
         self._stored = ""
         self._stamps = Stamps()
-        self._parser()  # refuses what it cannot work with
+        self._parser()  # ValueError if the settings are invalid
 
     def _parser(self) -> LineParser:
         settings = self._settings
@@ -67,7 +198,7 @@ class FileSource(Source):
                     self._succeeded()
                     await asyncio.sleep(self._settings.poll)
                     continue
-                # If this fails it is tried again: the lines were read, and are not read again.
+                # If this fails, it is tried again with the same lines, which are not read again.
                 observations, position = self._waiting
                 await self._hand_over(observations, Cursor(self.name, position))
                 self._stored, self._waiting = position, None
@@ -83,7 +214,7 @@ class FileSource(Source):
         return json.dumps({"files": places}, separators=(",", ":"))
 
     def _collect(self) -> tuple[list[Observation], list[str]]:
-        """The observations on new lines, at most as many as a batch has, and what is wrong with other lines."""
+        """The observations on new lines, at most one batch, and what is wrong with other lines."""
         tails, first_time = self._remembered()
         there = {status.st_ino: (path, status) for path, status in self._files(tails)}
         for inode, (path, _) in there.items():
@@ -110,7 +241,7 @@ class FileSource(Source):
         return observations, troubles
 
     def _remembered(self) -> tuple[dict[int, Tail], bool]:
-        """The files that are followed, and whether this is the first time ever."""
+        """The files that are followed, and whether the source has never stored a position."""
         if self._tails is not None:
             return self._tails, False
         position = self._cursor(self.name)
@@ -130,7 +261,7 @@ class FileSource(Source):
                         continue
                     status = entry.stat()
                 except OSError:
-                    continue  # it was removed just now
+                    continue  # it was just removed
                 known = status.st_ino in tails or status.st_ino in self._places
                 if known or self._wanted(entry.name, folder):
                     yield Path(entry.path), status
@@ -149,7 +280,7 @@ class FileSource(Source):
         except OSError as error:
             troubles.append(f"{tail.path.name}: {error.strerror or error}")
             return
-        parser = tail.parser  # another one, if the file turned out to be written anew
+        parser = tail.parser  # a new one if the file was rewritten
         for text in lines:
             try:
                 line = parser.parse(text)

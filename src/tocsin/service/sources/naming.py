@@ -1,4 +1,4 @@
-"""Names of signals, made of topics and labels."""
+"""Names of signals, built from topics and labels."""
 
 import hashlib
 import json
@@ -36,12 +36,12 @@ class NameTemplate:
         return [field for _, field in self._pieces if field is not None]
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The text with these values; KeyError for one that is not there."""
+        """The text with these values; KeyError if one is missing."""
         return "".join(literal + ("" if field is None else values[field]) for literal, field in self._pieces)
 
 
 def topic_signal(template: NameTemplate, topic: str, value: str = "") -> str:
-    """The name of the signal that a value in a message on a topic is; ValueError if the topic has too few levels."""
+    """The name of the signal for a value in a message on a topic; ValueError if the topic has too few levels."""
     levels = topic.split("/")
     try:
         name = template.fill({"topic": topic, "value": value, **{str(i): level for i, level in enumerate(levels)}})
@@ -53,10 +53,9 @@ def topic_signal(template: NameTemplate, topic: str, value: str = "") -> str:
 
 
 def series_signal(template: NameTemplate | None, labels: Mapping[str, str], query: str) -> str:
-    """The name of the signal that a series is: as Prometheus writes the series, if there is no template.
+    """The name of the signal for a series: without a template, the series as Prometheus writes it.
 
-    The result of a function has no name of its own: then the query stands for it. A label that is not there is empty,
-    as it is for Prometheus.
+    The result of a function has no name, so the query is used instead. A missing label is empty, as in Prometheus.
 
     Examples
     --------
@@ -73,7 +72,7 @@ def series_signal(template: NameTemplate | None, labels: Mapping[str, str], quer
 
 
 def fitting(name: str) -> str:
-    """A name as signals may have it: printable, and not too long; a digest tells cut ones apart."""
+    """A valid name for a signal: printable, and not too long; names that are cut off get a digest, so they differ."""
     name = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in name).strip()
     if not name:
         raise ValueError("the name of the signal would be empty")

@@ -17,15 +17,15 @@ from tocsin.service.observations import MOST_FEATURES, Cursor, Observation, Stam
 from tocsin.service.sources.base import LONGEST_WAIT, Source, SourceContext
 from tocsin.service.sources.naming import fitting
 
-# How often to see whether the server is still there.
+# How often to check that the server still replies, in seconds.
 LOOK_EVERY = 2.0
-# While the monitor takes nothing, we ask for nothing: so many intervals the server keeps the subscription meanwhile.
+# For how many intervals the server keeps the subscription while the monitor is too busy to ask for more values.
 LIFETIME = 10_000
 KEEP_ALIVE = 10
-# Values of one node that are asked for at once, out of the server's history.
+# How many values of a node are requested at once from the server's history.
 MOST_AT_ONCE = 5000
-# After a start only the newest time of all nodes is known. Values of other nodes, whose devices' clocks are so many
-# nanoseconds behind, are read from the history as well.
+# After a start, only the newest time of all nodes is known. History is read from this many nanoseconds before it,
+# in case the clocks of some devices are behind.
 OVERLAP = 60 * 10**9
 
 _NODE_ID = re.compile(r"(?:(ns|nsu)=[^;]+;)?[isgb]=")
@@ -33,15 +33,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ServerError(MonitorError):
-    """The server does not do what it should."""
+    """The server ended the subscription, or sends nothing any more."""
 
 
 class OpcUaSource(Source):
-    """Subscribes to variables; the server queues their values, and is told that we have them once they are durable.
+    """Subscribes to variables. The server queues their values, which are acknowledged once they are durable.
 
-    While the monitor takes nothing, nothing is acknowledged, and the server keeps what its queues hold. A lost
-    connection is made again, with a new subscription. What happened meanwhile is read from the server's history, if
-    that is wanted: from the newest value that was stored on; what is stored already is known by its time.
+    While the monitor is too busy, nothing is acknowledged, and the server keeps what fits into its queues. After a lost
+    connection, the source connects again with a new subscription. With `history`, it reads the missed values from the
+    server's history, from the newest stored value on; values that are already stored are recognised by their time.
     """
 
     kind = "opcua"
@@ -54,7 +54,7 @@ class OpcUaSource(Source):
         if twice:
             raise ValueError(f"nodes must be signals of different names, got {', '.join(sorted(twice))} more than once")
         self._stamps = Stamps()
-        #: The newest time that was stored, of all signals and of each: the clocks of their devices may differ.
+        #: The newest stored time, of all signals and of each: the clocks of their devices may differ.
         self._newest: int | None = None
         self._newest_of: dict[str, int] = {}
         #: How many features each signal has.
@@ -72,7 +72,7 @@ class OpcUaSource(Source):
                 await self._catch_up(nodes)
             await self._subscribe(client, nodes, feed)
             if missed:
-                await self._catch_up(nodes)  # what came between the two, before anything newer is taken
+                await self._catch_up(nodes)  # values from between the two, before newer ones are stored
             feed.open()
             self._succeeded()
             backoff.succeeded()
@@ -109,7 +109,7 @@ class OpcUaSource(Source):
         return client.get_node(text)
 
     async def _subscribe(self, client: Client, nodes: Sequence[Node], feed: "_Feed") -> None:
-        # Below what the library offers for this: that acknowledges before anything is done with the values.
+        # Not with the library's own subscriptions, because they acknowledge values before they are processed.
         period = self._settings.interval * 1000
         parameters = ua.CreateSubscriptionParameters(
             RequestedPublishingInterval=period,
@@ -122,7 +122,7 @@ class OpcUaSource(Source):
         made = await client.uaclient.create_subscription(parameters, feed.publish)
         alive = made.RevisedPublishingInterval / 1000 * made.RevisedMaxKeepAliveCount
         feed.longest_silence = 3 * alive + self._settings.timeout
-        # A value that is measured anew counts, even if it is the same.
+        # A new measurement counts even if the value is unchanged.
         changes = ua.DataChangeFilter(Trigger=ua.DataChangeTrigger.StatusValueTimestamp)
         items = [
             ua.MonitoredItemCreateRequest(
@@ -147,7 +147,7 @@ class OpcUaSource(Source):
                 self._skipped(f"{one.node!r} cannot be subscribed to: {result.StatusCode.name}")
 
     async def _catch_up(self, nodes: Sequence[Node]) -> None:
-        """Read what the server has kept since the newest stored value, node by node."""
+        """Read the server's history since the newest stored value, node by node."""
         for signal, node in zip(self._signals, nodes, strict=True):
             since = self._newest_of.get(signal, max(0, (self._newest or 0) - OVERLAP))
             try:
@@ -157,12 +157,12 @@ class OpcUaSource(Source):
                 self._skipped(f"the server has no history of {signal!r}: {error}")
 
     async def take(self, values: Iterable[tuple[str, Any]]) -> None:
-        """Hand over values; returns when they are durable, however long that takes."""
+        """Submit values; returns when they are durable, however long that takes."""
         observations = [one for signal, value in values if (one := self._observation(signal, value)) is not None]
         backoff = Backoff(most=LONGEST_WAIT)
         for begin in range(0, len(observations), self._most):
             piece = observations[begin : begin + self._most]
-            # A clock that is ahead must not hide what comes later.
+            # A device whose clock is ahead must not make later values look old.
             now = time.time_ns()
             newest = max([self._newest or 0, *(min(one.time or 0, now) for one in piece)])
             while True:
@@ -177,12 +177,12 @@ class OpcUaSource(Source):
                 self._newest_of[one.signal] = max(min(one.time or 0, now), self._newest_of.get(one.signal, 0))
 
     def _observation(self, signal: str, value: ua.DataValue) -> Observation | None:
-        """What a value is; whatever is not good is missing."""
+        """The observation of a value. If its status is not good, it is a missing value."""
         stamp = value.SourceTimestamp or value.ServerTimestamp
         moment = self._stamps.next() if stamp is None else (_aware(stamp) - _EPOCH) // timedelta(microseconds=1) * 1000
         found = None if value.Value is None else value.Value.Value
         if found is None or not (value.StatusCode is None or value.StatusCode.is_good()):
-            # How many features it has is known once there was a good value.
+            # The number of features is known after the first good value.
             width = len(found) if isinstance(found, list) and found else 1
             return Observation(signal, moment, (math.nan,) * self._widths.get(signal, width))
         numbers = found if isinstance(found, list) else [found]
@@ -194,30 +194,30 @@ class OpcUaSource(Source):
 
 
 class _Feed:
-    """What the server publishes. The library acknowledges it, and asks for more, when `publish` has returned."""
+    """Receives what the server publishes. When `publish` returns, the library acknowledges it and asks for more."""
 
     def __init__(self, source: OpcUaSource) -> None:
         self._source = source
         self.signals: Mapping[int, str] = {}
-        #: Seconds after which a server that sends nothing, not even that it is alive, has lost the subscription.
+        #: Seconds without any message, even a keep-alive, after which the subscription counts as lost.
         self.longest_silence = math.inf
         self._ended: str | None = None
         self._opened = asyncio.Event()
-        self._heard: float | None = time.monotonic()  # None while something is taken
+        self._heard: float | None = time.monotonic()  # None while values are being stored
 
     def open(self) -> None:
-        """Let in what is published from now on, and what waits."""
+        """Start to process what is published and what is waiting."""
         self._opened.set()
 
     async def publish(self, result: ua.PublishResult) -> None:
-        """Take what the server sent."""
+        """Process a message of the server."""
         self._heard = None
         await self._opened.wait()
         try:
             await self._take(result)
             self._heard = time.monotonic()
         except Exception as error:
-            # To return would acknowledge it: the connection is given up instead, which cancels this.
+            # Returning would acknowledge the message. Instead, the connection is closed, which cancels this.
             self._ended = f"a message of the server cannot be read: {error_text(error)}"
             await asyncio.Event().wait()
 
@@ -231,7 +231,7 @@ class _Feed:
         await self._source.take(values)
 
     def check(self) -> None:
-        """Raise what ended the subscription."""
+        """ServerError if the subscription ended."""
         if self._ended is not None:
             raise ServerError(self._ended)
         if self._heard is not None and time.monotonic() - self._heard > self.longest_silence:
@@ -239,7 +239,7 @@ class _Feed:
 
 
 async def _history(node: Node, start: datetime) -> AsyncIterator[list[ua.DataValue]]:
-    """What the server has kept of a node, piece by piece, without the bounds that it makes up if they are asked for."""
+    """The server's history of a node, in pieces, without the interpolated bounds that servers can add."""
     end, place = datetime.now(UTC), None
     while True:
         details = ua.ReadRawModifiedDetails(
@@ -251,7 +251,7 @@ async def _history(node: Node, start: datetime) -> AsyncIterator[list[ua.DataVal
         yield values
         place = found.ContinuationPoint or None
         if place is None:
-            # Some servers give no more than they were asked for, and do not say that there is more.
+            # Some servers stop at the requested number without saying that there is more.
             last = values[-1].SourceTimestamp if len(values) >= MOST_AT_ONCE else None
             if last is None or _aware(last) <= start:
                 return

@@ -1,4 +1,4 @@
-"""What a message says: numbers, and perhaps a time."""
+"""Reads messages: numbers, and possibly a time."""
 
 import json
 import math
@@ -17,9 +17,9 @@ _ABSENT = object()
 
 
 class Path:
-    """A way into JSON: names with dots between them, and places in lists, such as "values[0].reading".
+    """A path in JSON: names separated by dots, and positions in lists, such as "values[0].reading".
 
-    A `*` in place of a name, or of a place in a list, stands for all of them.
+    A `*` instead of a name or a position matches all of them.
     """
 
     def __init__(self, text: str) -> None:
@@ -39,11 +39,11 @@ class Path:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it stands for more than one way."""
+        """Whether it may match more than one value."""
         return "*" in self._steps
 
     def find_all(self, tree: Any) -> Iterator[tuple[str, Any]]:
-        """All that is there, each with the way to it."""
+        """All values that it matches, each with its path."""
         ways: list[tuple[str, Any]] = [("", tree)]
         for step in self._steps:
             ways = [
@@ -54,7 +54,7 @@ class Path:
         yield from ways
 
     def find(self, tree: Any) -> Any:
-        """What is there, or _ABSENT."""
+        """The value at the path, or _ABSENT."""
         for step in self._steps:
             there = step in tree if isinstance(tree, dict) else isinstance(tree, list) and step in range(len(tree))
             if not there:
@@ -64,7 +64,7 @@ class Path:
 
 
 def _keys(tree: Any, step: str | int) -> list[Any]:
-    """The keys or places of a tree that a step leads to."""
+    """The keys or positions that a step matches."""
     if isinstance(tree, dict):
         return list(tree) if step == "*" else [step] if step in tree else []
     if isinstance(tree, list):
@@ -74,7 +74,7 @@ def _keys(tree: Any, step: str | int) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The numbers of one observation in a message, its time (ns), and the path if it is one of several."""
+    """The numbers of one observation in a message, its time in nanoseconds, and its path if there are several."""
 
     values: tuple[float, ...]
     time: int | None
@@ -82,10 +82,10 @@ class Read:
 
 
 class Payload:
-    """Reads messages: a plain number, or JSON with numbers, and perhaps a time, at given paths.
+    """Reads messages: a plain number, or JSON with numbers, and possibly a time, at given paths.
 
-    Several numbers are the features of one observation, or with `each` one observation each. Of features some may not
-    be in a message, or null: they are missing (NaN).
+    Several numbers are the features of one observation, or one observation each with `each`. Features that are absent
+    from a message, or null, are missing (NaN).
     """
 
     def __init__(self, value: tuple[str, ...], time: str | None, *, each: bool = False) -> None:
@@ -102,7 +102,7 @@ class Payload:
         self.features = tuple(value) if len(value) > 1 and not each else None
 
     def read(self, data: bytes) -> list[Read]:
-        """What a message says, or ValueError with what is wrong."""
+        """The observations in a message; ValueError says what is wrong with it."""
         if not data:
             raise ValueError("an empty message")
         if len(data) > LARGEST:
@@ -122,7 +122,7 @@ class Payload:
         return [Read(values, self._time_in(tree, data))]
 
     def _read_each(self, tree: Any, data: bytes) -> list[Read]:
-        """What a pattern leads to may be no number; what a path names must be one."""
+        """One observation per number. A plain path must lead to a number; other matches of a pattern are ignored."""
         numbers = {
             way: _number(one, way)
             for path in self._values

@@ -1,34 +1,36 @@
-"""Observations from a Prometheus server."""
+"""Observations from a Prometheus server, by queries over ranges of time."""
 
 import asyncio
 import hashlib
+import math
 import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tocsin.service.config import PrometheusQuery, PrometheusSourceSettings
-from tocsin.service.errors import Backoff, error_text
+from tocsin.service.errors import Backoff, MonitorError, error_text
 from tocsin.service.observations import Cursor, Observation
 from tocsin.service.outgoing import Client, ask, open_client
 from tocsin.service.sources.base import LONGEST_WAIT, Source, SourceContext
-from tocsin.service.sources.matrix import MalformedError, observations_in
-from tocsin.service.sources.naming import NameTemplate
+from tocsin.service.sources.naming import NameTemplate, series_signal
 
-# Prometheus refuses to give more points of one series at once.
+# Prometheus refuses queries for more points per series.
 MOST_POINTS = 11_000
-# How many samples to ask for at once, over all series: so many are held in memory.
+# How many samples to ask for at once, over all series. They are all held in memory.
 SAMPLES = 50_000
 FIRST_POINTS = 200
-# The largest answer that is read, in bytes; after a larger one, less is asked for.
+# The largest reply that is read, in bytes. After a larger one, the source asks for less.
 LARGEST = 32 * 2**20
-# The clock may be set while we wait for the next step.
+# In seconds. The clock may be changed during the wait for the next step.
 LONGEST_SLEEP = 10.0
 
 
 class PrometheusSource(Source):
-    """Asks each query for its next steps, as soon as they are old enough to be final, and never for one twice.
+    """Runs each query for its next steps as soon as they are old enough to be final, and never for a step twice.
 
-    How far it came is stored together with what it read, for each query by itself: after any outage it goes on from
-    there, in order. What a query is first asked for, as far back as `lookback` says, is history: nobody is told of it.
+    The position of each query is stored together with its observations, so after an outage it continues from there, in
+    order. The first run of a query reaches back as far as `lookback`; what it finds is history and sends no messages.
     """
 
     kind = "prometheus"
@@ -51,7 +53,7 @@ class PrometheusSource(Source):
                 tasks.create_task(self._follow(client, followed))
 
     async def _follow(self, client: Client, followed: "_Followed") -> None:
-        """One query by itself: that another cannot be answered does not hold it up."""
+        """Follow one query, independently of the others: an error in one does not delay the rest."""
         backoff = Backoff(most=LONGEST_WAIT)
         points = FIRST_POINTS
         while True:
@@ -69,7 +71,7 @@ class PrometheusSource(Source):
                 await self._store(followed, observations, last)
             except Exception as error:
                 self._failed(f"{followed.query.query!r}: {error_text(error)}")
-                points = max(1, points // 2)  # it may have been too much at once
+                points = max(1, points // 2)  # the reply may have been too large
                 await asyncio.sleep(backoff.failed())
             else:
                 backoff.succeeded()
@@ -101,37 +103,100 @@ class PrometheusSource(Source):
         return observations_in(body, followed.query.query, followed.template, self._skipped)
 
     async def _store(self, followed: "_Followed", observations: list[Observation], last: int) -> None:
-        """In pieces that the monitor takes. The cursor goes with the last one: broken off before, all is asked again,
-        and what is stored already is known by its time."""
+        """Store observations in batches. The last batch carries the cursor: if this is interrupted before it, all are
+        queried again, and those already stored are recognised by their time."""
         pieces = [observations[i : i + self._most] for i in range(0, len(observations), self._most)] or [[]]
         history = followed.is_history
         for piece in pieces[:-1]:
             await self._hand_over(piece, history=history)
-        # Where what is live begins is kept until it is reached.
+        # The position where history ends is stored until it is reached.
         position = f"{last}/{followed.live}" if history else str(last)
         await self._hand_over(pieces[-1], Cursor(followed.key, position), history=history)
         followed.next = last + followed.step
 
 
 class _Followed:
-    """A query, and the next step to ask for. Steps are whole multiples of the step since 1970; all in milliseconds."""
+    """A query and its next step. Steps are whole multiples of the interval since 1970, in milliseconds."""
 
     def __init__(self, source: str, query: PrometheusQuery) -> None:
         self.query = query
         self.template = None if query.signal is None else NameTemplate(query.signal)
         self.step = max(1, round(query.step * 1000))
-        # By what is asked, not by its place: queries may be added and moved around.
+        # By content, not by position in the settings: queries may be added and reordered.
         digest = hashlib.sha256(f"{query.query}\n{self.step}\n{query.signal}".encode()).hexdigest()[:16]
         self.key = f"{source}:{digest}"
         self.next: int | None = None
-        #: The first step that is not history.
+        #: The first step after history.
         self.live = 0
 
     @property
     def is_history(self) -> bool:
-        """Whether the next step is."""
+        """Whether the next step is history."""
         return self.next is not None and self.next < self.live
 
     def newest(self, delay: float) -> int:
         """The newest step that is at least `delay` seconds old."""
         return int((time.time() - delay) * 1000) // self.step * self.step
+
+
+MILLISECOND = 10**6  # ns
+
+
+class MalformedError(MonitorError):
+    """A reply that is not in Prometheus' format."""
+
+
+def observations_in(
+    answer: Any, query: str, template: NameTemplate | None, skipped: Callable[[str], None]
+) -> tuple[list[Observation], int]:
+    """The samples of a reply, ordered by time, and its number of series.
+
+    NaN and infinite samples are missing values. Series that map to the same signal are skipped, because it is unclear
+    which sample is right, and so are series without a name; `skipped` is called for each.
+    """
+    named: defaultdict[str, list[tuple[list[Any], str | None]]] = defaultdict(list)
+    series = _series(answer)
+    for one in series:
+        labels = _labels(one)
+        try:
+            signal = series_signal(template, labels, query)
+        except ValueError as error:
+            skipped(f"a series of {query!r}: {error}")
+            continue
+        named[signal].append((one.get("values", []), labels.get("instance")))
+    observations = []
+    for signal, alike in named.items():
+        if len(alike) > 1:
+            skipped(f"{len(alike)} series of {query!r} map to the same signal {signal!r}: use more labels in `signal`")
+            continue
+        samples, target = alike[0]
+        observations += [_observation(signal, sample, target) for sample in samples]
+    observations.sort(key=lambda observation: (observation.time, observation.signal))
+    return observations, len(series)
+
+
+def _series(answer: Any) -> list[Mapping[str, Any]]:
+    try:
+        data = answer["data"]
+        kind, result = data["resultType"], data["result"]
+    except (KeyError, TypeError):
+        raise MalformedError("the answer has no result") from None
+    if kind != "matrix" or not isinstance(result, list) or not all(isinstance(one, dict) for one in result):
+        raise MalformedError(f"the answer must be a matrix, got {kind!r}")
+    return result
+
+
+def _labels(series: Mapping[str, Any]) -> Mapping[str, str]:
+    labels = series.get("metric")
+    if not isinstance(labels, dict):
+        raise MalformedError("a series of the answer has no labels")
+    return labels
+
+
+def _observation(signal: str, sample: Any, target: str | None) -> Observation:
+    try:
+        time, value = sample
+        moment, number = round(float(time) * 1000) * MILLISECOND, float(value)
+    except (OverflowError, TypeError, ValueError):
+        raise MalformedError(f"a sample of {signal!r} must be a time and a number, got {sample!r}") from None
+    return Observation(signal, moment, (number if math.isfinite(number) else math.nan,), sender=target)

@@ -14,16 +14,16 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from tocsin.service.config import SparkplugSourceSettings
 from tocsin.service.mqtt import Message
 from tocsin.service.observations import Observation, check_name
-from tocsin.service.push.messages import messages
+from tocsin.service.push.protobuf import messages
 from tocsin.service.sources.base import SourceContext
-from tocsin.service.sources.broker import BrokerSource
+from tocsin.service.sources.mqtt import BrokerSource
 from tocsin.service.sources.naming import NameTemplate, fitting
 
 MILLISECOND = 10**6  # ns
-# How often a node is asked for its birth, at most.
+# The shortest time between two requests to a node for its birth.
 ASK_EVERY = 10.0  # seconds
 MOST_NODES = 10_000
-# What is known of the metrics of all nodes: each is up to three entries, by its name, its alias and its signal.
+# Entries about the metrics of all nodes. Each metric has up to three: by name, by alias and by signal.
 MOST_ENTRIES = 1_000_000
 
 _NAMESPACE = "spBv1.0"
@@ -50,7 +50,7 @@ Payload = _MESSAGES["Payload"]
 
 @dataclass
 class _Metric:
-    """What a birth says about a metric."""
+    """A metric as described in a birth."""
 
     name: str
     datatype: int
@@ -58,28 +58,28 @@ class _Metric:
 
 @dataclass
 class _Node:
-    """A node that is alive: what its births said, and the newest time of each of its signals."""
+    """A node that is alive: the metrics of its births, and the newest time of each of its signals."""
 
     birth: int | None = None
     seq: int = 0
     aliases: dict[int, _Metric] = field(default_factory=dict)
     names: dict[tuple[str, str], _Metric] = field(default_factory=dict)
     newest: dict[tuple[str, str], int] = field(default_factory=dict)  # by device and signal
-    #: How many entries the source counts for it.
+    #: How many of its entries are in the total of the source.
     counted: int = 0
 
     @property
     def entries(self) -> int:
-        """How much is known of it."""
+        """How many entries there are about it."""
         return len(self.aliases) + len(self.names) + len(self.newest)
 
 
 class SparkplugSource(BrokerSource):
     """Follows nodes and their devices from birth to death.
 
-    Data may name metrics by aliases, which only a birth explains: a node whose birth was missed, or of whose messages
-    one is missing, is asked for another. When a node or a device dies, its signals get a missing value, and then fall
-    silent.
+    Data may refer to metrics by aliases, which only a birth defines. If a birth or another message of a node was
+    missed, the node is asked for a new birth. When a node or a device dies, its signals get a missing value, and then
+    become silent.
     """
 
     kind = "sparkplug"
@@ -117,14 +117,14 @@ class SparkplugSource(BrokerSource):
             self._nodes[key] = _Node(birth=_birth_number(payload), seq=payload.seq)
         node = self._nodes.get(key)
         if kind == "NDEATH":
-            # The will of an earlier connection of the node says nothing about this one.
+            # This may be the last will of an earlier connection of the node.
             if node is None or node.birth not in (None, _birth_number(payload)):
                 return []
             self._forget(key)
             return self._gone(node, None)
         if node is None:
             self._ask_for_birth(key)
-            node = _Node()  # what has names can be read without a birth
+            node = _Node()  # metrics with names can be read without a birth
         elif kind != "NBIRTH":
             if payload.seq != (node.seq + 1) % 256:
                 self._ask_for_birth(key)
@@ -150,7 +150,7 @@ class SparkplugSource(BrokerSource):
         self._entries -= 0 if known is None else known.counted
 
     def _forget_all(self, why: str) -> None:
-        """Nodes are asked for their births again when they send something."""
+        """Forget all births. Nodes are asked for new ones when they send something."""
         self._nodes.clear()
         self._entries = 0
         self._skipped(f"{why}: all births are forgotten")
@@ -188,7 +188,7 @@ class SparkplugSource(BrokerSource):
         return _fits(name, self._settings.metrics) and not _fits(name, _CONTROL)
 
     def _gone(self, node: _Node, device: str | None) -> list[Observation]:
-        """A missing value after the last one of each signal of a device, or of the whole node, by its own clock."""
+        """A missing value after the last one of each signal of a device, or of the whole node, by the node's clock."""
         gone = [one for one in node.newest if device in (None, one[0])]
         return [Observation(one[1], node.newest.pop(one) + MILLISECOND, (math.nan,)) for one in gone]
 
@@ -209,12 +209,12 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _birth_number(payload: Any) -> int | None:
-    """Which of the node's births this is, or which of them has died."""
+    """The number of the birth, or of the birth that a death belongs to."""
     return next((int(one.long_value or one.int_value) for one in payload.metrics if one.name == "bdSeq"), None)
 
 
 def _value(metric: Any, datatype: int) -> float | None:
-    """The number of a metric, NaN if it is missing; None if it is no number, as a date is none. 0 is no datatype."""
+    """The value of a metric, NaN if it is missing; None if it is not a number, such as a date. Datatype 0: unknown."""
     kind = next((one for one in _NUMBERS if metric.HasField(one)), None)
     if metric.is_null:
         return math.nan if datatype in _NUMERIC else None

@@ -5,7 +5,7 @@ from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import (
     PLACE,
     SOURCE,
-    AuditRow,
+    AccessLogRow,
     Ended,
     EventRow,
     EventSummary,
@@ -35,7 +35,7 @@ from tocsin.service.store.writer import StoreWriter
 __all__ = [
     "PLACE",
     "SOURCE",
-    "AuditRow",
+    "AccessLogRow",
     "DamagedError",
     "Ended",
     "EventRow",

@@ -13,10 +13,9 @@ from sqlalchemy import URL, Connection, Engine, NullPool, Select, Table, create_
 
 from tocsin.service.errors import StoreError
 from tocsin.service.store import schema
-from tocsin.service.store.bulk_insert import insert_observations
-from tocsin.service.store.connections import connect, for_reading, sqlite_file, store_errors
-from tocsin.service.store.migrations import migrate, newest_version, version_of
-from tocsin.service.store.sqlite_files import Progress, copy_pages
+from tocsin.service.store.connections import connect, for_reading, shown_address, sqlite_file, store_errors
+from tocsin.service.store.encoding import insert_observations
+from tocsin.service.store.migrations import Progress, copy_pages, migrate, newest_version, readable_versions, version_of
 from tocsin.service.store.store import Store
 
 _ROWS = 5000
@@ -75,8 +74,8 @@ def _check_current(engine: Engine) -> None:
         version = version_of(connection)
     if version != newest_version():
         raise StoreError(
-            f"the store has tables of version {version}, but this release works with version {newest_version()}: "
-            "back it up with the tocsin that uses it"
+            f"the store {shown_address(engine)} has tables of version {version}, but this release works with version "
+            f"{newest_version()}: back it up with the tocsin that uses it"
         )
 
 
@@ -162,7 +161,10 @@ def _check(file: Path) -> int:
         raise StoreError(f"{file} is damaged: {found}")
     if not 0 < version <= newest_version():
         what = f"has tables of version {version}" if version else "has no tables of a store"
-        raise StoreError(f"{file} {what}; a backup of versions 1 to {newest_version()} can be restored")
+        raise StoreError(
+            f"{file} {what}, and this release restores backups of {readable_versions()}: restore it with the tocsin "
+            "that wrote it"
+        )
     return version
 
 

@@ -1,10 +1,12 @@
-"""Connections to SQLite and PostgreSQL, their settings and their errors."""
+"""Connections to SQLite and PostgreSQL, their settings, their errors, and how long they may hang."""
 
 import os
+import socket
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from tocsin.service.errors import DamagedError, StoreError, UnfitError
 from tocsin.service.secrecy import MASK
-from tocsin.service.store.watchdog import limited
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql+psycopg"
 # A connection option: whether its transactions write.
@@ -73,6 +74,13 @@ def sqlite_file(address: URL) -> Path:
     return Path(str(address.database))
 
 
+def shown_address(engine: Engine) -> str:
+    """Where a store is, for messages: its file, or its URL without the password."""
+    if engine.dialect.name == "sqlite":
+        return str(sqlite_file(engine.url))
+    return engine.url.render_as_string(hide_password=True)
+
+
 def for_writing(engine: Engine) -> Engine:
     """The engine, with transactions that may write from the start."""
     return engine.execution_options(**{WRITES: True})
@@ -120,6 +128,25 @@ def _first_line(engine: Engine, error: object) -> str:
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     password = engine.url.password
     return line.replace(str(password), MASK) if password else line
+
+
+def check_file(engine: Engine) -> None:
+    """Check the file of an SQLite store; DamagedError if it is damaged. PostgreSQL checks its own files."""
+    if engine.dialect.name != "sqlite":
+        return
+    with for_reading(engine).connect() as connection:
+        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+    if found != "ok":
+        raise DamagedError(damage_message(sqlite_file(engine.url), str(found)))
+
+
+def damage_message(file: Path, found: str) -> str:
+    """The error message for a damaged file, with what to do about it."""
+    first = next(iter(found.splitlines()), "")
+    return (
+        f"the store {file} is damaged ({first}): move it away and put a backup in its place (tocsin restore), or save "
+        f"what can be read (sqlite3 {file} .recover) and check the disk"
+    )
 
 
 def _address(url: str) -> URL:
@@ -193,3 +220,70 @@ def _sqlite(address: URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+CHECK_EVERY = 0.5
+
+
+class Watchdog:
+    """Breaks connections that have waited too long for a reply: a server that hangs does not apply its own timeouts.
+
+    The waiting call fails as it does when a connection is lost.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[object, tuple[float, int]] = {}
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def limit(self, file: int, seconds: float) -> Iterator[None]:
+        """Break the connection with this file descriptor if the block takes longer."""
+        key = object()
+        with self._lock:
+            self._waiting[key] = (time.monotonic() + seconds, file)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="tocsin-watchdog", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting.pop(key, None)
+
+    def cut_all(self) -> None:
+        """Break all connections that wait."""
+        with self._lock:
+            self._cut(list(self._waiting))
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(CHECK_EVERY)
+            with self._lock:
+                now = time.monotonic()
+                self._cut([key for key, (until, _) in self._waiting.items() if until < now])
+
+    def _cut(self, keys: list[object]) -> None:
+        """The caller holds the lock, so these calls still wait and the file descriptors are still theirs."""
+        for key in keys:
+            _, file = self._waiting.pop(key)
+            with suppress(OSError):
+                cut = socket.socket(fileno=socket.dup(file))
+                try:
+                    cut.shutdown(socket.SHUT_RDWR)
+                finally:
+                    cut.close()
+
+
+WATCHDOG = Watchdog()
+
+
+def limited(kind: Any, seconds: float) -> Any:
+    """A psycopg connection class whose connections wait no longer than this for a reply."""
+
+    class Limited(kind):  # type: ignore[misc]
+        def wait(self, *arguments: Any, **given: Any) -> Any:
+            with WATCHDOG.limit(self.fileno(), seconds):
+                return super().wait(*arguments, **given)
+
+    return Limited

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection
 
 from tocsin.service.observations import Status, StoredVerdict
+from tocsin.service.store import schema
 from tocsin.service.store.rows import ObservationRow
 
 NAN = float("nan")
@@ -123,3 +125,22 @@ def _plain(number: float) -> float | str | None:
     if number != number:
         return None
     return str(float(number)) if number in _INFINITE else float(number)
+
+
+_NAMES = ", ".join(schema.observations.c.keys())
+_INSERT = f"INSERT INTO observations ({_NAMES}) VALUES ({', '.join('?' * len(schema.observations.c))})"  # noqa: S608
+_COPY = f"COPY observations ({_NAMES}) FROM STDIN (FORMAT BINARY)"
+_COPY_TYPES = ("int8", "int8", "int2", *["float8"] * 7, "bool", "bool", "text")
+
+
+def insert_observations(connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Add observations, given as columns. It is an error if one is stored already: nothing is overwritten."""
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(_INSERT, list(rows))
+        return
+    with connection.connection.cursor() as cursor, cursor.copy(_COPY) as copy:  # type: ignore[attr-defined]
+        copy.set_types(_COPY_TYPES)
+        for row in rows:
+            copy.write_row(row)

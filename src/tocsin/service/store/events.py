@@ -10,7 +10,7 @@ from tocsin.service.errors import UnknownError
 from tocsin.service.fields import declared
 from tocsin.service.store import encoding, schema
 from tocsin.service.store.rows import EventRow, EventSummary, IncidentRow, Kind, Member
-from tocsin.service.store.selection import among
+from tocsin.service.store.schema import among
 
 #: How many incidents a summary lists.
 LISTED = 10

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, make_url, select
 
 from tocsin.service.store import schema
 from tocsin.service.store.connections import connect, for_reading, sqlite_file, store_errors
-from tocsin.service.store.leadership import find_owner
+from tocsin.service.store.locks import find_owner
 from tocsin.service.store.migrations import newest_version, version_of
 from tocsin.service.store.reader import StoreReader
 from tocsin.service.store.rows import TemplateRow, TokenRow

@@ -1,210 +1,35 @@
-"""The versions of the tables, and the migrations from one to the next."""
+"""The version of the tables, the migrations to the next versions, and the copy of an SQLite file before them."""
 
-import json
-import math
-from collections.abc import Callable, Sequence
-from typing import Any
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, select, text
+from sqlalchemy import Connection, Engine, inspect, select
 
 from tocsin.service.errors import StoreError
 from tocsin.service.store import schema
-from tocsin.service.store.connections import for_reading, for_writing
+from tocsin.service.store.connections import for_reading, for_writing, shown_address, sqlite_file
 
-Step = Callable[[Connection], None]
+Migration = Callable[[Connection], None]
 
-
-def _incidents_in_words(connection: Connection) -> None:
-    """Incidents get an explanation, and signals the settings of detectors with views."""
-    double = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "BLOB"
-    added = {"severity": double, "return_period": double, "view": "TEXT", "explanation": "TEXT"}
-    for name, kind in added.items():
-        connection.exec_driver_sql(f"ALTER TABLE incidents ADD COLUMN {name} {kind}")
-    # Severity was given by p. It is computed here because not every SQLite has logarithms.
-    change = text("UPDATE incidents SET severity = :severity WHERE id = :id")
-    known = connection.exec_driver_sql("SELECT id, p FROM incidents WHERE p > 0").all()
-    if known:
-        connection.execute(change, [{"id": number, "severity": -math.log10(p)} for number, p in known])
-    connection.exec_driver_sql("ALTER TABLE incidents DROP COLUMN merged")
-    change = text("UPDATE signals SET settings = :settings WHERE id = :id")
-    for number, settings in connection.exec_driver_sql("SELECT id, settings FROM signals").all():
-        connection.execute(change, {"id": number, "settings": json.dumps(_with_views(json.loads(settings)))})
-
-
-def _with_views(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a detector without those that views replaced."""
-    gone = (
-        "horizons", "light", "merge", "recalibrate", "learn", "hold_below", "hold_after", "hold_most", "hold_context",
-    )  # fmt: skip
-    kept = {name: value for name, value in settings.items() if name not in gone}
-    if settings.get("light"):
-        kept.setdefault("preset", "light")
-    if kept.get("nonconformity") == "signed":
-        del kept["nonconformity"]
-    if "merge_features" in kept and kept["merge_features"] not in ("harmonic", "mean"):
-        del kept["merge_features"]
-    return kept
-
-
-def _references(connection: Connection) -> None:
-    """Signals may have a reference."""
-    binary = "BYTEA" if connection.dialect.name == "postgresql" else "BLOB"
-    connection.exec_driver_sql(
-        "CREATE TABLE reference ("
-        "signal BIGINT NOT NULL PRIMARY KEY REFERENCES signals (id) ON DELETE CASCADE, "
-        'start BIGINT NOT NULL, "end" BIGINT NOT NULL, observations BIGINT NOT NULL, '
-        f"created BIGINT NOT NULL, created_by TEXT NOT NULL, observed {binary} NOT NULL)"
-    )
-
-
-def _ends(connection: Connection) -> None:
-    """Incidents say why they ended. For those that ended before, the reason is unknown."""
-    connection.exec_driver_sql("ALTER TABLE incidents ADD COLUMN ended TEXT")
-
-
-def _refused(connection: Connection) -> None:
-    """Refused observations are listed."""
-    number = "BIGSERIAL" if connection.dialect.name == "postgresql" else "INTEGER"
-    key = "PRIMARY KEY" if connection.dialect.name == "postgresql" else "NOT NULL PRIMARY KEY AUTOINCREMENT"
-    connection.exec_driver_sql(
-        f"CREATE TABLE refused (id {number} {key}, signal TEXT NOT NULL, time BIGINT NOT NULL, value TEXT NOT NULL, "
-        "source TEXT NOT NULL, reason TEXT NOT NULL, noted BIGINT NOT NULL)"
-    )
-
-
-def _who_did_what(connection: Connection) -> None:
-    """Tokens may be limited to name patterns, the time of the first token is kept, and there is an audit trail."""
-    number = (
-        "BIGSERIAL NOT NULL PRIMARY KEY"
-        if connection.dialect.name == "postgresql"
-        else "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT"
-    )
-    connection.exec_driver_sql("ALTER TABLE tokens ADD COLUMN patterns TEXT")
-    connection.exec_driver_sql("CREATE TABLE guarded (since BIGINT NOT NULL PRIMARY KEY)")
-    connection.exec_driver_sql("INSERT INTO guarded SELECT min(created) FROM tokens HAVING min(created) IS NOT NULL")
-    connection.exec_driver_sql(
-        f"CREATE TABLE audit (id {number}, time BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, "
-        "target TEXT NOT NULL, details TEXT NOT NULL)"
-    )
-
-
-def _withheld(connection: Connection) -> None:
-    """Budgets may withhold incidents from sinks."""
-    no = "FALSE" if connection.dialect.name == "postgresql" else "0"
-    connection.exec_driver_sql(f"ALTER TABLE incidents ADD COLUMN withheld BOOLEAN NOT NULL DEFAULT {no}")
-
-
-def _foretold(connection: Connection) -> None:
-    """Forecasts are stored until the next state."""
-    binary = "BYTEA" if connection.dialect.name == "postgresql" else "BLOB"
-    connection.exec_driver_sql(
-        "CREATE TABLE foretold (signal BIGINT NOT NULL REFERENCES signals (id) ON DELETE CASCADE, "
-        f"time BIGINT NOT NULL, foretold {binary} NOT NULL, PRIMARY KEY (signal, time))"
-    )
-
-
-def _parts(connection: Connection) -> None:
-    """Signals may aggregate their observations."""
-    double = "DOUBLE PRECISION" if connection.dialect.name == "postgresql" else "FLOAT"
-    connection.exec_driver_sql(f"ALTER TABLE signals ADD COLUMN every {double}")
-    connection.exec_driver_sql("ALTER TABLE signals ADD COLUMN aggregate TEXT NOT NULL DEFAULT 'mean'")
-    connection.exec_driver_sql(
-        "CREATE TABLE parts (signal BIGINT NOT NULL REFERENCES signals (id) ON DELETE CASCADE, "
-        "time BIGINT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (signal, time))"
-    )
-
-
-def _events(connection: Connection) -> None:
-    """Incidents belong to events. Each one of which people were told is an event by itself, with its own number."""
-    postgresql = connection.dialect.name == "postgresql"
-    number = "BIGSERIAL NOT NULL PRIMARY KEY" if postgresql else "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT"
-    do = connection.exec_driver_sql
-    do(
-        f"CREATE TABLE events (id {number}, kind TEXT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL, "
-        "shared TEXT NOT NULL, open BOOLEAN NOT NULL, opened BIGINT NOT NULL, closed BIGINT, acknowledged BIGINT, "
-        "acknowledged_by TEXT, snoozed_until BIGINT, label TEXT, note TEXT)"
-    )
-    do("CREATE INDEX events_open ON events (open)")
-    do("ALTER TABLE incidents ADD COLUMN event BIGINT")
-    do("CREATE INDEX incidents_of_event ON incidents (event)")
-    do("ALTER TABLE outbox ADD COLUMN event BIGINT")
-    do("ALTER TABLE outbox ADD COLUMN told BIGINT")
-    do("ALTER TABLE outbox ADD COLUMN news INTEGER NOT NULL DEFAULT 0")
-    do("CREATE INDEX outbox_of_event ON outbox (event)")
-    do("ALTER TABLE signals ADD COLUMN source TEXT")
-    do(
-        "INSERT INTO events SELECT id, kind, start, start, '[]', open, opened, closed, acknowledged, acknowledged_by, "
-        "snoozed_until, label, note FROM incidents WHERE NOT withheld AND coalesce(ended, '') <> 'imported'"
-    )
-    do("UPDATE incidents SET event = id WHERE NOT withheld AND coalesce(ended, '') <> 'imported'")
-    do("UPDATE outbox SET told = delivered, event = (SELECT event FROM incidents WHERE incidents.id = incident)")
-    if postgresql:
-        do("SELECT setval(pg_get_serial_sequence('events', 'id'), coalesce(max(id), 0) + 1, false) FROM events")
-
-
-def _templates(connection: Connection) -> None:
-    """Templates may be stored, besides those of the settings file."""
-    connection.exec_driver_sql(
-        "CREATE TABLE templates (pattern TEXT NOT NULL PRIMARY KEY, template TEXT NOT NULL, changed BIGINT NOT NULL, "
-        "changed_by TEXT NOT NULL)"
-    )
-
-
-def _votes(connection: Connection) -> None:
-    """Detectors whose views vote: signals and templates lose the settings that are gone. States are learned anew."""
-    change = text("UPDATE signals SET settings = :settings WHERE id = :id")
-    for number, settings in connection.exec_driver_sql("SELECT id, settings FROM signals").all():
-        connection.execute(change, {"id": number, "settings": json.dumps(_with_votes(json.loads(settings)))})
-    change = text("UPDATE templates SET template = :template WHERE pattern = :pattern")
-    for pattern, stored in connection.exec_driver_sql("SELECT pattern, template FROM templates").all():
-        template = json.loads(stored)
-        if template.get("detector"):
-            template["detector"] = _with_votes(template["detector"])
-            connection.execute(change, {"pattern": pattern, "template": json.dumps(template)})
-    connection.exec_driver_sql("DELETE FROM foretold")  # another network made them
-
-
-def _with_votes(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a detector with the views and settings that are left."""
-    kept = {name: value for name, value in settings.items() if name != "merge_features"}
-    if kept.get("views") is not None:
-        views = kept["views"]
-        names = [part.strip() for part in views.split(",")] if isinstance(views, str) else views
-        # A view that is gone is replaced by the one that sees the same, if there is one.
-        now = {"horizons": "error", "paper": "error", "shape-light": "shape", "level": None, "all": None}
-        left = dict.fromkeys(one for one in (now.get(name, name) for name in names) if one is not None)
-        kept["views"] = list(left) or None  # None: the usual ones
-    # The network looks 32 steps ahead instead of 64, and the view error needs 15 of them.
-    forecaster = kept.get("forecaster", "auto")
-    network = forecaster == "embedded" or (forecaster == "auto" and kept.get("preset") != "light")
-    if network and (kept.get("refresh") or 1) > 18:
-        kept["refresh"] = 18
-    return kept
-
-
-# The first step migrates from version 1 to 2, and so on. A new store is created from `schema.metadata`, so the last
-# step must result in the same tables. Never change a released step.
-STEPS: tuple[Step, ...] = (
-    _incidents_in_words,
-    _references,
-    _ends,
-    _refused,
-    _who_did_what,
-    _withheld,
-    _foretold,
-    _parts,
-    _events,
-    _templates,
-    _votes,
-)
+# The first migrates from version 1, the tables of release 0.1.0, to version 2, and so on. A new store is created from
+# `schema.metadata`, so the last migration must result in the same tables. Never change a released migration.
+MIGRATIONS: tuple[Migration, ...] = ()
 
 # The lock held while tables are created or changed, so that two processes do not do so at the same time.
 _CHANGING = 0x746F6373696E
 
 
-def newest_version(steps: Sequence[Step] | None = None) -> int:
+def newest_version() -> int:
     """The version that this release uses."""
-    return 1 + len(STEPS if steps is None else steps)
+    return 1 + len(MIGRATIONS)
+
+
+def readable_versions() -> str:
+    """The versions that this release can read, as text."""
+    return "version 1" if newest_version() == 1 else f"versions 1 to {newest_version()}"
 
 
 def version_of(connection: Connection) -> int:
@@ -229,30 +54,68 @@ def _check_encoding(connection: Connection) -> None:
         )
 
 
-def migrate(engine: Engine, steps: Sequence[Step] | None = None) -> None:
+def migrate(engine: Engine) -> None:
     """Migrate the tables to the newest version in one transaction: after a failure, nothing has changed."""
-    steps = STEPS if steps is None else steps
     with for_reading(engine).connect() as connection:
         _check_encoding(connection)
-        if _checked(version_of(connection), steps) == newest_version(steps):
+        if _checked_version(connection) == newest_version():
             return
     with for_writing(engine).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_CHANGING,))
-        version = _checked(version_of(connection), steps)  # another process may have been faster
+        version = _checked_version(connection)  # another process may have been faster
         if version == 0:
             schema.metadata.create_all(connection, checkfirst=False)
-            connection.execute(schema.schema_version.insert().values(version=newest_version(steps)))
+            connection.execute(schema.schema_version.insert().values(version=newest_version()))
             return
-        for number in range(version, newest_version(steps)):
-            steps[number - 1](connection)
+        for number in range(version, newest_version()):
+            MIGRATIONS[number - 1](connection)
             connection.execute(schema.schema_version.update().values(version=number + 1))
 
 
-def _checked(version: int, steps: Sequence[Step]) -> int:
-    if version > newest_version(steps):
+def _checked_version(connection: Connection) -> int:
+    """The version of a store's tables; StoreError if this release cannot read them."""
+    version = version_of(connection)
+    if not 0 <= version <= newest_version():
         raise StoreError(
-            f"the store has tables of version {version}, and this release supports versions up to "
-            f"{newest_version(steps)}: a newer tocsin wrote it, so use that one"
+            f"the store {shown_address(connection.engine)} has tables of version {version}, and this release reads "
+            f"{readable_versions()}: use the tocsin that wrote it, or an empty store (storage.folder or storage.url)"
         )
     return version
+
+
+#: Called with the amount done and the total: rows, or pages if a file is copied.
+Progress = Callable[[int, int], None]
+
+_PAGES = 1024
+
+
+def copy_pages(source: Path, part: Path, progress: Progress | None = None) -> None:
+    """Copy a consistent snapshot of a store into a file, which may exist but be empty."""
+    with closing(sqlite3.connect(source)) as origin, closing(sqlite3.connect(part)) as target:
+        # Our own transaction makes the copy a snapshot. Without it, the copy would restart after every write.
+        origin.isolation_level = None
+        origin.execute("BEGIN")
+        origin.execute("SELECT version FROM schema_version").fetchone()
+        done = None if progress is None else lambda _, left, total: progress(total - left, total)
+        origin.backup(target, pages=_PAGES, progress=done)
+        origin.execute("COMMIT")
+        # The copy would use a write-ahead log, but a backup must be a single file.
+        target.execute("PRAGMA journal_mode=DELETE")
+
+
+def keep_copy(engine: Engine, version: int) -> Path:
+    """Copy a store before a migration; `tocsin restore` can restore the copy."""
+    file = sqlite_file(engine.url)
+    copy = file.with_name(f"{file.name}.version-{version}")
+    part = copy.with_name(copy.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        copy_pages(file, part)
+        part.replace(copy)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"the store was not migrated, because it cannot be copied to {copy}: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return copy

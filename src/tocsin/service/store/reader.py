@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Row, Select, and_, case, func, not_, or_, sel
 from tocsin.service.observations import Status
 from tocsin.service.store import encoding, schema
 from tocsin.service.store.events import EventReader, incident_of
-from tocsin.service.store.leaving import REMOVED, LeavingReader, name_of
+from tocsin.service.store.removal import REMOVED, LeavingReader, name_of
 from tocsin.service.store.rows import (
-    AuditRow,
+    AccessLogRow,
     IncidentRow,
     Kind,
     MaintenanceRow,
@@ -26,7 +26,7 @@ from tocsin.service.store.rows import (
     TemplateRow,
     TokenRow,
 )
-from tocsin.service.store.selection import among
+from tocsin.service.store.schema import among
 
 T = TypeVar("T")
 
@@ -306,15 +306,15 @@ class StoreReader(EventReader, LeavingReader):
         """When the first token was created, even if it was revoked since; None if there never was one."""
         return self.connection.execute(select(schema.guarded.c.since)).scalar()
 
-    def audit(self, *, before_id: int | None = None, who: str | None = None, limit: int) -> list[AuditRow]:
-        """The audit trail, newest first."""
-        columns = schema.audit.c
-        wanted = select(schema.audit)
+    def access_log(self, *, before_id: int | None = None, who: str | None = None, limit: int) -> list[AccessLogRow]:
+        """The access log, newest first."""
+        columns = schema.access_log.c
+        wanted = select(schema.access_log)
         if before_id is not None:
             wanted = wanted.where(columns.id < before_id)
         if who is not None:
             wanted = wanted.where(columns.who == who)
-        return self._rows(AuditRow, wanted.order_by(columns.id.desc()).limit(limit))
+        return self._rows(AccessLogRow, wanted.order_by(columns.id.desc()).limit(limit))
 
     def cursor(self, source: str) -> str | None:
         """The position up to which a source has read."""

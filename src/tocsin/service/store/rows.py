@@ -254,8 +254,8 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRow:
-    """An entry of the audit trail. `who` is the name of a token."""
+class AccessLogRow:
+    """An entry of the access log. `who` is the name of a token."""
 
     id: int
     time: int

@@ -1,11 +1,13 @@
 """The tables of the store in their newest version. Times are nanoseconds since 1970 (UTC)."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Dialect,
     Double,
     ForeignKey,
@@ -18,6 +20,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    bindparam,
     text,
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
@@ -65,7 +68,7 @@ metadata = MetaData()
 
 schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
-# Ids are never reused (AUTOINCREMENT), so leftover rows of a removed signal never belong to a newer one. `leaving.py`
+# Ids are never reused (AUTOINCREMENT), so leftover rows of a removed signal never belong to a newer one. `removal.py`
 # says when a removed signal is still stored, and under which name.
 signals = Table(
     "signals",
@@ -238,8 +241,8 @@ tokens = Table(
 # At most one row: when the first token was created. It stays after the last token is revoked.
 guarded = Table("guarded", metadata, Column("since", BigInteger, primary_key=True, autoincrement=False))
 
-audit = Table(
-    "audit",
+access_log = Table(
+    "access_log",
     metadata,
     Column("id", _NUMBER, primary_key=True),
     Column("time", BigInteger, nullable=False),
@@ -270,3 +273,11 @@ refused = Table(
     Column("noted", BigInteger, nullable=False),
     sqlite_autoincrement=True,
 )
+
+
+def among(column: Column[int], numbers: Collection[int]) -> ColumnElement[bool]:
+    """Whether a column is one of these numbers.
+
+    They are written into the statement: as parameters, databases take at most 32,766 or 65,535 of them.
+    """
+    return column.in_(bindparam(None, list(numbers), expanding=True, literal_execute=True))

@@ -12,13 +12,19 @@ from sqlalchemy import Engine
 from tocsin.service.access_log import pending_entry
 from tocsin.service.errors import DamagedError, StoreError
 from tocsin.service.store import schema
-from tocsin.service.store.connections import connect, for_reading, for_writing, sqlite_file, store_errors
-from tocsin.service.store.leadership import Heartbeat, Owner, SessionLock, evict, find_owner
-from tocsin.service.store.migrations import migrate, newest_version, version_of
-from tocsin.service.store.ownership import LockFile
+from tocsin.service.store.connections import (
+    WATCHDOG,
+    check_file,
+    connect,
+    damage_message,
+    for_reading,
+    for_writing,
+    sqlite_file,
+    store_errors,
+)
+from tocsin.service.store.locks import Heartbeat, LockFile, Owner, SessionLock, evict, find_owner
+from tocsin.service.store.migrations import keep_copy, migrate, newest_version, version_of
 from tocsin.service.store.reader import StoreReader
-from tocsin.service.store.sqlite_files import check_file, damage_message, keep_copy
-from tocsin.service.store.watchdog import WATCHDOG
 from tocsin.service.store.writer import StoreWriter
 
 log = logging.getLogger("tocsin.store")
@@ -65,12 +71,12 @@ class Store:
         return cls(connect(url))
 
     def bring_up_to_date(self) -> None:
-        """Create the tables, or migrate them to the newest version; StoreError if they are newer."""
+        """Create the tables, or migrate them to the newest version; StoreError if this release cannot read them."""
         with store_errors(self._engine):
             with self._reading.connect() as connection:
                 version = version_of(connection)
             if not 0 < version < newest_version():
-                migrate(self._engine)  # creates the tables, or rejects those of a newer version
+                migrate(self._engine)  # creates the tables, or rejects those that this release cannot read
                 return
             with nullcontext() if self._owned else self.own():
                 if self._engine.dialect.name == "sqlite":
@@ -192,10 +198,10 @@ class Store:
 
 
 def _note(writer: StoreWriter) -> None:
-    """Add the current action to the audit trail, in the transaction of its changes."""
+    """Add the current action to the access log, in the transaction of its changes."""
     entry = pending_entry()
     if entry is not None:
-        writer.add_audit(entry, time.time_ns())
+        writer.add_to_access_log(entry, time.time_ns())
 
 
 @contextmanager

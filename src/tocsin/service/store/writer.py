@@ -10,11 +10,11 @@ from sqlalchemy.exc import IntegrityError
 
 from tocsin.service.access_log import AccessEntry
 from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import encoding, pruning, schema
-from tocsin.service.store.bulk_insert import insert_observations
+from tocsin.service.store import encoding, removal, schema
+from tocsin.service.store.encoding import insert_observations
 from tocsin.service.store.events import EventWriter
-from tocsin.service.store.leaving import LeavingWriter
 from tocsin.service.store.reader import StoreReader
+from tocsin.service.store.removal import LeavingWriter
 from tocsin.service.store.rows import (
     IncidentFacts,
     IncidentRow,
@@ -33,9 +33,9 @@ from tocsin.service.store.rows import (
 _IDENTITY = frozenset({"signal", "kind", "start"})
 _FIRST = _IDENTITY | {"opened"}
 _CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
-# The most entries of the audit trail, and after how many new ones the oldest are removed.
-MOST_AUDITED = 200_000
-_AUDIT_PIECE = 1000
+# The most entries of the access log, and after how many new ones the oldest are removed.
+MOST_LOGGED = 200_000
+_LOG_PIECE = 1000
 _OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source"})
 
 
@@ -77,8 +77,8 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         """Remove a signal and everything that belongs to it. If it has many observations, pruning removes the rest."""
         if not self._delete(schema.signals, id=signal_id):  # states, incidents and messages go with it
             raise UnknownError(f"there is no signal with number {signal_id}")
-        pruning.remove_empty_events(self.connection)
-        pruning.remove_observations(self.connection, [(signal_id, pruning.ALL)], pruning.PIECE)
+        removal.remove_empty_events(self.connection)
+        removal.remove_observations(self.connection, [(signal_id, removal.ALL)], removal.PIECE)
 
     def add_observations(self, rows: Iterable[ObservationRow]) -> None:
         """Add observations. None of them may be stored already."""
@@ -119,7 +119,7 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
     def take_out(self, signal: SignalRow, after: int, reason: str, now: int) -> int:
         """Remove a signal's observations after a time, and list them as refused; returns how many."""
         taken, last = 0, after
-        while rows := self.observations(signal.id, after=last, limit=pruning.PIECE):
+        while rows := self.observations(signal.id, after=last, limit=removal.PIECE):
             last = rows[-1].time
             self.refuse(
                 [
@@ -279,8 +279,8 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         except IntegrityError as error:
             raise RefusedError(f"a token named {name!r} already exists") from error
 
-    def add_audit(self, entry: AccessEntry, now: int) -> None:
-        """Add an entry to the audit trail. Only the newest `MOST_AUDITED` entries are kept."""
+    def add_to_access_log(self, entry: AccessEntry, now: int) -> None:
+        """Add an entry to the access log. Only the newest `MOST_LOGGED` entries are kept."""
         values = {
             "time": now,
             "who": entry.who,
@@ -288,9 +288,9 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
             "target": entry.target,
             "details": entry.details,
         }
-        number = self._insert(schema.audit, values)
-        if number % _AUDIT_PIECE == 0:
-            self.connection.execute(delete(schema.audit).where(schema.audit.c.id <= number - MOST_AUDITED))
+        number = self._insert(schema.access_log, values)
+        if number % _LOG_PIECE == 0:
+            self.connection.execute(delete(schema.access_log).where(schema.access_log.c.id <= number - MOST_LOGGED))
 
     def remove_token(self, name: str) -> None:
         if not self._delete(schema.tokens, name=name):
@@ -318,14 +318,14 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         observations_before: int,
         incidents_before: int,
         keep_after: Mapping[int, int | None],
-        piece: int = pruning.PIECE,
+        piece: int = removal.PIECE,
     ) -> Pruned:
         """Remove old rows, at most `piece`. Call it again, in another transaction, while there are more.
 
         Observations of a signal after its time in `keep_after` stay, or all of them if it has no time there, because
         its detector is rebuilt from them. Incidents are removed if they ended before `incidents_before`.
         """
-        return pruning.prune(self.connection, observations_before, incidents_before, keep_after, piece)
+        return removal.prune(self.connection, observations_before, incidents_before, keep_after, piece)
 
     def _insert(self, table: Table, values: Mapping[str, Any]) -> int:
         return int(self.connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())

@@ -1,19 +1,24 @@
-"""The lock of a store in PostgreSQL. One session holds it, and the owner writes only through that session.
+"""The locks that let only one monitor at a time use a store.
 
-So an owner that loses its session can no longer write: it must take the lock again, and read everything again first. A
-monitor on standby ends the session of an owner that shows no sign of life, and so fences it off before it takes over.
+In SQLite, it is a locked file next to the store. In PostgreSQL, one session holds the lock, and the owner writes only
+through that session: an owner that loses it can no longer write, and must take the lock and read everything again
+first. A monitor on standby ends the session of an owner that shows no sign of life, and so fences it off before it
+takes over.
 """
 
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 from sqlalchemy import Connection, Engine
 
-from tocsin.service.errors import OwnedError
+from tocsin.service.errors import OwnedError, StoreError
 
 # The first key of the advisory lock. The second key distinguishes the schemas of a database.
 _OWNED = 0x746F6373
@@ -147,3 +152,58 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._over.wait(self._every):
             self._beat()
+
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+
+class LockFile:
+    """A file next to an SQLite store, locked by the owner. The system releases the lock even if the owner crashes."""
+
+    def __init__(self, store: Path) -> None:
+        self._store, self._path = store, store.with_name(store.name + ".lock")
+        self._file: IO[str] | None = None
+
+    def take(self) -> None:
+        """Lock the file; OwnedError if another monitor holds the lock."""
+        try:
+            file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be created or opened: {error.strerror}") from error
+        try:
+            _lock_file(file)
+        except OSError as error:
+            owner = _read_owner(file)
+            file.close()
+            raise OwnedError(
+                f"the store {self._store} is in use by another monitor ({owner}): stop that one first"
+            ) from error
+        file.seek(_OWNER_AT)
+        file.truncate()
+        file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        file.flush()
+        self._file = file
+
+    def let_go(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+# The text follows the locked byte, because on Windows nobody else can read a locked byte.
+_OWNER_AT = 1
+
+
+def _lock_file(file: IO[str]) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _read_owner(file: IO[str]) -> str:
+    file.seek(_OWNER_AT)
+    return file.read(200) or "unknown"

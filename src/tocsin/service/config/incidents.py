@@ -1,9 +1,11 @@
-"""The settings of events: which incidents belong together, and how often a message about them is sent."""
+"""The settings of events and budgets: which incidents belong together, and how many are reported."""
 
+from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from tocsin.detection.alarm_rate import SECONDS, parse_budget
 from tocsin.service.config.section import DURATION, Seconds, Section
 
 # None at all is allowed.
@@ -37,3 +39,29 @@ class EventSettings(Section):
         default=86400.0,
         description="What ended longer than this before the monitor learned of it is stored and shown, but not sent.",
     )
+
+
+class BudgetSettings(Section):
+    """A limit on the incidents reported for signals whose names match a pattern; the first match applies."""
+
+    match: str = Field(default="*", description="Which signals share it: a pattern with * and ?.", min_length=1)
+    incidents: str = Field(
+        description=f"How many incidents of all these signals go to sinks, per {', '.join(SECONDS)}.",
+        examples=["5/week"],
+    )
+
+    @field_validator("incidents")
+    @classmethod
+    def _check(cls, value: str) -> str:
+        parse_budget("incidents", value)
+        return value
+
+    @property
+    def per_second(self) -> float:
+        """The number of incidents it allows per second."""
+        incidents, seconds = parse_budget("incidents", self.incidents)
+        return incidents / seconds
+
+    def fits(self, name: str) -> bool:
+        """Whether it applies to a signal with this name."""
+        return fnmatchcase(name, self.match)

@@ -1,1 +1,0 @@
-"""Stores that earlier versions of the monitor wrote."""
