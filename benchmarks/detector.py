@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tocsin.detection import Detector, DetectorSettings, Fleet
-from tocsin.detection.memory import memory_bytes
+from tocsin.detection.state.memory import memory_bytes
 
 DETECTORS = {"default": {}, "light preset": {"preset": "light"}}
 # A detector is timed after so many observations, and saved then too. The first detection of a process has fewer.

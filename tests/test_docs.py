@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from tocsin.detection.settings_page import settings_table
 
 from tocsin import MERGES, NONCONFORMITIES, SCORERS, available_forecasters
 from tocsin.cli import app
 from tocsin.cli.commands import load
 from tocsin.data import KINDS
-from tocsin.detection.settings_page import settings_table
 from tocsin.evaluation import METHODS, SCENARIOS
 from tocsin.evaluation.bench.ablation import SETTINGS as ABLATED
 from tocsin.evaluation.bench.baselines import BASELINES

@@ -14,8 +14,8 @@ from tests.detection.helpers import SMALL, MovingMean
 from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
-from tocsin.detection.alarm_rate import LEAST_RATE, most_beyond, parse_alarm_rate, sizes
-from tocsin.detection.presets import PRESETS
+from tocsin.detection.settings.alarm_rate import LEAST_RATE, most_beyond, parse_alarm_rate, sizes
+from tocsin.detection.settings.detector_settings import PRESETS
 from tocsin.detection.views import available_views
 from tocsin.forecasting import LastValue
 

@@ -9,7 +9,7 @@ from tests.detection.helpers import ARRAYS, SMALL, MovingMean, hard_values, same
 from tocsin.data import Signal
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet
 from tocsin.detection.batch import detect_signal
-from tocsin.detection.explaining import verdict_on
+from tocsin.detection.incidents.verdict import verdict_on
 from tocsin.forecasting import make_forecaster
 
 STEPS = 640

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tocsin.detection import Detector, Fleet, Verdicts
-from tocsin.detection.budget import POOL, FalseShare, IncidentBudget
+from tocsin.detection.incidents.budget import POOL, FalseShare, IncidentBudget
 
 HOURLY = {"interval": "1h", "forecaster": None}
 

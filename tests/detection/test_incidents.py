@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.detection.helpers import ARRAYS, LAST, SHOWN, SMALL, hard_values, same_as_stacked, stacked
 from tocsin.data import LONGEST_GAP, DataWarning, signals_from_frame
 from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts
-from tocsin.detection.deciding import TIGHTENED
-from tocsin.detection.incidents import MOST_KEPT, IncidentLog
-from tocsin.detection.verdict import MAY_END, ONGOING, RETURNED
+from tocsin.detection.incidents.incident import MOST_KEPT, IncidentLog
+from tocsin.detection.incidents.rules import TIGHTENED
+from tocsin.detection.incidents.verdict import MAY_END, ONGOING, RETURNED
 from tocsin.detection.views import make_view
 
 VIEWS = (make_view("error"), make_view("quiet"))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.detection.helpers import same_verdicts
 from tocsin.detection import Detector, Fleet
-from tocsin.detection.deciding import BEYOND
+from tocsin.detection.incidents.rules import BEYOND
 
 SETTINGS = {"alarm_rate": 0.002, "forecaster": "exponential-smoothing", "views": "error,shape,quiet"}
 GOOD = 700

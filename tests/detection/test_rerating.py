@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tocsin import Detector
-from tocsin.detection.rerating import rerated
+from tocsin.detection.state.rerating import rerated
 
 QUICK = {"forecaster": "last-value", "views": ["error"]}
 

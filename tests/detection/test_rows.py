@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.detection.helpers import ARRAYS, LAST, MovingMean, hard_values, same_verdicts
 from tocsin.data import LONGEST_GAP
 from tocsin.detection import Detector, Fleet
-from tocsin.detection.gaps import missing_times
-from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
+from tocsin.detection.frames import missing_times
+from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
 
 SIGNALS, STEPS = 5, 760
 KINDS = {
@@ -336,7 +336,7 @@ def test_an_incident_too_short_is_not_told_of():
 def test_others_keep_their_incidents_where_there_are_too_many(busy, monkeypatch):
     theirs = busy.incidents(4)
     count = len(busy.incidents()) - len(busy.incidents(0))
-    monkeypatch.setattr("tocsin.detection.incidents.MOST_KEPT", count)
+    monkeypatch.setattr("tocsin.detection.incidents.incident.MOST_KEPT", count)
     busy.put(0, busy.signal_state(2))
     assert busy.incidents(4) == theirs
     assert len(busy.take_closed_incidents()) <= count

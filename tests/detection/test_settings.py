@@ -13,8 +13,8 @@ import pytest
 import tocsin
 from tests.detection.helpers import LAST, MovingMean, hard_values, same_verdicts
 from tocsin.detection import Detector, DetectorSettings, Fleet
-from tocsin.detection.declaration import declared, setting
-from tocsin.detection.history_settings import FleetSettings, HistorySettings
+from tocsin.detection.settings.declaration import declared, setting
+from tocsin.detection.settings.history_settings import FleetSettings, HistorySettings
 
 SOURCE = Path(tocsin.__file__).parent
 
@@ -162,7 +162,7 @@ def test_checking_makes_no_detector(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a detector was made")
 
-    monkeypatch.setattr("tocsin.detection.pipeline.Pipeline.__init__", refuse)
+    monkeypatch.setattr("tocsin.detection.evidence.pipeline.Pipeline.__init__", refuse)
     DetectorSettings.check({"alarm_rate": 0.001})
     DetectorSettings.check({"alarm_rate": "1/day"}, interval_known=False)
     DetectorSettings.check({"forecaster": "chronos", "forecaster_options": {"model": "somewhere"}})

@@ -6,7 +6,7 @@ from scipy import stats
 
 from tests.bands import margin
 from tocsin.detection import Detector, Fleet
-from tocsin.detection.alarm_rate import most_beyond
+from tocsin.detection.settings.alarm_rate import most_beyond
 
 ALPHA = 0.02
 # Beside chance: learned weights and dependence of neighbours may move a rate by this share of itself.

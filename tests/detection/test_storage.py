@@ -17,8 +17,8 @@ import pytest
 from tests.detection.helpers import ARRAYS, LAST, SMALL, MovingMean, hard_values, same_verdicts
 from tocsin import SlidingWindow, save_scorer
 from tocsin.detection import Detector, DetectorSettings, Fleet
-from tocsin.detection.declaration import declared
-from tocsin.detection.storage import made_of
+from tocsin.detection.settings.declaration import declared
+from tocsin.detection.state.storage import made_of
 
 ROOT = Path(__file__).parents[2]
 STEPS = 700

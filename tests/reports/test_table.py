@@ -5,9 +5,9 @@ import io
 import numpy as np
 import pytest
 from rich.console import Console
+from tocsin.detection.incident_words import incident_columns
 
 from tocsin.detection import Audit, Incident, SignalResult
-from tocsin.detection.incident_words import incident_columns
 from tocsin.reports.features import worst_severity
 from tocsin.reports.summary import audit_summary
 from tocsin.reports.table import incident_table

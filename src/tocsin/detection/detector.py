@@ -10,19 +10,26 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.data import Origin, Signal, is_frame, parse_time
-from tocsin.detection.audit import Audit
-from tocsin.detection.declaration import lists_settings
-from tocsin.detection.explaining import verdict_on
 from tocsin.detection.fleet import Fleet
-from tocsin.detection.gaps import as_times, missing_times
-from tocsin.detection.histories import called, check_features, gap_before, pass_gap, read_frame, result_of
-from tocsin.detection.history_settings import ALONE, HistorySettings
-from tocsin.detection.incidents import Incident
-from tocsin.detection.result import Result
-from tocsin.detection.settings import DetectorSettings
-from tocsin.detection.signature import takes_settings
-from tocsin.detection.storage import Given, arrays_from_bytes, arrays_to_bytes, read_header
-from tocsin.detection.verdict import Verdict, Verdicts
+from tocsin.detection.frames import (
+    as_times,
+    called,
+    check_features,
+    gap_before,
+    missing_times,
+    pass_gap,
+    read_frame,
+    result_of,
+)
+from tocsin.detection.incidents.audit import Audit
+from tocsin.detection.incidents.incident import Incident
+from tocsin.detection.incidents.verdict import Verdict, Verdicts, verdict_on
+from tocsin.detection.results import Result
+from tocsin.detection.settings.arguments import takes_settings
+from tocsin.detection.settings.declaration import lists_settings
+from tocsin.detection.settings.detector_settings import DetectorSettings
+from tocsin.detection.settings.history_settings import ALONE, HistorySettings
+from tocsin.detection.state.storage import Given, arrays_from_bytes, arrays_to_bytes, read_header
 from tocsin.forecasting.registry import find_forecaster
 
 

@@ -11,22 +11,28 @@ from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import is_frame
-from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
-from tocsin.detection.beginning import Beginning
-from tocsin.detection.budget import make_selection
-from tocsin.detection.declaration import lists_settings
-from tocsin.detection.gaps import as_times
-from tocsin.detection.guarantee import guarantee_of
-from tocsin.detection.histories import run_frame
-from tocsin.detection.history_settings import ALONE, FleetSettings
-from tocsin.detection.incidents import Incident, IncidentLog
-from tocsin.detection.joining import joined, split
-from tocsin.detection.pipeline import Noting, Pipeline
-from tocsin.detection.settings import DetectorSettings, proposing
-from tocsin.detection.sharing import Sharing
-from tocsin.detection.signature import Signals, takes_signals_and_settings
-from tocsin.detection.storage import Given, damage_told, made_of, packed, read_header, settings_of, tree_of
-from tocsin.detection.verdict import Verdicts
+from tocsin.detection.evidence.pipeline import Noting, Pipeline
+from tocsin.detection.frames import as_times, run_frame
+from tocsin.detection.incidents.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
+from tocsin.detection.incidents.budget import Sharing, make_selection
+from tocsin.detection.incidents.incident import Incident, IncidentLog
+from tocsin.detection.incidents.verdict import Verdicts
+from tocsin.detection.lazy_fleet import Beginning
+from tocsin.detection.settings.arguments import Signals, takes_signals_and_settings
+from tocsin.detection.settings.declaration import lists_settings
+from tocsin.detection.settings.detector_settings import DetectorSettings, guarantee_of, proposing
+from tocsin.detection.settings.history_settings import ALONE, FleetSettings
+from tocsin.detection.state.storage import (
+    Given,
+    damage_told,
+    joined,
+    made_of,
+    packed,
+    read_header,
+    settings_of,
+    split,
+    tree_of,
+)
 from tocsin.detection.views import View
 from tocsin.forecasting import Forecaster
 

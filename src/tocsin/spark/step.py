@@ -11,8 +11,8 @@ from tocsin.data import DataError, Problem, Signal
 from tocsin.data.problems import ProblemLog
 from tocsin.data.timeline import as_interval, lay_out
 from tocsin.detection import Fleet
-from tocsin.detection.result import verdict_columns
-from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
+from tocsin.detection.results import verdict_columns
+from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
 from tocsin.spark.partition import in_order, read_times
 from tocsin.spark.plan import SparkPlan
 from tocsin.spark.rows import Layout

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tocsin.detection.storage import arrays_to_bytes
 
 from tests.service.engine.helpers import (
     QUICK,
@@ -25,7 +26,6 @@ from tests.service.engine.helpers import (
     until,
     verdicts,
 )
-from tocsin.detection.storage import arrays_to_bytes
 from tocsin.service.store import IncidentRow
 
 NAMES = ("a", "b", "c")

@@ -9,10 +9,10 @@ import numpy as np
 
 from tocsin import checks
 from tocsin.data import AGGREGATES
-from tocsin.detection.alarm_rate import is_budget, parse_alarm_rate
-from tocsin.detection.budget import check_budget
-from tocsin.detection.declaration import declared, lists_settings, setting
-from tocsin.detection.settings import DetectorSettings, as_features, as_seconds, check_alone
+from tocsin.detection.incidents.budget import check_budget
+from tocsin.detection.settings.alarm_rate import is_budget, parse_alarm_rate
+from tocsin.detection.settings.declaration import declared, lists_settings, setting
+from tocsin.detection.settings.detector_settings import DetectorSettings, as_features, as_seconds, check_alone
 
 # A detector's name for its signal, so that a state does not depend on the row it came from.
 ALONE = "signal"

@@ -1,4 +1,4 @@
-"""Incidents: alarms that belong together."""
+"""Incidents: alarms that belong together; as objects, as columns of a table, and in words."""
 
 import math
 from collections import deque
@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tocsin.constants import constants
-from tocsin.detection.explaining import explain
-from tocsin.detection.verdict import ACCEPTED, ONGOING, RETURNED, SILENT, Verdicts, direction_of
+from tocsin.data import format_times
+from tocsin.detection.incidents.verdict import ACCEPTED, ONGOING, RETURNED, SILENT, Verdicts, direction_of, explain
 from tocsin.detection.views import View
 
 # A detector that runs for years keeps only the newest incidents.
@@ -226,3 +227,66 @@ class IncidentLog:
         self._open = {int(signal): Incident(**incident) for signal, incident in state["open"].items()}
         self._closed = deque((Incident(**incident) for incident in state["closed"]), maxlen=MOST_KEPT)
         self._labelled = set(map(int, state["labelled"]))
+
+
+ENDED = {
+    "returned": "returned",
+    "accepted": "accepted",
+    "silent": "no more values",
+    "labelled": "labelled",
+    None: "still open",
+}
+"""How an incident ended, in one or two words."""
+_UNITS = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
+
+def length_text(observations: float, seconds: float | None) -> str:
+    """A number of observations as a duration, if the sampling interval is known.
+
+    >>> length_text(3456, 300), length_text(3456, None), length_text(1, 5)
+    ('12 days', '3,456 observations', '5 s')
+    """
+    if not np.isfinite(observations):
+        return ""
+    if seconds is None:
+        return f"{observations:,.0f} observation{'s' if observations != 1 else ''}"
+    whole = observations * seconds
+    # The largest unit with at least two: 36 h says more than 1.5 days.
+    unit, size = next(((unit, size) for unit, size in _UNITS if whole >= 2 * size), _UNITS[-1])
+    count = whole / size
+    return f"{count:.0f} {unit}" if count >= 9.95 else f"{count:.2g} {unit}"
+
+
+def incident_columns(incidents: Sequence[Incident]) -> dict[str, NDArray[Any]]:
+    """The incidents as columns of a table, in their order."""
+    return {
+        "signal": np.array([incident.signal for incident in incidents], dtype=object),
+        "start": _times([incident.start for incident in incidents]),
+        "end": _times([incident.end for incident in incidents]),
+        "peak": _times([incident.peak for incident in incidents]),
+        "duration": np.array([incident.duration for incident in incidents], dtype=np.int64),
+        "alarms": np.array([incident.alarms for incident in incidents], dtype=np.int64),
+        "p": np.array([incident.p for incident in incidents], dtype=np.float64),
+        "severity": np.array([incident.severity for incident in incidents], dtype=np.float64),
+        "return_period": np.array([incident.return_period for incident in incidents], dtype=np.float64),
+        "view": np.array([incident.view or "" for incident in incidents], dtype=object),
+        "explanation": np.array([incident.explanation or "" for incident in incidents], dtype=object),
+        "direction": np.array([incident.direction or "" for incident in incidents], dtype=object),
+        "deviation": np.array([incident.deviation for incident in incidents], dtype=np.float64),
+        "features": np.array([", ".join(incident.features) for incident in incidents], dtype=object),
+        "open": np.array([incident.open for incident in incidents], dtype=np.bool_),
+        "ended": np.array([incident.ended or "" for incident in incidents], dtype=object),
+    }
+
+
+def _times(times: list[Any]) -> NDArray[Any]:
+    if times and isinstance(times[0], np.datetime64):
+        return np.array(times, dtype="datetime64[ns]")
+    return np.array(times, dtype=np.float64 if any(isinstance(time, float) for time in times) else np.int64)
+
+
+def time_text(time: Any) -> str:
+    """A readable time."""
+    if isinstance(time, np.datetime64):
+        return str(format_times(np.array([time]))[0]).replace("T", " ")
+    return f"{time:g}" if isinstance(time, float) else str(time)

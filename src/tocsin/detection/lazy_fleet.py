@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tocsin import checks
-from tocsin.detection.audit import AuditTrail
-from tocsin.detection.history_settings import ALONE, HistorySettings, told_names
-from tocsin.detection.incidents import IncidentLog
-from tocsin.detection.pipeline import Pipeline
-from tocsin.detection.settings import DetectorSettings
-from tocsin.detection.sharing import Sharing
-from tocsin.detection.signature import Signals
+from tocsin.detection.evidence.pipeline import Pipeline
+from tocsin.detection.incidents.audit import AuditTrail
+from tocsin.detection.incidents.budget import Sharing
+from tocsin.detection.incidents.incident import IncidentLog
+from tocsin.detection.settings.arguments import Signals
+from tocsin.detection.settings.detector_settings import DetectorSettings
+from tocsin.detection.settings.history_settings import ALONE, HistorySettings, told_names
 
 
 class Beginning(ABC):

@@ -23,7 +23,7 @@ from tocsin.conformal.kernels import (
     surprise,
 )
 from tocsin.constants import Constants
-from tocsin.detection.deciding import (
+from tocsin.detection.incidents.rules import (
     BEYOND,
     CERTAIN,
     COMPARED,
@@ -32,20 +32,20 @@ from tocsin.detection.deciding import (
     OPEN,
     RESTS,
     SCORED,
+    Recall,
     Rules,
     SignalMemory,
     compare_with_before,
     decide,
     follow,
 )
-from tocsin.detection.holding import Recall
 
 Array = NDArray[Any]
 
 _inner = inner()
 _exact = compiled(
     with_files=(
-        "conformal/kernels", "constants.py", "detection/deciding.py", "detection/holding.py", "detection/verdict.py",
+        "conformal/kernels", "constants.py", "detection/incidents/rules.py", "detection/incidents/verdict.py",
         "detection/views/library.py", "detection/views/view.py",
     )
 )  # fmt: skip
