@@ -60,7 +60,7 @@ def test_signals_put_together_forget_what_a_shared_budget_knew_of_their_rows() -
     given = Fleet(2, preset="light", budget="1/day", interval="5min")
     state = Fleet.of(1, given.settings).signal_state(0)
     forgotten = []
-    given._sharing.forget = forgotten.append
+    given.parts.sharing.forget = forgotten.append
     given.put(1, state)
     given.put_all([0, 1], [state, state])
     assert forgotten == [1, 0, 1]

@@ -60,7 +60,7 @@ class Detector:
 
     @takes_settings(HistorySettings)
     def __init__(self, settings: HistorySettings) -> None:
-        self._begin(Fleet.wanting(1, settings), None)
+        self._begin(Fleet.pending(1, settings), None)
 
     @classmethod
     def of(cls, settings: DetectorSettings) -> Self:
@@ -95,7 +95,7 @@ class Detector:
     @property
     def observations(self) -> int:
         """How many observations it has seen, missing ones included."""
-        return self.fleet.observations(0) if self.fleet.is_made else 0
+        return self.fleet.observations(0) if self.fleet.is_complete else 0
 
     @property
     def guarantee(self) -> str:
@@ -105,7 +105,7 @@ class Detector:
     @property
     def incidents(self) -> list[Incident]:
         """The newest incidents; an open one comes last."""
-        return self.fleet.incidents() if self.fleet.is_made else []
+        return self.fleet.incidents() if self.fleet.is_complete else []
 
     @property
     def audit(self) -> Audit:
@@ -185,7 +185,7 @@ class Detector:
         table = checks.numbers("values", data)
         table = table[:, np.newaxis] if table.ndim == 1 else table
         if table.ndim == 2:
-            self.fleet.meet(features=checks.names("features", max(table.shape[1], 1), "feature"))
+            self.fleet.complete_from(features=checks.names("features", max(table.shape[1], 1), "feature"))
         if table.ndim != 2 or table.shape[1] != len(self.features):
             raise ValueError(
                 f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
@@ -212,7 +212,7 @@ class Detector:
 
         `origin` determines the frames of results; `chosen` means that its features were chosen, whatever their names.
         """
-        self.fleet.meet(features=signal.features, interval=signal.interval)
+        self.fleet.complete_from(features=signal.features, interval=signal.interval)
         signal = check_features(signal, self.features, chosen=chosen)
         gap = gap_before(self.fleet, self._last_time, signal)
         self.warn_if_short(signal)
@@ -270,7 +270,7 @@ class Detector:
     def __repr__(self) -> str:
         fleet = self.fleet
         rate = f"alarm rate {fleet.expected.alarm_rate}"
-        if not fleet.is_made:
+        if not fleet.is_complete:
             return f"Detector that waits for its first frame; {rate}"
         seen, found = self.observations, len(self.incidents)
         return f"Detector of {', '.join(self.features)}; {rate}; observations: {seen:,}; incidents: {found:,}"
@@ -289,17 +289,17 @@ class Detector:
 
     def __getstate__(self) -> dict[str, Any]:
         fleet = self.fleet
-        made = fleet.is_made
+        made = fleet.is_complete
         known = not made or all(find_forecaster(one.name) is not None for one in fleet.forecasters)
         unnamed = None if known else fleet.forecasters
-        return {"asked_for": fleet.asked_for, "state": self.state() if made else None, "forecaster": unnamed}
+        return {"given": fleet.given, "state": self.state() if made else None, "forecaster": unnamed}
 
     def __setstate__(self, kept: Mapping[str, Any]) -> None:
         if kept["state"] is None:
-            self._begin(Fleet.wanting(*kept["asked_for"][:2]), None)
+            self._begin(Fleet.pending(*kept["given"][:2]), None)
             return
         same = self.from_state(kept["state"], forecaster=kept["forecaster"])
-        same.fleet.asked_for = kept["asked_for"]
+        same.fleet.given = kept["given"]
         self._begin(same.fleet, same._last_time)
 
     def to_bytes(self) -> bytes:

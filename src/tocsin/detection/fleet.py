@@ -17,7 +17,7 @@ from tocsin.detection.incidents.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES,
 from tocsin.detection.incidents.budget import Sharing, make_selection
 from tocsin.detection.incidents.incident import Incident, IncidentLog
 from tocsin.detection.incidents.verdict import Verdicts
-from tocsin.detection.lazy_fleet import Beginning
+from tocsin.detection.lazy_fleet import Budget, FleetParts, LazyFleet
 from tocsin.detection.settings.arguments import Signals, takes_signals_and_settings
 from tocsin.detection.settings.declaration import lists_settings
 from tocsin.detection.settings.detector_settings import DetectorSettings, guarantee_of, proposing
@@ -38,7 +38,7 @@ from tocsin.forecasting import Forecaster
 
 
 @lists_settings(FleetSettings)
-class Fleet(Beginning):
+class Fleet(LazyFleet):
     """Watches many signals at once, with the same numbers as one `Detector` per signal, but faster.
 
     With a budget, all signals together report the rarest of the incidents that they propose.
@@ -61,29 +61,25 @@ class Fleet(Beginning):
 
     @takes_signals_and_settings(FleetSettings)
     def __init__(self, signals: Signals | None, settings: FleetSettings) -> None:
-        self._want(signals, settings, settings.budget)
+        self._wait(signals, settings, settings.budget)
 
-    def _begin(self, signals: Signals, settings: DetectorSettings, budget: str | float | None) -> None:
-        self.last_times = {}
-        self.names = checks.names("signals", signals, ALONE)
-        self.budget, self._sharing, self._shared_rate = budget, None, None
+    def _make(self, signals: Signals, settings: DetectorSettings, budget: Budget) -> FleetParts:
+        names = checks.names("signals", signals, ALONE)
+        sharing, shared_rate = None, None
         if budget is not None:
-            selection, proposed, self._shared_rate = make_selection(budget, len(self.names), settings.interval_seconds)
+            selection, proposed, shared_rate = make_selection(budget, len(names), settings.interval_seconds)
             settings = proposing(settings, proposed)
-            self._sharing = Sharing(selection, len(self.names), settings.rarest_rate)
-        self.settings = settings
-        self.features = settings.feature_names
-        self.interval = settings.interval_seconds
-        self.pipeline = Pipeline(len(self.names), settings)
-        self.log = self._new_log(self.names)
-        self.trail = self._new_trail()
-
-    def _new_trail(self) -> AuditTrail:
-        if self.settings.promise == "incidents":  # one ends before another begins: no clusters
-            return AuditTrail(len(self.names), self.alarm_rate)
-        stretches = any(stream.length > 1 for view in self.views for stream in view.streams)
-        clustering = OF_STRETCHES if stretches else OF_SCORES if self.forecaster is None else OF_ERRORS
-        return AuditTrail(len(self.names), self.alarm_rate, unit="alarms", clustering=clustering)
+            sharing = Sharing(selection, len(names), settings.rarest_rate)
+        return FleetParts(
+            names=names,
+            settings=settings,
+            budget=budget,
+            pipeline=Pipeline(len(names), settings),
+            log=_new_log(names, settings),
+            trail=_new_trail(len(names), settings, shared_rate),
+            sharing=sharing,
+            shared_rate=shared_rate,
+        )
 
     @property
     def forecaster(self) -> Forecaster | None:
@@ -111,7 +107,7 @@ class Fleet(Beginning):
 
         With a budget of incidents it is each signal's share, and with a share of false ones the rate of proposals.
         """
-        return self.settings.rate if self._shared_rate is None else self._shared_rate
+        return self.settings.rate if self.parts.shared_rate is None else self.parts.shared_rate
 
     @property
     def warm_up(self) -> int:
@@ -228,9 +224,9 @@ class Fleet(Beginning):
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         verdicts = self.pipeline.run(table, chosen, foretold, noting)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
-        if self._sharing is not None:
-            verdicts = self._sharing.select(verdicts, chosen)
-            exceeds = exceeds if self._shared_rate is None else verdicts.opened
+        if self.parts.sharing is not None:
+            verdicts = self.parts.sharing.select(verdicts, chosen)
+            exceeds = exceeds if self.parts.shared_rate is None else verdicts.opened
         self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), numbers, chosen)
         if table.shape[0]:
             self.log.add(verdicts, numbers, chosen, times)
@@ -288,7 +284,7 @@ class Fleet(Beginning):
 
     def forget_incidents(self, row: int) -> None:
         """Forget a signal's incidents, so that its next alarm opens a new one."""
-        self.log.copy_from(self._row(row), self._new_log([ALONE]), 0)
+        self.log.copy_from(self._row(row), _new_log([ALONE], self.settings), 0)
 
     def observations(self, row: int) -> int:
         """How many observations of a signal it has seen, including missing ones."""
@@ -333,7 +329,7 @@ class Fleet(Beginning):
         `last_time` is the time of the signal's last observation, which a detector keeps and a fleet does not.
         """
         row = self._row(row)
-        log = self._new_log([ALONE])
+        log = _new_log([ALONE], self.settings)
         log.copy_from(0, self.log, row)
         return self._state(np.array([row]), log, {"time": last_time})
 
@@ -344,7 +340,7 @@ class Fleet(Beginning):
         arrays = packed({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
         made, states = made_of(self.settings), split(arrays, len(chosen))
         for row, last_time, state in zip(chosen, last_times, states, strict=True):
-            log = self._new_log([ALONE])
+            log = _new_log([ALONE], self.settings)
             log.copy_from(0, self.log, int(row))
             header = {"signals": log.names, **made, "incidents": log.state(), "extra": {"time": last_time}}
             state["header"] = packed(header, {})["header"]
@@ -388,15 +384,15 @@ class Fleet(Beginning):
         """Continue the audit, incidents and times of a signal of another fleet in this row."""
         self.trail.copy_from(row, other.trail, theirs)
         self.log.copy_from(row, other.log, theirs, name)
-        if self._sharing is not None:
-            self._sharing.forget(row)
+        if self.parts.sharing is not None:
+            self.parts.sharing.forget(row)
         self.names[row] = self.log.names[row]
         self.last_times.pop(row, None)
         if last_time is not None:
             self.last_times[row] = last_time
 
     def __repr__(self) -> str:
-        if not self.is_made:
+        if not self.is_complete:
             return f"Fleet that waits for its first frame; alarm rate {self.expected.alarm_rate}"
         shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
         rate = f"alarm rate {self.settings.alarm_rate}" if self.budget is None else f"budget {self.budget}"
@@ -424,9 +420,6 @@ class Fleet(Beginning):
     def _row(self, row: int) -> int:
         return checks.integer("row", row, least=0, most=len(self.names) - 1)
 
-    def _new_log(self, names: Sequence[str]) -> IncidentLog:
-        return IncidentLog(names, self.features, self.views, self.settings.min_duration)
-
     def state(self, **extra: Any) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later, as plain arrays."""
         frames: dict[str, Any] = {}  # needed only to continue with frames
@@ -434,7 +427,7 @@ class Fleet(Beginning):
             frames.update(every=self.every, aggregate=self.aggregate)
         if self.last_times:
             frames["last_times"] = [self.last_times.get(row) for row in range(len(self.names))]
-        return self._state(self.pipeline.everything, self.log, {**frames, **extra}, self._sharing)
+        return self._state(self.pipeline.everything, self.log, {**frames, **extra}, self.parts.sharing)
 
     def _state(
         self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any], sharing: Sharing | None = None
@@ -459,13 +452,13 @@ class Fleet(Beginning):
             frames = header["extra"]
             fleet.every, fleet.aggregate = frames.get("every"), frames.get("aggregate", "mean")
             times = enumerate(frames.get("last_times", ()))
-            fleet.last_times = {row: time for row, time in times if time is not None}
+            fleet.last_times.update({row: time for row, time in times if time is not None})
             return fleet
 
     def _restore(self, state: Mapping[str, NDArray[Any]], incidents: dict[str, Any]) -> None:
         self.pipeline.restore(tree_of("pipeline", state))
-        if self._sharing is not None:
-            self._sharing.restore(tree_of("sharing", state))
+        if self.parts.sharing is not None:
+            self.parts.sharing.restore(tree_of("sharing", state))
         self.trail.restore(tree_of("audit", state))
         self.log.restore(incidents)
 
@@ -480,3 +473,16 @@ class Fleet(Beginning):
         `forecaster` is needed only if it is not registered by name (see `available_forecasters`).
         """
         return cls.from_state(read_arrays(file, "a fleet"), forecaster=forecaster, threads=threads)
+
+
+def _new_log(names: Sequence[str], settings: DetectorSettings) -> IncidentLog:
+    return IncidentLog(names, settings.feature_names, settings.chosen_views, settings.min_duration)
+
+
+def _new_trail(signals: int, settings: DetectorSettings, shared_rate: float | None) -> AuditTrail:
+    promised = settings.rate if shared_rate is None else shared_rate
+    if settings.promise == "incidents":  # one ends before another begins: no clusters
+        return AuditTrail(signals, promised)
+    stretches = any(stream.length > 1 for view in settings.chosen_views for stream in view.streams)
+    clustering = OF_STRETCHES if stretches else OF_SCORES if settings.judges_scores else OF_ERRORS
+    return AuditTrail(signals, promised, unit="alarms", clustering=clustering)

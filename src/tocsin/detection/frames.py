@@ -82,7 +82,7 @@ def run_frame(
             f"id must be the column with the signal's name, because each signal has {len(features)} features"
         )
     signals, origin = read_frame(fleet, data, time=time, values=values, id=id, separate=id is None)
-    fleet.meet(
+    fleet.complete_from(
         features=features if id is None else signals[0].features,
         interval=_usual([signal.interval for signal in signals]),
         signals=[signal.name for signal in signals],

@@ -99,9 +99,6 @@ def _check(state: dict[str, Floats], own: dict[str, Floats]) -> None:
             )
 
 
-Rows = NDArray[np.intp]
-
-
 class ForecastStage:
     """Forecasts `signals` signals with `features` features, `horizons` steps ahead.
 

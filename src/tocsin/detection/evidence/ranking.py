@@ -94,20 +94,25 @@ class Ranking:
             constants=given,
         )
         # Collected once: looking them up again for every observation would take as long as scoring it.
+        equal = self.window.kernel_streams
         window = kernels.StretchStreams(
-            history=self.window._history,
-            counters=self.window._counters,
-            weights=self.window._weights,
-            cumulative=self.window._cumulative,
+            history=equal.history,
+            counters=equal.counters,
+            weights=equal.weights,
+            cumulative=equal.cumulative,
             waiting=np.zeros((self.window.streams, longest), dtype=np.float32),
             waited=np.zeros(self.window.streams, dtype=np.int64),
         )
         self._streams = kernels.RankedStreams(
             learned=self.scorer.kernel_streams, window=window, final=self.final.kernel_streams
         )
-        votes = int(self._columns.vote.max()) + 1
-        self._layout = kernels.RankingLayout(self._columns, self._rules, self.features, len(self.views), votes)
-        self._scratch = [self.scorer.new_scratch() for _ in range(settings.threads)]
+        self._votes = int(self._columns.vote.max()) + 1
+        self._layout = kernels.RankingLayout(self._columns, self._rules, self.features, learned, alike)
+        self._work = [self._new_work() for _ in range(settings.threads)]
+
+    def _new_work(self) -> Any:
+        by_score = (np.empty(self.width) for _ in range(3))
+        return self._kernels.Work(*by_score, np.empty(self._votes), *self.scorer.new_scratch())
 
     def _score_columns(self) -> Any:
         """Where each score of an observation belongs: features of the views in turn, then what they share."""
@@ -148,7 +153,7 @@ class Ranking:
         def work(thread: int) -> None:
             kernels.judge(
                 scores, deviates, rows, edges[thread], edges[thread + 1], self._layout, self._streams, self._memory,
-                self._recall, *self._scratch[thread], numbers, marks,
+                self._recall, self._work[thread], numbers, marks,
             )  # fmt: skip
 
         others = [] if threads == 1 else [thread_pool(threads - 1).submit(work, one) for one in range(1, threads)]
@@ -188,7 +193,7 @@ class Ranking:
         A joint stream of all features counts for each of them. If there is none, zeros stand for it.
         """
         width = self.scorer.streams // self.signals
-        own = self.scorer._weights[signal * width : (signal + 1) * width]
+        own = self.scorer.kernel_streams.weights[signal * width : (signal + 1) * width]
         columns = self._columns
         single = columns.length == 1
         if not single.any():
@@ -207,13 +212,13 @@ class Ranking:
         single = (columns.length == 1) & of_errors[columns.of_view]
         # The errors of single observations agree, and the other views see nothing.
         agreeing = min(np.unique(columns.vote[single]).size, given.witnesses)
-        needed = min(self._layout.votes, given.witnesses) / max(agreeing, 1)
+        needed = min(self._votes, given.witnesses) / max(agreeing, 1)
         width = self.scorer.streams // self.signals
         for n, signal in enumerate(rows):
             evidence = self._least_evidence(signal)
             for c in np.flatnonzero(single & (columns.vote == columns.vote[single].max(initial=-1))):
                 if np.isfinite(evidence):
-                    past, weights, total = self.scorer._calibration(signal * width + columns.place[c])
+                    past, weights, total = self.scorer.calibration(signal * width + columns.place[c])
                     reach = kernels.score_at(past, weights, total, needed * evidence, given)
                     bounds[n, max(columns.feature[c], 0)] = reach
         return bounds

@@ -27,7 +27,7 @@ IN_BLOCK = 5  # observations in the current block
 CERTAIN = 6  # whether the incident is far beyond everything before it
 FROZEN = 7  # whether a reference was learned, and nothing else may be
 UNLIKE = 8  # whether the signal was ever unlike its past during the incident
-RESTS = 9  # for how many observations longer stretches are ignored, because they reach back into the incident
+COOLDOWN = 9  # for how many observations longer stretches are ignored, because they reach back into the incident
 COUNTERS = 10
 
 # Columns of a signal's levels.
@@ -50,8 +50,8 @@ class Recall(NamedTuple):
     counts: Array  # how many observations there were in all
     block: int  # how many observations a value is the mean of
     length: int  # how many of the newest observations are compared with the past
-    # The largest distance between stretches of the past is learned from so many samples. Each is compared with
-    # stretches at least so many observations away.
+    # The largest distance between stretches of the past is learned from `samples` stretches. Each is compared with
+    # stretches at least `apart` observations away.
     samples: int
     apart: int
 
@@ -206,7 +206,9 @@ def decide(
 
 
 @_inner
-def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rules, memory: SignalMemory) -> int:
+def advance_incident(
+    signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rules, memory: SignalMemory
+) -> int:
     """Open or close the incident of a signal, and end its block; returns its state."""
     counters, levels = memory.counters[signal], memory.levels[signal]
     state = ONGOING if goes_on else MAY_END
@@ -234,7 +236,7 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
                 levels[HIGHEST_LEARNED] = enough + rules.constants.certainty / 2.0
             if counters[UNLIKE] == 1 and state == RETURNED:
                 # The forecasts for such a stretch look back too.
-                counters[RESTS] = max(2 * rules.longest - counters[SINCE], 0)
+                counters[COOLDOWN] = max(2 * rules.longest - counters[SINCE], 0)
     else:
         state = NORMAL
     if counters[OPEN] == 0:

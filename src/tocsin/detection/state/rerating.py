@@ -67,7 +67,7 @@ def _final(state: State, window: int) -> dict[str, NDArray[Any]]:
     new = old
     if old.window != window:
         new = SlidingWindow(old.streams, window=window)
-        pasts = [old._calibration(stream)[0][::-1] for stream in range(old.streams)]  # the oldest first
+        pasts = [old.calibration(stream)[0][::-1] for stream in range(old.streams)]  # the oldest first
         scores = np.full((max(map(len, pasts)), old.streams), np.nan)
         for stream, past in enumerate(pasts):
             scores[len(scores) - len(past) :, stream] = past
