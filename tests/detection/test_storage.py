@@ -18,7 +18,7 @@ from tests.detection.helpers import ARRAYS, LAST, SMALL, MovingMean, hard_values
 from tocsin import SlidingWindow, save_scorer
 from tocsin.detection import Detector, DetectorSettings, Fleet
 from tocsin.detection.settings.declaration import declared
-from tocsin.detection.state.storage import made_of
+from tocsin.detection.state.storage import settings_header
 
 ROOT = Path(__file__).parents[2]
 STEPS = 700
@@ -161,7 +161,7 @@ def test_settings_survive():
     other = reloaded(fleet)
     assert other.names == fleet.names
     assert other.features == fleet.features
-    assert made_of(other.settings) == made_of(fleet.settings)
+    assert settings_header(other.settings) == settings_header(fleet.settings)
     assert other.guarantee == fleet.guarantee
     assert other.warm_up == fleet.warm_up
     for name, one in declared(DetectorSettings).items():

@@ -182,14 +182,7 @@ class Detector:
             if given is not None:
                 raise ValueError(f"{name} names a column and needs a frame, got {given!r} with {type(data).__name__}")
         self._refuse_every()
-        table = checks.numbers("values", data)
-        table = table[:, np.newaxis] if table.ndim == 1 else table
-        if table.ndim == 2:
-            self.fleet.complete_from(features=checks.names("features", max(table.shape[1], 1), "feature"))
-        if table.ndim != 2 or table.shape[1] != len(self.features):
-            raise ValueError(
-                f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
-            )
+        table = self._table(data)
         column = None if times is None else as_times(times, table.shape[:1])
         signal = Signal(
             name=ALONE,
@@ -202,6 +195,18 @@ class Detector:
         )
         before = self.observations
         return result_of(self.fleet, 0, signal, self._run_arrays(table, column), before, Origin())
+
+    def _table(self, data: ArrayLike) -> NDArray[np.float64]:
+        """An array as one row per observation, which provides the features if they were not given."""
+        table = checks.numbers("values", data)
+        table = table[:, np.newaxis] if table.ndim == 1 else table
+        if table.ndim == 2:
+            self.fleet.complete_from(features=checks.names("features", max(table.shape[1], 1), "feature"))
+        if table.ndim != 2 or table.shape[1] != len(self.features):
+            raise ValueError(
+                f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
+            )
+        return table
 
     def _run_frame(self, data: Any, time: str | None, values: str | Iterable[str] | None) -> Result:
         (signal, *_), origin = read_frame(self.fleet, data, time=time, values=values, name=called(data))
@@ -228,12 +233,21 @@ class Detector:
             self._last_time = times[-1]
         return verdicts
 
-    def learn_reference(self, values: ArrayLike) -> None:
-        """Learn these known-good values, `(T,)` or `(T, F)`, and compare with them from then on.
+    def learn_reference(
+        self, data: Any, /, *, time: str | None = None, values: str | Iterable[str] | None = None
+    ) -> None:
+        """Learn known-good data, an array or a frame as for `run`, and compare with them from then on.
 
-        See `Fleet.learn_reference`. The reference does not affect the times.
+        See `Fleet.learn_reference`. The reference provides the features and the interval if they were not given. Its
+        times do not count: what is judged later may be earlier.
         """
-        self.fleet.learn_reference(values)
+        if is_frame(data):
+            (signal, *_), _ = read_frame(self.fleet, data, time=time, values=values, name=called(data))
+            self.fleet.complete_from(features=signal.features, interval=signal.interval)
+            table = check_features(signal, self.features, chosen=values is not None).values
+        else:
+            table = self._table(data)
+        self.fleet.learn_reference(table)
 
     def accept(self) -> bool:
         """Accept the open incident as normal: it ends as "labelled", and its values are learned from now on.

@@ -24,14 +24,14 @@ from tocsin.detection.settings.detector_settings import DetectorSettings, guaran
 from tocsin.detection.settings.history_settings import ALONE, FleetSettings
 from tocsin.detection.state.storage import (
     Given,
-    damage_told,
     joined,
-    made_of,
-    packed,
+    pack_state,
     read_header,
+    reports_damage,
+    settings_header,
     settings_of,
     split,
-    tree_of,
+    subtree,
 )
 from tocsin.detection.views import View
 from tocsin.forecasting import Forecaster
@@ -337,13 +337,13 @@ class Fleet(LazyFleet):
         """The `signal_state` of each of these rows, much faster."""
         chosen = np.array([self._row(row) for row in rows])
         audit = {name: array[chosen] for name, array in self.trail.state().items()}
-        arrays = packed({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
-        made, states = made_of(self.settings), split(arrays, len(chosen))
+        arrays = pack_state({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
+        made, states = settings_header(self.settings), split(arrays, len(chosen))
         for row, last_time, state in zip(chosen, last_times, states, strict=True):
             log = _new_log([ALONE], self.settings)
             log.copy_from(0, self.log, int(row))
             header = {"signals": log.names, **made, "incidents": log.state(), "extra": {"time": last_time}}
-            state["header"] = packed(header, {})["header"]
+            state["header"] = pack_state(header, {})["header"]
         return states
 
     def put_all(self, rows: Sequence[int], states: Sequence[Mapping[str, NDArray[Any]]]) -> list[Any]:
@@ -406,11 +406,11 @@ class Fleet(LazyFleet):
         return Fleet.from_state(state, forecaster=self.forecasters), header["extra"].get("time")
 
     def _check_alike(self, header: Mapping[str, Any]) -> None:
-        with damage_told():
+        with reports_damage():
             if len(header["signals"]) != 1:
                 raise ValueError(f"expected the state of one signal, got {len(header['signals'])}")
             theirs = {"features": header["features"], "forecasters": header["forecasters"], **header["settings"]}
-        made = made_of(self.settings)
+        made = settings_header(self.settings)
         own = {"features": made["features"], "forecasters": made["forecasters"], **made["settings"]}
         if theirs != own:
             raise ValueError(
@@ -433,12 +433,12 @@ class Fleet(LazyFleet):
         self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any], sharing: Sharing | None = None
     ) -> dict[str, NDArray[Any]]:
         """The state of a fleet with only these rows; `log` has their incidents and names."""
-        header = {"signals": log.names, **made_of(self.settings), "incidents": log.state(), "extra": extra}
+        header = {"signals": log.names, **settings_header(self.settings), "incidents": log.state(), "extra": extra}
         audit = {name: array[rows] for name, array in self.trail.state().items()}
         trees = {"audit": audit, "pipeline": self.pipeline.state(rows)}
         if sharing is not None:
             header["budget"], trees["sharing"] = self.budget, sharing.state()
-        return packed(header, trees)
+        return pack_state(header, trees)
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]], *, forecaster: Given = None, threads: int = 1) -> Self:
@@ -446,7 +446,7 @@ class Fleet(LazyFleet):
         threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
         header = read_header(state)
         settings = settings_of(header, forecaster=forecaster, threads=threads)
-        with damage_told():
+        with reports_damage():
             fleet = cls.of(header["signals"], settings, header.get("budget"))
             fleet._restore(state, header["incidents"])
             frames = header["extra"]
@@ -456,10 +456,10 @@ class Fleet(LazyFleet):
             return fleet
 
     def _restore(self, state: Mapping[str, NDArray[Any]], incidents: dict[str, Any]) -> None:
-        self.pipeline.restore(tree_of("pipeline", state))
+        self.pipeline.restore(subtree("pipeline", state))
         if self.parts.sharing is not None:
-            self.parts.sharing.restore(tree_of("sharing", state))
-        self.trail.restore(tree_of("audit", state))
+            self.parts.sharing.restore(subtree("sharing", state))
+        self.trail.restore(subtree("audit", state))
         self.log.restore(incidents)
 
     def save(self, file: File) -> None:

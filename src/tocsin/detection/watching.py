@@ -103,7 +103,7 @@ class _Coming:
         fleet.log.at_alarms = heard
         try:
             timed = self._times[0] is not None
-            verdicts = fleet.run(
+            verdicts = fleet.run_arrays(
                 np.array(self._rows, dtype=np.float64)[:, np.newaxis],
                 times=np.array(self._times)[:, np.newaxis] if timed else None,
             )

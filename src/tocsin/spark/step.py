@@ -122,7 +122,7 @@ class Step:
         fleet, times = self._fleet, signal.times
         if times is None:
             raise TypeError("a signal of a stream must have times")
-        verdicts = fleet.run(signal.values[:, np.newaxis], times=times[:, np.newaxis])
+        verdicts = fleet.run_arrays(signal.values[:, np.newaxis], times=times[:, np.newaxis])
         came = signal.lines > 0  # a missing observation has no row
         columns = {name: column[came] for name, column in verdict_columns(signal, verdicts).items()}
         columns["status"] = np.full(int(came.sum()), SCORED, dtype=object)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tocsin.conformal import SlidingWindow
 from tocsin.detection.fleet import Fleet
 from tocsin.detection.settings.detector_settings import DetectorSettings
-from tocsin.detection.state.storage import damage_told, read_header, settings_of
+from tocsin.detection.state.storage import read_header, reports_damage, settings_of
 
 _RANKING = "pipeline/ranking/"
 _FINAL = f"{_RANKING}final/"
@@ -29,7 +29,7 @@ def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
     before = settings_of(header, forecaster=None, threads=1)
     after = replace(before, alarm_rate=alarm_rate)
     fresh = Fleet.of(header["signals"], after).state(time=header["extra"].get("time"))
-    with damage_told():
+    with reports_damage():
         # Everything that does not depend on the rate is kept, and so is everything of the same shape.
         kept = {
             name: array

@@ -20,14 +20,14 @@ FORMAT = 5
 Given = Forecaster | Sequence[Forecaster] | None
 
 
-def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+def pack_state(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """A state, made of a header and trees of arrays, as flat plain arrays."""
     told = json.dumps({"format": FORMAT, **header}, default=_to_json)
     # Bytes: numpy would use four bytes for each letter.
     return {"header": np.array(bytearray(told.encode()), dtype=np.uint8), **dict(_flat("", trees))}
 
 
-def made_of(settings: DetectorSettings) -> dict[str, Any]:
+def settings_header(settings: DetectorSettings) -> dict[str, Any]:
     """The settings in a state, in JSON types."""
     made = {
         "features": settings.feature_names,
@@ -38,16 +38,16 @@ def made_of(settings: DetectorSettings) -> dict[str, Any]:
 
 
 def settings_of(header: Mapping[str, Any], *, forecaster: Given, threads: int) -> DetectorSettings:
-    """The settings that `made_of` described."""
+    """The settings that `settings_header` described."""
     # A wrong forecaster does not mean a damaged file.
     chosen = _forecasters_from_header(header["forecasters"], forecaster)
-    with damage_told():
+    with reports_damage():
         return DetectorSettings(header["features"], **header["settings"], forecaster=chosen, threads=threads)
 
 
 def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """The header of a state, with the forecaster's parameters if there is a forecaster."""
-    with damage_told():
+    with reports_damage():
         told = arrays["header"]
         text = told.tobytes().decode() if told.dtype == np.uint8 else str(told)  # as earlier versions wrote it
         header: dict[str, Any] = json.loads(text, object_hook=_time_from_json)
@@ -57,7 +57,7 @@ def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
             f"the state of a detector must have format {FORMAT}, the version this release reads, got {version!r}: "
             "states of other versions cannot be read, so let a new detector learn from the history"
         )
-    with damage_told():
+    with reports_damage():
         for known in header["forecasters"]:
             if not isinstance(known["parameters"], dict):
                 raise ValueError(f"a forecaster must have parameters, got {known!r}")
@@ -85,7 +85,7 @@ def arrays_from_bytes(data: bytes) -> dict[str, NDArray[Any]]:
 
 
 @contextmanager
-def damage_told() -> Iterator[None]:
+def reports_damage() -> Iterator[None]:
     """Reports every error that a damaged state can cause as damage."""
     try:
         yield
@@ -123,7 +123,7 @@ def _flat(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[A
             yield f"{prefix}{name}", np.asarray(value)
 
 
-def tree_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def subtree(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """The tree of arrays with this name in a packed state."""
     tree: dict[str, Any] = {}
     for path, value in arrays.items():
@@ -161,7 +161,7 @@ def joined(states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
     The signals are named by their numbers.
     """
     headers = [read_header(state) for state in states]
-    with damage_told():
+    with reports_damage():
         names = [name for name in states[0] if name != "header"]
         if any(len(header["signals"]) != 1 for header in headers):
             raise ValueError("each state must be of one signal")
@@ -170,7 +170,7 @@ def joined(states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
         made = {name: value for name, value in headers[0].items() if name not in ("format", "incidents", "extra")}
         incidents = _joined_incidents([header["incidents"] for header in headers])
         told = {**made, "signals": [str(number) for number in range(len(states))], "incidents": incidents, "extra": {}}
-        return packed(told, {name: _joined_array(name, [state[name] for state in states]) for name in names})
+        return pack_state(told, {name: _joined_array(name, [state[name] for state in states]) for name in names})
 
 
 def _joined_incidents(logs: Sequence[dict[str, Any]]) -> dict[str, Any]:
