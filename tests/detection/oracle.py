@@ -423,10 +423,7 @@ class OracleDetector:
 
     def _judge(self, scores, forecast):
         sizes = [self._size(score, view) for score, (view, *_) in zip(scores, self.cells, strict=True)]
-        unlike = self._unlike_before()
         rests, self.rest = self.rest > 0, max(self.rest - 1, 0)
-        # Once a fault is over, longer stretches still reach back into it.
-        over = unlike is False and self.was_unlike
         p, surprises = [], []
         for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
             one, strange = (math.nan, math.nan) if math.isnan(size) else past.compare(size, length)
@@ -434,22 +431,22 @@ class OracleDetector:
             p.append(one)
             surprises.append(strange if heard else math.nan)
         feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
-        votes, by_view = self._votes(surprises, rests or over)
+        votes, by_view = self._votes(surprises, rests)
         self.scored += bool(votes)
         evidence = math.nan
         if votes and self.scored > VIEW_WARM_UP:
             shares = [min(1.0, WITNESSES - n) for n in range(min(len(votes), math.ceil(WITNESSES)))]
             evidence = single(sum(map(operator.mul, shares, votes)) / sum(shares))
-        cause, score = (-1, -1, -1), math.nan
+        cause, score, stretch = (-1, -1, -1), math.nan, 0
         there = [c for c, one in enumerate(surprises) if not math.isnan(one)]
         if there:
             close = [c for c in there if surprises[c] >= 0.5 * max(surprises[c] for c in there)]
             most = min(close, key=lambda c: (self.cells[c][3], -surprises[c], c))
-            view, feature, stream, _ = self.cells[most]
+            view, feature, stream, stretch = self.cells[most]
             cause = (self.views.index(view), stream, -1 if feature is None else feature)
             score = self._sided(scores[most])
-        found = self._decide(evidence, p, unlike)
-        self._learn(sizes, rests or over or self.rest > 0)
+        found = self._decide(evidence, p, stretch)
+        self._learn(sizes, rests or self.rest > 0)
         return {
             **found, "forecast": forecast, "evidence": evidence, "feature_p": feature_p, "views": by_view,
             "cause": cause, "score": score,
@@ -498,7 +495,7 @@ class OracleDetector:
             self.thresholds[n] = min(self.thresholds[n] + 0.05 * (level - hit) / math.sqrt(level), 0.0)
         return min(math.exp(p), 1.0)
 
-    def _decide(self, evidence, p, unlike):
+    def _decide(self, evidence, p, stretch):
         singles = [one if cell[3] == 1 else math.nan for one, cell in zip(p, self.cells, strict=True)]
         bound = self._bonferroni(singles if known(singles) else p)
         alarm, warm, estimated, rate = False, False, False, math.nan
@@ -520,24 +517,26 @@ class OracleDetector:
                 warm, estimated = calibrated, not own
             else:
                 rate = math.nan
-        lasts = alarm or bool(unlike)
+        lasts = self._lasts(alarm, stretch)
+        alarm = alarm and lasts
         opened = alarm and not self.open
         state = self._follow(alarm, lasts, evidence)
         return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened, "state": state,
                 "estimated": estimated}  # fmt: skip
 
-    def _unlike_before(self):
-        """Whether the signal is unlike what it was before its incident; None if nobody asks: it must be certain."""
+    def _lasts(self, alarm, stretch):
+        """An incident that is certain lasts while the signal is unlike what it was before."""
         if self.recall is None or not self.open or not self.certain:
-            return None
+            return alarm
         before = self.lasted + self.longest
         if self.furthest is None:
             self.furthest = self.recall.furthest(before)
         if self.lasted > self.accept_after:
-            return None
-        unlike = self.recall.unlike(before, self.furthest)
-        self.was_unlike = self.was_unlike or unlike
-        return unlike
+            return alarm
+        if self.recall.unlike(before, self.furthest):
+            self.was_unlike = True
+            return True
+        return alarm and (self.by_p or stretch <= STRETCH or not self.was_unlike)
 
     def _rate(self, evidence):
         """How often an incident with as much evidence comes: a Poisson process that leaves as many blocks without.

@@ -33,7 +33,7 @@ def test_a_step_is_one_incident_until_it_is_over():
     verdicts = detector.run(with_step(300, 200)).verdicts
     incident = late(detector)[0]
     assert (incident.first, incident.ended) == (BEFORE, "returned")
-    assert BEFORE + 300 <= incident.last < BEFORE + 300 + 48
+    assert BEFORE + 300 <= incident.last < BEFORE + 300 + 64
     assert verdicts.open[BEFORE : BEFORE + 300].all()
     over = np.flatnonzero(~verdicts.open[BEFORE:, 0])[0]
     assert 300 < over <= 300 + 128

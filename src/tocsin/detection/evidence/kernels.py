@@ -36,8 +36,8 @@ from tocsin.detection.incidents.rules import (
     Rules,
     SignalMemory,
     advance_incident,
-    compare_with_before,
     decide,
+    stays_open,
 )
 
 Array = NDArray[Any]
@@ -438,22 +438,24 @@ def judge(
         for t in range(steps):
             score, number, mark = scores[t, n], numbers[t, n], marks[t, n]
             number[RATE] = np.nan
-            is_unlike, is_over = compare_with_before(signal, steps - 1 - t, rules, memory, recall)
-            # After a fault, longer stretches still reach back into it.
-            longest = rules.returned if is_over or counters[COOLDOWN] > 0 else rules.longest
+            # After an incident, longer stretches still reach back into it.
+            longest = rules.returned if counters[COOLDOWN] > 0 else rules.longest
             counters[COOLDOWN] = max(counters[COOLDOWN] - 1, 0)
             _rank(signal, score, layout, streams, work)
             number[P] = _bounds_of_features(work.p, layout.columns, number[NUMBERS : NUMBERS + features])
             evidence = _merge(signal, longest, layout, memory, work, number[NUMBERS + features :])
             number[EVIDENCE] = evidence
             alarm, warm, estimated = _decide(signal, evidence, rules, memory, streams.final, number)
-            _blame(work.nats, score, layout.columns, mark[CAUSE:], number)
-            alarm = _is_beyond_reference(signal, score, layout, memory, number, mark[CAUSE:]) or alarm
+            stretch = _blame(work.nats, score, layout.columns, mark[CAUSE:], number)
+            if _is_beyond_reference(signal, score, layout, memory, number, mark[CAUSE:]):
+                alarm, stretch = True, layout.columns.length[int(memory.levels[signal, COMPARED])]
             if alarm and deviates.shape[0] > 0:
                 alarm = _deviates(number[NUMBERS : NUMBERS + features], deviates[t, n])
+            goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
+            alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
-            mark[STATE] = advance_incident(signal, alarm, alarm or is_unlike, evidence, rules, memory)
+            mark[STATE] = advance_incident(signal, alarm, goes_on, evidence, rules, memory)
             mark[FAULTY] = _learn(signal, score, longest, layout, streams, memory, work)
 
 
@@ -491,11 +493,11 @@ def score_at(past: Array, weights: Array, total: float, wanted: float, constants
 
 
 @_inner
-def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array) -> None:
+def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array) -> int:
     """Which view, stream and feature explain it, and their score; -1 if there is none.
 
     Of the scores at least half as surprising as the most surprising one, it is the one about the fewest observations:
-    it says most precisely what happened.
+    it says most precisely what happened. Returns how many observations it looks at.
     """
     cause[:] = -1
     number[SCORE] = np.nan
@@ -509,3 +511,4 @@ def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, numb
             best, stretch = nats[c], columns.length[c]
             cause[0], cause[1], cause[2] = columns.of_view[c], columns.stream[c], columns.feature[c]
             number[SCORE] = scores[c]
+    return stretch

@@ -256,22 +256,24 @@ def advance_incident(
 
 
 @_inner
-def compare_with_before(signal: int, ago: int, rules: Rules, memory: SignalMemory, recall: Recall) -> tuple[bool, bool]:
-    """Whether a signal in an incident is unlike what it was before, and whether it was so and no longer is.
+def stays_open(
+    signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory: SignalMemory, recall: Recall
+) -> bool:
+    """Whether the incident continues: by an alarm, or because the signal is unlike its past.
 
-    Only certain incidents are compared, until they are accepted. A signal with a reference alarms for as long as it is
-    unlike that.
+    `stretch` is how many observations the alarm is about. Only a certain incident is held open.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     if recall.counts.shape[0] == 0 or counters[OPEN] == 0 or counters[CERTAIN] == 0 or counters[FROZEN] == 1:
-        return False, False
+        return alarm  # a signal with a reference alarms for as long as it is unlike it
     # A gradual fault began before its first alarm.
     before = counters[LASTED] + rules.longest
     if levels[FURTHEST] < 0.0:
         levels[FURTHEST] = learn_furthest(recall, signal, ago, before)
     if counters[LASTED] > rules.accept_after:
-        return False, False
+        return alarm
     if unlike(recall, signal, ago, before, levels[FURTHEST]):
         counters[UNLIKE] = 1
-        return True, False
-    return False, counters[UNLIKE] == 1
+        return True
+    # Once a signal is as before, an alarm about a longer stretch is about the past.
+    return alarm and (rules.by_p or stretch <= rules.returned or counters[UNLIKE] == 0)
