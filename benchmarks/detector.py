@@ -67,7 +67,7 @@ def many_signals(settings, count, rounds, threads):
     """
     values = signals(count, WARM_UP + rounds * CYCLE)
     fleet = Fleet(count, threads=threads, **settings)
-    fleet.run(values[:WARM_UP, :1], rows=[0])
+    fleet.run_arrays(values[:WARM_UP, :1], rows=[0])
     warm = fleet.signal_state(0)
     for row in range(1, count):
         fleet.put(row, warm)

@@ -353,7 +353,7 @@ def test_a_fleet_takes_times_of_each_signal():
     values = np.stack([hard_values(seed, 800) for seed in (0, 1)], axis=1)
     times = np.arange(800)[:, np.newaxis] + [0.0, 10_000.0]
     at_once, one_by_one = Fleet(["a", "b"], **LAST), Fleet(["a", "b"], **LAST)
-    at_once.run(values, times=times)
+    at_once.run_arrays(values, times=times)
     for row, time in zip(values, times, strict=True):
         one_by_one.update(row, times=time)
     assert at_once.incidents() == one_by_one.incidents()

@@ -79,8 +79,8 @@ def test_signals_without_a_reference_are_as_before():
     values = season(1500, 2)
     fleet = Fleet(2, **SETTINGS)
     fleet.learn_reference(season(GOOD)[:, 0], row=0)
-    both = fleet.run(np.concatenate([values, values], axis=1))
-    alone = Fleet(1, **SETTINGS).run(values)
+    both = fleet.run_arrays(np.concatenate([values, values], axis=1))
+    alone = Fleet(1, **SETTINGS).run_arrays(values)
     np.testing.assert_array_equal(both.p[:, 1], alone.p[:, 0])
     assert not np.array_equal(both.p[:, 0], alone.p[:, 0], equal_nan=True)
 

@@ -96,10 +96,10 @@ def test_a_new_process_goes_on_exactly(tmp_path):
         else:
             times = np.repeat(times[:, np.newaxis], signals, axis=1)
         timed = name != "plain"
-        one.run(values[:at], times=times[:at] if timed else None)
+        one.run_arrays(values[:at], times=times[:at] if timed else None)
         one.save(tmp_path / f"{name}.saved")
         np.savez(tmp_path / f"{name}.rest.npz", values=values[at:], times=times[at:] if timed else np.empty(0))
-        found = one.run(values[at:], times=times[at:] if timed else None)
+        found = one.run_arrays(values[at:], times=times[at:] if timed else None)
         verdicts = found.verdicts if isinstance(one, Detector) else found
         expected[name] = everything(one, verdicts)
     command = [sys.executable, "-c", CONTINUE, str(tmp_path), *CASES]

@@ -18,6 +18,7 @@ from tocsin.detection.incidents.budget import Sharing, make_selection
 from tocsin.detection.incidents.incident import Incident, IncidentLog
 from tocsin.detection.incidents.verdict import Verdicts
 from tocsin.detection.lazy_fleet import Budget, FleetParts, LazyFleet
+from tocsin.detection.results import Results
 from tocsin.detection.settings.arguments import Signals, takes_signals_and_settings
 from tocsin.detection.settings.declaration import lists_settings
 from tocsin.detection.settings.detector_settings import DetectorSettings, guarantee_of, proposing
@@ -52,7 +53,7 @@ class Fleet(LazyFleet):
     --------
     >>> import numpy as np
     >>> fleet = Fleet(["pump", "fan"], alarm_rate=0.01)
-    >>> verdicts = fleet.run(np.random.default_rng(0).normal(size=(700, 2)))
+    >>> verdicts = fleet.run_arrays(np.random.default_rng(0).normal(size=(700, 2)))
     >>> verdicts.p.shape
     (700, 2)
     >>> fleet
@@ -156,28 +157,19 @@ class Fleet(LazyFleet):
         data: Any,
         /,
         *,
-        rows: ArrayLike | None = None,
-        times: Any = None,
         time: str | None = None,
         values: str | Iterable[str] | None = None,
         id: str | None = None,  # noqa: A002
-    ) -> Any:
-        """Judge a history, as repeated calls of `update` would: returns `Verdicts` for arrays, `Results` for a frame.
+    ) -> Results:
+        """Judge the histories in a frame (pandas, polars, Arrow), as repeated calls of `update` would.
 
-        Arrays are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, has the shape (T, S), and `rows` are the signals'
-        indices. A frame (pandas, polars, Arrow) has one signal per column or, with `id`, a column with the signal's
-        name; then its other columns are features. `time`, `values` and `id` are column names. Signals are matched by
-        name and continue from what was seen of them before.
+        A frame has one signal per column or, with `id`, a column with the signal's name; then its other columns are
+        features. `time`, `values` and `id` are column names. Signals are matched by name and continue from what was
+        seen of them before. For arrays there is `run_arrays`.
         """
-        if is_frame(data):
-            for name, given in (("rows", rows), ("times", times)):
-                if given is not None:
-                    raise ValueError(f"{name} must not be given with a frame, whose columns say it, got {given!r}")
-            return run_frame(self, data, time=time, values=values, id=id)
-        for name, given in (("time", time), ("values", values), ("id", id)):
-            if given is not None:
-                raise ValueError(f"{name} names a column and needs a frame, got {given!r} with {type(data).__name__}")
-        return self.run_arrays(data, rows=rows, times=times)
+        if not is_frame(data):
+            raise TypeError(f"data must be a frame, got {type(data).__name__}: use run_arrays for arrays")
+        return run_frame(self, data, time=time, values=values, id=id)
 
     def detect(
         self,
@@ -194,7 +186,10 @@ class Fleet(LazyFleet):
         self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None,
         foretold: NDArray[np.float64] | None = None, noting: Noting | None = None,
     ) -> Verdicts:  # fmt: skip
-        """Judge a history in arrays; see `run`.
+        """Judge a history in arrays, as repeated calls of `update` would.
+
+        `values` are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, have the shape (T, S), and `rows` are the
+        signals' indices, all of them if None.
 
         The forecasts made after the observations are passed to `noting`, `(t, S, F, foretold_width)`, piece by piece. A
         caller that has kept them, and judges the same observations again in the same state, passes them as `foretold`:
