@@ -40,7 +40,7 @@ def objections(family, detector, signals, length, seed):
     fleet = Fleet(signals, alarm_rate=ALPHA, promise="observations", **DETECTORS[detector])
     first_said = np.full((2, signals), np.nan)
     for first in range(0, length, LOOK_EVERY):
-        fleet.run(values[first : first + LOOK_EVERY])
+        fleet.run_arrays(values[first : first + LOOK_EVERY])
         audits = [fleet.audit(signal) for signal in range(signals)]
         for said, words in zip(first_said, ("too many", "too few"), strict=True):
             said[np.isnan(said) & [audit.finding == words for audit in audits]] = first + LOOK_EVERY

@@ -40,7 +40,7 @@ def make_signals(families, signals, length, seed):
 def opened(values, budget, threads):
     """Where incidents were told, `[T, S]`, and from when on each signal was watched."""
     fleet = Fleet(values.shape[1], budget=budget, interval="1h", preset="light", threads=threads)
-    verdicts = fleet.run(values)
+    verdicts = fleet.run_arrays(values)
     return verdicts, int(np.argmax((~np.isnan(verdicts.rate)).mean(axis=1) > 0.5))
 
 

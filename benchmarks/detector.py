@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tocsin.detection import Detector, DetectorSettings, Fleet
-from tocsin.detection.memory import memory_bytes
+from tocsin.detection.state.memory import memory_bytes
 
 DETECTORS = {"default": {}, "light preset": {"preset": "light"}}
 # A detector is timed after so many observations, and saved then too. The first detection of a process has fewer.
@@ -67,7 +67,7 @@ def many_signals(settings, count, rounds, threads):
     """
     values = signals(count, WARM_UP + rounds * CYCLE)
     fleet = Fleet(count, threads=threads, **settings)
-    fleet.run(values[:WARM_UP, :1], rows=[0])
+    fleet.run_arrays(values[:WARM_UP, :1], rows=[0])
     warm = fleet.signal_state(0)
     for row in range(1, count):
         fleet.put(row, warm)

@@ -89,7 +89,7 @@ class Watch:
     """A fleet that has seen some observations, from where it can go on more than once."""
 
     def __init__(self, fleet, values):
-        self.fleet, self.verdicts = fleet, fleet.run(values)
+        self.fleet, self.verdicts = fleet, fleet.run_arrays(values)
         file = io.BytesIO()
         fleet.save(file)
         self.saved = file.getvalue()
@@ -195,7 +195,7 @@ def measure_step(clean, start, watch):
 
 def measure_normal(values):
     """The share of normal time under an open incident."""
-    verdicts = Fleet(values.shape[1], alarm_rate=OFTEN).run(values)
+    verdicts = Fleet(values.shape[1], alarm_rate=OFTEN).run_arrays(values)
     return float(verdicts.open[verdicts.warm].mean())
 
 

@@ -14,7 +14,7 @@ from tocsin import MERGES, NONCONFORMITIES, SCORERS, available_forecasters
 from tocsin.cli import app
 from tocsin.cli.commands import load
 from tocsin.data import KINDS
-from tocsin.detection.settings_page import settings_table
+from tocsin.detection.settings.arguments import settings_table
 from tocsin.evaluation import METHODS, SCENARIOS
 from tocsin.evaluation.bench.ablation import SETTINGS as ABLATED
 from tocsin.evaluation.bench.baselines import BASELINES
@@ -135,7 +135,7 @@ def test_every_parameter_of_every_scorer_is_documented():
 
 def test_the_table_of_settings_is_that_of_the_declaration():
     text = (ROOT / "docs" / "detector.md").read_text()
-    assert settings_table() in text, "put in what `python -m tocsin.detection.settings_page` prints"
+    assert settings_table() in text, "put in what `python -m tocsin.detection.settings.arguments` prints"
 
 
 def test_changelog_names_the_current_work():

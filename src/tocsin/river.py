@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tocsin.detection import Detector, Verdict
-from tocsin.detection.declaration import declared
-from tocsin.detection.settings import DetectorSettings
-from tocsin.detection.signature import keeps_settings
+from tocsin.detection.settings.arguments import keeps_settings
+from tocsin.detection.settings.declaration import declared
+from tocsin.detection.settings.detector_settings import DetectorSettings
 
 try:
     from river import base

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection import Detector, Result
-from tocsin.detection.declaration import declared
-from tocsin.detection.settings import DetectorSettings
-from tocsin.detection.signature import keeps_settings
+from tocsin.detection.settings.arguments import keeps_settings
+from tocsin.detection.settings.declaration import declared
+from tocsin.detection.settings.detector_settings import DetectorSettings
 
 try:
     from sklearn.base import BaseEstimator, OutlierMixin

@@ -14,8 +14,8 @@ from tests.detection.helpers import SMALL, MovingMean
 from tocsin import checks
 from tocsin.conformal.history import MOST_LAGS
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet, ResolutionWarning
-from tocsin.detection.alarm_rate import LEAST_RATE, most_beyond, parse_alarm_rate, sizes
-from tocsin.detection.presets import PRESETS
+from tocsin.detection.settings.alarm_rate import LEAST_RATE, most_beyond, parse_alarm_rate, sizes
+from tocsin.detection.settings.detector_settings import PRESETS
 from tocsin.detection.views import available_views
 from tocsin.forecasting import LastValue
 
@@ -313,8 +313,8 @@ def test_names():
     [
         (lambda f: f.update([1.0]), r"values must have shape \(T, 2, 2\).*got shape \(1, 1\)"),
         (lambda f: f.update(np.zeros((3, 2))), r"values must have shape \(T, 2, 2\).*got shape \(1, 3, 2\)"),
-        (lambda f: f.run(np.zeros((4, 2))), r"values must have shape \(T, 2, 2\).*got shape \(4, 2\)"),
-        (lambda f: f.run(np.zeros((4, 2, 3))), r"values must have shape \(T, 2, 2\).*got shape \(4, 2, 3\)"),
+        (lambda f: f.run_arrays(np.zeros((4, 2))), r"values must have shape \(T, 2, 2\).*got shape \(4, 2\)"),
+        (lambda f: f.run_arrays(np.zeros((4, 2, 3))), r"values must have shape \(T, 2, 2\).*got shape \(4, 2, 3\)"),
         (lambda f: f.update([["a", "b"], ["c", "d"]]), "values must be numbers, got"),
         (lambda f: f.update([[1, 2], [3, 10**400]]), "values must be numbers, got"),
         (lambda f: f.update(np.zeros((2, 2)), rows=[0, 0]), r"rows must be distinct indices.*0 to 1, got \[0, 0\]"),
@@ -325,13 +325,13 @@ def test_names():
         (lambda f: f.update(np.zeros((1, 2)), rows=0), r"rows must be a sequence of indices.*got 0"),
         (lambda f: f.update(np.zeros((2, 2)), rows=[0]), r"values must have shape \(T, 1, 2\)"),
         (lambda f: f.update(np.zeros((2, 2)), times=[1]), r"times must have shape \(1, 2\), got \(1, 1\)"),
-        (lambda f: f.run(np.zeros((3, 2, 2)), times=np.zeros(3)), r"times must have shape \(3, 2\), got \(3,\)"),
+        (lambda f: f.run_arrays(np.zeros((3, 2, 2)), times=np.zeros(3)), r"times must have shape \(3, 2\), got \(3,\)"),
         (lambda f: f.audit(0, level=1.0), "level must be a number > 0 and < 1, got 1.0"),
     ],
 )  # fmt: skip
 def test_bad_calls_of_a_fleet_are_named_and_change_nothing(call, message):
     fleet = Fleet(2, 2, **SMALL, **QUICK)
-    fleet.run(np.zeros((5, 2, 2)))
+    fleet.run_arrays(np.zeros((5, 2, 2)))
     with pytest.raises((TypeError, ValueError), match=message):
         call(fleet)
     assert fleet.pipeline.seen.tolist() == [5, 5]

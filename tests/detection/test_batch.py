@@ -9,7 +9,7 @@ from tests.detection.helpers import ARRAYS, SMALL, MovingMean, hard_values, same
 from tocsin.data import Signal
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet
 from tocsin.detection.batch import detect_signal
-from tocsin.detection.explaining import verdict_on
+from tocsin.detection.incidents.verdict import verdict_on
 from tocsin.forecasting import make_forecaster
 
 STEPS = 640
@@ -154,7 +154,7 @@ def test_rows_in_any_order_are_the_same_signals():
     values = np.stack([values_for(settings, seed) for seed in range(3)], axis=1)
     plain, permuted = Fleet(3, **settings), Fleet(3, **settings)
     order = [2, 0, 1]
-    one, other = plain.run(values), permuted.run(values[:, order], rows=order)
+    one, other = plain.run_arrays(values), permuted.run_arrays(values[:, order], rows=order)
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(one, name)[:, order], getattr(other, name), err_msg=name)
 
@@ -163,12 +163,12 @@ def test_threads_do_not_change_the_numbers():
     settings = settings_of("autoregression")
     values = np.stack([values_for(settings, seed, 3) for seed in range(3)], axis=1)
     one, two = Fleet(3, 3, **settings), Fleet(3, 3, threads=2, **settings)
-    same_verdicts(one.run(values), two.run(values))
+    same_verdicts(one.run_arrays(values), two.run_arrays(values))
     file = io.BytesIO()
     one.save(file)
     file.seek(0)
     three = Fleet.load(file, threads=3)
-    same_verdicts(two.run(values), three.run(values))
+    same_verdicts(two.run_arrays(values), three.run_arrays(values))
 
 
 @pytest.mark.parametrize("gap", [0, 3])
@@ -177,11 +177,11 @@ def test_incidents_of_a_fleet_come_in_the_same_order_at_once_and_one_by_one(gap)
     settings = settings_of("last-value", gap=gap, views="error")
     values = np.stack([hard_values(seed, STEPS + 700) for seed in range(5)], axis=1)
     at_once, one_by_one, in_pieces = (Fleet(5, **settings) for _ in range(3))
-    at_once.run(values)
+    at_once.run_arrays(values)
     for row in values:
         one_by_one.update(row)
     for part in np.split(values, [13, 500, 577]):
-        in_pieces.run(part)
+        in_pieces.run_arrays(part)
     expected = one_by_one.incidents()
     assert len({incident.signal for incident in expected}) == 5
     assert at_once.incidents() == expected
@@ -202,7 +202,7 @@ def test_nothing_given_changes_nothing(forecaster):
         other.run(hard_values(0, 60))
         same_state(detector, other)
     fleet = Fleet(2, **settings)
-    assert fleet.run(np.empty((3, 0)), rows=[]).p.shape == (3, 0)
+    assert fleet.run_arrays(np.empty((3, 0)), rows=[]).p.shape == (3, 0)
     assert fleet.update([], rows=[]).alarm.shape == (1, 0)
     assert fleet.pipeline.seen.tolist() == [0, 0]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tocsin.detection import Detector, Fleet, Verdicts
-from tocsin.detection.budget import POOL, FalseShare, IncidentBudget
+from tocsin.detection.incidents.budget import POOL, FalseShare, IncidentBudget
 
 HOURLY = {"interval": "1h", "forecaster": None}
 
@@ -81,10 +81,10 @@ def test_streamed_saved_and_taken_in_parts_it_is_the_same(budget):
     values[1200:1210, 7] += 9
     values[1300:1310, 3] += 9
     whole = Fleet(30, budget=budget, **HOURLY)
-    expected = whole.run(values)
+    expected = whole.run_arrays(values)
     parts, fleet = [], Fleet(30, budget=budget, **HOURLY)
     for first, last in ((0, 700), (700, 701), (701, 1205), (1205, 1206), (1206, 1600)):
-        parts.append(fleet.run(values[first:last]))
+        parts.append(fleet.run_arrays(values[first:last]))
         file = io.BytesIO()
         fleet.save(file)
         file.seek(0)
@@ -102,8 +102,8 @@ def test_incidents_are_some_of_those_that_the_signals_propose():
     values = scores(20, 1500, seed=2)
     values[1300:1320, 5] += 8
     fleet = Fleet(20, budget="1/week", **HOURLY)
-    verdicts = fleet.run(values)
-    alone = Fleet(20, alarm_rate=fleet.settings.rate, **HOURLY).run(values)
+    verdicts = fleet.run_arrays(values)
+    alone = Fleet(20, alarm_rate=fleet.settings.rate, **HOURLY).run_arrays(values)
     assert not (verdicts.alarm & ~alone.alarm).any()
     assert not (verdicts.open & ~alone.open).any()
     assert verdicts.opened.sum() < 0.5 * alone.opened.sum()
@@ -118,7 +118,7 @@ def test_a_fleet_keeps_its_budget():
     fleet = Fleet(100, budget="1.2/week", preset="light", **HOURLY)
     values = scores(100, 168 * 45, seed=7)
     values[:, 50:] = np.abs(np.random.default_rng(8).standard_t(4, size=(len(values), 50)))
-    verdicts = fleet.run(values)
+    verdicts = fleet.run_arrays(values)
     watched = (~np.isnan(verdicts.rate)).sum()
     assert abs(verdicts.opened.sum() - watched * fleet.alarm_rate) < 19
 
@@ -127,7 +127,7 @@ def test_another_signal_in_a_row_begins_without_an_incident():
     values = scores(5, 900)
     values[-3:, 2] += 12
     fleet = Fleet(5, budget="1/week", **HOURLY)
-    assert fleet.run(values).open[-1, 2]
+    assert fleet.run_arrays(values).open[-1, 2]
     fleet.put(2, Fleet.of(1, fleet.settings).signal_state(0), name="other")
     verdicts = fleet.update(values[0])
     assert not verdicts.open[0, 2]

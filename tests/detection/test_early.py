@@ -40,7 +40,7 @@ def test_rare_budgets_judge_within_a_few_thousand_observations(budget, interval)
 
 def test_own_past_takes_over():
     fleet = Fleet(1, alarm_rate=0.002, forecaster="exponential-smoothing")
-    verdicts = fleet.run(np.random.default_rng(2).normal(size=(2500, 1)))
+    verdicts = fleet.run_arrays(np.random.default_rng(2).normal(size=(2500, 1)))
     first, own = np.argmax(verdicts.warm[:, 0]), np.argmax(verdicts.warm[:, 0] & ~verdicts.estimated[:, 0])
     assert first + 1 == pytest.approx(fleet.warm_up, abs=1)
     assert own + 1 == pytest.approx(fleet.own_past_after, abs=1)
@@ -52,7 +52,7 @@ def test_estimated_incidents_are_not_many_more_than_promised():
     """Of independent noise: 1,500 signals over what is estimated, at most 1.5 times the promise with a band of 99%."""
     signals, rate = 1500, 1 / 2000
     fleet = Fleet(signals, forecaster=None, alarm_rate=rate, window=250)
-    verdicts = fleet.run(np.abs(np.random.default_rng(3).normal(size=(fleet.own_past_after, signals))))
+    verdicts = fleet.run_arrays(np.abs(np.random.default_rng(3).normal(size=(fleet.own_past_after, signals))))
     counted = verdicts.warm & verdicts.estimated
     expected = rate * counted.sum()
     assert expected > 500
@@ -70,7 +70,7 @@ def test_estimates_agree_with_the_oracle(rate):
     values[:300] = hard_values(1, 300)
     fleet = Fleet(1, forecaster=MovingMean(), **settings)
     oracle = OracleDetector(1, fleet.settings.sizes, forecaster=FromContext(MovingMean()), **settings)
-    found, expected = fleet.run(values), oracle.run(values)
+    found, expected = fleet.run_arrays(values), oracle.run(values)
     for name in ("alarm", "opened", "estimated", "state", "warm"):
         np.testing.assert_array_equal(getattr(found, name)[:, 0], expected[name], err_msg=name)
     np.testing.assert_allclose(found.rate[:, 0], expected["rate"], rtol=1e-9)
@@ -83,7 +83,7 @@ def test_no_incident_opens_before_a_signal_is_warm(rate):
     values = np.random.default_rng(3).normal(size=(900, 12))
     values[np.random.default_rng(4).random(values.shape) < 0.02] += 8
     fleet = Fleet(12, alarm_rate=rate, forecaster="last-value")
-    verdicts = fleet.run(values)
+    verdicts = fleet.run_arrays(values)
     assert not (verdicts.opened & ~verdicts.warm).any()
     assert verdicts.opened.any()
     assert fleet.audit().alarms == verdicts.opened.sum()

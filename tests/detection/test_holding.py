@@ -77,17 +77,17 @@ def test_a_signal_that_says_nothing_any_more_is_silent():
 def test_what_somebody_takes_for_normal_ends_and_is_learned():
     fleet = Fleet(["a", "b"], **SETTINGS)
     values = np.concatenate([with_step(1500, 0), with_step(1500, 0)], axis=1)
-    fleet.run(values[: BEFORE + 20])
+    fleet.run_arrays(values[: BEFORE + 20])
     assert fleet.open_incident(1) is not None
     assert fleet.accept(1)
     assert fleet.open_incident(1) is None
     assert fleet.incidents(1)[-1].ended == "labelled"
     assert not fleet.accept(1)
     fleet = Fleet.from_state(fleet.state())  # what was said is kept
-    fleet.run(values[BEFORE + 20 : BEFORE + 120])
+    fleet.run_arrays(values[BEFORE + 20 : BEFORE + 120])
     assert fleet.open_incident(1) is None
     assert fleet.open_incident(0) is not None
-    verdicts = fleet.run(values[BEFORE + 120 :])
+    verdicts = fleet.run_arrays(values[BEFORE + 120 :])
     assert verdicts.open[400:, 1].mean() < 0.1
 
 
@@ -116,8 +116,8 @@ def test_slow_views_do_not_open_again_what_is_over():
 def test_an_incident_goes_on_after_a_restart(cut):
     values = with_step(300, 200)
     whole, first = Fleet(1, **SETTINGS), Fleet(1, **SETTINGS)
-    expected = whole.run(values)
-    first.run(values[:cut])
+    expected = whole.run_arrays(values)
+    first.run_arrays(values[:cut])
     file = io.BytesIO()
     first.save(file)
     file.seek(0)
@@ -145,7 +145,7 @@ def test_holding_agrees_with_the_oracle(features, lasts):
     values[rng.random(values.shape) < 0.03] = np.nan
     fleet = Fleet(1, features, forecaster=MovingMean(), **settings)
     oracle = OracleDetector(features, fleet.settings.sizes, forecaster=FromContext(MovingMean()), **settings)
-    found = fleet.run(values[:, np.newaxis])
+    found = fleet.run_arrays(values[:, np.newaxis])
     expected = oracle.run(values)
     for name in ("state", "alarm", "opened"):
         np.testing.assert_array_equal(getattr(found, name)[:, 0], expected[name], err_msg=name)
@@ -156,9 +156,9 @@ def test_holding_agrees_with_the_oracle(features, lasts):
 
 def test_signals_do_not_disturb_each_other():
     values = np.concatenate([with_step(200, 150), signal(350, seed=9)], axis=1)
-    both = Fleet(2, **SETTINGS).run(values)
+    both = Fleet(2, **SETTINGS).run_arrays(values)
     for column in range(2):
-        alone = Fleet(1, **SETTINGS).run(values[:, [column]])
+        alone = Fleet(1, **SETTINGS).run_arrays(values[:, [column]])
         same_verdicts(_only(both, column), alone)
 
 

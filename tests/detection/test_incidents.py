@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.detection.helpers import ARRAYS, LAST, SHOWN, SMALL, hard_values, same_as_stacked, stacked
 from tocsin.data import LONGEST_GAP, DataWarning, signals_from_frame
 from tocsin.detection import Detector, Fleet, Incident, ResolutionWarning, Verdicts
-from tocsin.detection.deciding import TIGHTENED
-from tocsin.detection.incidents import MOST_KEPT, IncidentLog
-from tocsin.detection.verdict import MAY_END, ONGOING, RETURNED
+from tocsin.detection.incidents.incident import MOST_KEPT, IncidentLog
+from tocsin.detection.incidents.rules import TIGHTENED
+from tocsin.detection.incidents.verdict import MAY_END, ONGOING, RETURNED
 from tocsin.detection.views import make_view
 
 VIEWS = (make_view("error"), make_view("quiet"))
@@ -353,7 +353,7 @@ def test_a_fleet_takes_times_of_each_signal():
     values = np.stack([hard_values(seed, 800) for seed in (0, 1)], axis=1)
     times = np.arange(800)[:, np.newaxis] + [0.0, 10_000.0]
     at_once, one_by_one = Fleet(["a", "b"], **LAST), Fleet(["a", "b"], **LAST)
-    at_once.run(values, times=times)
+    at_once.run_arrays(values, times=times)
     for row, time in zip(values, times, strict=True):
         one_by_one.update(row, times=time)
     assert at_once.incidents() == one_by_one.incidents()

@@ -15,7 +15,7 @@ def fleet(request: pytest.FixtureRequest) -> Fleet:
     rng = np.random.default_rng(4)
     values = np.abs(rng.normal(size=(STEPS, SIGNALS, len(made.features))))
     values[-20:] += 5 * rng.random((20, SIGNALS, 1))
-    made.run(values, times=np.arange(STEPS)[:, np.newaxis] + np.zeros(SIGNALS))
+    made.run_arrays(values, times=np.arange(STEPS)[:, np.newaxis] + np.zeros(SIGNALS))
     return made
 
 
@@ -41,7 +41,7 @@ def test_states_put_together_go_on_as_put_one_by_one(fleet: Fleet) -> None:
     assert together.last_times == one_by_one.last_times == {6: 7.0, 0: 3.0, 2: 5.0}
     assert together.names == one_by_one.names
     values = np.abs(np.random.default_rng(5).normal(size=(50, SIGNALS + 2, len(fleet.features))))
-    expected, found = one_by_one.run(values), together.run(values)
+    expected, found = one_by_one.run_arrays(values), together.run_arrays(values)
     for name in ("p", "severity", "forecast", "low", "high", "alarm", "feature_p"):
         assert np.array_equal(getattr(expected, name), getattr(found, name), equal_nan=True), name
     assert [repr(one) for one in one_by_one.incidents()] == [repr(one) for one in together.incidents()]
@@ -60,7 +60,7 @@ def test_signals_put_together_forget_what_a_shared_budget_knew_of_their_rows() -
     given = Fleet(2, preset="light", budget="1/day", interval="5min")
     state = Fleet.of(1, given.settings).signal_state(0)
     forgotten = []
-    given._sharing.forget = forgotten.append
+    given.parts.sharing.forget = forgotten.append
     given.put(1, state)
     given.put_all([0, 1], [state, state])
     assert forgotten == [1, 0, 1]

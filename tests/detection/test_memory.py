@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tocsin.detection import DetectorSettings, Fleet
-from tocsin.detection.memory import memory_bytes
+from tocsin.detection.state.memory import memory_bytes
 
 ROWS = 32
 

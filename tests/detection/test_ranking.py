@@ -28,8 +28,8 @@ def test_a_detector_whose_views_keep_nothing_can_be_restored(settings):
 @every_view
 def test_no_observations_give_no_verdicts(view):
     fleet = Fleet(2, 3, **LAST, views=view)
-    assert fleet.run(np.empty((0, 2, 3))).p.shape == (0, 2)
-    assert fleet.run(np.empty((4, 0, 3)), rows=[]).feature_p.shape == (4, 0, 3)
+    assert fleet.run_arrays(np.empty((0, 2, 3))).p.shape == (0, 2)
+    assert fleet.run_arrays(np.empty((4, 0, 3)), rows=[]).feature_p.shape == (4, 0, 3)
     assert fleet.pipeline.seen.tolist() == [0, 0]
 
 
@@ -70,7 +70,7 @@ def test_a_view_by_itself_is_evidence_enough(view):
 def test_incidents_end_whatever_is_tolerated(alarm_rate, kind):
     """Also where a block is no shorter than the time between two incidents that are tolerated."""
     values = noise(1500, 4, seed=2) if kind == "noise" else np.full((1500, 4), 2.0)
-    verdicts = Fleet(4, forecaster="last-value", window=250, alarm_rate=alarm_rate).run(values)
+    verdicts = Fleet(4, forecaster="last-value", window=250, alarm_rate=alarm_rate).run_arrays(values)
     warm = verdicts.warm.all(axis=1)
     assert warm.sum() > 500
     assert verdicts.alarm[warm].mean() < (0.25 if kind == "noise" else 1e-9)

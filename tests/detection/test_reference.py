@@ -7,7 +7,7 @@ import pytest
 
 from tests.detection.helpers import same_verdicts
 from tocsin.detection import Detector, Fleet
-from tocsin.detection.deciding import BEYOND
+from tocsin.detection.incidents.rules import BEYOND
 
 SETTINGS = {"alarm_rate": 0.002, "forecaster": "exponential-smoothing", "views": "error,shape,quiet"}
 GOOD = 700
@@ -79,8 +79,8 @@ def test_signals_without_a_reference_are_as_before():
     values = season(1500, 2)
     fleet = Fleet(2, **SETTINGS)
     fleet.learn_reference(season(GOOD)[:, 0], row=0)
-    both = fleet.run(np.concatenate([values, values], axis=1))
-    alone = Fleet(1, **SETTINGS).run(values)
+    both = fleet.run_arrays(np.concatenate([values, values], axis=1))
+    alone = Fleet(1, **SETTINGS).run_arrays(values)
     np.testing.assert_array_equal(both.p[:, 1], alone.p[:, 0])
     assert not np.array_equal(both.p[:, 0], alone.p[:, 0], equal_nan=True)
 
@@ -95,7 +95,9 @@ def test_a_share_of_observations_stays_one():
 @pytest.mark.parametrize(("values", "shape"), [(np.zeros((40, 1)), r"\(40, 1\)"), (np.zeros((900, 2)), r"\(900, 2\)")])
 def test_a_reference_that_does_not_fit_is_refused(values, shape):
     detector = watching()
-    with pytest.raises(ValueError, match=rf"values must have shape \(T, 1\), T at least \d+, got shape {shape}"):
+    with pytest.raises(
+        ValueError, match=rf"values must have shape \(T, 1\), (T at least \d+|times and features), got shape {shape}"
+    ):
         detector.learn_reference(values)
     assert all(itertools.islice(np.isfinite(detector.run(season(200, 1)).verdicts.evidence[-50:, 0]), 50))
 
@@ -108,3 +110,16 @@ def test_all_of_a_reference_is_learned_even_what_looks_like_an_incident():
     later = season(500, 5) + 20
     assert detector.run(later).open[50:].mean() < 0.1
     assert detector.fleet.pipeline.ranking.scorer.learned[0] > 2 * GOOD - 100
+
+
+def test_a_reference_provides_the_features_and_the_interval():
+    pd = pytest.importorskip("pandas")
+    times = pd.date_range("2026-01-01", periods=1500, freq="5min")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1500, 2)), index=times, columns=["flow", "level"])
+    detector = Detector(alarm_rate="1/day", preset="light")
+    detector.learn_reference(frame)
+    assert (detector.features, detector.fleet.interval) == (["flow", "level"], 300.0)
+    assert detector.run(frame.iloc[:100]).judged.features == ("flow", "level")
+    plain = Detector(alarm_rate=0.01, preset="light")
+    plain.learn_reference(frame.to_numpy())
+    assert len(plain.features) == 2

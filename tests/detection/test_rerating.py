@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tocsin import Detector
-from tocsin.detection.rerating import rerated
+from tocsin.detection.state.rerating import rerated
 
 QUICK = {"forecaster": "last-value", "views": ["error"]}
 
@@ -19,14 +19,14 @@ def test_what_was_learned_goes_on_under_another_rate(promise, before, after):
     changed = Detector.from_state(rerated(detector.state(), after))
     assert (changed.alarm_rate, changed.observations) == (after, 4000)
     np.testing.assert_array_equal(changed.weights, detector.weights)
-    before_it, after_it = (one.fleet.run(values[4000:, np.newaxis]) for one in (detector, changed))
+    before_it, after_it = (one.fleet.run_arrays(values[4000:, np.newaxis]) for one in (detector, changed))
     np.testing.assert_array_equal(after_it.forecast, before_it.forecast)
     assert after_it.warm.all()
     assert after_it.alarm[500:510].any()
     # About as often as is promised now, whatever was before.
     fresh = Detector(alarm_rate=after, promise=promise, **QUICK)
     fresh.run(values[:4000])
-    expected = fresh.fleet.run(values[4000:, np.newaxis])
+    expected = fresh.fleet.run_arrays(values[4000:, np.newaxis])
     assert abs(int(after_it.alarm.sum()) - int(expected.alarm.sum())) <= 15
     if before == after:
         np.testing.assert_array_equal(after_it.p, before_it.p)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.detection.helpers import ARRAYS, LAST, MovingMean, hard_values, same_verdicts
 from tocsin.data import LONGEST_GAP
 from tocsin.detection import Detector, Fleet
-from tocsin.detection.gaps import missing_times
-from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
+from tocsin.detection.frames import missing_times
+from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
 
 SIGNALS, STEPS = 5, 760
 KINDS = {
@@ -69,10 +69,10 @@ def test_a_signal_moves_between_fleets_at_any_moment(kind, data):
     values, elsewhere = material(kind, 0), material(kind, 50)
     detector, fleet, other, undisturbed = made(kind), made(kind, SIGNALS), made(kind, SIGNALS), made(kind, SIGNALS)
     detector.run(values[:at, 2])
-    fleet.run(values[:at])
+    fleet.run_arrays(values[:at])
     busy = data.draw(st.sampled_from([0, 3, 120, 633]))
-    other.run(elsewhere[:busy])
-    undisturbed.run(elsewhere[:busy])
+    other.run_arrays(elsewhere[:busy])
+    undisturbed.run_arrays(elsewhere[:busy])
     state = fleet.signal_state(2)
     same_states(state, detector.state())
     assert other.put(to, arrays_from_bytes(arrays_to_bytes(state))) is None
@@ -82,7 +82,7 @@ def test_a_signal_moves_between_fleets_at_any_moment(kind, data):
     together = min(len(after), STEPS - at)
     mixed = after[:together].copy()
     mixed[:, to] = values[at : at + together, 2]
-    moved, expected = other.run(mixed), undisturbed.run(after[:together])
+    moved, expected = other.run_arrays(mixed), undisturbed.run_arrays(after[:together])
     same_column(moved, to, detector.run(values[at : at + together, 2]).verdicts)
     for row in kept:
         same_column(moved, row, expected, row)
@@ -90,7 +90,7 @@ def test_a_signal_moves_between_fleets_at_any_moment(kind, data):
         assert repr(other.incidents(row)) == repr(undisturbed.incidents(row))
     same_states(other.signal_state(to), detector.state())
     assert other.audit(to) == detector.audit
-    fleet_goes_on = fleet.run(values[at : at + together])
+    fleet_goes_on = fleet.run_arrays(values[at : at + together])
     same_column(fleet_goes_on, 2, moved, to)
 
 
@@ -99,12 +99,12 @@ def test_a_signal_moves_between_fleets_at_any_moment(kind, data):
 def test_a_row_made_fresh_is_a_fresh_detector(kind):
     values, later = material(kind, 0), material(kind, 50)
     fleet, undisturbed, detector = made(kind, SIGNALS), made(kind, SIGNALS), made(kind)
-    fleet.run(values)
-    undisturbed.run(values)
+    fleet.run_arrays(values)
+    undisturbed.run_arrays(values)
     assert fleet.put(3, None) is None
     assert fleet.incidents(3) == []
     same_states(fleet.signal_state(3), detector.state())
-    verdicts, expected = fleet.run(later), undisturbed.run(later)
+    verdicts, expected = fleet.run_arrays(later), undisturbed.run_arrays(later)
     same_column(verdicts, 3, detector.run(later[:, 3]).verdicts)
     for row in (0, 1, 2, 4):
         same_column(verdicts, row, expected, row)
@@ -125,7 +125,7 @@ def test_detectors_and_rows_are_exchanged_as_bytes(kind):
     assert last_time == times[499]
     assert fleet.names == ["signal 1", "signal 2", "signal 3", "signal 4", "pump"]
     assert {incident.signal for incident in fleet.incidents(4)} <= {"pump"}
-    verdicts = fleet.run(values[500:650, np.newaxis], rows=[4], times=times[500:650, np.newaxis])
+    verdicts = fleet.run_arrays(values[500:650, np.newaxis], rows=[4], times=times[500:650, np.newaxis])
     expected = detector.run(values[500:650], times[500:650]).verdicts
     same_verdicts(verdicts, expected)
     third = Detector.from_state(fleet.signal_state(4, last_time=times[649]), **own)
@@ -145,7 +145,7 @@ def test_dates_travel_along():
 
 def test_one_of_many_rows_is_taken_without_the_others():
     fleet = Fleet(64, **LAST)
-    fleet.run(np.random.default_rng(0).normal(size=(300, 64)))
+    fleet.run_arrays(np.random.default_rng(0).normal(size=(300, 64)))
     state = fleet.signal_state(9)
     alone = Detector(**LAST).state()
     assert {name: array.nbytes for name, array in state.items() if name != "header"} == {
@@ -158,11 +158,11 @@ def test_one_of_many_rows_is_taken_without_the_others():
 def test_a_state_taken_is_a_copy():
     values = material("last-value", 0)
     fleet = made("last-value", SIGNALS)
-    fleet.run(values[:700])
+    fleet.run_arrays(values[:700])
     state = fleet.signal_state(2)
     before = {name: array.copy() for name, array in state.items()}
     fleet.put(0, state)
-    fleet.run(values[700:])
+    fleet.run_arrays(values[700:])
     same_states(state, before)
 
 
@@ -192,7 +192,7 @@ def whole(fleet):
 @pytest.fixture
 def busy():
     fleet = made("last-value", SIGNALS)
-    fleet.run(material("last-value", 0))
+    fleet.run_arrays(material("last-value", 0))
     return fleet
 
 
@@ -320,7 +320,7 @@ def test_closed_incidents_can_be_taken_away(busy):
 
 def test_an_incident_too_short_is_not_told_of():
     fleet = Fleet(2, **LAST, gap=0, min_duration=3, views="error")
-    fleet.run(np.random.default_rng(1).normal(size=(700, 2)))
+    fleet.run_arrays(np.random.default_rng(1).normal(size=(700, 2)))
     fleet.take_closed_incidents()
     lengths = []
     for step in range(4):
@@ -336,7 +336,7 @@ def test_an_incident_too_short_is_not_told_of():
 def test_others_keep_their_incidents_where_there_are_too_many(busy, monkeypatch):
     theirs = busy.incidents(4)
     count = len(busy.incidents()) - len(busy.incidents(0))
-    monkeypatch.setattr("tocsin.detection.incidents.MOST_KEPT", count)
+    monkeypatch.setattr("tocsin.detection.incidents.incident.MOST_KEPT", count)
     busy.put(0, busy.signal_state(2))
     assert busy.incidents(4) == theirs
     assert len(busy.take_closed_incidents()) <= count

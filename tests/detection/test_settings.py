@@ -13,8 +13,8 @@ import pytest
 import tocsin
 from tests.detection.helpers import LAST, MovingMean, hard_values, same_verdicts
 from tocsin.detection import Detector, DetectorSettings, Fleet
-from tocsin.detection.declaration import declared, setting
-from tocsin.detection.history_settings import FleetSettings, HistorySettings
+from tocsin.detection.settings.declaration import declared, setting
+from tocsin.detection.settings.history_settings import FleetSettings, HistorySettings
 
 SOURCE = Path(tocsin.__file__).parent
 
@@ -162,7 +162,7 @@ def test_checking_makes_no_detector(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a detector was made")
 
-    monkeypatch.setattr("tocsin.detection.pipeline.Pipeline.__init__", refuse)
+    monkeypatch.setattr("tocsin.detection.evidence.pipeline.Pipeline.__init__", refuse)
     DetectorSettings.check({"alarm_rate": 0.001})
     DetectorSettings.check({"alarm_rate": "1/day"}, interval_known=False)
     DetectorSettings.check({"forecaster": "chronos", "forecaster_options": {"model": "somewhere"}})
@@ -193,15 +193,15 @@ def test_all_rows_of_a_fleet_take_the_short_way(monkeypatch):
     asked = []
     session = fleet.pipeline._stages[0]._session
     monkeypatch.setattr(session, "_checked_rows", lambda rows: asked.append(rows))
-    verdicts = fleet.run(values)
+    verdicts = fleet.run_arrays(values)
     fleet.update(values[0])
     assert asked == []
-    same_verdicts(verdicts, chosen.run(values, rows=[0, 1, 2]))
+    same_verdicts(verdicts, chosen.run_arrays(values, rows=[0, 1, 2]))
 
 
 def test_rows_are_counted_and_their_incidents_forgotten():
     fleet = Fleet(2, **LAST, gap=50)
-    fleet.run(np.random.default_rng(1).normal(size=(700, 2)))
+    fleet.run_arrays(np.random.default_rng(1).normal(size=(700, 2)))
     fleet.update([1e6], rows=[1])
     assert [fleet.observations(row) for row in (0, 1)] == [700, 701]
     assert fleet.open_incident(1) is not None

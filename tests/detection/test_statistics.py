@@ -6,7 +6,7 @@ from scipy import stats
 
 from tests.bands import margin
 from tocsin.detection import Detector, Fleet
-from tocsin.detection.alarm_rate import most_beyond
+from tocsin.detection.settings.alarm_rate import most_beyond
 
 ALPHA = 0.02
 # Beside chance: learned weights and dependence of neighbours may move a rate by this share of itself.
@@ -32,7 +32,7 @@ def test_p_values_of_independent_scores_are_calibrated():
     """Scores of a heavy-tailed law, 24 signals of 4,000: the rate at three levels; error level 1e-3 each."""
     scores = np.abs(np.random.default_rng(5).standard_cauchy(size=(4000, 24)))
     fleet = Fleet(24, alarm_rate=ALPHA, forecaster=None, window=300, promise="observations")
-    verdicts = fleet.run(scores)
+    verdicts = fleet.run_arrays(scores)
     assert verdicts.warm.sum() > 24 * 3400
     for alpha in (ALPHA, 0.1, 0.5):
         lies_around(rates_of(verdicts, alpha), alpha)
@@ -47,7 +47,7 @@ def test_p_values_of_all_views_are_calibrated(features):
     exchangeable for P(p < alpha) to lie within a third of alpha; error level 1e-3."""
     values = np.random.default_rng(1).normal(size=(3500, 16, features))
     fleet = Fleet(16, features, alarm_rate=ALPHA, forecaster="last-value", window=500, promise="observations")
-    rates = rates_of(fleet.run(values))
+    rates = rates_of(fleet.run_arrays(values))
     assert abs(rates.mean() - ALPHA) <= margin(rates, 1e-3) + ALPHA / 3
 
 
@@ -66,7 +66,7 @@ def test_incidents_of_independent_signals_come_as_often_as_promised(forecaster, 
     """24 signals of 5,000 independent observations: incidents after warm-up over what is tolerated, between a half and
     once and a quarter of it, beside a Poisson band of error level 1e-3."""
     fleet = Fleet(24, alarm_rate=0.01, forecaster=forecaster, window=500, **more)
-    verdicts = fleet.run(noise(5000, 24, seed=1) if forecaster else np.abs(noise(5000, 24, seed=1)))
+    verdicts = fleet.run_arrays(noise(5000, 24, seed=1) if forecaster else np.abs(noise(5000, 24, seed=1)))
     counted = verdicts.warm & ~np.isnan(verdicts.p)
     incidents, tolerated = int(verdicts.opened[counted].sum()), 0.01 * counted.sum()
     assert stats.poisson.isf(1 - 1e-3, 0.5 * tolerated) <= incidents <= stats.poisson.isf(1e-3, 1.25 * tolerated)
@@ -119,7 +119,7 @@ def test_scores_that_grow_for_ever_have_no_more_incidents_than_the_bound():
 def test_during_warm_up_p_is_a_bound(features):
     """60 signals of independent noise at three levels; error level 1e-3 each. And there is no alarm."""
     values = np.random.default_rng(4).normal(size=(500, 60, features))
-    verdicts = Fleet(60, features, alarm_rate=0.01, forecaster="last-value", window=300).run(values)
+    verdicts = Fleet(60, features, alarm_rate=0.01, forecaster="last-value", window=300).run_arrays(values)
     cold = ~verdicts.warm & ~np.isnan(verdicts.p)
     assert cold.sum() > 60 * 450
     for alpha in (0.02, 0.05, 0.2):
@@ -136,7 +136,7 @@ def test_missing_values_never_alarm():
         values[rng.random(values.shape) < 0.05] = np.inf
         values[rng.random(values.shape) < 0.02] = 40.0
         fleet = Fleet(4, 2, alarm_rate=0.03, forecaster="last-value", window=250, nonconformity=nonconformity)
-        verdicts = fleet.run(values)
+        verdicts = fleet.run_arrays(values)
         missing = ~np.isfinite(values)
         gone = missing.all(axis=2)
         assert not verdicts.alarm[gone].any()
@@ -157,7 +157,7 @@ def test_one_sided_detectors_alarm_on_one_side_only(nonconformity):
     spikes[1000::130] = True
     values[spikes] += np.where(rng.random(values.shape) < 0.5, 12, -12)[spikes]
     settings = {"alarm_rate": 0.01, "window": 500, "forecaster": "exponential-smoothing", "views": "error"}
-    verdicts = Fleet(8, nonconformity=nonconformity, **settings).run(values)
+    verdicts = Fleet(8, nonconformity=nonconformity, **settings).run_arrays(values)
     side = 1 if nonconformity == "high" else -1
     away = side * (values - verdicts.forecast[..., 0])
     assert verdicts.alarm[spikes & (away > 8)].mean() > 0.9
@@ -175,7 +175,7 @@ def test_the_band_is_where_the_error_alone_alarms():
     spikes[1000::150] = True
     values[spikes] *= rng.uniform(2, 15, size=spikes.sum())
     settings = {"alarm_rate": 0.01, "window": 500, "forecaster": "exponential-smoothing", "views": "error"}
-    verdicts = Fleet(12, **settings).run(values)
+    verdicts = Fleet(12, **settings).run_arrays(values)
     forecast, high, low = (getattr(verdicts, name)[..., 0] for name in ("forecast", "high", "low"))
     np.testing.assert_allclose(high - forecast, forecast - low)
     reach = np.abs(values - forecast) / (high - forecast)
@@ -206,7 +206,7 @@ def test_what_was_strange_before_does_not_hide_what_comes_after(mask, finder):
     MASKS[mask](values)
     values[2025] += 6 * np.sign(values[2025])
     values[2400:] += 3
-    verdicts = Fleet(8, alarm_rate=0.01, **FINDERS[finder]).run(values)
+    verdicts = Fleet(8, alarm_rate=0.01, **FINDERS[finder]).run_arrays(values)
     assert verdicts.alarm[1400:1500].any(axis=0).sum() >= 7
     assert verdicts.alarm[2025].sum() >= 6
     assert verdicts.alarm[2400:2500].any(axis=0).sum() >= 7
@@ -220,7 +220,7 @@ def test_a_signal_that_moves_too_little_is_found(kind):
     values = noise(2300, 8, seed=12)
     values[2000:2150] = values[1999] if kind == "stuck" else 0.3 * values[2000:2150]
     fleet = Fleet(8, alarm_rate=0.01, preset="light")
-    verdicts = fleet.run(values)
+    verdicts = fleet.run_arrays(values)
     names = [view.name for view in fleet.views]
     alarms = verdicts.alarm[2010:2150]
     assert alarms.any(axis=0).sum() >= 7
@@ -252,7 +252,7 @@ def test_signals_with_many_ties_alarm_no_more_than_promised(kind, preset):
     """Eight signals of 3,000 observations; incidents under those tolerated and a Poisson band of error level 1e-3."""
     values = np.broadcast_to(TIED[kind](np.random.default_rng(13), (3000, 8)), (3000, 8))
     fleet = Fleet(8, alarm_rate=0.01, **preset)
-    verdicts = fleet.run(values)
+    verdicts = fleet.run_arrays(values)
     counted = verdicts.warm & ~np.isnan(verdicts.p)
     assert counted.mean() > 0.6
     assert verdicts.opened.sum() <= stats.poisson.isf(1e-3, 1.1 * 0.01 * counted.sum())
@@ -266,9 +266,9 @@ def test_a_shift_that_lasts_is_one_incident_and_accepted_in_the_end():
     values = np.abs(noise(2600, 8, seed=14))
     values[2000:] += 6
     fleet = Fleet(8, alarm_rate=0.01, forecaster=None, window=1000, accept_after=100)
-    verdicts = fleet.run(values)
+    verdicts = fleet.run_arrays(values)
     assert verdicts.alarm[2000:2090].mean() > 0.98
     assert verdicts.opened[2001:2100].sum() == 0
     assert verdicts.alarm[2400:].mean() < 0.05
-    never = Fleet(8, alarm_rate=0.01, forecaster=None, window=1000, accept_after=10**6).run(values)
+    never = Fleet(8, alarm_rate=0.01, forecaster=None, window=1000, accept_after=10**6).run_arrays(values)
     assert never.alarm[2000:].mean() > 0.98

@@ -17,8 +17,8 @@ import pytest
 from tests.detection.helpers import ARRAYS, LAST, SMALL, MovingMean, hard_values, same_verdicts
 from tocsin import SlidingWindow, save_scorer
 from tocsin.detection import Detector, DetectorSettings, Fleet
-from tocsin.detection.declaration import declared
-from tocsin.detection.storage import made_of
+from tocsin.detection.settings.declaration import declared
+from tocsin.detection.state.storage import settings_header
 
 ROOT = Path(__file__).parents[2]
 STEPS = 700
@@ -96,10 +96,10 @@ def test_a_new_process_goes_on_exactly(tmp_path):
         else:
             times = np.repeat(times[:, np.newaxis], signals, axis=1)
         timed = name != "plain"
-        one.run(values[:at], times=times[:at] if timed else None)
+        one.run_arrays(values[:at], times=times[:at] if timed else None)
         one.save(tmp_path / f"{name}.saved")
         np.savez(tmp_path / f"{name}.rest.npz", values=values[at:], times=times[at:] if timed else np.empty(0))
-        found = one.run(values[at:], times=times[at:] if timed else None)
+        found = one.run_arrays(values[at:], times=times[at:] if timed else None)
         verdicts = found.verdicts if isinstance(one, Detector) else found
         expected[name] = everything(one, verdicts)
     command = [sys.executable, "-c", CONTINUE, str(tmp_path), *CASES]
@@ -161,7 +161,7 @@ def test_settings_survive():
     other = reloaded(fleet)
     assert other.names == fleet.names
     assert other.features == fleet.features
-    assert made_of(other.settings) == made_of(fleet.settings)
+    assert settings_header(other.settings) == settings_header(fleet.settings)
     assert other.guarantee == fleet.guarantee
     assert other.warm_up == fleet.warm_up
     for name, one in declared(DetectorSettings).items():

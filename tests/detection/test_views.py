@@ -5,10 +5,10 @@ import pytest
 
 from tests.detection.helpers import LAST, same_verdicts
 from tocsin.detection import Detector
-from tocsin.detection.explaining import explain
+from tocsin.detection.incidents.verdict import explain
 from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view, registry
+from tocsin.detection.views.error import GivenScore
 from tocsin.detection.views.quiet import QuietView
-from tocsin.detection.views.score import GivenScore
 from tocsin.detection.views.shape import Scale, ShapeSession, ShapeView
 from tocsin.detection.views.view import MOST_AT_ONCE
 from tocsin.testing import check_view

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from tocsin.detection import Audit, Incident, SignalResult
-from tocsin.detection.incident_words import incident_columns
+from tocsin.detection.incidents.incident import incident_columns
 from tocsin.reports.tables import audit_summary, incident_table, worst_severity
 
 

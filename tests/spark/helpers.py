@@ -5,7 +5,7 @@ import pandas as pd
 
 from tocsin.data import signals_from_frame
 from tocsin.detection import Detector, detect_signals
-from tocsin.detection.incident_words import incident_columns
+from tocsin.detection.incidents.incident import incident_columns
 
 QUICK = {"forecaster": "last-value", "views": ["error"]}
 

@@ -34,10 +34,9 @@ from tocsin.data import (
 )
 from tocsin.detection import SignalResult, detect_signals
 from tocsin.detection.batch import select_incidents
-from tocsin.detection.budget import check_budget
-from tocsin.detection.history_budget import HistoryBudget
-from tocsin.detection.incident_words import incident_columns
-from tocsin.detection.settings import check_alone
+from tocsin.detection.incidents.budget import HistoryBudget, check_budget
+from tocsin.detection.incidents.incident import incident_columns
+from tocsin.detection.settings.detector_settings import check_alone
 from tocsin.reports.page import ReportText, detection_page
 from tocsin.reports.picture import draw_detection
 from tocsin.reports.tables import audit_summary, budget_summary, incident_table, intervals_of, worst_severity

@@ -11,7 +11,7 @@ from tocsin import checks
 from tocsin.cli.application import whole_number
 from tocsin.data import AGGREGATES
 from tocsin.detection import DetectorSettings
-from tocsin.detection.declaration import Setting, declared
+from tocsin.detection.settings.declaration import Setting, declared
 
 Command = Callable[..., None]
 

@@ -26,7 +26,7 @@ from tocsin.data import LineError, LineParser, ParsedObservation, Resampler, rea
 from tocsin.data.sources import check_encoding
 from tocsin.data.times import zone_offset
 from tocsin.detection import Watch
-from tocsin.detection.audit import audit_together
+from tocsin.detection.incidents.audit import audit_together
 from tocsin.detection.watching import WatchedObservation
 
 _VERDICT_FIELDS = ("value", "p", "alarm", "severity", "return_period", "forecast", "low", "high", "warm", "direction")

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from tocsin.checks import ArgumentError, message_of
 from tocsin.data import Signal, parse_time
-from tocsin.detection.audit import Audit
 from tocsin.detection.detector import Detector, ResolutionWarning
-from tocsin.detection.history_budget import HistoryBudget
-from tocsin.detection.incidents import Incident
-from tocsin.detection.result import verdict_columns
-from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.incidents.audit import Audit
+from tocsin.detection.incidents.budget import HistoryBudget
+from tocsin.detection.incidents.incident import Incident
+from tocsin.detection.results import verdict_columns
+from tocsin.detection.settings.detector_settings import DetectorSettings
 
 Sink = Callable[[str, dict[str, NDArray[Any]]], None]
 Progress = Callable[[int], None]

@@ -10,19 +10,26 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.data import Origin, Signal, is_frame, parse_time
-from tocsin.detection.audit import Audit
-from tocsin.detection.declaration import lists_settings
-from tocsin.detection.explaining import verdict_on
 from tocsin.detection.fleet import Fleet
-from tocsin.detection.gaps import as_times, missing_times
-from tocsin.detection.histories import called, check_features, gap_before, pass_gap, read_frame, result_of
-from tocsin.detection.history_settings import ALONE, HistorySettings
-from tocsin.detection.incidents import Incident
-from tocsin.detection.result import Result
-from tocsin.detection.settings import DetectorSettings
-from tocsin.detection.signature import takes_settings
-from tocsin.detection.storage import Given, arrays_from_bytes, arrays_to_bytes, read_header
-from tocsin.detection.verdict import Verdict, Verdicts
+from tocsin.detection.frames import (
+    as_times,
+    called,
+    check_features,
+    gap_before,
+    missing_times,
+    pass_gap,
+    read_frame,
+    result_of,
+)
+from tocsin.detection.incidents.audit import Audit
+from tocsin.detection.incidents.incident import Incident
+from tocsin.detection.incidents.verdict import Verdict, Verdicts, verdict_on
+from tocsin.detection.results import Result
+from tocsin.detection.settings.arguments import takes_settings
+from tocsin.detection.settings.declaration import lists_settings
+from tocsin.detection.settings.detector_settings import DetectorSettings
+from tocsin.detection.settings.history_settings import ALONE, HistorySettings
+from tocsin.detection.state.storage import Given, arrays_from_bytes, arrays_to_bytes, read_header
 from tocsin.forecasting.registry import find_forecaster
 
 
@@ -53,7 +60,7 @@ class Detector:
 
     @takes_settings(HistorySettings)
     def __init__(self, settings: HistorySettings) -> None:
-        self._begin(Fleet.wanting(1, settings), None)
+        self._begin(Fleet.pending(1, settings), None)
 
     @classmethod
     def of(cls, settings: DetectorSettings) -> Self:
@@ -88,7 +95,7 @@ class Detector:
     @property
     def observations(self) -> int:
         """How many observations it has seen, missing ones included."""
-        return self.fleet.observations(0) if self.fleet.is_made else 0
+        return self.fleet.observations(0) if self.fleet.is_complete else 0
 
     @property
     def guarantee(self) -> str:
@@ -98,7 +105,7 @@ class Detector:
     @property
     def incidents(self) -> list[Incident]:
         """The newest incidents; an open one comes last."""
-        return self.fleet.incidents() if self.fleet.is_made else []
+        return self.fleet.incidents() if self.fleet.is_complete else []
 
     @property
     def audit(self) -> Audit:
@@ -175,14 +182,7 @@ class Detector:
             if given is not None:
                 raise ValueError(f"{name} names a column and needs a frame, got {given!r} with {type(data).__name__}")
         self._refuse_every()
-        table = checks.numbers("values", data)
-        table = table[:, np.newaxis] if table.ndim == 1 else table
-        if table.ndim == 2:
-            self.fleet.meet(features=checks.names("features", max(table.shape[1], 1), "feature"))
-        if table.ndim != 2 or table.shape[1] != len(self.features):
-            raise ValueError(
-                f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
-            )
+        table = self._table(data)
         column = None if times is None else as_times(times, table.shape[:1])
         signal = Signal(
             name=ALONE,
@@ -196,6 +196,18 @@ class Detector:
         before = self.observations
         return result_of(self.fleet, 0, signal, self._run_arrays(table, column), before, Origin())
 
+    def _table(self, data: ArrayLike) -> NDArray[np.float64]:
+        """An array as one row per observation, which provides the features if they were not given."""
+        table = checks.numbers("values", data)
+        table = table[:, np.newaxis] if table.ndim == 1 else table
+        if table.ndim == 2:
+            self.fleet.complete_from(features=checks.names("features", max(table.shape[1], 1), "feature"))
+        if table.ndim != 2 or table.shape[1] != len(self.features):
+            raise ValueError(
+                f"values must have shape (T, {len(self.features)}), times and features, got shape {np.shape(data)}"
+            )
+        return table
+
     def _run_frame(self, data: Any, time: str | None, values: str | Iterable[str] | None) -> Result:
         (signal, *_), origin = read_frame(self.fleet, data, time=time, values=values, name=called(data))
         return self.run_signal(signal, origin, chosen=values is not None)
@@ -205,7 +217,7 @@ class Detector:
 
         `origin` determines the frames of results; `chosen` means that its features were chosen, whatever their names.
         """
-        self.fleet.meet(features=signal.features, interval=signal.interval)
+        self.fleet.complete_from(features=signal.features, interval=signal.interval)
         signal = check_features(signal, self.features, chosen=chosen)
         gap = gap_before(self.fleet, self._last_time, signal)
         self.warn_if_short(signal)
@@ -221,12 +233,21 @@ class Detector:
             self._last_time = times[-1]
         return verdicts
 
-    def learn_reference(self, values: ArrayLike) -> None:
-        """Learn these known-good values, `(T,)` or `(T, F)`, and compare with them from then on.
+    def learn_reference(
+        self, data: Any, /, *, time: str | None = None, values: str | Iterable[str] | None = None
+    ) -> None:
+        """Learn known-good data, an array or a frame as for `run`, and compare with them from then on.
 
-        See `Fleet.learn_reference`. The reference does not affect the times.
+        See `Fleet.learn_reference`. The reference provides the features and the interval if they were not given. Its
+        times do not count: what is judged later may be earlier.
         """
-        self.fleet.learn_reference(values)
+        if is_frame(data):
+            (signal, *_), _ = read_frame(self.fleet, data, time=time, values=values, name=called(data))
+            self.fleet.complete_from(features=signal.features, interval=signal.interval)
+            table = check_features(signal, self.features, chosen=values is not None).values
+        else:
+            table = self._table(data)
+        self.fleet.learn_reference(table)
 
     def accept(self) -> bool:
         """Accept the open incident as normal: it ends as "labelled", and its values are learned from now on.
@@ -263,7 +284,7 @@ class Detector:
     def __repr__(self) -> str:
         fleet = self.fleet
         rate = f"alarm rate {fleet.expected.alarm_rate}"
-        if not fleet.is_made:
+        if not fleet.is_complete:
             return f"Detector that waits for its first frame; {rate}"
         seen, found = self.observations, len(self.incidents)
         return f"Detector of {', '.join(self.features)}; {rate}; observations: {seen:,}; incidents: {found:,}"
@@ -282,17 +303,17 @@ class Detector:
 
     def __getstate__(self) -> dict[str, Any]:
         fleet = self.fleet
-        made = fleet.is_made
+        made = fleet.is_complete
         known = not made or all(find_forecaster(one.name) is not None for one in fleet.forecasters)
         unnamed = None if known else fleet.forecasters
-        return {"asked_for": fleet.asked_for, "state": self.state() if made else None, "forecaster": unnamed}
+        return {"given": fleet.given, "state": self.state() if made else None, "forecaster": unnamed}
 
     def __setstate__(self, kept: Mapping[str, Any]) -> None:
         if kept["state"] is None:
-            self._begin(Fleet.wanting(*kept["asked_for"][:2]), None)
+            self._begin(Fleet.pending(*kept["given"][:2]), None)
             return
         same = self.from_state(kept["state"], forecaster=kept["forecaster"])
-        same.fleet.asked_for = kept["asked_for"]
+        same.fleet.given = kept["given"]
         self._begin(same.fleet, same._last_time)
 
     def to_bytes(self) -> bytes:

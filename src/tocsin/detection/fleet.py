@@ -11,28 +11,35 @@ from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import is_frame
-from tocsin.detection.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
-from tocsin.detection.beginning import Beginning
-from tocsin.detection.budget import make_selection
-from tocsin.detection.declaration import lists_settings
-from tocsin.detection.gaps import as_times
-from tocsin.detection.guarantee import guarantee_of
-from tocsin.detection.histories import run_frame
-from tocsin.detection.history_settings import ALONE, FleetSettings
-from tocsin.detection.incidents import Incident, IncidentLog
-from tocsin.detection.joining import joined, split
-from tocsin.detection.pipeline import Noting, Pipeline
-from tocsin.detection.settings import DetectorSettings, proposing
-from tocsin.detection.sharing import Sharing
-from tocsin.detection.signature import Signals, takes_signals_and_settings
-from tocsin.detection.storage import Given, damage_told, made_of, packed, read_header, settings_of, tree_of
-from tocsin.detection.verdict import Verdicts
+from tocsin.detection.evidence.pipeline import Noting, Pipeline
+from tocsin.detection.frames import as_times, run_frame
+from tocsin.detection.incidents.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
+from tocsin.detection.incidents.budget import Sharing, make_selection
+from tocsin.detection.incidents.incident import Incident, IncidentLog
+from tocsin.detection.incidents.verdict import Verdicts
+from tocsin.detection.lazy_fleet import Budget, FleetParts, LazyFleet
+from tocsin.detection.results import Results
+from tocsin.detection.settings.arguments import Signals, takes_signals_and_settings
+from tocsin.detection.settings.declaration import lists_settings
+from tocsin.detection.settings.detector_settings import DetectorSettings, guarantee_of, proposing
+from tocsin.detection.settings.history_settings import ALONE, FleetSettings
+from tocsin.detection.state.storage import (
+    Given,
+    joined,
+    pack_state,
+    read_header,
+    reports_damage,
+    settings_header,
+    settings_of,
+    split,
+    subtree,
+)
 from tocsin.detection.views import View
 from tocsin.forecasting import Forecaster
 
 
 @lists_settings(FleetSettings)
-class Fleet(Beginning):
+class Fleet(LazyFleet):
     """Watches many signals at once, with the same numbers as one `Detector` per signal, but faster.
 
     With a budget, all signals together report the rarest of the incidents that they propose.
@@ -46,7 +53,7 @@ class Fleet(Beginning):
     --------
     >>> import numpy as np
     >>> fleet = Fleet(["pump", "fan"], alarm_rate=0.01)
-    >>> verdicts = fleet.run(np.random.default_rng(0).normal(size=(700, 2)))
+    >>> verdicts = fleet.run_arrays(np.random.default_rng(0).normal(size=(700, 2)))
     >>> verdicts.p.shape
     (700, 2)
     >>> fleet
@@ -55,29 +62,25 @@ class Fleet(Beginning):
 
     @takes_signals_and_settings(FleetSettings)
     def __init__(self, signals: Signals | None, settings: FleetSettings) -> None:
-        self._want(signals, settings, settings.budget)
+        self._wait(signals, settings, settings.budget)
 
-    def _begin(self, signals: Signals, settings: DetectorSettings, budget: str | float | None) -> None:
-        self.last_times = {}
-        self.names = checks.names("signals", signals, ALONE)
-        self.budget, self._sharing, self._shared_rate = budget, None, None
+    def _make(self, signals: Signals, settings: DetectorSettings, budget: Budget) -> FleetParts:
+        names = checks.names("signals", signals, ALONE)
+        sharing, shared_rate = None, None
         if budget is not None:
-            selection, proposed, self._shared_rate = make_selection(budget, len(self.names), settings.interval_seconds)
+            selection, proposed, shared_rate = make_selection(budget, len(names), settings.interval_seconds)
             settings = proposing(settings, proposed)
-            self._sharing = Sharing(selection, len(self.names), settings.rarest_rate)
-        self.settings = settings
-        self.features = settings.feature_names
-        self.interval = settings.interval_seconds
-        self.pipeline = Pipeline(len(self.names), settings)
-        self.log = self._new_log(self.names)
-        self.trail = self._new_trail()
-
-    def _new_trail(self) -> AuditTrail:
-        if self.settings.promise == "incidents":  # one ends before another begins: no clusters
-            return AuditTrail(len(self.names), self.alarm_rate)
-        stretches = any(stream.length > 1 for view in self.views for stream in view.streams)
-        clustering = OF_STRETCHES if stretches else OF_SCORES if self.forecaster is None else OF_ERRORS
-        return AuditTrail(len(self.names), self.alarm_rate, unit="alarms", clustering=clustering)
+            sharing = Sharing(selection, len(names), settings.rarest_rate)
+        return FleetParts(
+            names=names,
+            settings=settings,
+            budget=budget,
+            pipeline=Pipeline(len(names), settings),
+            log=_new_log(names, settings),
+            trail=_new_trail(len(names), settings, shared_rate),
+            sharing=sharing,
+            shared_rate=shared_rate,
+        )
 
     @property
     def forecaster(self) -> Forecaster | None:
@@ -105,7 +108,7 @@ class Fleet(Beginning):
 
         With a budget of incidents it is each signal's share, and with a share of false ones the rate of proposals.
         """
-        return self.settings.rate if self._shared_rate is None else self._shared_rate
+        return self.settings.rate if self.parts.shared_rate is None else self.parts.shared_rate
 
     @property
     def warm_up(self) -> int:
@@ -154,28 +157,19 @@ class Fleet(Beginning):
         data: Any,
         /,
         *,
-        rows: ArrayLike | None = None,
-        times: Any = None,
         time: str | None = None,
         values: str | Iterable[str] | None = None,
         id: str | None = None,  # noqa: A002
-    ) -> Any:
-        """Judge a history, as repeated calls of `update` would: returns `Verdicts` for arrays, `Results` for a frame.
+    ) -> Results:
+        """Judge the histories in a frame (pandas, polars, Arrow), as repeated calls of `update` would.
 
-        Arrays are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, has the shape (T, S), and `rows` are the signals'
-        indices. A frame (pandas, polars, Arrow) has one signal per column or, with `id`, a column with the signal's
-        name; then its other columns are features. `time`, `values` and `id` are column names. Signals are matched by
-        name and continue from what was seen of them before.
+        A frame has one signal per column or, with `id`, a column with the signal's name; then its other columns are
+        features. `time`, `values` and `id` are column names. Signals are matched by name and continue from what was
+        seen of them before. For arrays there is `run_arrays`.
         """
-        if is_frame(data):
-            for name, given in (("rows", rows), ("times", times)):
-                if given is not None:
-                    raise ValueError(f"{name} must not be given with a frame, whose columns say it, got {given!r}")
-            return run_frame(self, data, time=time, values=values, id=id)
-        for name, given in (("time", time), ("values", values), ("id", id)):
-            if given is not None:
-                raise ValueError(f"{name} names a column and needs a frame, got {given!r} with {type(data).__name__}")
-        return self.run_arrays(data, rows=rows, times=times)
+        if not is_frame(data):
+            raise TypeError(f"data must be a frame, got {type(data).__name__}: use run_arrays for arrays")
+        return run_frame(self, data, time=time, values=values, id=id)
 
     def detect(
         self,
@@ -192,7 +186,10 @@ class Fleet(Beginning):
         self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None,
         foretold: NDArray[np.float64] | None = None, noting: Noting | None = None,
     ) -> Verdicts:  # fmt: skip
-        """Judge a history in arrays; see `run`.
+        """Judge a history in arrays, as repeated calls of `update` would.
+
+        `values` are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, have the shape (T, S), and `rows` are the
+        signals' indices, all of them if None.
 
         The forecasts made after the observations are passed to `noting`, `(t, S, F, foretold_width)`, piece by piece. A
         caller that has kept them, and judges the same observations again in the same state, passes them as `foretold`:
@@ -222,9 +219,9 @@ class Fleet(Beginning):
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
         verdicts = self.pipeline.run(table, chosen, foretold, noting)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
-        if self._sharing is not None:
-            verdicts = self._sharing.select(verdicts, chosen)
-            exceeds = exceeds if self._shared_rate is None else verdicts.opened
+        if self.parts.sharing is not None:
+            verdicts = self.parts.sharing.select(verdicts, chosen)
+            exceeds = exceeds if self.parts.shared_rate is None else verdicts.opened
         self.trail.add(exceeds, verdicts.warm & ~np.isnan(verdicts.p), numbers, chosen)
         if table.shape[0]:
             self.log.add(verdicts, numbers, chosen, times)
@@ -282,7 +279,7 @@ class Fleet(Beginning):
 
     def forget_incidents(self, row: int) -> None:
         """Forget a signal's incidents, so that its next alarm opens a new one."""
-        self.log.copy_from(self._row(row), self._new_log([ALONE]), 0)
+        self.log.copy_from(self._row(row), _new_log([ALONE], self.settings), 0)
 
     def observations(self, row: int) -> int:
         """How many observations of a signal it has seen, including missing ones."""
@@ -327,7 +324,7 @@ class Fleet(Beginning):
         `last_time` is the time of the signal's last observation, which a detector keeps and a fleet does not.
         """
         row = self._row(row)
-        log = self._new_log([ALONE])
+        log = _new_log([ALONE], self.settings)
         log.copy_from(0, self.log, row)
         return self._state(np.array([row]), log, {"time": last_time})
 
@@ -335,13 +332,13 @@ class Fleet(Beginning):
         """The `signal_state` of each of these rows, much faster."""
         chosen = np.array([self._row(row) for row in rows])
         audit = {name: array[chosen] for name, array in self.trail.state().items()}
-        arrays = packed({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
-        made, states = made_of(self.settings), split(arrays, len(chosen))
+        arrays = pack_state({}, {"audit": audit, "pipeline": self.pipeline.state(chosen)})
+        made, states = settings_header(self.settings), split(arrays, len(chosen))
         for row, last_time, state in zip(chosen, last_times, states, strict=True):
-            log = self._new_log([ALONE])
+            log = _new_log([ALONE], self.settings)
             log.copy_from(0, self.log, int(row))
             header = {"signals": log.names, **made, "incidents": log.state(), "extra": {"time": last_time}}
-            state["header"] = packed(header, {})["header"]
+            state["header"] = pack_state(header, {})["header"]
         return states
 
     def put_all(self, rows: Sequence[int], states: Sequence[Mapping[str, NDArray[Any]]]) -> list[Any]:
@@ -382,15 +379,15 @@ class Fleet(Beginning):
         """Continue the audit, incidents and times of a signal of another fleet in this row."""
         self.trail.copy_from(row, other.trail, theirs)
         self.log.copy_from(row, other.log, theirs, name)
-        if self._sharing is not None:
-            self._sharing.forget(row)
+        if self.parts.sharing is not None:
+            self.parts.sharing.forget(row)
         self.names[row] = self.log.names[row]
         self.last_times.pop(row, None)
         if last_time is not None:
             self.last_times[row] = last_time
 
     def __repr__(self) -> str:
-        if not self.is_made:
+        if not self.is_complete:
             return f"Fleet that waits for its first frame; alarm rate {self.expected.alarm_rate}"
         shown = ", ".join(self.names[:4]) + (", ..." if len(self.names) > 4 else "")
         rate = f"alarm rate {self.settings.alarm_rate}" if self.budget is None else f"budget {self.budget}"
@@ -404,11 +401,11 @@ class Fleet(Beginning):
         return Fleet.from_state(state, forecaster=self.forecasters), header["extra"].get("time")
 
     def _check_alike(self, header: Mapping[str, Any]) -> None:
-        with damage_told():
+        with reports_damage():
             if len(header["signals"]) != 1:
                 raise ValueError(f"expected the state of one signal, got {len(header['signals'])}")
             theirs = {"features": header["features"], "forecasters": header["forecasters"], **header["settings"]}
-        made = made_of(self.settings)
+        made = settings_header(self.settings)
         own = {"features": made["features"], "forecasters": made["forecasters"], **made["settings"]}
         if theirs != own:
             raise ValueError(
@@ -418,9 +415,6 @@ class Fleet(Beginning):
     def _row(self, row: int) -> int:
         return checks.integer("row", row, least=0, most=len(self.names) - 1)
 
-    def _new_log(self, names: Sequence[str]) -> IncidentLog:
-        return IncidentLog(names, self.features, self.views, self.settings.min_duration)
-
     def state(self, **extra: Any) -> dict[str, NDArray[Any]]:
         """Everything needed to resume later, as plain arrays."""
         frames: dict[str, Any] = {}  # needed only to continue with frames
@@ -428,18 +422,18 @@ class Fleet(Beginning):
             frames.update(every=self.every, aggregate=self.aggregate)
         if self.last_times:
             frames["last_times"] = [self.last_times.get(row) for row in range(len(self.names))]
-        return self._state(self.pipeline.everything, self.log, {**frames, **extra}, self._sharing)
+        return self._state(self.pipeline.everything, self.log, {**frames, **extra}, self.parts.sharing)
 
     def _state(
         self, rows: NDArray[np.intp], log: IncidentLog, extra: dict[str, Any], sharing: Sharing | None = None
     ) -> dict[str, NDArray[Any]]:
         """The state of a fleet with only these rows; `log` has their incidents and names."""
-        header = {"signals": log.names, **made_of(self.settings), "incidents": log.state(), "extra": extra}
+        header = {"signals": log.names, **settings_header(self.settings), "incidents": log.state(), "extra": extra}
         audit = {name: array[rows] for name, array in self.trail.state().items()}
         trees = {"audit": audit, "pipeline": self.pipeline.state(rows)}
         if sharing is not None:
             header["budget"], trees["sharing"] = self.budget, sharing.state()
-        return packed(header, trees)
+        return pack_state(header, trees)
 
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]], *, forecaster: Given = None, threads: int = 1) -> Self:
@@ -447,20 +441,20 @@ class Fleet(Beginning):
         threads = checks.integer("threads", threads, least=1, most=MOST_THREADS)
         header = read_header(state)
         settings = settings_of(header, forecaster=forecaster, threads=threads)
-        with damage_told():
+        with reports_damage():
             fleet = cls.of(header["signals"], settings, header.get("budget"))
             fleet._restore(state, header["incidents"])
             frames = header["extra"]
             fleet.every, fleet.aggregate = frames.get("every"), frames.get("aggregate", "mean")
             times = enumerate(frames.get("last_times", ()))
-            fleet.last_times = {row: time for row, time in times if time is not None}
+            fleet.last_times.update({row: time for row, time in times if time is not None})
             return fleet
 
     def _restore(self, state: Mapping[str, NDArray[Any]], incidents: dict[str, Any]) -> None:
-        self.pipeline.restore(tree_of("pipeline", state))
-        if self._sharing is not None:
-            self._sharing.restore(tree_of("sharing", state))
-        self.trail.restore(tree_of("audit", state))
+        self.pipeline.restore(subtree("pipeline", state))
+        if self.parts.sharing is not None:
+            self.parts.sharing.restore(subtree("sharing", state))
+        self.trail.restore(subtree("audit", state))
         self.log.restore(incidents)
 
     def save(self, file: File) -> None:
@@ -474,3 +468,16 @@ class Fleet(Beginning):
         `forecaster` is needed only if it is not registered by name (see `available_forecasters`).
         """
         return cls.from_state(read_arrays(file, "a fleet"), forecaster=forecaster, threads=threads)
+
+
+def _new_log(names: Sequence[str], settings: DetectorSettings) -> IncidentLog:
+    return IncidentLog(names, settings.feature_names, settings.chosen_views, settings.min_duration)
+
+
+def _new_trail(signals: int, settings: DetectorSettings, shared_rate: float | None) -> AuditTrail:
+    promised = settings.rate if shared_rate is None else shared_rate
+    if settings.promise == "incidents":  # one ends before another begins: no clusters
+        return AuditTrail(signals, promised)
+    stretches = any(stream.length > 1 for view in settings.chosen_views for stream in view.streams)
+    clustering = OF_STRETCHES if stretches else OF_SCORES if settings.judges_scores else OF_ERRORS
+    return AuditTrail(signals, promised, unit="alarms", clustering=clustering)

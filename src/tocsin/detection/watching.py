@@ -13,11 +13,10 @@ from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import Floats
 from tocsin.data import ParsedObservation, parse_time
 from tocsin.detection.detector import Detector
-from tocsin.detection.explaining import Explanation, explain
-from tocsin.detection.gaps import missing_times
-from tocsin.detection.incidents import Incident
-from tocsin.detection.rerating import rerated
-from tocsin.detection.verdict import Verdicts, directions
+from tocsin.detection.frames import missing_times
+from tocsin.detection.incidents.incident import Incident
+from tocsin.detection.incidents.verdict import Explanation, Verdicts, directions, explain
+from tocsin.detection.state.rerating import rerated
 
 FORMAT = 2
 
@@ -104,7 +103,7 @@ class _Coming:
         fleet.log.at_alarms = heard
         try:
             timed = self._times[0] is not None
-            verdicts = fleet.run(
+            verdicts = fleet.run_arrays(
                 np.array(self._rows, dtype=np.float64)[:, np.newaxis],
                 times=np.array(self._times)[:, np.newaxis] if timed else None,
             )

@@ -12,10 +12,9 @@ import numpy as np
 from tocsin.conformal.scorer import Floats
 from tocsin.data import duration_text
 from tocsin.detection import SignalResult
-from tocsin.detection.audit import audit_together
-from tocsin.detection.incident_words import time_text
-from tocsin.detection.incidents import Incident
-from tocsin.detection.result import Result
+from tocsin.detection.incidents.audit import audit_together
+from tocsin.detection.incidents.incident import Incident, time_text
+from tocsin.detection.results import Result
 from tocsin.reports.picture import detection_figure
 from tocsin.reports.tables import incident_cells
 

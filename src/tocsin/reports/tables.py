@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection import Incident, SignalResult
-from tocsin.detection.audit import audit_together
-from tocsin.detection.explaining import name_and_unit
-from tocsin.detection.history_budget import HistoryBudget
-from tocsin.detection.incident_words import ending_of, length_text, rarity, time_text
+from tocsin.detection.incidents.audit import audit_together
+from tocsin.detection.incidents.budget import HistoryBudget
+from tocsin.detection.incidents.incident import ending_of, length_text, rarity, time_text
+from tocsin.detection.incidents.verdict import name_and_unit
 
 if TYPE_CHECKING:
     from rich.table import Table

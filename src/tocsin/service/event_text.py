@@ -1,6 +1,6 @@
 """Incidents and events in words, as far as they go on."""
 
-from tocsin.detection.incident_words import ending_of
+from tocsin.detection.incidents.incident import ending_of
 from tocsin.service.store import EventSummary, IncidentRow
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tocsin.data import LONGEST_GAP
 from tocsin.data.timeline import as_interval
 from tocsin.detection import DetectorSettings
-from tocsin.detection.presets import named_forecasters
+from tocsin.detection.settings.detector_settings import named_forecasters
 from tocsin.forecasting import Forecaster
 from tocsin.spark.columns import Clock, Input
 from tocsin.spark.models import forecaster_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tocsin.data import Problem
 from tocsin.detection import Incident
-from tocsin.detection.incident_words import incident_columns
+from tocsin.detection.incidents.incident import incident_columns
 from tocsin.spark.columns import Clock
 
 VERDICT, INCIDENT, PROBLEM = "verdict", "incident", "problem"

@@ -11,8 +11,8 @@ from tocsin.data import DataError, Problem, Signal
 from tocsin.data.problems import ProblemLog
 from tocsin.data.timeline import as_interval, regularize
 from tocsin.detection import Fleet
-from tocsin.detection.result import verdict_columns
-from tocsin.detection.storage import arrays_from_bytes, arrays_to_bytes
+from tocsin.detection.results import verdict_columns
+from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
 from tocsin.spark.partition import in_order, read_times
 from tocsin.spark.plan import SparkPlan
 from tocsin.spark.rows import Layout
@@ -122,7 +122,7 @@ class Step:
         fleet, times = self._fleet, signal.times
         if times is None:
             raise TypeError("a signal of a stream must have times")
-        verdicts = fleet.run(signal.values[:, np.newaxis], times=times[:, np.newaxis])
+        verdicts = fleet.run_arrays(signal.values[:, np.newaxis], times=times[:, np.newaxis])
         came = signal.lines > 0  # a missing observation has no row
         columns = {name: column[came] for name, column in verdict_columns(signal, verdicts).items()}
         columns["status"] = np.full(int(came.sum()), SCORED, dtype=object)

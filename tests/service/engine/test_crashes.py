@@ -25,7 +25,7 @@ from tests.service.engine.helpers import (
     until,
     verdicts,
 )
-from tocsin.detection.storage import arrays_to_bytes
+from tocsin.detection.state.storage import arrays_to_bytes
 from tocsin.service.store import IncidentRow
 
 NAMES = ("a", "b", "c")

@@ -1,4 +1,4 @@
-"""How far an observation lies from its forecasts."""
+"""How far an observation lies from its forecasts; or given scores, which are errors already."""
 
 import numpy as np
 
@@ -54,3 +54,23 @@ class _ErrorSession(ViewSession):
                 seen.values, np.ascontiguousarray(ahead), np.ascontiguousarray(spread), ready, self._side,
                 scores[..., stream],
             )  # fmt: skip
+
+
+class GivenScore(View):
+    """The values are already nonconformity scores, from any detector: larger is more anomalous."""
+
+    name = "score"
+
+    def __init__(self) -> None:
+        self.streams = (Stream("score"),)
+
+    def open(self, signals: int, features: int, side: int) -> ViewSession:
+        return _GivenScoreSession()
+
+    def words(self, stream: int, score: float, unit: str) -> str:
+        return f"a score of {amount(score, unit)}"
+
+
+class _GivenScoreSession(ViewSession):
+    def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
+        scores[..., 0] = seen.values

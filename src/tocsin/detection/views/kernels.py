@@ -1,4 +1,4 @@
-"""The compiled inner loops of the views."""
+"""The compiled loops of the views."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
-from tocsin.detection.spread import centre_and_spread
 from tocsin.detection.views.library import (
     UNKNOWN,
     Library,
@@ -23,9 +22,9 @@ from tocsin.detection.views.view import MOST_AT_ONCE
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("detection/spread.py", "detection/views/library.py", "detection/views/view.py"))
+_exact = compiled(with_files=("detection/views/library.py", "detection/views/view.py"))
 
-# Which side of its forecast is anomalous: the codes of the names in `nonconformity.py`.
+# Which side of its forecast is anomalous: the codes of the names in `NONCONFORMITIES`.
 BOTH, HIGH, LOW = 0, 1, 2
 
 # The score of a signal that does not move at all; no finite mean step has a score as large.
@@ -33,6 +32,34 @@ STILL = 745.0
 # Units are taken after 50, 100, 200 and 400 observations, or later if the signal has not moved until then. After that
 # they stay: a distance of today can be compared with one of last week.
 LAST_UNITS = 8 * MOST_AT_ONCE
+
+
+@_inner
+def _middle(ordered: Array) -> float:
+    half = ordered.shape[0] // 2
+    return float(ordered[half] if ordered.shape[0] % 2 else 0.5 * (ordered[half - 1] + ordered[half]))
+
+
+@_inner
+def centre_and_spread(values: Array) -> tuple[float, float]:
+    """The median of the known values, and the median distance from it; NaN and 0 if none is known.
+
+    If most values are equal, the mean distance; if all are, a small fraction of their size.
+    """
+    known = np.empty(values.shape[0])
+    count = 0
+    for value in values:
+        if not np.isnan(value):
+            known[count] = value
+            count += 1
+    if count == 0:
+        return np.nan, 0.0
+    middle = _middle(np.sort(known[:count]))
+    away = np.abs(known[:count] - middle)
+    spread = _middle(np.sort(away))
+    if spread == 0.0:
+        spread = float(np.mean(away))
+    return middle, spread if spread > 0.0 else max(1e-9 * abs(middle), 1e-300)
 
 
 class ShapeMemory(NamedTuple):

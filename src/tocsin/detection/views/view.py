@@ -151,7 +151,7 @@ class View(ABC):
 
     @abstractmethod
     def open(self, signals: int, features: int, side: int) -> ViewSession:
-        """Open a session for signals. `side` is one of `tocsin.detection.nonconformity`: both, high or low."""
+        """Open a session for signals. `side` is the code of a nonconformity: both, high or low."""
 
     @abstractmethod
     def words(self, stream: int, score: float, unit: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tocsin import checks
-from tocsin.detection.alignment import Alignment
+from tocsin.detection.evidence.forecasts import Alignment
 from tocsin.evaluation.bench.files import LabelledFile
 from tocsin.evaluation.bench.results import Floats, ForecastErrors
 from tocsin.forecasting import make_forecaster

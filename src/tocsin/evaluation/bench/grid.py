@@ -7,7 +7,7 @@ from typing import Any
 
 from tocsin.constants import Constants, changed
 from tocsin.detection import Detector, DetectorSettings
-from tocsin.detection.declaration import declared
+from tocsin.detection.settings.declaration import declared
 from tocsin.evaluation.bench.forecast_errors import ForecastMaterial
 from tocsin.evaluation.bench.methods import DETECTOR_SETTINGS, Judgement, Method, judgement_of
 from tocsin.evaluation.bench.runner import RunPlan

@@ -9,7 +9,7 @@ import numpy as np
 
 from tocsin.constants import constants
 from tocsin.detection import Detector
-from tocsin.detection.result import Result
+from tocsin.detection.results import Result
 from tocsin.forecasting import find_period
 from tocsin.forecasting.forecaster import Floats
 from tocsin.service.azure.requests import MOST, AzureError, ChangePointRequest, DetectRequest

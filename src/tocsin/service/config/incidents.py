@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from tocsin.detection.alarm_rate import SECONDS, parse_budget
+from tocsin.detection.settings.alarm_rate import SECONDS, parse_budget
 from tocsin.service.config.section import DURATION, Seconds, Section
 
 # None at all is allowed.

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tocsin.detection import DetectorSettings
-from tocsin.detection.declaration import declared
-from tocsin.detection.presets import named_forecasters
+from tocsin.detection.settings.declaration import declared
+from tocsin.detection.settings.detector_settings import named_forecasters
 from tocsin.forecasting import make_forecaster
 from tocsin.service.config.section import Seconds, Section
 from tocsin.service.observations import MOST_FEATURES

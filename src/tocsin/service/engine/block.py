@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.detection import DetectorSettings, Fleet, Incident, Verdicts
-from tocsin.detection.memory import memory_bytes, working_bytes
-from tocsin.detection.presets import named_forecasters
+from tocsin.detection.settings.detector_settings import named_forecasters
+from tocsin.detection.state.memory import memory_bytes, working_bytes
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.service.errors import RefusedError
 from tocsin.service.observations import StoredVerdict

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from tocsin.detection.storage import arrays_from_bytes
+from tocsin.detection.state.storage import arrays_from_bytes
 from tocsin.service.access_log import carried
 from tocsin.service.engine.block import SignalBlock
 from tocsin.service.engine.engine_state import EngineState

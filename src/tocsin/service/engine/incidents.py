@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from tocsin.detection import Incident
-from tocsin.detection.budget import POOL, IncidentBudget
+from tocsin.detection.incidents.budget import POOL, IncidentBudget
 from tocsin.service.config import BudgetSettings
 from tocsin.service.engine.events import Events, Sender
 from tocsin.service.engine.signals import NOTHING, MonitoredSignal

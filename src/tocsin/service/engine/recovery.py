@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
-from tocsin.detection.storage import arrays_from_bytes
+from tocsin.detection.state.storage import arrays_from_bytes
 from tocsin.service.engine.block import ROWS, Allocation, SignalBlock, load_kernels
 from tocsin.service.engine.engine_state import EngineState
 from tocsin.service.engine.incidents import close_incident

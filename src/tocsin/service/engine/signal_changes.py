@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.detection.storage import arrays_from_bytes
+from tocsin.detection.state.storage import arrays_from_bytes
 from tocsin.service.as_json import time_text
 from tocsin.service.config import Settings, SignalTemplate
 from tocsin.service.engine.changes import Changes, on_engine_thread, store_settings

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.arrays import pack_arrays
-from tocsin.detection.gaps import missing_times
-from tocsin.detection.storage import arrays_to_bytes
+from tocsin.detection.frames import missing_times
+from tocsin.detection.state.storage import arrays_to_bytes
 from tocsin.service.engine.block import DetectorInput, SignalBlock
 from tocsin.service.engine.kept_forecasts import UnsavedForecasts
 from tocsin.service.engine.status import Point, SignalDetails, SignalStatus

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.detection.incident_words import ending_of, length_text
+from tocsin.detection.incidents.incident import ending_of, length_text
 from tocsin.reports import page
 from tocsin.reports.page import target_of
 from tocsin.service.config import Settings

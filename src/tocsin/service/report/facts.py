@@ -8,7 +8,7 @@ from statistics import median
 from sqlalchemy import Integer, cast, func, select
 
 from tocsin.detection import Audit, DetectorSettings
-from tocsin.detection.audit import OF_STRETCHES, audit_together, rate_bounds
+from tocsin.detection.incidents.audit import OF_STRETCHES, audit_together, rate_bounds
 from tocsin.service.observations import Status
 from tocsin.service.store import IncidentRow, SignalRow, StoreReader, schema
 

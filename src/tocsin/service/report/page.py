@@ -11,7 +11,7 @@ from importlib.resources import files
 import numpy as np
 
 from tocsin.detection import Audit, Incident, SignalResult
-from tocsin.detection.incident_words import length_text
+from tocsin.detection.incidents.incident import length_text
 from tocsin.reports.page import PROMISE, charts_of, filled_page
 from tocsin.service.config import Settings
 from tocsin.service.config.sinks import MailSettings

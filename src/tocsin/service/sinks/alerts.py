@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tocsin.detection import DetectorSettings
-from tocsin.detection.incident_words import Ending, ending_of, rarity
+from tocsin.detection.incidents.incident import Ending, ending_of, rarity
 from tocsin.service.as_json import member_json, time_text
 from tocsin.service.config import Settings
 from tocsin.service.config.rules import Told

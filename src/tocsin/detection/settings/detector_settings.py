@@ -15,13 +15,57 @@ from tocsin.conformal.history import MOST_LAGS
 from tocsin.conformal.scorer import MOST_THREADS
 from tocsin.constants import constants
 from tocsin.data import parse_duration
-from tocsin.detection.alarm_rate import Sizes, is_budget, parse_alarm_rate, rarest_rate, sizes
-from tocsin.detection.declaration import declared, lists_settings, setting
-from tocsin.detection.nonconformity import NONCONFORMITIES
-from tocsin.detection.presets import AUTO, PRESETS, VIEWS, named_forecasters
+from tocsin.detection.settings.alarm_rate import Sizes, is_budget, most_beyond, parse_alarm_rate, rarest_rate, sizes
+from tocsin.detection.settings.declaration import declared, lists_settings, setting
 from tocsin.detection.views import View, available_views, make_view
-from tocsin.detection.views.score import GivenScore
+from tocsin.detection.views.error import GivenScore
 from tocsin.forecasting import Forecaster, make_forecaster
+
+#: How each nonconformity score uses the error, value minus forecast; larger is more anomalous. The order is that of the
+#: codes in `views/kernels.py`.
+NONCONFORMITIES = {
+    "absolute": "the size of the error",
+    "high": "the error: only values above the forecast alarm",
+    "low": "the negative error: only values below the forecast alarm",
+}
+
+
+def code_of(nonconformity: str) -> int:
+    """Its code in the kernels."""
+    return list(NONCONFORMITIES).index(nonconformity)
+
+
+#: Means the forecasters of the preset.
+AUTO = "auto"
+
+PRESETS = {"full": ("embedded", "autoregression"), "light": ("autoregression",)}
+"""The forecasters of each preset: "full" finds most; "light" is the same detector without the network."""
+
+VIEWS = ("error", "shape", "quiet")
+
+#: Options of the autoregression of a preset: a signal's memory should be small.
+_REGRESSION = {"lags": 16, "search": 1152}
+
+
+def named_forecasters(settings: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Name and arguments of each forecaster in the settings, the one with options first; none if the values are scores.
+
+    >>> named_forecasters({"preset": "light"})
+    [('autoregression', {'lags': 16, 'search': 1152})]
+    >>> named_forecasters({"forecaster": "seasonal-naive", "forecaster_options": {"period": 24}})
+    [('seasonal-naive', {'period': 24})]
+    """
+    name, given = settings.get("forecaster", AUTO), settings.get("forecaster_options") or {}
+    if name is None:
+        return []
+    if name != AUTO:
+        return [(name, dict(given))]
+    # Only the first one has a spread to divide errors by.
+    names = PRESETS[settings.get("preset", "full")][: 1 if settings.get("scaled") else None]
+    options = [dict(_REGRESSION) if name == "autoregression" else {} for name in names]
+    options[0].update(given)
+    return list(zip(names, options, strict=True))
+
 
 LARGE = 10**9
 EXTRAPOLATION = 100.0
@@ -332,3 +376,25 @@ def proposing(settings: DetectorSettings, rate: float) -> DetectorSettings:
     Their rates need not be calibrated then: they only order incidents by rarity, and are not reported.
     """
     return replace(settings, alarm_rate=rate, extrapolation=EXTRAPOLATION**2)
+
+
+def guarantee_of(settings: DetectorSettings, alarm_rate: float, budget: str | float | None, own_past_after: int) -> str:
+    """What is guaranteed, and under which assumption.
+
+    A budget is a number of incidents of all signals together, such as "5/week", or the share of false ones.
+    `own_past_after` is after how many observations a signal's own past determines the alarm rate.
+    """
+    p = "closed loop: in the long run p is below each of ten levels, 0.0005 to 0.5, at most that often"
+    if isinstance(budget, str):
+        return f"pooled: about {budget} incidents of all signals together, by how rare earlier ones were; {p}"
+    if budget is not None:
+        return f"estimated: a share of about {budget:g} of all incidents is false, by the signals' own rates; {p}"
+    if settings.promise == "observations":
+        return p
+    beyond = most_beyond(settings.sizes, alarm_rate, settings.extrapolation if settings.early else 1)
+    early = (
+        f"; estimated: how rare an incident is in the first {own_past_after} observations of a signal"
+        if settings.early
+        else ""
+    )
+    return f"long-run, for any sequence: incidents <= alarm_rate * observations + {beyond}; {p}{early}"

@@ -7,13 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import Floats
-from tocsin.detection.forecasts import ForecastStage
-from tocsin.detection.guards import deviating
-from tocsin.detection.nonconformity import code_of
-from tocsin.detection.ranking import Ranking
-from tocsin.detection.settings import DetectorSettings
-from tocsin.detection.verdict import Verdicts
-from tocsin.detection.views.view import MOST_AT_ONCE, Seen, ViewSession
+from tocsin.detection.evidence.forecasts import ForecastStage
+from tocsin.detection.evidence.ranking import Ranking
+from tocsin.detection.incidents.verdict import Verdicts
+from tocsin.detection.settings.detector_settings import DetectorSettings, code_of
+from tocsin.detection.views.view import MOST_AT_ONCE, Mask, Seen, ViewSession
+
+NO_GUARDS: Mask = np.empty((0, 0, 0), dtype=np.bool_)
+
+
+def deviating(seen: Seen, settings: DetectorSettings) -> Mask:
+    """Where each feature is far enough from its forecast to alarm, `(T, N, F)`; empty if nothing is too close.
+
+    A value without a forecast is far enough.
+    """
+    least, share = settings.min_deviation, settings.min_relative_deviation
+    if not (least or share):
+        return NO_GUARDS
+    forecast = seen.forecasts[0].ahead[..., 0]
+    too_close = np.abs(seen.values - forecast) < np.maximum(least, share * np.abs(forecast))
+    return np.asarray(~too_close)
+
 
 Rows = NDArray[np.intp]
 Noting = Callable[[Floats], None]

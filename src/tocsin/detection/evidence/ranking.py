@@ -14,7 +14,7 @@ from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.conformal.history import thread_pool
 from tocsin.conformal.scorer import Floats, Mask
 from tocsin.constants import constants
-from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.views import View
 from tocsin.detection.views.view import Past
 
@@ -57,15 +57,15 @@ class Ranking:
     ) -> None:
         self.signals, self.views, self.settings = signals, tuple(views), settings
         self.features = len(settings.feature_names)
-        self._kernels, self._deciding = kernels, deciding = _load_kernels()
+        self._kernels, self._incident_rules = kernels, incident_rules = _load_kernels()
         sizes = settings.sizes
         self._columns = self._score_columns()
         self.width = self._columns.of_view.size
         learned, alike = count_streams(self.views, self.features)
         self.scorer, self.window, self.final = make_scorers(settings, signals * learned, signals * alike, signals)
         longest = int(self._columns.length.max())
-        self._memory = deciding.SignalMemory(
-            counters=np.zeros((signals, deciding.COUNTERS), dtype=np.int64),
+        self._memory = incident_rules.SignalMemory(
+            counters=np.zeros((signals, incident_rules.COUNTERS), dtype=np.int64),
             levels=np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0, np.inf], (signals, 1)),
             blocks=np.zeros((signals, sizes.blocks)),
             thresholds=np.tile(np.log(kernels.LEVELS), (signals, 1)),
@@ -78,7 +78,7 @@ class Ranking:
             *(past if past is not None and holds else _no_past()),
             length=returned, samples=max(given.least, 3 * given.short), apart=4 * given.long,
         )  # fmt: skip
-        self._rules = deciding.Rules(
+        self._rules = incident_rules.Rules(
             view_warm_up=sizes.view_warm_up,
             min_calibration=sizes.min_calibration,
             by_p=settings.promise == "observations",
@@ -94,20 +94,25 @@ class Ranking:
             constants=given,
         )
         # Collected once: looking them up again for every observation would take as long as scoring it.
+        equal = self.window.kernel_streams
         window = kernels.StretchStreams(
-            history=self.window._history,
-            counters=self.window._counters,
-            weights=self.window._weights,
-            cumulative=self.window._cumulative,
+            history=equal.history,
+            counters=equal.counters,
+            weights=equal.weights,
+            cumulative=equal.cumulative,
             waiting=np.zeros((self.window.streams, longest), dtype=np.float32),
             waited=np.zeros(self.window.streams, dtype=np.int64),
         )
         self._streams = kernels.RankedStreams(
             learned=self.scorer.kernel_streams, window=window, final=self.final.kernel_streams
         )
-        votes = int(self._columns.vote.max()) + 1
-        self._layout = kernels.RankingLayout(self._columns, self._rules, self.features, len(self.views), votes)
-        self._scratch = [self.scorer.new_scratch() for _ in range(settings.threads)]
+        self._votes = int(self._columns.vote.max()) + 1
+        self._layout = kernels.RankingLayout(self._columns, self._rules, self.features, learned, alike)
+        self._work = [self._new_work() for _ in range(settings.threads)]
+
+    def _new_work(self) -> Any:
+        by_score = (np.empty(self.width) for _ in range(3))
+        return self._kernels.Work(*by_score, np.empty(self._votes), *self.scorer.new_scratch())
 
     def _score_columns(self) -> Any:
         """Where each score of an observation belongs: features of the views in turn, then what they share."""
@@ -148,7 +153,7 @@ class Ranking:
         def work(thread: int) -> None:
             kernels.judge(
                 scores, deviates, rows, edges[thread], edges[thread + 1], self._layout, self._streams, self._memory,
-                self._recall, *self._scratch[thread], numbers, marks,
+                self._recall, self._work[thread], numbers, marks,
             )  # fmt: skip
 
         others = [] if threads == 1 else [thread_pool(threads - 1).submit(work, one) for one in range(1, threads)]
@@ -188,7 +193,7 @@ class Ranking:
         A joint stream of all features counts for each of them. If there is none, zeros stand for it.
         """
         width = self.scorer.streams // self.signals
-        own = self.scorer._weights[signal * width : (signal + 1) * width]
+        own = self.scorer.kernel_streams.weights[signal * width : (signal + 1) * width]
         columns = self._columns
         single = columns.length == 1
         if not single.any():
@@ -207,13 +212,13 @@ class Ranking:
         single = (columns.length == 1) & of_errors[columns.of_view]
         # The errors of single observations agree, and the other views see nothing.
         agreeing = min(np.unique(columns.vote[single]).size, given.witnesses)
-        needed = min(self._layout.votes, given.witnesses) / max(agreeing, 1)
+        needed = min(self._votes, given.witnesses) / max(agreeing, 1)
         width = self.scorer.streams // self.signals
         for n, signal in enumerate(rows):
             evidence = self._least_evidence(signal)
             for c in np.flatnonzero(single & (columns.vote == columns.vote[single].max(initial=-1))):
                 if np.isfinite(evidence):
-                    past, weights, total = self.scorer._calibration(signal * width + columns.place[c])
+                    past, weights, total = self.scorer.calibration(signal * width + columns.place[c])
                     reach = kernels.score_at(past, weights, total, needed * evidence, given)
                     bounds[n, max(columns.feature[c], 0)] = reach
         return bounds
@@ -225,14 +230,14 @@ class Ranking:
             if self.final.learned[signal] < rules.min_calibration:
                 return np.inf
             return float(self.final.quantile(self._rank_at(signal, rules.rate), [signal])[0])
-        blocks = min(int(counters[self._deciding.BLOCKS]), self._memory.blocks.shape[1])
+        blocks = min(int(counters[self._incident_rules.BLOCKS]), self._memory.blocks.shape[1])
         early = rules.early and blocks >= rules.least_blocks
         if not early and blocks * rules.block * rules.rate < 1:
             return np.inf
         maxima = self._memory.blocks[signal, :blocks]
-        tightened = self._memory.levels[signal, self._deciding.TIGHTENED]
-        tolerated = self._deciding.tolerated(rules.rate, tightened, rules.block)
-        return float(self._deciding.least_evidence(maxima, tolerated, rules))
+        tightened = self._memory.levels[signal, self._incident_rules.TIGHTENED]
+        tolerated = self._incident_rules.tolerated(rules.rate, tightened, rules.block)
+        return float(self._incident_rules.least_evidence(maxima, tolerated, rules))
 
     def _rank_at(self, signal: int, p: float) -> float:
         """The rank that the closed loop turns into this p-value; see `calibrated_p`."""
@@ -253,19 +258,19 @@ class Ranking:
 
     def freeze(self, rows: Rows) -> None:
         """From now on, compare these signals with what they have learned so far."""
-        self._memory.counters[rows, self._deciding.FROZEN] = 1
+        self._memory.counters[rows, self._incident_rules.FROZEN] = 1
 
     def compare_with_reference(self, rows: Rows, column: int, furthest: Floats) -> None:
         """Treat these signals as anomalous where a score is clearly beyond everything in the reference."""
-        levels, deciding = self._memory.levels, self._deciding
-        levels[rows, deciding.COMPARED] = column
-        levels[rows, deciding.BEYOND] = self._rules.constants.reference * furthest
+        levels, columns = self._memory.levels, self._incident_rules
+        levels[rows, columns.COMPARED] = column
+        levels[rows, columns.BEYOND] = self._rules.constants.reference * furthest
 
     def accept(self, signal: int) -> None:
         """Learn from the signal's incident like from normal data."""
-        counters, deciding = self._memory.counters[signal], self._deciding
-        if counters[deciding.OPEN]:
-            counters[deciding.LASTED] = max(counters[deciding.LASTED], self.settings.accepted_after + 1)
+        counters, columns = self._memory.counters[signal], self._incident_rules
+        if counters[columns.OPEN]:
+            counters[columns.LASTED] = max(counters[columns.LASTED], self.settings.accepted_after + 1)
 
     @property
     def nbytes(self) -> int:
@@ -276,7 +281,7 @@ class Ranking:
 
     def open(self, signal: int) -> bool:
         """Whether an incident of the signal is open."""
-        return bool(self._memory.counters[signal, self._deciding.OPEN])
+        return bool(self._memory.counters[signal, self._incident_rules.OPEN])
 
     def state(self, rows: Rows) -> dict[str, Any]:
         """Everything that later verdicts on these signals depend on."""
@@ -367,6 +372,7 @@ def _no_past() -> Past:
 
 def _load_kernels() -> tuple[ModuleType, ModuleType]:
     # numba is slow to import: only detection waits for it.
-    from tocsin.detection import deciding, kernels
+    from tocsin.detection.evidence import kernels
+    from tocsin.detection.incidents.incident import rules
 
-    return kernels, deciding
+    return kernels, rules

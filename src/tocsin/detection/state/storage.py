@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.arrays import is_packed, read_arrays, unpack_arrays, write_arrays
-from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.registry import find_forecaster
 
@@ -20,14 +20,14 @@ FORMAT = 5
 Given = Forecaster | Sequence[Forecaster] | None
 
 
-def packed(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+def pack_state(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """A state, made of a header and trees of arrays, as flat plain arrays."""
     told = json.dumps({"format": FORMAT, **header}, default=_to_json)
     # Bytes: numpy would use four bytes for each letter.
     return {"header": np.array(bytearray(told.encode()), dtype=np.uint8), **dict(_flat("", trees))}
 
 
-def made_of(settings: DetectorSettings) -> dict[str, Any]:
+def settings_header(settings: DetectorSettings) -> dict[str, Any]:
     """The settings in a state, in JSON types."""
     made = {
         "features": settings.feature_names,
@@ -38,16 +38,16 @@ def made_of(settings: DetectorSettings) -> dict[str, Any]:
 
 
 def settings_of(header: Mapping[str, Any], *, forecaster: Given, threads: int) -> DetectorSettings:
-    """The settings that `made_of` described."""
+    """The settings that `settings_header` described."""
     # A wrong forecaster does not mean a damaged file.
     chosen = _forecasters_from_header(header["forecasters"], forecaster)
-    with damage_told():
+    with reports_damage():
         return DetectorSettings(header["features"], **header["settings"], forecaster=chosen, threads=threads)
 
 
 def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """The header of a state, with the forecaster's parameters if there is a forecaster."""
-    with damage_told():
+    with reports_damage():
         told = arrays["header"]
         text = told.tobytes().decode() if told.dtype == np.uint8 else str(told)  # as earlier versions wrote it
         header: dict[str, Any] = json.loads(text, object_hook=_time_from_json)
@@ -57,7 +57,7 @@ def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
             f"the state of a detector must have format {FORMAT}, the version this release reads, got {version!r}: "
             "states of other versions cannot be read, so let a new detector learn from the history"
         )
-    with damage_told():
+    with reports_damage():
         for known in header["forecasters"]:
             if not isinstance(known["parameters"], dict):
                 raise ValueError(f"a forecaster must have parameters, got {known!r}")
@@ -85,7 +85,7 @@ def arrays_from_bytes(data: bytes) -> dict[str, NDArray[Any]]:
 
 
 @contextmanager
-def damage_told() -> Iterator[None]:
+def reports_damage() -> Iterator[None]:
     """Reports every error that a damaged state can cause as damage."""
     try:
         yield
@@ -123,7 +123,7 @@ def _flat(prefix: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[A
             yield f"{prefix}{name}", np.asarray(value)
 
 
-def tree_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def subtree(name: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """The tree of arrays with this name in a packed state."""
     tree: dict[str, Any] = {}
     for path, value in arrays.items():
@@ -147,3 +147,81 @@ def _to_json(value: Any) -> Any:
 
 def _time_from_json(value: dict[str, Any]) -> Any:
     return np.datetime64(value["datetime64[ns]"], "ns") if value.keys() == {"datetime64[ns]"} else value
+
+
+Arrays = Mapping[str, NDArray[Any]]
+
+# A scorer's header in a state, besides the arrays of its streams.
+_PARAMETERS = "/parameters"
+
+
+def joined(states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
+    """The state of a fleet from the states of its signals, which must share their settings; times are left out.
+
+    The signals are named by their numbers.
+    """
+    headers = [read_header(state) for state in states]
+    with reports_damage():
+        names = [name for name in states[0] if name != "header"]
+        if any(len(header["signals"]) != 1 for header in headers):
+            raise ValueError("each state must be of one signal")
+        if any(state.keys() != states[0].keys() for state in states):
+            raise ValueError("all states must hold the same arrays")
+        made = {name: value for name, value in headers[0].items() if name not in ("format", "incidents", "extra")}
+        incidents = _joined_incidents([header["incidents"] for header in headers])
+        told = {**made, "signals": [str(number) for number in range(len(states))], "incidents": incidents, "extra": {}}
+        return pack_state(told, {name: _joined_array(name, [state[name] for state in states]) for name in names})
+
+
+def _joined_incidents(logs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The entries of each log's only signal, with that signal's number."""
+    return {
+        "open": {
+            str(number): {**incident, "signal": str(number)}
+            for number, log in enumerate(logs)
+            for incident in log["open"].values()
+        },
+        "closed": [
+            {**incident, "signal": str(number)} for number, log in enumerate(logs) for incident in log["closed"]
+        ],
+        "labelled": [number for number, log in enumerate(logs) if log["labelled"]],
+    }
+
+
+def _joined_array(name: str, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    if name.endswith(_PARAMETERS):
+        return _of_streams(arrays[0], len(arrays))
+    if arrays[0].ndim == 0:
+        return arrays[0]
+    longest = max(array.shape[-1] for array in arrays)
+    if any(array.shape[-1] != longest for array in arrays):
+        # Only some signals have references, of any length.
+        arrays = [_padded(array, longest) for array in arrays]
+    return np.concatenate(arrays)
+
+
+def _padded(array: NDArray[Any], longest: int) -> NDArray[Any]:
+    wide = np.full((*array.shape[:-1], longest), np.nan)
+    wide[..., : array.shape[-1]] = array
+    return wide
+
+
+def split(arrays: Arrays, count: int) -> list[dict[str, NDArray[Any]]]:
+    """The arrays of each signal, as views of the arrays of all."""
+    alone = {name: array if array.ndim else _alone(name, array, count) for name, array in arrays.items()}
+    return [
+        {
+            name: array[number * (len(array) // count) : (number + 1) * (len(array) // count)] if array.ndim else array
+            for name, array in alone.items()
+        }
+        for number in range(count)
+    ]
+
+
+def _alone(name: str, array: NDArray[Any], count: int) -> NDArray[Any]:
+    return _of_streams(array, 1 / count) if name.endswith(_PARAMETERS) else array
+
+
+def _of_streams(parameters: NDArray[Any], times: float) -> NDArray[Any]:
+    given = json.loads(str(parameters))
+    return np.array(json.dumps({**given, "streams": round(given["streams"] * times)}))

@@ -1,12 +1,14 @@
-"""Constructors that take detector settings as keyword arguments."""
+"""Settings as the arguments of constructors, and as a table in the documentation."""
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.settings.declaration import Setting, declared
+from tocsin.detection.settings.detector_settings import DetectorSettings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -102,3 +104,22 @@ def _show_arguments(wrapped: Any, init: Callable[..., None], make: Callable[...,
         if parameter.annotation is not parameter.empty
     }
     return shown
+
+
+def settings_table() -> str:
+    """All detector settings as a Markdown table."""
+    rows = [
+        f"| `{one.name}` | {_default(one)} | {one.accepted} | {one.help} |"
+        for one in declared(DetectorSettings).values()
+    ]
+    return "\n".join(["| setting | default | accepted | meaning |", "|---|---|---|---|", *rows])
+
+
+def _default(one: Setting) -> str:
+    if one.default is None:
+        return one.rule.unset
+    return f'"{one.default}"' if isinstance(one.default, str) else str(one.default)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_table() + "\n")

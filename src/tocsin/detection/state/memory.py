@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from tocsin.detection.nonconformity import code_of
-from tocsin.detection.pipeline import make_stages
-from tocsin.detection.ranking import count_streams, make_scorers
-from tocsin.detection.settings import DetectorSettings
+from tocsin.detection.evidence.pipeline import make_stages
+from tocsin.detection.evidence.ranking import count_streams, make_scorers
+from tocsin.detection.settings.detector_settings import DetectorSettings, code_of
 from tocsin.detection.views.view import MOST_AT_ONCE
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from tocsin import checks
 from tocsin.data import AGGREGATES
-from tocsin.detection.alarm_rate import is_budget, parse_alarm_rate
-from tocsin.detection.budget import check_budget
-from tocsin.detection.declaration import declared, lists_settings, setting
-from tocsin.detection.settings import DetectorSettings, as_features, as_seconds, check_alone
+from tocsin.detection.incidents.budget import check_budget
+from tocsin.detection.settings.alarm_rate import is_budget, parse_alarm_rate
+from tocsin.detection.settings.declaration import declared, lists_settings, setting
+from tocsin.detection.settings.detector_settings import DetectorSettings, as_features, as_seconds, check_alone
 
 # A detector's name for its signal, so that a state does not depend on the row it came from.
 ALONE = "signal"
@@ -76,7 +76,7 @@ class HistorySettings(DetectorSettings):
     def of_a_signal(self, features: Sequence[str] | None = None, interval: Any = None) -> DetectorSettings:
         """The settings of each signal, completed from the data."""
         given = {name: getattr(self, name) for name in declared(DetectorSettings)}
-        given["features"] = told_names(self.feature_names, features, "feature", given=self.features is not None)
+        given["features"] = resolve_names(self.feature_names, features, "feature", given=self.features is not None)
         seconds = self.interval_seconds
         given["interval"] = seconds if seconds is not None else _plain(interval)
         return DetectorSettings(**given)
@@ -110,12 +110,12 @@ class FleetSettings(HistorySettings):
         return super().waits_for_interval or (isinstance(self.budget, str) and self.interval_seconds is None)
 
 
-def told_names(own: Sequence[str], told: Sequence[str] | None, singular: str, *, given: bool = True) -> list[str]:
+def resolve_names(own: Sequence[str], told: Sequence[str] | None, singular: str, *, given: bool = True) -> list[str]:
     """The names from the data, in place of the same number of generated ones, or if none were given.
 
-    >>> told_names(["feature 1", "feature 2"], ["flow", "pressure"], "feature")
+    >>> resolve_names(["feature 1", "feature 2"], ["flow", "pressure"], "feature")
     ['flow', 'pressure']
-    >>> told_names(["flow", "pressure"], ["a", "b"], "feature")
+    >>> resolve_names(["flow", "pressure"], ["a", "b"], "feature")
     ['flow', 'pressure']
     """
     fits = told is not None and (not given or (len(told) == len(own) and not are_named(own, singular)))

@@ -112,33 +112,33 @@ class AuditTrail:
     def __init__(
         self, signals: int, promised: float, *, unit: str = "incidents", clustering: float = OF_SCORES
     ) -> None:
-        from tocsin.detection import bets, counts
+        from tocsin.detection.incidents.incident import audit_kernels  # it loads numba, which imports must not
 
-        self._counts, self._bets = counts, bets
+        self._kernels = audit_kernels
         self.promised, self.unit = promised, unit
-        self.counts = np.zeros((signals, counts.SQUARES + 1), dtype=np.int64)
+        self.counts = np.zeros((signals, audit_kernels.SQUARES + 1), dtype=np.int64)
         self.faults = np.zeros(signals, dtype=np.int64)
-        self.money, self.notes = bets.new_money(signals), bets.new_notes(signals)
+        self.money, self.notes = audit_kernels.new_money(signals), audit_kernels.new_notes(signals)
         self.clustering = clustering
-        self._wins, self._losses = bets.odds(promised, clustering)
+        self._wins, self._losses = audit_kernels.odds(promised, clustering)
 
     def add(self, exceeds: Mask, counted: Mask, numbers: NDArray[np.int64], rows: NDArray[np.intp]) -> None:
         """Add `exceeds[T, N]`, whether it alarmed, where `counted[T, N]`; `numbers[T, N]` counts observations."""
-        seen = self.counts[rows, self._counts.OBSERVATIONS]
-        self._bets.bet(
+        seen = self.counts[rows, self._kernels.OBSERVATIONS]
+        self._kernels.bet(
             exceeds, counted, numbers, rows, seen, self.promised, self._wins, self._losses, self.money, self.notes
         )
-        self._counts.count_alarms(exceeds, counted, rows, BLOCK, self.counts)
+        self._kernels.count_alarms(exceeds, counted, rows, BLOCK, self.counts)
 
     def label_fault(self, signal: int, alarms: int = 1) -> None:
         """Count this many of a signal's alarms as a fault; a negative number undoes it.
 
         They no longer count against the promise. Bets won so far are cancelled.
         """
-        most = int(self.counts[signal, self._counts.ALARMS])
+        most = int(self.counts[signal, self._kernels.ALARMS])
         self.faults[signal] = min(max(int(self.faults[signal]) + alarms, 0), most)
         if alarms > 0:
-            self._bets.close_bets(self.money[signal], self.notes[signal])
+            self._kernels.close_bets(self.money[signal], self.notes[signal])
 
     def audit(self, signal: int, level: float = 0.99, known_faults: int | None = None) -> Audit:
         """The audit of one signal. `known_faults` of its alarms count as labelled, and no others."""
@@ -148,8 +148,8 @@ class AuditTrail:
             mean = total / blocks
             dispersion = max(dispersion, (squares / blocks - mean**2) / (mean * (1 - mean / BLOCK) or 1.0))
         faults = int(self.faults[signal]) if known_faults is None else min(known_faults, alarms)
-        bets, money, note = self._bets, self.money[signal], self.notes[signal]
-        since, expected = int(note[bets.SINCE]), self.promised * float(note[bets.SINCE_OBSERVATIONS])
+        kernels, money, note = self._kernels, self.money[signal], self.notes[signal]
+        since, expected = int(note[kernels.SINCE]), self.promised * float(note[kernels.SINCE_OBSERVATIONS])
         low, high = _band(alarms - faults, observations, dispersion, self.promised, level)
         return Audit(
             promised=self.promised,
@@ -161,11 +161,11 @@ class AuditTrail:
             high=high,
             faults=faults,
             unit=self.unit,
-            first=None if note[bets.FIRST] == bets.NONE else int(note[bets.FIRST]),
+            first=None if note[kernels.FIRST] == kernels.NONE else int(note[kernels.FIRST]),
             # What bets won on faults counted elsewhere is unknown.
-            bursts=1.0 if known_faults else float(money[bets.RESERVE] + money[bets.STAKES :].sum()),
-            bursts_since=None if since == bets.NONE else since,
-            bursts_ratio=float(note[bets.SINCE_ALARMS]) / expected if expected else 0.0,
+            bursts=1.0 if known_faults else float(money[kernels.RESERVE] + money[kernels.STAKES :].sum()),
+            bursts_since=None if since == kernels.NONE else since,
+            bursts_ratio=float(note[kernels.SINCE_ALARMS]) / expected if expected else 0.0,
         )
 
     def copy_from(self, signal: int, other: "AuditTrail", theirs: int) -> None:
@@ -180,7 +180,7 @@ class AuditTrail:
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore what `state()` returned."""
         for name, own in self.state().items():
-            given, least = state[name], self._bets.NONE if name == "notes" else 0
+            given, least = state[name], self._kernels.NONE if name == "notes" else 0
             if (
                 given.shape != own.shape
                 or given.dtype != own.dtype

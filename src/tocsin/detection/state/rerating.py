@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tocsin.conformal import SlidingWindow
 from tocsin.detection.fleet import Fleet
-from tocsin.detection.settings import DetectorSettings
-from tocsin.detection.storage import damage_told, read_header, settings_of
+from tocsin.detection.settings.detector_settings import DetectorSettings
+from tocsin.detection.state.storage import read_header, reports_damage, settings_of
 
 _RANKING = "pipeline/ranking/"
 _FINAL = f"{_RANKING}final/"
@@ -29,7 +29,7 @@ def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
     before = settings_of(header, forecaster=None, threads=1)
     after = replace(before, alarm_rate=alarm_rate)
     fresh = Fleet.of(header["signals"], after).state(time=header["extra"].get("time"))
-    with damage_told():
+    with reports_damage():
         # Everything that does not depend on the rate is kept, and so is everything of the same shape.
         kept = {
             name: array
@@ -42,20 +42,20 @@ def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
 
 def _memory(state: State, before: DetectorSettings, after: DetectorSettings) -> dict[str, NDArray[Any]]:
     """The highest evidence of past blocks, converted to blocks of another length and number."""
-    from tocsin.detection import deciding  # it loads numba, which imports must not
+    from tocsin.detection.incidents.incident import rules  # it loads numba, which imports must not
 
     counters, blocks = state[f"{_RANKING}counters"].copy(), state[f"{_RANKING}blocks"]
     there, room = blocks.shape[1], after.sizes.blocks
     together = max(1, round(after.sizes.block / before.sizes.block))
     made = np.zeros((len(blocks), room))
     for signal, row in enumerate(blocks):
-        count = int(counters[signal, deciding.BLOCKS])
+        count = int(counters[signal, rules.BLOCKS])
         # The oldest first: once it is full, the newest replaces the oldest.
         past = row[:count] if count < there else np.roll(row, -(count % there))
         past = past[len(past) % together :].reshape(-1, together).max(axis=1)[-room:] if len(past) else past
         made[signal, : len(past)] = past
-        counters[signal, deciding.BLOCKS] = len(past)
-    counters[:, deciding.IN_BLOCK] = np.minimum(counters[:, deciding.IN_BLOCK], after.sizes.block - 1)
+        counters[signal, rules.BLOCKS] = len(past)
+    counters[:, rules.IN_BLOCK] = np.minimum(counters[:, rules.IN_BLOCK], after.sizes.block - 1)
     return {f"{_RANKING}counters": counters, f"{_RANKING}blocks": made}
 
 
@@ -67,7 +67,7 @@ def _final(state: State, window: int) -> dict[str, NDArray[Any]]:
     new = old
     if old.window != window:
         new = SlidingWindow(old.streams, window=window)
-        pasts = [old._calibration(stream)[0][::-1] for stream in range(old.streams)]  # the oldest first
+        pasts = [old.calibration(stream)[0][::-1] for stream in range(old.streams)]  # the oldest first
         scores = np.full((max(map(len, pasts)), old.streams), np.nan)
         for stream, past in enumerate(pasts):
             scores[len(scores) - len(past) :, stream] = past

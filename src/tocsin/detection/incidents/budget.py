@@ -1,6 +1,7 @@
 """One budget for many signals: selects which of their proposed incidents are reported."""
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,7 +9,9 @@ from numpy.typing import NDArray
 
 from tocsin import checks
 from tocsin.constants import constants
-from tocsin.detection.alarm_rate import parse_budget
+from tocsin.detection.incidents.verdict import ACCEPTED, NORMAL, RETURNED, SILENT, Verdicts
+from tocsin.detection.settings.alarm_rate import parse_budget
+from tocsin.detection.settings.detector_settings import DetectorSettings, proposing
 
 # Each signal proposes this many incidents per observation, unless its budget is for more than a tenth or less than a
 # hundredth of them: there must be a choice, but no more than a signal can tell apart.
@@ -120,7 +123,7 @@ class IncidentBudget:
         often = (1 + reached) / self._pool.span(now)
         if reached > 0:
             return often
-        from tocsin.detection.deciding import evidence_tail  # numba is slow to import
+        from tocsin.detection.incidents.rules import evidence_tail  # numba is slow to import
 
         begins, count, decay = evidence_tail(rarities, self._constants)
         return min((1 + count) / self._pool.span(now) * math.exp(-(rarity - begins) / decay), often)
@@ -198,3 +201,94 @@ def make_selection(budget: str | float, signals: int, interval: float | None) ->
             f"{rate:.3g} per observation of {interval:g} seconds with {signals} signals"
         )
     return IncidentBudget(rate), min(max(10 * rate, PROPOSED), 100 * rate), rate
+
+
+Rows = NDArray[np.intp]
+
+
+class Sharing:
+    """Passes the selected incidents of a fleet's signals, from the observation at which they are selected.
+
+    Observations count in time order, and those of the same time in the order of their rows.
+    """
+
+    def __init__(self, selection: Selection, signals: int, rarest_rate: float) -> None:
+        self.selection, self._rarest_rate = selection, rarest_rate
+        self._watched = 0  # observations of all signals that could have alarmed
+        self._rarity = np.full(signals, -np.inf)  # how rare the incident of each signal is so far
+        self._told = np.zeros(signals, dtype=bool)
+
+    def select(self, verdicts: Verdicts, rows: Rows) -> Verdicts:
+        """The verdicts with only the selected incidents."""
+        able = ~np.isnan(verdicts.rate)
+        watched = self._watched + np.cumsum(able.ravel()).reshape(able.shape)
+        self._watched += int(np.count_nonzero(able))
+        told = np.repeat(self._told[rows][np.newaxis], len(able), axis=0)
+        opened = np.zeros_like(told)
+        ends = np.isin(verdicts.state, (RETURNED, ACCEPTED, SILENT))
+        for step, column in np.argwhere((verdicts.alarm & able) | ends):
+            row, now = rows[column], float(watched[step, column])
+            if not ends[step, column]:
+                self._rarity[row] = max(self._rarity[row], -math.log(verdicts.rate[step, column]))
+                if not self._told[row] and self.selection.tells(float(self._rarity[row]), now):
+                    self._told[row] = opened[step, column] = told[step:, column] = True
+            elif self._rarity[row] > -np.inf:
+                self.selection.learn(float(self._rarity[row]), now)
+                self.forget(row)
+                told[step + 1 :, column] = False
+        return replace(
+            verdicts,
+            alarm=verdicts.alarm & told,
+            opened=opened,
+            state=np.where(told, verdicts.state, NORMAL),
+            rate=np.maximum(verdicts.rate, self._rarest_rate),
+        )
+
+    def forget(self, row: int) -> None:
+        """Forget the incident of this signal."""
+        self._rarity[row], self._told[row] = -np.inf, False
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to resume later."""
+        own = {"watched": np.array(self._watched), "rarity": self._rarity, "told": self._told}
+        return {**own, "selection": self.selection.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state()` returned."""
+        self._watched = int(state["watched"])
+        self._rarity[:], self._told[:] = state["rarity"], state["told"]
+        self.selection.restore(state["selection"])
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HistoryBudget:
+    """A number of incidents per time ("5/week"), or a share of false ones (0.1), for this many signals."""
+
+    budget: str | float
+    signals: int
+
+    def proposing(self, settings: DetectorSettings) -> DetectorSettings:
+        """The settings of one of the signals, which proposes more incidents than are selected."""
+        return proposing(settings, make_selection(self.budget, self.signals, settings.interval_seconds)[1])
+
+    def select(self, periods: Floats, intervals: Floats, watched: Floats, of_signals: Floats) -> NDArray[np.bool_]:
+        """Which of the incidents with these return periods are reported.
+
+        `intervals` are those of their signals, in seconds; `watched` is how many observations each signal was watched
+        for, and `of_signals` are the intervals of those.
+        """
+        if isinstance(self.budget, str):
+            incidents, seconds = parse_budget("budget", self.budget)
+            times = float(np.sum(watched * of_signals)) / self.signals / seconds
+            return rarest(np.log(periods * intervals), incidents * times)
+        return mostly_true(np.log(periods), float(np.sum(watched)), self.budget)
+
+
+def rarest(rarities: Floats, allowed: float) -> NDArray[np.bool_]:
+    """The rarest incidents allowed; a fraction rounds up to one."""
+    chosen = np.zeros(rarities.size, dtype=bool)
+    chosen[np.argsort(-rarities, kind="stable")[: math.ceil(allowed)]] = True
+    return chosen

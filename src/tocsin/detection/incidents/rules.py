@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from tocsin.compilation import compiled, inner
 from tocsin.conformal.kernels import fit_tail
 from tocsin.constants import Constants
-from tocsin.detection.holding import Recall, learn_furthest, unlike
-from tocsin.detection.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNED, SILENT
+from tocsin.detection.incidents.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNED, SILENT
+from tocsin.detection.views.library import Library, ends, furthest_apart, nearest
+from tocsin.detection.views.view import MOST_AT_ONCE
 
 Array = NDArray[Any]
 
@@ -26,7 +27,7 @@ IN_BLOCK = 5  # observations in the current block
 CERTAIN = 6  # whether the incident is far beyond everything before it
 FROZEN = 7  # whether a reference was learned, and nothing else may be
 UNLIKE = 8  # whether the signal was ever unlike its past during the incident
-RESTS = 9  # for how many observations longer stretches are ignored, because they reach back into the incident
+COOLDOWN = 9  # for how many observations longer stretches are ignored, because they reach back into the incident
 COUNTERS = 10
 
 # Columns of a signal's levels.
@@ -40,6 +41,59 @@ LEVELS = 6
 
 # Keeps the rate finite if every block had as much evidence.
 ALMOST_ALL = 1.0 - 1e-9
+
+
+class Recall(NamedTuple):
+    """What signals were like before an incident; arrays without signals if no past is kept."""
+
+    library: Library
+    counts: Array  # how many observations there were in all
+    block: int  # how many observations a value is the mean of
+    length: int  # how many of the newest observations are compared with the past
+    # The largest distance between stretches of the past is learned from `samples` stretches. Each is compared with
+    # stretches at least `apart` observations away.
+    samples: int
+    apart: int
+
+
+@_inner
+def _span(recall: Recall, signal: int, ago: int, before: int) -> tuple[int, int, int]:
+    """Where stretches begin: the first and last of those `before` observations ago and longer, and the newest one.
+
+    `ago` counts the observations since the one judged. How far one can look back does not depend on it.
+    """
+    library, block = recall.library, recall.block
+    seen = recall.counts[signal]
+    complete = (seen - ago) // block
+    end = library.ends[signal] - (seen // block - complete)
+    there = min(complete, library.kept - MOST_AT_ONCE // block - 1)
+    length = recall.length // block
+    # What is usable is the same for all observations that are judged together.
+    last = min(end - (before + block - 1) // block, ends(signal, library)) - length
+    return end - there, last, end - length
+
+
+@_inner
+def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
+    """How far stretches were from others, at most, `before` observations ago and longer; infinite if there are few."""
+    first, last, _ = _span(recall, signal, ago, before)
+    length = recall.length // recall.block
+    apart = min(recall.apart // recall.block, (last - first) // 4)
+    if apart < 2 * length:
+        return np.inf
+    # A little more, so that rounding does not matter.
+    return furthest_apart(recall.library.past[signal], first, last, length, apart, recall.samples) * (1.0 + 1e-6)
+
+
+@_inner
+def unlike(recall: Recall, signal: int, ago: int, before: int, furthest: float) -> bool:
+    """Whether the newest stretch is further than that from all those that ended more than `before` observations ago."""
+    first, last, newest = _span(recall, signal, ago, before)
+    if not furthest < np.inf or last < first:
+        return False
+    past = recall.library.past[signal]
+    near, _ = nearest(past[:, newest : newest + recall.length // recall.block], past, first, last, furthest)
+    return furthest < near < np.inf
 
 
 class Rules(NamedTuple):
@@ -152,7 +206,9 @@ def decide(
 
 
 @_inner
-def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rules, memory: SignalMemory) -> int:
+def advance_incident(
+    signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rules, memory: SignalMemory
+) -> int:
     """Open or close the incident of a signal, and end its block; returns its state."""
     counters, levels = memory.counters[signal], memory.levels[signal]
     state = ONGOING if goes_on else MAY_END
@@ -180,7 +236,7 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
                 levels[HIGHEST_LEARNED] = enough + rules.constants.certainty / 2.0
             if counters[UNLIKE] == 1 and state == RETURNED:
                 # The forecasts for such a stretch look back too.
-                counters[RESTS] = max(2 * rules.longest - counters[SINCE], 0)
+                counters[COOLDOWN] = max(2 * rules.longest - counters[SINCE], 0)
     else:
         state = NORMAL
     if counters[OPEN] == 0:
@@ -200,7 +256,9 @@ def follow(signal: int, alarm: bool, goes_on: bool, evidence: float, rules: Rule
 
 
 @_inner
-def lasts(signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory: SignalMemory, recall: Recall) -> bool:
+def stays_open(
+    signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory: SignalMemory, recall: Recall
+) -> bool:
     """Whether the incident continues: by an alarm, or because the signal is unlike its past.
 
     `stretch` is how many observations the alarm is about. Only a certain incident is held open.

@@ -23,29 +23,29 @@ from tocsin.conformal.kernels import (
     surprise,
 )
 from tocsin.constants import Constants
-from tocsin.detection.deciding import (
+from tocsin.detection.incidents.rules import (
     BEYOND,
     CERTAIN,
     COMPARED,
+    COOLDOWN,
     FROZEN,
     LASTED,
     OPEN,
-    RESTS,
     SCORED,
+    Recall,
     Rules,
     SignalMemory,
+    advance_incident,
     decide,
-    follow,
-    lasts,
+    stays_open,
 )
-from tocsin.detection.holding import Recall
 
 Array = NDArray[Any]
 
 _inner = inner()
 _exact = compiled(
     with_files=(
-        "conformal/kernels", "constants.py", "detection/deciding.py", "detection/holding.py", "detection/verdict.py",
+        "conformal/kernels", "constants.py", "detection/incidents/rules.py", "detection/incidents/verdict.py",
         "detection/views/library.py", "detection/views/view.py",
     )
 )  # fmt: skip
@@ -86,8 +86,8 @@ class RankingLayout(NamedTuple):
     columns: ScoreColumns
     rules: Rules
     features: int
-    views: int
-    votes: int
+    learned_streams: int  # of each signal
+    window_streams: int
 
 
 class RankedStreams(NamedTuple):
@@ -96,6 +96,17 @@ class RankedStreams(NamedTuple):
     learned: LearnedStreams  # scores of single observations
     window: StretchStreams  # scores of longer stretches
     final: FixedStreams  # evidence
+
+
+class Work(NamedTuple):
+    """Space to work in, of one thread: an entry for each score of an observation, or for each vote."""
+
+    p: Array
+    nats: Array
+    some: Array
+    votes: Array
+    gradient: Array
+    scratch: Array
 
 
 class Gaps(NamedTuple):
@@ -239,11 +250,9 @@ def _wait(k: int, score: float, length: int, window: StretchStreams) -> None:
 
 
 @_inner
-def _rank(
-    signal: int, scores: Array, columns: ScoreColumns, constants: Constants, streams: RankedStreams, signals: int,
-    p: Array, nats: Array,
-) -> None:  # fmt: skip
+def _rank(signal: int, scores: Array, layout: RankingLayout, streams: RankedStreams, work: Work) -> None:
     """The p-value and surprise of each score in its own stream, NaN where there is none."""
+    columns, constants, p, nats = layout.columns, layout.rules.constants, work.p, work.nats
     for c in range(scores.shape[0]):
         score = _size(scores[c], columns.folded[c])
         p[c], nats[c] = np.nan, np.nan
@@ -251,18 +260,19 @@ def _rank(
             continue
         length = columns.length[c]
         if length == 1:
-            k = signal * (streams.learned.history.shape[0] // signals) + columns.place[c]
+            k = signal * layout.learned_streams + columns.place[c]
             p[c], nats[c], known = _compare_learned(k, score, streams.learned, constants)
         else:
-            k = signal * (streams.window.history.shape[0] // signals) + columns.place[c]
+            k = signal * layout.window_streams + columns.place[c]
             p[c], nats[c], known = _compare(k, score, length, streams.window, constants)
         if known < constants.least * np.sqrt(length):
             nats[c] = np.nan
 
 
 @_inner
-def _vote(columns: ScoreColumns, nats: Array, longest: int, some: Array, votes: Array, by_view: Array) -> int:
+def _vote(columns: ScoreColumns, longest: int, work: Work, by_view: Array) -> int:
     """One vote for each stream of at most that length, and the largest of each view; returns how many vote."""
+    nats, some, votes = work.nats, work.some, work.votes
     voting = 0
     by_view[:] = np.nan
     for v in range(votes.shape[0]):
@@ -281,6 +291,19 @@ def _vote(columns: ScoreColumns, nats: Array, longest: int, some: Array, votes: 
                 votes[v] = vote
                 voting += 1
     return voting
+
+
+@_inner
+def _merge(
+    signal: int, longest: int, layout: RankingLayout, memory: SignalMemory, work: Work, by_view: Array
+) -> float:  # fmt: skip
+    """The evidence of an observation: the mean of the largest votes; NaN during the warm-up of the views."""
+    rules, counters = layout.rules, memory.counters[signal]
+    voting = _vote(layout.columns, longest, work, by_view)
+    counters[SCORED] += 1 if voting > 0 else 0
+    if voting == 0 or counters[SCORED] <= rules.view_warm_up:
+        return np.nan
+    return np.float64(np.float32(mean_of_largest(work.votes, rules.constants.witnesses)))
 
 
 @_inner
@@ -341,90 +364,99 @@ def calibrated_p(rank: float, thresholds: Array, step: float) -> float:
 
 
 @_inner
+def _decide(
+    signal: int, evidence: float, rules: Rules, memory: SignalMemory, final: FixedStreams, number: Array
+) -> tuple[bool, bool, bool]:
+    """Whether the evidence alarms, whether it may, and whether by an estimate; p and its rate go to `number`."""
+    if np.isnan(evidence):
+        return False, False, False
+    lags = min(final.counters[signal, LEARNED], final.weights.shape[0])
+    head = final.counters[signal, HEAD]
+    calibrated = lags >= rules.min_calibration
+    if calibrated:
+        past = final.history[signal, head : head + lags]
+        rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
+        number[P] = calibrated_p(rank, memory.thresholds[signal], rules.constants.tightening / 2.0)
+    rate, alarm, estimated = decide(signal, evidence, rules, memory, number[P], calibrated)
+    number[RATE] = rate
+    _remember(signal, evidence, final)
+    return alarm, calibrated and (rules.by_p or not np.isnan(rate)), estimated
+
+
+@_inner
+def _is_beyond_reference(
+    signal: int, scores: Array, layout: RankingLayout, memory: SignalMemory, number: Array, cause: Array
+) -> bool:
+    """Whether the signal is unlike its reference, which then is the cause."""
+    columns, compared = layout.columns, int(memory.levels[signal, COMPARED])
+    if compared < 0 or layout.rules.by_p or not scores[compared] > memory.levels[signal, BEYOND]:
+        return False
+    cause[0], cause[1], cause[2] = columns.of_view[compared], columns.stream[compared], columns.feature[compared]
+    number[SCORE] = scores[compared]
+    return True
+
+
+@_inner
 def _learn(
-    signal: int, scores: Array, p: Array, layout: RankingLayout, streams: RankedStreams, longest: int, signals: int,
-    gradient: Array, scratch: Array,
-) -> None:  # fmt: skip
-    """Let each stream of at most that length learn its score."""
-    columns, learned, window = layout.columns, streams.learned, streams.window
+    signal: int, scores: Array, longest: int, layout: RankingLayout, streams: RankedStreams, memory: SignalMemory,
+    work: Work,
+) -> bool:  # fmt: skip
+    """Let each stream of at most that length learn its score; returns whether the observation is faulty.
+
+    A certain incident, and what led up to it, is not learned until it is accepted as normal.
+    """
+    columns, learned, window, counters = layout.columns, streams.learned, streams.window, memory.counters[signal]
+    if counters[FROZEN] == 1:
+        return False
+    if counters[CERTAIN] == 1 and counters[LASTED] <= layout.rules.accept_after:
+        window.waited[signal * layout.window_streams : (signal + 1) * layout.window_streams] = 0
+        return bool(counters[LASTED] > layout.rules.returned)
+    longest = layout.rules.returned if counters[COOLDOWN] > 0 else longest
     for c in range(scores.shape[0]):
         score = _size(scores[c], columns.folded[c])
         if np.isnan(score) or columns.length[c] > longest:
             continue
         if columns.length[c] == 1:
-            k = signal * (learned.history.shape[0] // signals) + columns.place[c]
+            k = signal * layout.learned_streams + columns.place[c]
             learned.counters[k, SEEN] += 1
-            learn_score(k, score, p[c], learned, gradient, scratch)
+            learn_score(k, score, work.p[c], learned, work.gradient, work.scratch)
         else:
-            _wait(signal * (window.history.shape[0] // signals) + columns.place[c], score, columns.length[c], window)
+            _wait(signal * layout.window_streams + columns.place[c], score, columns.length[c], window)
+    return False
 
 
 @_exact
 def judge(
     scores: Array, deviates: Array, rows: Array, first: int, last: int, layout: RankingLayout, streams: RankedStreams,
-    memory: SignalMemory, recall: Recall, gradient: Array, scratch: Array, numbers: Array, marks: Array,
+    memory: SignalMemory, recall: Recall, work: Work, numbers: Array, marks: Array,
 ) -> None:  # fmt: skip
     """Rank, merge and judge the scores `[T, N, columns]` of the signals `rows[first:last]`, and learn from them."""
-    columns, rules, features = layout.columns, layout.rules, layout.features
-    constants = rules.constants
-    window, final = streams.window, streams.final
-    steps, width, signals = scores.shape[0], scores.shape[2], memory.counters.shape[0]
-    window_width = window.history.shape[0] // signals
-    p, nats, some = np.empty(width), np.empty(width), np.empty(width)
-    votes = np.empty(layout.votes)
+    rules, features, steps = layout.rules, layout.features, scores.shape[0]
     for n in range(first, last):
         signal = rows[n]
         counters = memory.counters[signal]
         for t in range(steps):
-            number, mark = numbers[t, n], marks[t, n]
+            score, number, mark = scores[t, n], numbers[t, n], marks[t, n]
+            number[RATE] = np.nan
             # After an incident, longer stretches still reach back into it.
-            longest = rules.longest if counters[RESTS] == 0 else rules.returned
-            counters[RESTS] = max(counters[RESTS] - 1, 0)
-            _rank(signal, scores[t, n], columns, constants, streams, signals, p, nats)
-            number[P] = _bounds_of_features(p, columns, number[NUMBERS : NUMBERS + features])
-            voting = _vote(columns, nats, longest, some, votes, number[NUMBERS + features :])
-            counters[SCORED] += 1 if voting > 0 else 0
-            evidence = np.nan
-            if voting > 0 and counters[SCORED] > rules.view_warm_up:
-                evidence = np.float64(np.float32(mean_of_largest(votes, constants.witnesses)))
-            number[EVIDENCE], number[RATE] = evidence, np.nan
-            alarm, warm, estimated = False, False, False
-            if not np.isnan(evidence):
-                lags = min(final.counters[signal, LEARNED], final.weights.shape[0])
-                head = final.counters[signal, HEAD]
-                past = final.history[signal, head : head + lags]
-                calibrated = lags >= rules.min_calibration
-                if calibrated:
-                    rank = conformal_p(past, final.weights[:lags], final.cumulative[lags], evidence)
-                    number[P] = calibrated_p(rank, memory.thresholds[signal], constants.tightening / 2.0)
-                rate, alarm, estimated = decide(signal, evidence, rules, memory, number[P], calibrated)
-                number[RATE] = rate
-                warm = calibrated and (rules.by_p or not np.isnan(rate))
-                _remember(signal, evidence, final)
-            stretch = _blame(nats, scores[t, n], columns, mark[CAUSE:], number)
-            compared = int(memory.levels[signal, COMPARED])
-            if compared >= 0 and not rules.by_p and scores[t, n, compared] > memory.levels[signal, BEYOND]:
-                alarm, stretch = True, columns.length[compared]
-                mark[CAUSE], mark[CAUSE + 1] = columns.of_view[compared], columns.stream[compared]
-                mark[CAUSE + 2] = columns.feature[compared]
-                number[SCORE] = scores[t, n, compared]
+            longest = rules.returned if counters[COOLDOWN] > 0 else rules.longest
+            counters[COOLDOWN] = max(counters[COOLDOWN] - 1, 0)
+            _rank(signal, score, layout, streams, work)
+            number[P] = _bounds_of_features(work.p, layout.columns, number[NUMBERS : NUMBERS + features])
+            evidence = _merge(signal, longest, layout, memory, work, number[NUMBERS + features :])
+            number[EVIDENCE] = evidence
+            alarm, warm, estimated = _decide(signal, evidence, rules, memory, streams.final, number)
+            stretch = _blame(work.nats, score, layout.columns, mark[CAUSE:], number)
+            if _is_beyond_reference(signal, score, layout, memory, number, mark[CAUSE:]):
+                alarm, stretch = True, layout.columns.length[int(memory.levels[signal, COMPARED])]
             if alarm and deviates.shape[0] > 0:
                 alarm = _deviates(number[NUMBERS : NUMBERS + features], deviates[t, n])
-            goes_on = lasts(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
+            goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
             alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
-            mark[FAULTY] = False
-            mark[STATE] = follow(signal, alarm, goes_on, evidence, rules, memory)
-            # Such an incident, and what led up to it, is not learned until it is accepted as normal.
-            if counters[FROZEN] == 1:
-                continue
-            if counters[CERTAIN] == 1 and counters[LASTED] <= rules.accept_after:
-                window.waited[signal * window_width : (signal + 1) * window_width] = 0
-                mark[FAULTY] = counters[LASTED] > rules.returned
-                continue
-            longest = rules.returned if counters[RESTS] > 0 else longest
-            _learn(signal, scores[t, n], p, layout, streams, longest, signals, gradient, scratch)
+            mark[STATE] = advance_incident(signal, alarm, goes_on, evidence, rules, memory)
+            mark[FAULTY] = _learn(signal, score, longest, layout, streams, memory, work)
 
 
 @_inner

@@ -1,0 +1,1 @@
+"""The settings of detectors: how they are declared, checked and shown."""

@@ -1,0 +1,1 @@
+"""The state of detectors: saved, restored, changed, measured."""
