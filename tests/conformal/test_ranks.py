@@ -156,7 +156,7 @@ def test_ranks_are_those_of_the_oracle(make):
     for row in hard_scores(seed=4, steps=130):
         wanted = []
         for stream, score in enumerate(row):
-            past, weights, total = scorer.calibration(stream)
+            past, weights, total = scorer.calibration_set(stream)
             with np.errstate(over="ignore"):
                 score = float(np.dtype(scorer.dtype).type(score))
             if math.isnan(score):
@@ -172,7 +172,7 @@ def test_ranks_are_those_of_the_oracle(make):
 
 def ladder(scorer, stream=0):
     """Scores between all that the stream has seen and beyond, none of them a tie."""
-    past = np.unique(scorer.calibration(stream)[0].astype(float))
+    past = np.unique(scorer.calibration_set(stream)[0].astype(float))
     past = past[np.isfinite(past)]
     rungs = [past[:-1] + (past[1:] - past[:-1]) * part for part in (0.01, 0.5, 0.99)]
     beyond_all = past[-1] + np.array([1e-3, 0.1, 1.0, 10.0, 1e6, np.inf])

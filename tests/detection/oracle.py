@@ -208,7 +208,7 @@ class Learned:
         return int(self.scorer.learned[0])
 
     def compare(self, score, length=1):
-        past, weights, total = self.scorer.calibration(0)
+        past, weights, total = self.scorer.calibration_set(0)
         p = min(1.0, (1 + float(weights[past >= score].sum(dtype=np.float64))) / (1 + total))
         return p, surprise(past, weights, score, total=total)
 

@@ -61,11 +61,11 @@ class HistoryScorer(Scorer):
         mask = 2 ** (8 * score.itemsize - 1) - 1
         bounds = np.empty(chosen.size)
         for index, stream in enumerate(chosen):
-            past, weights, total = self.calibration(stream)
+            past, weights, total = self.calibration_set(stream)
             bounds[index] = self._kernels.quantile(past, weights, total, levels[index], score, bits, mask)
         return bounds
 
-    def calibration(self, stream: int) -> tuple[NDArray[Any], NDArray[Any], float]:
+    def calibration_set(self, stream: int) -> tuple[NDArray[Any], NDArray[Any], float]:
         """One stream's past scores, their weights and the weights' sum."""
         head = self._counters[stream, self._kernels.HEAD]
         lags = min(int(self._counters[stream, self._kernels.LEARNED]), self.window)

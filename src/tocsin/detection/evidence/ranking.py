@@ -218,7 +218,7 @@ class Ranking:
             evidence = self._least_evidence(signal)
             for c in np.flatnonzero(single & (columns.vote == columns.vote[single].max(initial=-1))):
                 if np.isfinite(evidence):
-                    past, weights, total = self.scorer.calibration(signal * width + columns.place[c])
+                    past, weights, total = self.scorer.calibration_set(signal * width + columns.place[c])
                     reach = kernels.score_at(past, weights, total, needed * evidence, given)
                     bounds[n, max(columns.feature[c], 0)] = reach
         return bounds
@@ -373,6 +373,6 @@ def _no_past() -> Past:
 def _load_kernels() -> tuple[ModuleType, ModuleType]:
     # numba is slow to import: only detection waits for it.
     from tocsin.detection.evidence import kernels
-    from tocsin.detection.incidents.incident import rules
+    from tocsin.detection.incidents import rules
 
     return kernels, rules

@@ -112,7 +112,7 @@ class AuditTrail:
     def __init__(
         self, signals: int, promised: float, *, unit: str = "incidents", clustering: float = OF_SCORES
     ) -> None:
-        from tocsin.detection.incidents.incident import audit_kernels  # it loads numba, which imports must not
+        from tocsin.detection.incidents import audit_kernels  # it loads numba, which imports must not
 
         self._kernels = audit_kernels
         self.promised, self.unit = promised, unit

@@ -42,7 +42,7 @@ def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
 
 def _memory(state: State, before: DetectorSettings, after: DetectorSettings) -> dict[str, NDArray[Any]]:
     """The highest evidence of past blocks, converted to blocks of another length and number."""
-    from tocsin.detection.incidents.incident import rules  # it loads numba, which imports must not
+    from tocsin.detection.incidents import rules  # it loads numba, which imports must not
 
     counters, blocks = state[f"{_RANKING}counters"].copy(), state[f"{_RANKING}blocks"]
     there, room = blocks.shape[1], after.sizes.blocks
@@ -67,7 +67,7 @@ def _final(state: State, window: int) -> dict[str, NDArray[Any]]:
     new = old
     if old.window != window:
         new = SlidingWindow(old.streams, window=window)
-        pasts = [old.calibration(stream)[0][::-1] for stream in range(old.streams)]  # the oldest first
+        pasts = [old.calibration_set(stream)[0][::-1] for stream in range(old.streams)]  # the oldest first
         scores = np.full((max(map(len, pasts)), old.streams), np.nan)
         for stream, past in enumerate(pasts):
             scores[len(scores) - len(past) :, stream] = past
