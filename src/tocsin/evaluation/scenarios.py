@@ -4,11 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tocsin.conformal.laws import normal_cdf
-
-Floats = NDArray[np.float64]
+from tocsin.evaluation.calibration import Floats
 
 
 @dataclass(frozen=True)
