@@ -140,7 +140,7 @@ class Assembly:
     ) -> Timeline:
         """A signal's observations at regular times; DataError if too many are lost on the way."""
         count = len(times)
-        good = times == times  # a date such as 31/02/2024 shows only once the order of day and month is known
+        good = times == times  # 31/02/2024 is known to be no date only once the order of day and month is known
         if not good.all():
             log.add("bad time", int((~good).sum()), (f"{self._unit} {line}: no such date" for line in lines[~good]))
             times, values, lines = times[good], values[good], lines[good]
@@ -218,8 +218,10 @@ class Assembly:
 
         bad = self._time_parser.bad(times)
         if bad.any():
-            told = [row for row in np.flatnonzero(keep & bad).tolist() if not (empty[row] and is_missing(cells[row]))]
-            self._report("bad time", np.array(told, dtype=np.intp), codes, place)  # an empty row is not a problem
+            reported = [
+                row for row in np.flatnonzero(keep & bad).tolist() if not (empty[row] and is_missing(cells[row]))
+            ]
+            self._report("bad time", np.array(reported, dtype=np.intp), codes, place)  # an empty row is not a problem
         if zoned is not None:
             self._report("zone", np.flatnonzero(keep & zoned & ~bad), codes, place)
         return times, keep & ~bad
