@@ -96,7 +96,7 @@ class DetectRun:
         if signals is None:
             return
         label = label_of(file)
-        # With several files, a file with a single signal goes by its path.
+        # With several files, a file with a single signal is named by its path.
         name = f"{file}: " if prefix and len(signals) > 1 else ""
         alone = file if prefix and len(signals) == 1 else None
 
@@ -132,9 +132,9 @@ class DetectRun:
             ):
                 self._take(result, alone or f"{name}{result.signal}")
             self.problems.extend([*signals.problems, *found])
-        told = [in_options(one) for one in (signals.summary, *merge_problems([*signals.problems, *found]))]
-        self.report_text.files.append((label, told[0], told[1:]))
-        for line in told:
+        lines = [in_options(one) for one in (signals.summary, *merge_problems([*signals.problems, *found]))]
+        self.report_text.files.append((label, lines[0], lines[1:]))
+        for line in lines:
             say(f"{label}: {line}")
 
     def _take(self, result: SignalResult, name: str) -> None:
@@ -157,9 +157,9 @@ class DetectRun:
         proposed = sum(len(result.incidents) for result in self.results)
         if self.shared is not None:
             self.results = select_incidents(self.results, self.shared)
-            told = {id(incident) for result in self.results for incident in result.incidents}
+            selected = {id(incident) for result in self.results for incident in result.incidents}
             self.drawn = [
-                replace(result, incidents=[incident for incident in result.incidents if id(incident) in told])
+                replace(result, incidents=[incident for incident in result.incidents if id(incident) in selected])
                 for result in self.drawn
             ]
         found = [incident for result in self.results for incident in result.incidents]

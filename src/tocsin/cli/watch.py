@@ -224,8 +224,8 @@ def verdict_line(observation: ParsedObservation, judged: WatchedObservation) -> 
         record["view"], record["explanation"] = (why.view, why.text) if why else (None, None)
         incident = judged.batch.incidents[step]
         if incident is not None:
-            told = {name: _plain(getattr(incident, name)) for name in _INCIDENT_FIELDS}
-            record["incident"] = {"start": _time(incident.start, observation.zone), **told}
+            fields = {name: _plain(getattr(incident, name)) for name in _INCIDENT_FIELDS}
+            record["incident"] = {"start": _time(incident.start, observation.zone), **fields}
     return _encode(record)
 
 

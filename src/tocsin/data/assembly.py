@@ -24,7 +24,7 @@ from tocsin.data.problems import DataError, Problem, ProblemLog, check_losses, m
 from tocsin.data.resampling import resample
 from tocsin.data.spool import SignalIds, Spool
 from tocsin.data.tables import BlockReader, RowBlock
-from tocsin.data.timeline import Signal, as_interval, regularize
+from tocsin.data.timeline import Signal, Timeline, as_interval, regularize
 from tocsin.data.times import TimeParser
 
 
@@ -106,6 +106,9 @@ class Assembly:
             log.add(problem.kind, problem.count, problem.where)
         rows = self.spool.rows(code)
         values, lines = np.ascontiguousarray(rows["values"]), np.ascontiguousarray(rows["line"])
+        parser = self._time_parser
+        times = None if parser is None else parser.finish(np.ascontiguousarray(rows["time"]))
+        del rows  # frees its memory
         owner, part = divmod(code, self._parts)
         if self.columns.id is not None:
             name = self._ids.names[owner]
@@ -119,53 +122,39 @@ class Assembly:
         if first_time:
             self.summary.sentinels.update(cleared)
         interval = self._options.interval
-        if self._time_parser is None:
-            interval = None if interval is None else as_interval(interval, dated=not isinstance(interval, (int, float)))
-            self.summary.intervals.add(interval)
-            return Signal(
-                name=name,
-                features=features,
-                times=None,
-                values=values,
-                lines=lines,
-                interval=interval,
-                problems=tuple(log),
-            )
-        times = self._time_parser.finish(np.ascontiguousarray(rows["time"]))
-        count = len(rows)
-        del rows  # frees its memory
-        good = times == times  # a date such as 31/02/2024 shows only once the order of day and month is known
-        if not good.all():
-            log.add("bad time", int((~good).sum()), (f"{self._unit} {line}: no such date" for line in lines[~good]))
-            times, values, lines = times[good], values[good], lines[good]
-        dated = times.dtype.kind == "M"
-        try:
-            if self._options.every is not None:
-                interval = as_interval(self._options.every, dated=dated, name="every")
-                times, values, lines = resample(
-                    times, values, lines, interval, self._options.aggregate, log, self._unit
-                )
-            elif interval is not None:
-                interval = as_interval(interval, dated=dated)
-            timeline = regularize(
-                times, values, lines, log=log, interval=interval, longest_gap=self._options.longest_gap, unit=self._unit
-            )
-            late = [problem for problem in log if problem.kind == "duplicate time"]
-            check_losses(count - sum(problem.count for problem in late), late, self._options.most_lost)
-        except DataError as error:
-            raise DataError(Message(f"signal {name!r}: ", error)) from error
-        signal = Signal(
-            name=name,
-            features=features,
-            times=timeline.times,
-            values=timeline.values,
-            lines=timeline.lines,
-            interval=timeline.interval,
-            problems=tuple(log),
-        )
+        if times is not None:
+            try:
+                timeline = self._timeline(times, values, lines, log)
+            except DataError as error:
+                raise DataError(Message(f"signal {name!r}: ", error)) from error
+            times, values, lines, interval = timeline.times, timeline.values, timeline.lines, timeline.interval
+        elif interval is not None:
+            interval = as_interval(interval, dated=not isinstance(interval, (int, float)))
+        signal = Signal(name, features, times, values, lines, interval, tuple(log))
         if first_time:
             self._note_steps(signal)
         return signal
+
+    def _timeline(
+        self, times: NDArray[Any], values: NDArray[np.float64], lines: NDArray[np.int64], log: ProblemLog
+    ) -> Timeline:
+        """A signal's observations at regular times; DataError if too many are lost on the way."""
+        count = len(times)
+        good = times == times  # 31/02/2024 is known to be no date only once the order of day and month is known
+        if not good.all():
+            log.add("bad time", int((~good).sum()), (f"{self._unit} {line}: no such date" for line in lines[~good]))
+            times, values, lines = times[good], values[good], lines[good]
+        options, dated = self._options, times.dtype.kind == "M"
+        interval = None if options.interval is None else as_interval(options.interval, dated=dated)
+        if options.every is not None:
+            interval = as_interval(options.every, dated=dated, name="every")
+            times, values, lines = resample(times, values, lines, interval, options.aggregate, log, self._unit)
+        timeline = regularize(
+            times, values, lines, log=log, interval=interval, longest_gap=options.longest_gap, unit=self._unit
+        )
+        late = [problem for problem in log if problem.kind == "duplicate time"]
+        check_losses(count - sum(problem.count for problem in late), late, options.most_lost)
+        return timeline
 
     def _note_steps(self, signal: Signal) -> None:
         """Add a signal's steps to the summary."""
@@ -229,8 +218,10 @@ class Assembly:
 
         bad = self._time_parser.bad(times)
         if bad.any():
-            told = [row for row in np.flatnonzero(keep & bad).tolist() if not (empty[row] and is_missing(cells[row]))]
-            self._report("bad time", np.array(told, dtype=np.intp), codes, place)  # an empty row is not a problem
+            reported = [
+                row for row in np.flatnonzero(keep & bad).tolist() if not (empty[row] and is_missing(cells[row]))
+            ]
+            self._report("bad time", np.array(reported, dtype=np.intp), codes, place)  # an empty row is not a problem
         if zoned is not None:
             self._report("zone", np.flatnonzero(keep & zoned & ~bad), codes, place)
         return times, keep & ~bad

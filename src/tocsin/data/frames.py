@@ -46,18 +46,9 @@ def signals_from_frame(
     index is the time. Rows are counted from 1.
     """
     options = ReadOptions(
-        time=time,
-        values=values,
-        id=id,
-        ignore=ignore,
-        separate=separate,
-        interval=interval,
-        every=every,
-        aggregate=aggregate,
-        time_format=time_format,
-        longest_gap=longest_gap,
-        limit=limit,
-    )
+        time=time, values=values, id=id, ignore=ignore, separate=separate, interval=interval, every=every,
+        aggregate=aggregate, time_format=time_format, longest_gap=longest_gap, limit=limit,
+    )  # fmt: skip
     return assemble(_FrameReader(eager_frame(frame)), options, name, ProblemLog())
 
 

@@ -224,7 +224,7 @@ def _number(data: Any, at: int, last: int, decimal: int) -> tuple[bool, float]:
 
 @inner()
 def _digits(data: Any, at: int, count: int) -> int:
-    """The value of this many digits; -1 if one of them is not a digit."""
+    """The value of this many digits; -1 if any character is not a digit."""
     value = 0
     for i in range(at, at + count):
         if data[i] < _ZERO or data[i] > _NINE:

@@ -66,7 +66,7 @@ class LineParser:
     ignore : names of columns to ignore.
     time_format : the format of times, as for `datetime.strptime`.
     day_first : whether the day comes before the month in times such as 01/02/2024. If not given, the first line must
-    show it.
+        show it.
     delimiter : the separator of CSV fields; by default detected from the first line.
     decimal : the decimal point, "." or ","; by default detected from cells that can be read in only one way.
     missing : numbers and words that mark a missing measurement. Unlike in a file, none is detected.

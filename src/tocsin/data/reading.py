@@ -79,16 +79,9 @@ def assemble(reader: BlockReader, options: ReadOptions, name: str, log: ProblemL
     except DataError as error:
         raise DataError(Message(f"{reader.label}: ", error)) from error
     columns = choose_columns(
-        reader.label,
-        sample,
-        log,
-        time=options.time,
-        values=options.values,
-        id=options.id,
-        ignore=options.ignore,
-        number_format=number_format,
-        guess=options.guess,
-    )
+        reader.label, sample, log, time=options.time, values=options.values, id=options.id, ignore=options.ignore,
+        number_format=number_format, guess=options.guess,
+    )  # fmt: skip
     parser = None
     if columns.time is not None:
         cells = time_cells(sample, columns, number_format)
@@ -205,23 +198,10 @@ def read_signals(
     DataError is raised only if the file cannot be read at all.
     """
     options = ReadOptions(
-        time=time,
-        values=values,
-        id=id,
-        ignore=ignore,
-        separate=separate,
-        interval=interval,
-        every=every,
-        aggregate=aggregate,
-        time_format=time_format,
-        day_first=day_first,
-        decimal=decimal,
-        missing=missing,
-        longest_gap=longest_gap,
-        most_lost=most_lost,
-        limit=limit,
-        guess=True,
-    )
+        time=time, values=values, id=id, ignore=ignore, separate=separate, interval=interval, every=every,
+        aggregate=aggregate, time_format=time_format, day_first=day_first, decimal=decimal, missing=missing,
+        longest_gap=longest_gap, most_lost=most_lost, limit=limit, guess=True,
+    )  # fmt: skip
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ArgumentError("delimiter", f"must be one character, such as ',' or ';', got {delimiter!r}")
     log = ProblemLog()

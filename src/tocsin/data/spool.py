@@ -4,6 +4,7 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
 import numpy as np
@@ -123,11 +124,11 @@ class Spool:
         rows = np.concatenate([part for _, part in self._waiting])
         self._waiting.clear()
         self._held = 0
-        fetch: Callable[[int, int], NDArray[Any]] = _Slices(rows)
+        fetch: Callable[[int, int], NDArray[Any]] = partial(_slice, rows)
         if np.any(codes[1:] < codes[:-1]):
             order = np.argsort(codes, kind="stable")
             codes = codes[order]
-            fetch = _Picks(rows, order)
+            fetch = partial(_pick, rows, order)
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
         return _Segment(codes[starts], np.append(starts, len(codes)), fetch)
 
@@ -142,42 +143,23 @@ class Spool:
         for first in range(0, count, _PIECE):
             file.write(segment.fetch(first, min(first + _PIECE, count)).tobytes())
         self._written += count * self._dtype.itemsize
-        self._segments.append(_Segment(segment.codes, segment.starts, _Reads(file, offset, self._dtype)))
+        self._segments.append(_Segment(segment.codes, segment.starts, partial(_read, file, offset, self._dtype)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Slices:
+def _slice(rows: NDArray[Any], first: int, last: int) -> NDArray[Any]:
     """Rows in memory that arrived in the order of their signals."""
-
-    rows: NDArray[Any]
-
-    def __call__(self, first: int, last: int) -> NDArray[Any]:
-        return self.rows[first:last]
+    return rows[first:last]
 
 
-@dataclass(frozen=True, eq=False)
-class _Picks:
+def _pick(rows: NDArray[Any], order: NDArray[np.intp], first: int, last: int) -> NDArray[Any]:
     """Rows in memory in order of arrival; only requested rows are copied."""
-
-    rows: NDArray[Any]
-    order: NDArray[np.intp]
-
-    def __call__(self, first: int, last: int) -> NDArray[Any]:
-        return self.rows[self.order[first:last]]
+    return rows[order[first:last]]
 
 
-@dataclass(frozen=True, eq=False)
-class _Reads:
+def _read(file: IO[bytes], offset: int, dtype: np.dtype[Any], first: int, last: int) -> NDArray[Any]:
     """Rows of a segment in a file."""
-
-    file: IO[bytes]
-    offset: int
-    dtype: np.dtype[Any]
-
-    def __call__(self, first: int, last: int) -> NDArray[Any]:
-        self.file.seek(self.offset + first * self.dtype.itemsize)
-        data = self.file.read((last - first) * self.dtype.itemsize)
-        return np.frombuffer(data, dtype=self.dtype)
+    file.seek(offset + first * dtype.itemsize)
+    return np.frombuffer(file.read((last - first) * dtype.itemsize), dtype=dtype)
 
 
 def _nothing() -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tocsin import checks
 from tocsin.compilation import compiled
-from tocsin.evaluation.carrying import carried_on
+from tocsin.evaluation.ar_noise import ar_filter
 
 Floats = NDArray[np.float64]
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 def ewma(values: Floats, weight: float) -> Floats:
     """The size of the exponentially weighted mean of values around 0, in which the newest has this weight."""
     share = checks.number("weight", weight, above=0, most=1)
-    return np.abs(carried_on(share * values, 1.0 - share))
+    return np.abs(ar_filter(share * values, 1.0 - share))
 
 
 def cusum(values: Floats, slack: float) -> Floats:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.evaluation.ar_noise import ar_filter, ar_noise
 from tocsin.evaluation.calibration import Floats
-from tocsin.evaluation.carrying import carried_on
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,16 @@ def _independent(rng: np.random.Generator, signals: int, length: int) -> Floats:
     return rng.standard_normal((length, signals))
 
 
-def _correlated(draws: Floats, coefficient: float) -> Floats:
-    """Each value is a part of the one before plus a draw; the first is a draw with the stationary spread."""
-    draws[0] /= np.sqrt(1 - coefficient**2)
-    return carried_on(draws, coefficient)
-
-
 def _autoregressive(rng: np.random.Generator, signals: int, length: int) -> Floats:
-    return _correlated(rng.standard_normal((length, signals)), 0.8)
+    return ar_noise(rng.standard_normal((length, signals)), 0.8)
 
 
 def _nearly_a_walk(rng: np.random.Generator, signals: int, length: int) -> Floats:
-    return _correlated(rng.standard_normal((length, signals)), 0.99)
+    return ar_noise(rng.standard_normal((length, signals)), 0.99)
 
 
 def _heavy_tailed(rng: np.random.Generator, signals: int, length: int) -> Floats:
-    return _correlated(rng.standard_t(3, (length, signals)), 0.95)
+    return ar_noise(rng.standard_t(3, (length, signals)), 0.95)
 
 
 def _wave(rng: np.random.Generator, signals: int, length: int, period: int = PERIOD) -> Floats:
@@ -100,7 +94,7 @@ def _walk_with_steps(rng: np.random.Generator, signals: int, length: int) -> Flo
 
 
 def _stochastic_volatility(rng: np.random.Generator, signals: int, length: int) -> Floats:
-    log_scale = _correlated(0.1 * rng.standard_normal((length, signals)), 0.98)
+    log_scale = ar_noise(0.1 * rng.standard_normal((length, signals)), 0.98)
     return np.exp(log_scale) * rng.standard_normal((length, signals))
 
 
@@ -132,7 +126,7 @@ def _on_off(rng: np.random.Generator, signals: int, length: int) -> Floats:
 
 def _bursts(rng: np.random.Generator, signals: int, length: int) -> Floats:
     starts = (rng.random((length, signals)) < 1 / 100) * rng.exponential(10, (length, signals))
-    return carried_on(starts, 0.9) + rng.standard_normal((length, signals))
+    return ar_filter(starts, 0.9) + rng.standard_normal((length, signals))
 
 
 def _rarely_moving(rng: np.random.Generator, signals: int, length: int) -> Floats:

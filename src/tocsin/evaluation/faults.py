@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tocsin import checks
+from tocsin.evaluation.ar_noise import ar_noise
 from tocsin.evaluation.calibration import Floats
-from tocsin.evaluation.carrying import carried_on
 
 AMPLITUDE = 3.0
 """Of the waves, in standard deviations of the noise around them."""
@@ -63,9 +63,7 @@ def _white(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 
 def _autoregressive(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    draws = rng.standard_normal(shape)
-    draws[0] /= np.sqrt(1 - _CORRELATION**2)  # so that it starts with its stationary law
-    return carried_on(draws, _CORRELATION)
+    return ar_noise(rng.standard_normal(shape), _CORRELATION)
 
 
 BASES = {

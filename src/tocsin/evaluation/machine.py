@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.evaluation.ar_noise import ar_filter
 from tocsin.evaluation.calibration import Floats
 
 INTERVAL = np.timedelta64(5, "m")
@@ -62,11 +63,8 @@ def _load(rng: np.random.Generator, clock: NDArray[np.int64]) -> Floats:
     return np.asarray(0.1 + 0.8 * day * weekday + 0.03 * _correlated(rng, clock.size, 0.98))
 
 
-def _correlated(rng: np.random.Generator, length: int, memory: float) -> Floats:
-    noise = rng.standard_normal(length) * np.sqrt(1 - memory**2)
-    for t in range(1, length):
-        noise[t] += memory * noise[t - 1]
-    return noise
+def _correlated(rng: np.random.Generator, length: int, coefficient: float) -> Floats:
+    return ar_filter(rng.standard_normal(length) * np.sqrt(1 - coefficient**2), coefficient)
 
 
 def _lagged(values: Floats, delay: int) -> Floats:

@@ -201,7 +201,7 @@ def figure_of(results: Sequence[Result]) -> Any:
     zones = {result.origin.zone for result in results}
     if len(zones) == 1 and (zone := zones.pop()) is not None:
         _tell_times_in(figure, zone)
-    # Notebooks ask for this; a figure that is not of pyplot has nothing of the kind.
+    # Notebooks call this method, which only figures made by pyplot have.
     figure._repr_png_ = partial(_png, figure)
     return figure
 

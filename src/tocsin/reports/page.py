@@ -104,7 +104,7 @@ def filled_page(template: str, charts: Sequence[Mapping[str, Any]], *, dated: bo
         parts,
         styles=_text(chart / "uPlot.min.css") + _text(page / "report.css"),
         version=__version__,
-        # Whatever a name holds must not end the element, nor begin another.
+        # A name in the data must neither close this element nor open another.
         data=json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         script=library + _text(page / "report.js"),
     )

@@ -130,7 +130,7 @@ def _shade(axes: Any, result: SignalResult, feature: str | None) -> None:
     blamed = [incident for incident in result.incidents if is_blamed(incident, feature)]
     for incident in result.incidents:
         strong = incident in blamed
-        # The edge makes that of a single observation visible, too.
+        # The edge keeps an incident of a single observation visible.
         axes.axvspan(
             incident.start, incident.end, facecolor=_colour(incident), edgecolor=_colour(incident),
             alpha=0.3 if strong else 0.08, linewidth=1.2 if strong else 0.5, zorder=0.5,
@@ -159,7 +159,7 @@ def _name_faults(axes: Any, faults: Sequence[Fault]) -> None:
     across = axes.get_xaxis_transform()
     middle = np.mean(axes.get_xlim())
     for start, end, _, name in faults:
-        # Marks at its ends make one of a single observation visible, too.
+        # Marks at both ends keep a fault of a single observation visible.
         axes.plot([start, end], [0.02, 0.02], "s-", transform=across, color=FAULT, linewidth=5, markersize=5)
         left = axes.convert_xunits(start) > middle
         at = axes.convert_xunits(end if left else start)
@@ -249,9 +249,9 @@ def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: s
         _plain_times(axes)
     if feature is not None:
         axes.set_ylabel(feature, fontsize=8)
-    told = "\n".join(textwrap.wrap(incident.explanation or _seen(incident), 58))
-    told = f"fault: {fault}\n{told}" if fault else told
-    axes.set_title(told, loc="left", fontsize=8, color=_colour(incident))
+    title = "\n".join(textwrap.wrap(incident.explanation or _seen(incident), 58))
+    title = f"fault: {fault}\n{title}" if fault else title
+    axes.set_title(title, loc="left", fontsize=8, color=_colour(incident))
 
 
 def _plain_times(axes: Any) -> None:
@@ -280,9 +280,9 @@ def _stretch(incident: Incident) -> int:
     """The number of observations in an anomalous shape; 0 if it is not one."""
     if _view(incident) != "shape" or incident.view not in available_views():
         return 0
-    told = [stream.length for stream in make_view(incident.view).streams]
-    named = [length for length in told if f"last {length} " in (incident.explanation or "")]
-    return (named or told)[0]
+    lengths = [stream.length for stream in make_view(incident.view).streams]
+    named = [length for length in lengths if f"last {length} " in (incident.explanation or "")]
+    return (named or lengths)[0]
 
 
 def nearest_lag(values: NDArray[Any], length: int) -> int:

@@ -55,8 +55,8 @@ def alarms_of(result: SignalResult, feature: str | None) -> NDArray[np.bool_]:
 
 def blamed_feature(incident: Incident) -> str:
     """The feature that the explanation names, or the one that contributed most."""
-    told = incident.explanation or ""
-    named = [name for name in incident.contributions if told.startswith(f"{name_and_unit(name)[0]}: ")]
+    explanation = incident.explanation or ""
+    named = [name for name in incident.contributions if explanation.startswith(f"{name_and_unit(name)[0]}: ")]
     return named[0] if named else incident.features[0]
 
 
@@ -160,9 +160,11 @@ def _judged(result: SignalResult) -> str:
 def budget_summary(results: Sequence[SignalResult], shared: HistoryBudget, proposed: int) -> str:
     """How much was watched, and how many of the proposed incidents the shared budget allowed."""
     observations = sum(result.observations for result in results)
-    told = sum(len(result.incidents) for result in results)
+    reported = sum(len(result.incidents) for result in results)
     line = f"{observations:,} observations of {shared.signals} signal{'s' if shared.signals != 1 else ''}"
     if isinstance(shared.budget, str):
-        return f"{line}; budget {shared.budget}: the {told:,} rarest of {proposed:,} incidents (true faults count too)"
+        return (
+            f"{line}; budget {shared.budget}: the {reported:,} rarest of {proposed:,} incidents (true faults count too)"
+        )
     share = f"about {shared.budget:.0%} of them false, by the signals' own estimates"
-    return f"{line}; {told:,} of {proposed:,} incidents, {share}"
+    return f"{line}; {reported:,} of {proposed:,} incidents, {share}"

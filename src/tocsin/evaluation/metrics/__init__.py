@@ -1,6 +1,13 @@
 """Metrics of p-values, scores and alarms against labels."""
 
-from tocsin.evaluation.metrics.alarms import event_based, point_adjusted, pointwise, range_based
+from tocsin.evaluation.metrics.alarms import (
+    PrecisionRecall,
+    affiliation,
+    event_based,
+    point_adjusted,
+    pointwise,
+    range_based,
+)
 from tocsin.evaluation.metrics.budget import (
     BUDGETS,
     FoundWithinBudget,
@@ -12,10 +19,8 @@ from tocsin.evaluation.metrics.budget import (
 )
 from tocsin.evaluation.metrics.evaluation import Evaluation, evaluate
 from tocsin.evaluation.metrics.marks import Marks
-from tocsin.evaluation.metrics.nearness import affiliation
 from tocsin.evaluation.metrics.operation import Operation, detection_delays, in_operation
-from tocsin.evaluation.metrics.precision_recall import PrecisionRecall
-from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
+from tocsin.evaluation.metrics.ranking import Volume, average_precision, find_window, roc_auc, volume_under_surface
 from tocsin.evaluation.metrics.thresholds import (
     ALARM_METRICS,
     MIN_MAX_THRESHOLDS,
@@ -27,8 +32,6 @@ from tocsin.evaluation.metrics.thresholds import (
     oracle,
     threshold_curve,
 )
-from tocsin.evaluation.metrics.volume import Volume, volume_under_surface
-from tocsin.evaluation.metrics.window import find_window
 
 __all__ = [
     "ALARM_METRICS",

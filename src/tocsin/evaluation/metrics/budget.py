@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.evaluation.metrics import kernels
+from tocsin.evaluation.metrics.alarms import ratio
 from tocsin.evaluation.metrics.marks import Flags, Integers, Marks, observations, read_labels, read_p
 from tocsin.evaluation.metrics.operation import incidents_of
-from tocsin.evaluation.metrics.precision_recall import ratio
 
 BUDGETS = (0.5, 1.0, 2.0)
 """False incidents that are tolerated in 1,000 normal observations."""

@@ -10,7 +10,7 @@ from tocsin import checks
 from tocsin.evaluation.metrics.budget import FoundWithinBudget, within_budget
 from tocsin.evaluation.metrics.marks import Flags, Floats, Marks, observations, read_labels, read_p
 from tocsin.evaluation.metrics.operation import Operation, in_operation
-from tocsin.evaluation.metrics.ranking import average_precision, roc_auc
+from tocsin.evaluation.metrics.ranking import WITHOUT_PERIOD, average_precision, roc_auc, volume_under_surface
 from tocsin.evaluation.metrics.thresholds import (
     ALARM_METRICS,
     SEVERITY_THRESHOLDS,
@@ -19,8 +19,6 @@ from tocsin.evaluation.metrics.thresholds import (
     false_positive_rate,
     threshold_curves,
 )
-from tocsin.evaluation.metrics.volume import volume_under_surface
-from tocsin.evaluation.metrics.window import WITHOUT_PERIOD
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,7 @@ def false_incidents(order: Array, in_event: Array, gap: int) -> Array:
 @_exact
 def _root(above: Array, at: int) -> int:
     while above[at] != at:
-        above[at] = above[above[at]]  # the next time the way is shorter
+        above[at] = above[above[at]]  # path halving: later searches are shorter
         at = above[at]
     return at
 

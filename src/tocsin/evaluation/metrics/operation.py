@@ -7,8 +7,8 @@ import numpy as np
 
 from tocsin import checks
 from tocsin.data import parse_duration
+from tocsin.evaluation.metrics.alarms import ratio
 from tocsin.evaluation.metrics.marks import Flags, Floats, Integers, Marks, read_alarms, read_labels
-from tocsin.evaluation.metrics.precision_recall import ratio
 
 
 @dataclass(frozen=True)

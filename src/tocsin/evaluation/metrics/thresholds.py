@@ -8,10 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tocsin import checks
-from tocsin.evaluation.metrics.alarms import event_based, point_adjusted, pointwise, range_based
+from tocsin.evaluation.metrics.alarms import (
+    PrecisionRecall,
+    affiliation,
+    event_based,
+    point_adjusted,
+    pointwise,
+    range_based,
+)
 from tocsin.evaluation.metrics.marks import Flags, Floats, Marks, read_labels, read_p, read_thresholds
-from tocsin.evaluation.metrics.nearness import affiliation
-from tocsin.evaluation.metrics.precision_recall import PrecisionRecall
 
 ALARM_METRICS: dict[str, Callable[[Flags, Flags], PrecisionRecall]] = {
     "pointwise": pointwise,
