@@ -86,7 +86,7 @@ node_modules: package.json
 
 lint-page: node_modules
 	node_modules/.bin/tsc
-	node_modules/.bin/eslint src/tocsin/service/page/js
+	node_modules/.bin/eslint monitor/src/tocsin_monitor/page/js
 
 # Less than two minutes, for while one works; `make test` runs all.
 check: lint

@@ -3,7 +3,7 @@ import globals from "globals";
 
 export default [
   {
-    files: ["src/tocsin/service/page/js/**/*.js"],
+    files: ["monitor/src/tocsin_monitor/page/js/**/*.js"],
     ...js.configs.recommended,
     languageOptions: { globals: globals.browser },
     rules: { ...js.configs.recommended.rules, eqeqeq: "error", "no-var": "error", "prefer-const": "error" },

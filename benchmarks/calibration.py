@@ -27,6 +27,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.bands import margin
+
 from tocsin.detection import Fleet
 from tocsin.evaluation.families import FAMILIES
 

@@ -33,13 +33,13 @@ from faults import AFTER, ALARM_RATE, Watch, found_in
 
 from tocsin.constants import Constants, changed
 from tocsin.detection import Fleet
-from tocsin.evaluation.bench.files import find_files
-from tocsin.evaluation.bench.grid import Combination, grid_plan
-from tocsin.evaluation.bench.results import BenchmarkResults
-from tocsin.evaluation.bench.runner import run_benchmark
-from tocsin.evaluation.bench.selection import compare
 from tocsin.evaluation.families import FAMILIES
 from tocsin.evaluation.faults import BASES, FAULTS
+from tocsin_bench.files import find_files
+from tocsin_bench.grid import Combination, grid_plan
+from tocsin_bench.results import BenchmarkResults
+from tocsin_bench.runner import run_benchmark
+from tocsin_bench.selection import compare
 
 LIGHT = {"preset": "light"}
 RATE, RARE = 1 / 300, 1 / 3000

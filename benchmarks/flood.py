@@ -3,7 +3,6 @@
 import time
 
 import httpx
-
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
 

@@ -28,6 +28,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests import oracles
+
 from tocsin import W1ACAS
 
 Floats = NDArray[np.float64]

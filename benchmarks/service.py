@@ -38,7 +38,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.flood import flood
 from tests.service.process import MonitorProcess
-from tocsin.service.store import Store
+
+from tocsin_monitor.store import Store
 
 CONFIG = """
 [server]

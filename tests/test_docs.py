@@ -16,10 +16,10 @@ from tocsin.cli.commands import load
 from tocsin.data import KINDS
 from tocsin.detection.settings.arguments import settings_table
 from tocsin.evaluation import METHODS, SCENARIOS
-from tocsin.evaluation.bench.ablation import SETTINGS as ABLATED
-from tocsin.evaluation.bench.baselines import BASELINES
-from tocsin.evaluation.bench.methods import METHODS as BENCH_METHODS
-from tocsin.evaluation.bench.rivals import RIVALS
+from tocsin_bench.ablation import SETTINGS as ABLATED
+from tocsin_bench.baselines import BASELINES
+from tocsin_bench.methods import METHODS as BENCH_METHODS
+from tocsin_bench.rivals import RIVALS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]

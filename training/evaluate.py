@@ -34,8 +34,8 @@ import typer
 
 from tocsin.cli.application import Exit, console, say, whole_number
 from tocsin.cli.options import options_of
-from tocsin.evaluation.bench.files import dataset_of
 from tocsin.forecasting.forecaster import Floats, Forecast
+from tocsin_bench.files import dataset_of
 from training.judging.comparison import COVERAGE, ERRORS, HORIZONS, compare, error_growth, means, rows_by_data_set
 from training.judging.contamination import CONTAMINATIONS, LEAST_CONTEXT
 from training.judging.every_origin import HORIZON, REFERENCES, Column, mean_errors, origins_of

@@ -48,9 +48,9 @@ def commands() -> str:
 
 
 def _monitor(folder: str) -> Any:
-    from tocsin.service.config import Settings
-    from tocsin.service.monitor import Monitor
-    from tocsin.service.store import Store
+    from tocsin_monitor.config import Settings
+    from tocsin_monitor.monitor import Monitor
+    from tocsin_monitor.store import Store
 
     return Monitor(Settings(), Store.open(f"sqlite:///{Path(folder) / 'tocsin.db'}"))
 

@@ -7,12 +7,12 @@ import pytest
 
 from tests.cli.calling import invoke, run_process, words
 from tests.evaluation.bench.making import LENGTH, make_folder, name_of, noise, write_all_normal, write_file, write_text
-from tocsin.evaluation.bench import ablation
-from tocsin.evaluation.bench.baselines import BASELINES
-from tocsin.evaluation.bench.methods import METHODS
-from tocsin.evaluation.bench.results import FILE_NAME, BenchmarkResults
-from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.forecasting import available_forecasters
+from tocsin_bench import ablation
+from tocsin_bench.baselines import BASELINES
+from tocsin_bench.methods import METHODS
+from tocsin_bench.results import FILE_NAME, BenchmarkResults
+from tocsin_bench.rivals import RIVALS
 
 QUICK = ["--forecaster", "last-value", "--jobs", "1"]
 ONE_METHOD = [*QUICK, "--method", "conformal", "--horizons", "2"]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calling import invoke, run_process, words
-from tocsin.service.store import Store
-from tocsin.service.tokens import hash_token, looks_like_token
+from tocsin_monitor.store import Store
+from tocsin_monitor.tokens import hash_token, looks_like_token
 
 MISSING = """
 import sys
@@ -286,10 +286,10 @@ def test_serve_says_where_it_is_and_what_it_resumed(data):
 GONE = """
 import importlib
 from tocsin.cli import app
-from tocsin.service.errors import StoreError
+from tocsin_monitor.errors import StoreError
 def gone(reader):
     raise StoreError("the database has gone")
-importlib.import_module("tocsin.cli.serve")._that_count = gone
+importlib.import_module("tocsin_monitor.cli.serve")._that_count = gone
 app()
 """
 

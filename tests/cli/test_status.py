@@ -17,10 +17,10 @@ from tests.service.sinks.certificates import make_certificate
 from tests.service.sinks.office import Office
 from tests.service.sinks.post import PASSWORD, Post
 from tests.service.test_tls import write_certificate
-from tocsin.service.doctor import machine
-from tocsin.service.doctor.machine import validity_of
-from tocsin.service.store import Store, TemplateRow
-from tocsin.service.store.migrations import newest_version
+from tocsin_monitor.doctor import machine
+from tocsin_monitor.doctor.machine import validity_of
+from tocsin_monitor.store import Store, TemplateRow
+from tocsin_monitor.store.migrations import newest_version
 
 DAY = 86400 * 10**9
 

@@ -20,8 +20,8 @@ import numpy as np
 from tests.service.postgres import Postgres, find_programs
 from tests.service.process import MonitorProcess
 from tocsin.detection import Detector
-from tocsin.service.observations import Status
-from tocsin.service.store import Store, StoreReader
+from tocsin_monitor.observations import Status
+from tocsin_monitor.store import Store, StoreReader
 
 SETTINGS = {"alarm_rate": 0.02, "preset": "light", "views": ["error", "quiet"]}
 CONFIG = """

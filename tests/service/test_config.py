@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tocsin.cli.monitoring import settings_of
-from tocsin.service.config import ConfigError, Layer, Settings, read_settings, variable_of
-from tocsin.service.config.fields import every_setting
-from tocsin.service.config.writing import MASK, effective
+from tocsin_monitor.cli.monitoring import settings_of
+from tocsin_monitor.config import ConfigError, Layer, Settings, read_settings, variable_of
+from tocsin_monitor.config.fields import every_setting
+from tocsin_monitor.config.writing import MASK, effective
 
 SECRET = "hunter2-7f3a"
 

@@ -3,9 +3,9 @@
 import re
 import tomllib
 
-from tocsin.service.config import Settings, read_settings
-from tocsin.service.config.fields import every_setting
-from tocsin.service.config.writing import example
+from tocsin_monitor.config import Settings, read_settings
+from tocsin_monitor.config.fields import every_setting
+from tocsin_monitor.config.writing import example
 
 
 def uncommented(text):

@@ -9,10 +9,10 @@ from pydantic import BaseModel
 from sqlalchemy import Table
 
 from tests.service.store.helpers import incident
-from tocsin.service.as_json import incident_json, json_of
-from tocsin.service.engine import SignalStatus
-from tocsin.service.http import replies, signals, static_files
-from tocsin.service.store import EventRow, IncidentFacts, IncidentRow, MaintenanceRow, ReferenceRow, SignalRow, schema
+from tocsin_monitor.as_json import incident_json, json_of
+from tocsin_monitor.engine import SignalStatus
+from tocsin_monitor.http import replies, signals, static_files
+from tocsin_monitor.store import EventRow, IncidentFacts, IncidentRow, MaintenanceRow, ReferenceRow, SignalRow, schema
 
 PAGE = {
     "Signal": replies.SignalOut, "Reference": replies.ReferenceOut, "Incident": replies.IncidentOut,

@@ -16,11 +16,11 @@ import yaml
 from tests.service.process import MonitorProcess
 from tests.service.test_tls import make_certificate
 from tocsin.data import parse_duration
-from tocsin.service.config import ServerSettings, read_settings
-from tocsin.service.engine.engine import TIME_TO_CUT, TIME_TO_STOP
-from tocsin.service.http.server import PATIENCE
-from tocsin.service.http.status import SignalMetrics
-from tocsin.service.metrics import Metrics
+from tocsin_monitor.config import ServerSettings, read_settings
+from tocsin_monitor.engine.engine import TIME_TO_CUT, TIME_TO_STOP
+from tocsin_monitor.http.server import PATIENCE
+from tocsin_monitor.http.status import SignalMetrics
+from tocsin_monitor.metrics import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "tocsin.rules.yml"

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-
 from benchmarks.flood import flood
+
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tocsin.service import hub as hub_module
-from tocsin.service.hub import FullHubError, Hub, StreamEvent, Subscription
+from tocsin_monitor import hub as hub_module
+from tocsin_monitor.hub import FullHubError, Hub, StreamEvent, Subscription
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:

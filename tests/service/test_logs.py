@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.service.process import MonitorProcess
-from tocsin.service.config import Settings, read_settings
-from tocsin.service.config.fields import secrets_in
-from tocsin.service.logs import JsonFormatter, PlainFormatter, RepeatLimit
-from tocsin.service.tokens import make_token
+from tocsin_monitor.config import Settings, read_settings
+from tocsin_monitor.config.fields import secrets_in
+from tocsin_monitor.logs import JsonFormatter, PlainFormatter, RepeatLimit
+from tocsin_monitor.tokens import make_token
 
 SECRETS = """
 [storage]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tocsin.service import observations
-from tocsin.service.as_json import time_text
-from tocsin.service.observations import moment_of
+from tocsin_monitor import observations
+from tocsin_monitor.as_json import time_text
+from tocsin_monitor.observations import moment_of
 
 texts = st.from_regex(
     r"(1[89]|2[0-2])\d\d-[01]\d-[0-3]\d[T ][0-2]\d:[0-6]\d:[0-6]\d(\.\d{1,10})?(Z|\+01:00)?", fullmatch=True

@@ -16,12 +16,12 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.service.engine.helpers import until
-from tocsin.service.config import ServerSettings, Settings
-from tocsin.service.http.errors import PROTOBUF, PUSHED
-from tocsin.service.monitor import Monitor
-from tocsin.service.observations import Batch, Observation
-from tocsin.service.store import Store
-from tocsin.service.tokens import hash_token, make_token
+from tocsin_monitor.config import ServerSettings, Settings
+from tocsin_monitor.http.errors import PROTOBUF, PUSHED
+from tocsin_monitor.monitor import Monitor
+from tocsin_monitor.observations import Batch, Observation
+from tocsin_monitor.store import Store
+from tocsin_monitor.tokens import hash_token, make_token
 
 pytestmark = pytest.mark.slow
 

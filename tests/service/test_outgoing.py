@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.service.helpers import run
-from tocsin.service.outgoing import SHORT, Answer, AnswerError, ask, open_client
+from tocsin_monitor.outgoing import SHORT, Answer, AnswerError, ask, open_client
 
 SECRET = "hunter2-7f3a"
 BOMB = gzip.compress(b"a" * 50_000_000)

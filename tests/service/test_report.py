@@ -12,9 +12,9 @@ import pytest
 from tests.cli.calling import invoke, words
 from tests.service.sinks.office import NOTHING_SEEN, Office, facts
 from tests.service.sinks.test_mail import Post
-from tocsin.service.observations import Status, StoredVerdict
-from tocsin.service.report import Period, gather, summary_of
-from tocsin.service.store import ObservationRow
+from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.report import Period, gather, summary_of
+from tocsin_monitor.store import ObservationRow
 
 MINUTE, HOUR, DAY = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
 NASTY = "plant/<script>alert(1)</script>"

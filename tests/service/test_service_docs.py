@@ -13,17 +13,17 @@ import pytest
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-import tocsin.service.http
-from tocsin.service.config import Settings, read_settings
-from tocsin.service.config.fields import every_setting
-from tocsin.service.config.writing import as_toml
-from tocsin.service.http import create_app
-from tocsin.service.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, WRITER
-from tocsin.service.http.requests import Label
-from tocsin.service.http.status import STATES, SignalMetrics
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Status
-from tocsin.service.sinks.notices import _ALARM, _SIGNAL, fields_of
+import tocsin_monitor.http
+from tocsin_monitor.config import Settings, read_settings
+from tocsin_monitor.config.fields import every_setting
+from tocsin_monitor.config.writing import as_toml
+from tocsin_monitor.http import create_app
+from tocsin_monitor.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, WRITER
+from tocsin_monitor.http.requests import Label
+from tocsin_monitor.http.status import STATES, SignalMetrics
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Status
+from tocsin_monitor.sinks.notices import _ALARM, _SIGNAL, fields_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROLES = (
@@ -51,7 +51,7 @@ def rows(name, columns):
 
 def routes():
     """Every route with the role that its endpoint asks for."""
-    for module in pkgutil.iter_modules(tocsin.service.http.__path__, "tocsin.service.http."):
+    for module in pkgutil.iter_modules(tocsin_monitor.http.__path__, "tocsin_monitor.http."):
         for router in vars(importlib.import_module(module.name)).values():
             if isinstance(router, APIRouter):
                 yield from (route for route in router.routes if isinstance(route, APIRoute) and route.include_in_schema)

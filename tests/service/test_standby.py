@@ -11,7 +11,7 @@ import pytest
 from tests.service.postgres import Postgres
 from tests.service.process import MonitorProcess
 from tests.service.servers import postgres as postgres
-from tocsin.service.store import Store
+from tocsin_monitor.store import Store
 
 CONFIG = """
 [storage]

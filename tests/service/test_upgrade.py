@@ -11,12 +11,12 @@ from tests.service.postgres import Postgres
 from tests.service.process import MonitorProcess
 from tests.service.servers import postgres as postgres
 from tests.service.test_standby import CONFIG, ready, says, until
-from tocsin.service.store import Store
-from tocsin.service.store.facts import look_at
+from tocsin_monitor.store import Store
+from tocsin_monitor.store.facts import look_at
 
 #: A monitor of a made-up later release, whose tables have one more version.
 LATER = """
-from tocsin.service.store import migrations
+from tocsin_monitor.store import migrations
 migrations.MIGRATIONS += (lambda connection: connection.exec_driver_sql("UPDATE signals SET unit = 'bar'"),)
 from tocsin.cli import app
 app(prog_name="tocsin")

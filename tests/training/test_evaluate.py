@@ -5,12 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
-
-from tocsin.forecasting import make_forecaster
 from training.evaluate import app
 from training.judging import contamination, metrics, peers
 from training.judging.windows import LONGEST_CONTEXT, Window, draw_windows, known_period
+from typer.testing import CliRunner
+
+from tocsin.forecasting import make_forecaster
 
 
 def invoke(*arguments):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-
 from training import faults
 from training.dice import Dice
 from training.examples import (

@@ -7,14 +7,14 @@ import sys
 import numpy as np
 import pytest
 import torch
+from training import examples
+from training.export import export
+from training.model import LEVELS, Network, Shape
 
 from tests.forecasting.embedded_oracle import Oracle, centre_and_scale
 from tocsin.arrays import read_arrays
 from tocsin.forecasting import EmbeddedForecaster
 from tocsin.forecasting.embedded import weights as runtime
-from training import examples
-from training.export import export
-from training.model import LEVELS, Network, Shape
 
 SMALL = Shape(width=96, layers=3, heads=6, groups=2, hidden=128, patch_hidden=64)
 

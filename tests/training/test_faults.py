@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from training.dice import Dice
 from training.faults import KINDS, Stretch, kinds_of, put_in, scales_of
 

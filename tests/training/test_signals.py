@@ -5,7 +5,6 @@ import sys
 
 import pytest
 import torch
-
 from training import components as part
 from training.dice import Dice
 from training.signals import FAMILIES, exceptional, grown, make_signals, recorded, shifted

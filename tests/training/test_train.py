@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from training.dice import Dice
 from training.examples import SIGNAL_LENGTH, make_examples
 from training.model import LEVELS, Network, Shape

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from tocsin.data.sources import WESTERN, find_encoding
+from tocsin.data import WESTERN, find_encoding
 
 # Bytes to read at once, at most. Later lines wait while these are judged.
 CHUNK = 2**15

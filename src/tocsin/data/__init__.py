@@ -3,10 +3,12 @@
 from tocsin.data.columns import Columns
 from tocsin.data.frames import Origin, frame_like, is_frame, signals_from_frame
 from tocsin.data.lines import LineError, LineParser
+from tocsin.data.numbers import MISSING, read_numbers
 from tocsin.data.options import ReadSummary
-from tocsin.data.problems import KINDS, DataError, DataWarning, Problem, merge_problems
+from tocsin.data.problems import KINDS, DataError, DataWarning, Problem, ProblemLog, merge_problems
 from tocsin.data.reading import Signals, read_signals
-from tocsin.data.resampling import AGGREGATES, Resampler
+from tocsin.data.resampling import AGGREGATES, Resampler, aggregated, resample
+from tocsin.data.sources import WESTERN, find_encoding
 from tocsin.data.timeline import (
     LONGEST_GAP,
     Interval,
@@ -24,6 +26,8 @@ __all__ = [
     "AGGREGATES",
     "KINDS",
     "LONGEST_GAP",
+    "MISSING",
+    "WESTERN",
     "Columns",
     "DataError",
     "DataWarning",
@@ -33,13 +37,16 @@ __all__ = [
     "Origin",
     "ParsedObservation",
     "Problem",
+    "ProblemLog",
     "ReadSummary",
     "Resampler",
     "Signal",
     "Signals",
     "Writer",
+    "aggregated",
     "check_writable",
     "duration_text",
+    "find_encoding",
     "format_times",
     "frame_like",
     "infer_interval",
@@ -49,6 +56,8 @@ __all__ = [
     "open_writer",
     "parse_duration",
     "parse_time",
+    "read_numbers",
     "read_signals",
+    "resample",
     "signals_from_frame",
 ]

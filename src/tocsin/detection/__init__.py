@@ -1,22 +1,34 @@
 """Detectors: values in; verdicts, alarms and incidents out."""
 
+from tocsin.arrays import pack_arrays, unpack_arrays
 from tocsin.detection.batch import SignalResult, detect_signal, detect_signals
 from tocsin.detection.detector import Detector, ResolutionWarning
 from tocsin.detection.fleet import Fleet
-from tocsin.detection.incidents.audit import Audit
-from tocsin.detection.incidents.incident import Incident
+from tocsin.detection.frames import missing_times
+from tocsin.detection.incidents.audit import OF_STRETCHES, Audit, audit_together, rate_bounds
+from tocsin.detection.incidents.budget import POOL, IncidentBudget
+from tocsin.detection.incidents.incident import Ending, Incident, ending_of, length_text, rarity
 from tocsin.detection.incidents.verdict import Verdict, Verdicts
 from tocsin.detection.results import Result, Results, verdict_columns
-from tocsin.detection.settings.detector_settings import NONCONFORMITIES, DetectorSettings
+from tocsin.detection.settings.alarm_rate import SECONDS, parse_budget
+from tocsin.detection.settings.declaration import declared
+from tocsin.detection.settings.detector_settings import NONCONFORMITIES, DetectorSettings, named_forecasters
+from tocsin.detection.state.memory import memory_bytes, working_bytes
+from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
 from tocsin.detection.watching import Watch
 
 __all__ = [
     "NONCONFORMITIES",
+    "OF_STRETCHES",
+    "POOL",
+    "SECONDS",
     "Audit",
     "Detector",
     "DetectorSettings",
+    "Ending",
     "Fleet",
     "Incident",
+    "IncidentBudget",
     "ResolutionWarning",
     "Result",
     "Results",
@@ -24,7 +36,22 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "Watch",
+    "arrays_from_bytes",
+    "arrays_to_bytes",
+    "audit_together",
+    "declared",
     "detect_signal",
     "detect_signals",
+    "ending_of",
+    "length_text",
+    "memory_bytes",
+    "missing_times",
+    "named_forecasters",
+    "pack_arrays",
+    "parse_budget",
+    "rarity",
+    "rate_bounds",
+    "unpack_arrays",
     "verdict_columns",
+    "working_bytes",
 ]

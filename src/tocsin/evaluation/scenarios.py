@@ -65,7 +65,7 @@ def _random_shift(rng: np.random.Generator, length: int, realisations: int) -> S
 
 
 def _jump_shift(rng: np.random.Generator, length: int, realisations: int) -> Simulated:
-    """The mean climbs by 1 every 500 steps, fifteen times, then descends the same way (the printed formula falls to 0)."""
+    """The mean climbs by 1 every 500 steps, fifteen times, then descends likewise (the printed formula falls to 0)."""
     level = (np.arange(length) // 500) % 30
     mean = np.minimum(level, 30 - level).astype(np.float64)
     return _same_law(rng, mean, np.ones(length), realisations)

@@ -4,7 +4,7 @@ from tocsin.forecasting.autoregression import Autoregression
 from tocsin.forecasting.context import ContextForecaster
 from tocsin.forecasting.embedded import EmbeddedForecaster
 from tocsin.forecasting.exponential_smoothing import ExponentialSmoothing
-from tocsin.forecasting.forecaster import Forecast, Forecaster, Session
+from tocsin.forecasting.forecaster import Floats, Forecast, Forecaster, Session
 from tocsin.forecasting.last_value import LastValue
 from tocsin.forecasting.period import find_period
 from tocsin.forecasting.registry import available_forecasters, make_forecaster
@@ -16,6 +16,7 @@ __all__ = [
     "ContextForecaster",
     "EmbeddedForecaster",
     "ExponentialSmoothing",
+    "Floats",
     "Forecast",
     "Forecaster",
     "LastValue",

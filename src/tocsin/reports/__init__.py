@@ -1,1 +1,5 @@
 """What was found, for people: tables, summaries, pictures and pages of results."""
+
+from tocsin.reports.page import PROMISE, chart_library, charts_of, filled_page, html_cell, html_table, target_of
+
+__all__ = ["PROMISE", "chart_library", "charts_of", "filled_page", "html_cell", "html_table", "target_of"]

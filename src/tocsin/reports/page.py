@@ -97,17 +97,22 @@ def charts_of(shown: Sequence[SignalResult]) -> list[dict[str, Any]]:
 def filled_page(template: str, charts: Sequence[Mapping[str, Any]], *, dated: bool, **parts: str) -> str:
     """A page with charts; the template has the fields `parts`, `styles`, `data`, `script` and `version`."""
     data = {"dated": dated, "charts": charts}
-    page = files("tocsin") / "reports" / "assets"
-    chart = files("tocsin") / "service" / "page" / "vendor" / "uplot"
-    library = _text(chart / "uPlot.esm.js").replace("export { uPlot as default };", "")
+    page = files("tocsin.reports") / "assets"
+    uplot = chart_library()
+    library = _text(uplot["uPlot.esm.js"]).replace("export { uPlot as default };", "")
     return Template(template).substitute(
         parts,
-        styles=_text(chart / "uPlot.min.css") + _text(page / "report.css"),
+        styles=_text(uplot["uPlot.min.css"]) + _text(page / "report.css"),
         version=__version__,
         # A name in the data must neither close this element nor open another.
         data=json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         script=library + _text(page / "report.js"),
     )
+
+
+def chart_library() -> dict[str, Any]:
+    """The files of uPlot, which draws the charts of pages, by name; for other pages too."""
+    return {one.name: one for one in (files("tocsin.reports") / "assets" / "uplot").iterdir()}
 
 
 def _text(path: Any) -> str:
@@ -144,16 +149,16 @@ def _incidents(results: Sequence[SignalResult], drawn: Sequence[str], charts: Se
     more = (
         f'<p class="note">The {MOST_ROWS} most severe of {len(incidents):,}.</p>' if len(incidents) > MOST_ROWS else ""
     )
-    return table(headings, body) + more
+    return html_table(headings, body) + more
 
 
-def table(headings: Iterable[str], rows: Iterable[str]) -> str:
+def html_table(headings: Iterable[str], rows: Iterable[str]) -> str:
     """A table of rows that are already HTML."""
     head = "".join(f'<th scope="col"{_class(heading)}>{heading}</th>' for heading in headings)
     return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
-def cell(heading: str, text: str) -> str:
+def html_cell(heading: str, text: str) -> str:
     """A cell of a table; the text is already HTML. Without the heading above it, a number needs its name."""
     name = f' data-name="{heading}"' if heading in _NUMBERS else ""
     return f"<td{_class(heading)}{name}>{text}</td>"
@@ -175,7 +180,7 @@ def _cell(heading: str, text: str, linked: bool) -> str:
     shown = escape(text)
     if heading == "start" and linked:
         shown = f'<button type="button">{shown}</button>'
-    return cell(heading, shown)
+    return html_cell(heading, shown)
 
 
 def _signal(result: SignalResult, number: int, points: int) -> dict[str, Any]:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from tests.evaluation.bench.making import name_of, noise, write_file
-from tocsin.evaluation.bench.ablation import SETTINGS, ablation_plan, ablation_rows, draw_ablation
-from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
-from tocsin.evaluation.bench.methods import PAPER_SETTINGS
-from tocsin.evaluation.bench.report.formats import csv_text
-from tocsin.evaluation.bench.report.measures import MAIN
-from tocsin.evaluation.bench.results import BenchmarkResults, MethodRun
-from tocsin.evaluation.bench.runner import run_benchmark
+from tocsin_bench.ablation import SETTINGS, ablation_plan, ablation_rows, draw_ablation
+from tocsin_bench.forecast_errors import ForecasterChoice
+from tocsin_bench.methods import PAPER_SETTINGS
+from tocsin_bench.report.formats import csv_text
+from tocsin_bench.report.measures import MAIN
+from tocsin_bench.results import BenchmarkResults, MethodRun
+from tocsin_bench.runner import run_benchmark
 
 METRICS = [measure.key for measure in MAIN]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tocsin.evaluation.bench import baseline_worker
-from tocsin.evaluation.bench.baselines import BASELINES, BaselineError, BaselineWorker, min_max_pseudo_p
+from tocsin_bench import baseline_worker
+from tocsin_bench.baselines import BASELINES, BaselineError, BaselineWorker, min_max_pseudo_p
 
 HP_LIST = """
 Optimal_Uni_algo_HP_dict = {

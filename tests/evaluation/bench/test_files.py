@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.bench.making import CALIBRATION, fault_labels, name_of, noise, write_file, write_text
-from tocsin.evaluation.bench.files import UnusableFileError, dataset_of, feature_count, find_files, read_file
+from tocsin_bench.files import UnusableFileError, dataset_of, feature_count, find_files, read_file
 
 NAME = "007_SHORT_id_7_tr_2_1st_3"
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.evaluation.bench.making import name_of, noise, write_file
-from tocsin.evaluation.bench import forecast_errors
-from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.forecast_errors import FIRST_JUDGED, ForecasterChoice, make_material, without_forecasts
+from tocsin_bench import forecast_errors
+from tocsin_bench.files import read_file
+from tocsin_bench.forecast_errors import FIRST_JUDGED, ForecasterChoice, make_material, without_forecasts
 
 LAST_VALUE = ForecasterChoice("last-value")
 HORIZONS = 3

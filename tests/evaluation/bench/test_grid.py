@@ -9,9 +9,9 @@ from tests.evaluation.bench.making import name_of, noise, write_file
 from tocsin import Detector
 from tocsin.constants import Constants, changed, constants
 from tocsin.detection import DetectorSettings
-from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.forecast_errors import without_forecasts
-from tocsin.evaluation.bench.grid import TUNABLE, combinations, grid_plan
+from tocsin_bench.files import read_file
+from tocsin_bench.forecast_errors import without_forecasts
+from tocsin_bench.grid import TUNABLE, combinations, grid_plan
 
 
 def test_every_value_with_every_other():

@@ -3,8 +3,8 @@
 import pytest
 from matplotlib.figure import Figure
 
-from tocsin.evaluation.bench.report.figures import draw_figures
-from tocsin.evaluation.bench.results import BenchmarkResults, MethodRun
+from tocsin_bench.report.figures import draw_figures
+from tocsin_bench.results import BenchmarkResults, MethodRun
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from tests.evaluation.bench.making import FAULT, noise, write_file
 from tocsin import Detector
 from tocsin.conformal import MERGES, W1ACAS, ExponentialDecay, GaussianTail, SlidingWindow, SplitConformal
-from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
-from tocsin.evaluation.bench.methods import DETECTOR_SETTINGS, METHODS, PAPER_SETTINGS
+from tocsin_bench.files import read_file
+from tocsin_bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
+from tocsin_bench.methods import DETECTOR_SETTINGS, METHODS, PAPER_SETTINGS
 
 HORIZONS = 3
 # A detector watches for longer than other methods before it says anything, and for longer still before it alarms.

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tocsin.evaluation.bench.outside import column_of, read_scores
+from tocsin_bench.outside import column_of, read_scores
 
 
 def given(folder, text, stem="001_NAB"):

@@ -7,14 +7,14 @@ from importlib import resources
 
 import pytest
 
-from tocsin.evaluation.bench.paper import paper_value
+from tocsin_bench.paper import paper_value
 
 METRICS = 6
 
 
 @pytest.fixture(scope="module")
 def rows():
-    with resources.files("tocsin.evaluation.bench").joinpath("paper.csv").open(encoding="utf-8") as file:
+    with resources.files("tocsin_bench").joinpath("paper.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tocsin.evaluation.bench.report import summary_tables, write_report
-from tocsin.evaluation.bench.report.sheet import MISSING
-from tocsin.evaluation.bench.results import BenchmarkResults, ForecastErrors, MethodRun
 from tocsin.evaluation.metrics import THRESHOLDS
+from tocsin_bench.report import summary_tables, write_report
+from tocsin_bench.report.sheet import MISSING
+from tocsin_bench.results import BenchmarkResults, ForecastErrors, MethodRun
 
 NAN = math.nan
 ODD = "<b>odd_1 & 50%</b>"

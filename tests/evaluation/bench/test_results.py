@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from tocsin.evaluation.bench.results import (
+from tocsin_bench.results import (
     FILE_NAME,
     BenchmarkResults,
     ForecastErrors,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.evaluation.bench.making import fault_labels, name_of, noise
-from tocsin.evaluation.bench.files import LabelledFile
-from tocsin.evaluation.bench.rivals import RIVALS
 from tocsin.forecasting import find_period
+from tocsin_bench.files import LabelledFile
+from tocsin_bench.rivals import RIVALS
 
 
 def file_of(values, calibration=100):

@@ -18,14 +18,6 @@ from tests.evaluation.bench.making import (
     write_file,
     write_text,
 )
-from tocsin.evaluation.bench import runner
-from tocsin.evaluation.bench.baselines import min_max_pseudo_p
-from tocsin.evaluation.bench.files import read_file
-from tocsin.evaluation.bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
-from tocsin.evaluation.bench.methods import METHODS, Method
-from tocsin.evaluation.bench.results import BenchmarkResults, MethodRun
-from tocsin.evaluation.bench.rivals import RIVALS
-from tocsin.evaluation.bench.runner import RunPlan, judge_file, run_benchmark
 from tocsin.evaluation.metrics import (
     MIN_MAX_THRESHOLDS,
     THRESHOLDS,
@@ -34,6 +26,14 @@ from tocsin.evaluation.metrics import (
     find_window,
     time_under_incidents,
 )
+from tocsin_bench import runner
+from tocsin_bench.baselines import min_max_pseudo_p
+from tocsin_bench.files import read_file
+from tocsin_bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
+from tocsin_bench.methods import METHODS, Method
+from tocsin_bench.results import BenchmarkResults, MethodRun
+from tocsin_bench.rivals import RIVALS
+from tocsin_bench.runner import RunPlan, judge_file, run_benchmark
 
 LAST_VALUE = ForecasterChoice("last-value")
 CONFORMAL, GAUSSIAN = METHODS["conformal"], METHODS["gaussian"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.evaluation.bench.results import MethodRun
-from tocsin.evaluation.bench.selection import (
+from tocsin_bench.results import MethodRun
+from tocsin_bench.selection import (
     CRITERIA,
     Choice,
     Quality,

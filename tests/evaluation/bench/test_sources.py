@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.evaluation.bench.making import make_folder, name_of, noise, write_file, write_text
-from tocsin.evaluation.bench.forecast_errors import ForecasterChoice
-from tocsin.evaluation.bench.methods import METHODS
-from tocsin.evaluation.bench.results import FILE_NAME, BenchmarkResults, JudgedFile, MethodRun
-from tocsin.evaluation.bench.runner import RunPlan, run_benchmark
-from tocsin.evaluation.bench.sources import refuse_other_files, source_of
+from tocsin_bench.forecast_errors import ForecasterChoice
+from tocsin_bench.methods import METHODS
+from tocsin_bench.results import FILE_NAME, BenchmarkResults, JudgedFile, MethodRun
+from tocsin_bench.runner import RunPlan, run_benchmark
+from tocsin_bench.sources import refuse_other_files, source_of
 
 PLAN = RunPlan((ForecasterChoice("last-value"),), (METHODS["conformal"],), horizons=2)
 

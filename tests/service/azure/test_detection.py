@@ -8,7 +8,7 @@ import pytest
 from tests.bands import margin
 from tests.service.azure.series import body, weekly
 from tocsin import Detector
-from tocsin.service.azure import (
+from tocsin_monitor.azure import (
     AzureError,
     ChangePointRequest,
     DetectRequest,
@@ -17,7 +17,7 @@ from tocsin.service.azure import (
     detect_last,
     read_request,
 )
-from tocsin.service.azure.detection import rate_of
+from tocsin_monitor.azure.detection import rate_of
 
 
 def entire(values, **options):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.service.azure.series import START, body, weekly
-from tocsin.service.azure import AzureError, ChangePointRequest, DetectRequest, read_request
+from tocsin_monitor.azure import AzureError, ChangePointRequest, DetectRequest, read_request
 
 POINTS = [{"timestamp": (START + timedelta(days=day)).isoformat(), "value": day * 1.0} for day in range(20)]
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from tocsin.detection import Detector
-from tocsin.service.config import Settings
-from tocsin.service.engine import Engine
-from tocsin.service.errors import StoreError
-from tocsin.service.hub import Hub
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Observation, Outcome, Status, StoredVerdict
-from tocsin.service.store import IncidentRow, ObservationRow, OutboxRow, Store, StoreWriter
+from tocsin_monitor.config import Settings
+from tocsin_monitor.engine import Engine
+from tocsin_monitor.errors import StoreError
+from tocsin_monitor.hub import Hub
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Batch, Observation, Outcome, Status, StoredVerdict
+from tocsin_monitor.store import IncidentRow, ObservationRow, OutboxRow, Store, StoreWriter
 
 SECOND = 10**9
 #: A whole second, not long ago: nothing of a test is in the future, and nothing is pruned.

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.service.engine.helpers import NAN, expected, oracle
 from tocsin.detection import Detector
-from tocsin.service.observations import Observation, Status, StoredVerdict
+from tocsin_monitor.observations import Observation, Status, StoredVerdict
 
 
 @dataclass

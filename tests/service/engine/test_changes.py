@@ -22,8 +22,8 @@ from tests.service.engine.helpers import (
     verdicts,
 )
 from tocsin.detection import Detector
-from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.observations import Status
+from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.observations import Status
 
 VALUES = noise(11, 400)
 AFTER = START + 400 * SECOND

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.service.engine.helpers import SECOND, START, expected_all, noise, one, oracle, rig, same, statuses, verdicts
-from tocsin.service.engine.upkeep import SystemClock, Upkeep
-from tocsin.service.errors import RefusedError
-from tocsin.service.observations import Status
+from tocsin_monitor.engine.upkeep import SystemClock, Upkeep
+from tocsin_monitor.errors import RefusedError
+from tocsin_monitor.observations import Status
 
 
 def test_a_signal_that_was_ahead_goes_on_after_one_request(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.service.engine.helpers import (
     verdicts,
 )
 from tocsin.detection.state.storage import arrays_to_bytes
-from tocsin.service.store import IncidentRow
+from tocsin_monitor.store import IncidentRow
 
 NAMES = ("a", "b", "c")
 STEPS = 220

@@ -20,10 +20,10 @@ from tests.service.engine.helpers import (
     verdicts,
 )
 from tocsin.detection import Detector
-from tocsin.service.engine import incident_changes
-from tocsin.service.engine.signals import MonitoredSignal, state_of
-from tocsin.service.errors import RefusedError, StoreError
-from tocsin.service.store import IncidentRow
+from tocsin_monitor.engine import incident_changes
+from tocsin_monitor.engine.signals import MonitoredSignal, state_of
+from tocsin_monitor.errors import RefusedError, StoreError
+from tocsin_monitor.store import IncidentRow
 
 BEFORE = 1200
 #: A detector that is quick to run and holds incidents open.

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.service.engine.events import Group, belongs, choose, traits_of
-from tocsin.service.store import Kind
+from tocsin_monitor.engine.events import Group, belongs, choose, traits_of
+from tocsin_monitor.store import Kind
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from tests.service.helpers import Running, run
 from tests.service.helpers import until as until_async
 from tests.service.receiver import Receiver
 from tests.service.sinks.test_outbox import Recorder
-from tocsin.service.config.rules import DeliveryRules
-from tocsin.service.engine.events import Events
-from tocsin.service.errors import UnknownError
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Observation
-from tocsin.service.sinks import make_sinks
-from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.store import EventRow, OutboxRow
+from tocsin_monitor.config.rules import DeliveryRules
+from tocsin_monitor.engine.events import Events
+from tocsin_monitor.errors import UnknownError
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Batch, Observation
+from tocsin_monitor.sinks import make_sinks
+from tocsin_monitor.sinks.outbox import Outbox
+from tocsin_monitor.store import EventRow, OutboxRow
 
 SINK = {"webhook": [{"name": "desk", "url": "http://127.0.0.1:1"}]}
 SILENT = [{"match": "*", "silent_after": 0.2}]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.service.engine.helpers import QUICK, SECOND, START, noise, one, oracle, rig
-from tocsin.service.config import Settings
-from tocsin.service.observations import Batch, Status
+from tocsin_monitor.config import Settings
+from tocsin_monitor.observations import Batch, Status
 
 MINUTE = 60 * SECOND
 BEGIN = START // MINUTE * MINUTE

@@ -27,10 +27,10 @@ from tests.service.engine.helpers import (
     until,
     verdicts,
 )
-from tocsin.service.engine import engine as engine_module
-from tocsin.service.engine.block import SignalBlock
-from tocsin.service.errors import MonitorError, NotReadyError, StoreError
-from tocsin.service.observations import Batch, Cursor, Observation, Outcome, Status
+from tocsin_monitor.engine import engine as engine_module
+from tocsin_monitor.engine.block import SignalBlock
+from tocsin_monitor.errors import MonitorError, NotReadyError, StoreError
+from tocsin_monitor.observations import Batch, Cursor, Observation, Outcome, Status
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

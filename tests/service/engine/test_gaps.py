@@ -18,8 +18,8 @@ from tests.service.engine.helpers import (
     statuses,
     verdicts,
 )
-from tocsin.service.engine import ingest
-from tocsin.service.observations import Batch, Status
+from tocsin_monitor.engine import ingest
+from tocsin_monitor.observations import Batch, Status
 
 EVERY = {"interval": "1s"}
 

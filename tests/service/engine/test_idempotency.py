@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 from tests.service.engine.helpers import DEADLINE, SECOND, one, rig
-from tocsin.service.engine.inbox import forget_requests
-from tocsin.service.observations import Batch, Status
+from tocsin_monitor.engine.inbox import forget_requests
+from tocsin_monitor.observations import Batch, Status
 
 
 def test_the_same_key_is_taken_once_also_after_a_crash(tmp_path: Path) -> None:

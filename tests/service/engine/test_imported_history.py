@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.service.engine.helpers import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, until
-from tocsin.service.engine import imported_history
-from tocsin.service.observations import Batch, Outcome, Status
+from tocsin_monitor.engine import imported_history
+from tocsin_monitor.observations import Batch, Outcome, Status
 
 SINK = {"sinks": {"webhook": [{"name": "hook", "url": "http://127.0.0.1:9"}]}}
 
@@ -79,7 +79,7 @@ def test_an_import_that_is_interrupted_is_taken_up_at_the_next_start(
 ) -> None:
     values = noise(3, 700)
     with monkeypatch.context() as patch:
-        patch.setattr("tocsin.service.engine.pending_imports.QUIET", 1e9)
+        patch.setattr("tocsin_monitor.engine.pending_imports.QUIET", 1e9)
         with rig(tmp_path) as made:
             past = tuple(one("a", START + number * SECOND, value) for number, value in enumerate(values))
             made.engine.submit(Batch(past, history=True)).result(60)
@@ -107,7 +107,7 @@ def test_history_in_a_maintenance_window_is_kept_and_not_learned(tmp_path: Path)
 
 
 def test_a_removed_signal_takes_its_history_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.service.engine.pending_imports.QUIET", 1e9)
+    monkeypatch.setattr("tocsin_monitor.engine.pending_imports.QUIET", 1e9)
     with rig(tmp_path) as made:
         made.engine.submit(Batch((one("a", START, 1.0),), history=True)).result(60)
         made.engine.signals.remove("a").result(60)

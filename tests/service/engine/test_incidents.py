@@ -20,7 +20,7 @@ from tests.service.engine.helpers import (
     same,
     verdicts,
 )
-from tocsin.service.errors import RefusedError, UnknownError
+from tocsin_monitor.errors import RefusedError, UnknownError
 
 VALUES = noise(21, 400)
 HOOKS = {

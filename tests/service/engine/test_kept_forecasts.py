@@ -22,7 +22,7 @@ from tests.service.engine.helpers import (
 )
 from tocsin.arrays import pack_arrays, unpack_arrays
 from tocsin.forecasting.embedded.network import load_kernels
-from tocsin.service.engine.kept_forecasts import MOST_AT_ONCE, TOGETHER
+from tocsin_monitor.engine.kept_forecasts import MOST_AT_ONCE, TOGETHER
 
 EMBEDDED = {"forecaster": "embedded", "forecaster_options": {"context_length": 64}}
 QUICK = {"views": ["error"], "promise": "observations", "alarm_rate": 0.1, "window": 250, "gap": 3, **EMBEDDED}

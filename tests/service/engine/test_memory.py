@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.service.engine.helpers import START, noise, one, rig
-from tocsin.service.errors import RefusedError
-from tocsin.service.observations import Status
+from tocsin_monitor.errors import RefusedError
+from tocsin_monitor.observations import Status
 
 LARGE = {"forecaster": "seasonal-naive", "forecaster_options": {"search": 2**20}}
 

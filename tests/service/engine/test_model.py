@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.service.engine.helpers import QUICK, SECOND, START, Rig, bits, one, settings_of
 from tests.service.engine.model import Model
-from tocsin.service.observations import Observation, StoredVerdict
+from tocsin_monitor.observations import Observation, StoredVerdict
 
 NAMES = ("a", "b", "c")
 

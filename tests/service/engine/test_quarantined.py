@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.service.engine.helpers import SECOND, START, Rig, expected_all, noise, one, oracle, rig, same, verdicts
-from tocsin.service.errors import RefusedError
-from tocsin.service.observations import Status
+from tocsin_monitor.errors import RefusedError
+from tocsin_monitor.observations import Status
 
 GONE = {"forecaster": "gone"}
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.service.engine.helpers import DEADLINE, SECOND, START, Rig, noise, one, rig, settings_of, until
-from tocsin.service.engine import Engine, recovery
-from tocsin.service.errors import NotReadyError
-from tocsin.service.hub import Hub
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Status
-from tocsin.service.store import Store
+from tocsin_monitor.engine import Engine, recovery
+from tocsin_monitor.errors import NotReadyError
+from tocsin_monitor.hub import Hub
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Batch, Status
+from tocsin_monitor.store import Store
 
 
 @pytest.fixture

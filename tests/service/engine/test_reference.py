@@ -24,8 +24,8 @@ from tests.service.engine.helpers import (
     verdicts,
 )
 from tocsin.detection import Detector
-from tocsin.service.errors import RefusedError, StoreError, UnknownError
-from tocsin.service.observations import Status
+from tocsin_monitor.errors import RefusedError, StoreError, UnknownError
+from tocsin_monitor.observations import Status
 
 VALUES = noise(21, 400)
 AFTER = START + 400 * SECOND
@@ -205,7 +205,7 @@ def test_what_cannot_be_a_reference_is_refused(tmp_path: Path, start: int, end: 
 
 
 def test_too_many_observations_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.service.engine.signal_changes.MOST_OBSERVATIONS", 199)
+    monkeypatch.setattr("tocsin_monitor.engine.signal_changes.MOST_OBSERVATIONS", 199)
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
         with pytest.raises(RefusedError, match="at most 199 observations, got more from start"):

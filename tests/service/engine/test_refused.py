@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.service.engine.helpers import SECOND, START, Rig, expected_all, one, oracle, same, settings_of
-from tocsin.service.observations import Batch, Cursor, Status
-from tocsin.service.store import Store
+from tocsin_monitor.observations import Batch, Cursor, Status
+from tocsin_monitor.store import Store
 
 BAD = 666.0
 

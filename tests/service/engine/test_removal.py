@@ -16,15 +16,15 @@ from tests.service.receiver import Receiver
 from tests.service.sinks import channel as servers
 from tests.service.sinks.channel import Channel
 from tests.service.sinks.test_channels import KEY
-from tocsin.service import errors
-from tocsin.service.engine import lifecycle
-from tocsin.service.errors import UnknownError
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Observation
-from tocsin.service.sinks import make_sinks
-from tocsin.service.sinks import outbox as outbox_module
-from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.store import Store, schema
+from tocsin_monitor import errors
+from tocsin_monitor.engine import lifecycle
+from tocsin_monitor.errors import UnknownError
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Batch, Observation
+from tocsin_monitor.sinks import make_sinks
+from tocsin_monitor.sinks import outbox as outbox_module
+from tocsin_monitor.sinks.outbox import Outbox
+from tocsin_monitor.store import Store, schema
 
 
 class Desk:

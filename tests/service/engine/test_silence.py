@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.service.engine.helpers import SECOND, START, Rig, noise, one, rig, settings_of, until
-from tocsin.service.engine import engine as engine_module
-from tocsin.service.engine import upkeep as upkeep_module
+from tocsin_monitor.engine import engine as engine_module
+from tocsin_monitor.engine import upkeep as upkeep_module
 
 HOOK = {"webhook": [{"name": "hook", "url": "https://example.com", "min_severity": 5.0}]}
 

@@ -23,10 +23,10 @@ from tests.service.engine.helpers import (
     statuses,
     verdicts,
 )
-from tocsin.service.engine.signals import QuarantinedSignal
-from tocsin.service.engine.stages import Received, put_in_order, unjudged, without_duplicates
-from tocsin.service.observations import Batch, Status
-from tocsin.service.store import SignalRow
+from tocsin_monitor.engine.signals import QuarantinedSignal
+from tocsin_monitor.engine.stages import Received, put_in_order, unjudged, without_duplicates
+from tocsin_monitor.observations import Batch, Status
+from tocsin_monitor.store import SignalRow
 
 SCORED, LATE, MAINTENANCE, DUPLICATE, FUTURE, REFUSED, QUARANTINED, *_ = Status
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.service.engine.helpers import QUICK, SECOND, START, Rig, one, rig, settings_of
 from tests.service.engine.test_trials import finished_many, strange
-from tocsin.service.config import SignalTemplate
-from tocsin.service.engine.signal_changes import MOST_TEMPLATES
-from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import TemplateRow
+from tocsin_monitor.config import SignalTemplate
+from tocsin_monitor.engine.signal_changes import MOST_TEMPLATES
+from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.store import TemplateRow
 
 FILE = [{"match": "pump/*", "unit": "bar", "detector": {"gap": 4}}, {"match": "*", "detector": {"gap": 7}}]
 

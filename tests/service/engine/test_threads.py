@@ -25,8 +25,8 @@ from tests.service.engine.helpers import (
     until,
     verdicts,
 )
-from tocsin.service.errors import UnknownError
-from tocsin.service.observations import Batch
+from tocsin_monitor.errors import UnknownError
+from tocsin_monitor.observations import Batch
 
 
 @pytest.fixture(autouse=True)

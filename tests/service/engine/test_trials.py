@@ -8,10 +8,10 @@ import pytest
 
 from tests.service.engine.helpers import QUICK, SECOND, START, one, rig, until
 from tocsin.detection import Detector
-from tocsin.service.engine import trial_run as trial_run_module
-from tocsin.service.engine import trials as trials_module
-from tocsin.service.engine.trial_run import TrialRun
-from tocsin.service.errors import RefusedError, UnknownError
+from tocsin_monitor.engine import trial_run as trial_run_module
+from tocsin_monitor.engine import trials as trials_module
+from tocsin_monitor.engine.trial_run import TrialRun
+from tocsin_monitor.errors import RefusedError, UnknownError
 
 
 def strange(count: int = 900, seed: int = 5) -> list[float]:

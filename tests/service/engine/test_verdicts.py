@@ -21,7 +21,7 @@ from tests.service.engine.helpers import (
     statuses,
     verdicts,
 )
-from tocsin.service.observations import Batch, Status
+from tocsin_monitor.observations import Batch, Status
 
 
 def test_the_size_of_batches_and_the_order_in_them_do_not_matter(tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.service.engine.helpers import DEADLINE, SECOND, START, Rig, noise, one, rig, settings_of, statuses, until
-from tocsin.service.engine import Engine
-from tocsin.service.errors import NotReadyError, OverloadedError
-from tocsin.service.hub import Hub
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Cursor, Status
-from tocsin.service.store import Store
+from tocsin_monitor.engine import Engine
+from tocsin_monitor.errors import NotReadyError, OverloadedError
+from tocsin_monitor.hub import Hub
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Batch, Cursor, Status
+from tocsin_monitor.store import Store
 
 
 def _batch(at: int, count: int) -> Batch:
@@ -93,7 +93,7 @@ def test_what_is_asked_while_everything_is_read_does_not_hold_up_the_end(tmp_pat
 
 
 def test_what_a_turn_takes_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.service.engine.inbox.MOST_AT_ONCE", 10)
+    monkeypatch.setattr("tocsin_monitor.engine.inbox.MOST_AT_ONCE", 10)
     with rig(tmp_path) as made:
         with made.held():
             futures = [made.engine.submit(_batch(at, count)) for at, count in ((0, 4), (4, 6), (10, 1), (11, 30))]

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tocsin.service.http import create_app
+from tocsin_monitor.http import create_app
 
 from .fake import FakeMonitor
 

@@ -10,16 +10,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from tocsin.detection import Audit
-from tocsin.service.as_json import incident_json
-from tocsin.service.config import ServerSettings, Settings
-from tocsin.service.engine import Point, SignalDetails, SignalStatus
-from tocsin.service.engine.upkeep import SystemClock
-from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.http.monitor_access import Figures, ReadQueue
-from tocsin.service.hub import Hub
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Observation, Outcome, Status, StoredVerdict
-from tocsin.service.store import (
+from tocsin_monitor.as_json import incident_json
+from tocsin_monitor.config import ServerSettings, Settings
+from tocsin_monitor.engine import Point, SignalDetails, SignalStatus
+from tocsin_monitor.engine.upkeep import SystemClock
+from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.http.monitor_access import Figures, ReadQueue
+from tocsin_monitor.hub import Hub
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Batch, Observation, Outcome, Status, StoredVerdict
+from tocsin_monitor.store import (
     IncidentFacts,
     IncidentRow,
     MaintenanceRow,

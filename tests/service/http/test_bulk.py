@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tocsin.service.errors import NotReadyError
+from tocsin_monitor.errors import NotReadyError
 
 from .conftest import Client, error_of
 from .fake import FakeMonitor

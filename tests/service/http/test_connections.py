@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.service.helpers import free_port
-from tocsin.service.config import ServerSettings
-from tocsin.service.http import connections
-from tocsin.service.http.connections import ConnectionSlot, ConnectionSlots
-from tocsin.service.http.server import HttpServer, listen
-from tocsin.service.metrics import Metrics
+from tocsin_monitor.config import ServerSettings
+from tocsin_monitor.http import connections
+from tocsin_monitor.http.connections import ConnectionSlot, ConnectionSlots
+from tocsin_monitor.http.server import HttpServer, listen
+from tocsin_monitor.metrics import Metrics
 
 ASKED = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 DEADLINE = 30.0
@@ -134,7 +134,7 @@ def test_headers_that_never_end_end_the_connection(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_connection_that_waits_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.service.http.server.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("tocsin_monitor.http.server.IDLE_SECONDS", 0.2)
 
     async def test() -> None:
         async with connected() as (reader, writer):

@@ -11,9 +11,9 @@ import pytest
 from tests.service.engine.helpers import SECOND, Rig, settings_of, until
 from tests.service.http.conftest import Client, Make, error_of
 from tests.service.sinks.office import facts
-from tocsin.service.http.monitor_access import Figures, ReadQueue
-from tocsin.service.observations import Batch, Observation
-from tocsin.service.tokens import Role, hash_token, make_token
+from tocsin_monitor.http.monitor_access import Figures, ReadQueue
+from tocsin_monitor.observations import Batch, Observation
+from tocsin_monitor.tokens import Role, hash_token, make_token
 
 URL = "/api/v1/events"
 NAMES = [f"plant/line-{number % 3}/{number}" for number in range(9)]

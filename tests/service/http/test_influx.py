@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tocsin.service.config import InfluxRule
-from tocsin.service.errors import OverloadedError
-from tocsin.service.push import Intake, Naming
-from tocsin.service.push.intake import Rates
-from tocsin.service.push.line_protocol import read_lines
-from tocsin.service.tokens import hash_token, make_token
+from tocsin_monitor.config import InfluxRule
+from tocsin_monitor.errors import OverloadedError
+from tocsin_monitor.push import Intake, Naming
+from tocsin_monitor.push.intake import Rates
+from tocsin_monitor.push.line_protocol import read_lines
+from tocsin_monitor.tokens import hash_token, make_token
 
 from .conftest import Client, Make
 from .fake import FakeMonitor

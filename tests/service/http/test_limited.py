@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tocsin.service.hub import StreamEvent
-from tocsin.service.store import writer as writer_module
-from tocsin.service.tokens import is_within
+from tocsin_monitor.hub import StreamEvent
+from tocsin_monitor.store import writer as writer_module
+from tocsin_monitor.tokens import is_within
 
 from .conftest import HERE, Client, error_of
 from .fake import FakeMonitor

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.service.errors import NotReadyError, OverloadedError, StoreError
-from tocsin.service.http import bodies, observations
-from tocsin.service.http.bodies import observation_of, read_body
-from tocsin.service.http.errors import HttpError
+from tocsin_monitor.errors import NotReadyError, OverloadedError, StoreError
+from tocsin_monitor.http import bodies, observations
+from tocsin_monitor.http.bodies import observation_of, read_body
+from tocsin_monitor.http.errors import HttpError
 
 from .conftest import HERE, Client, Make, error_of
 from .fake import FakeMonitor
@@ -20,7 +20,7 @@ from .fake import FakeMonitor
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from tocsin.service.observations import Outcome
+    from tocsin_monitor.observations import Outcome
 
 URL = "/api/v1/observations"
 T0 = "2026-01-01T00:00:00Z"

@@ -15,10 +15,10 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
-from tocsin.service.config import OtlpRule, PushSettings
-from tocsin.service.errors import OverloadedError
-from tocsin.service.http import push as push_module
-from tocsin.service.tokens import hash_token, make_token
+from tocsin_monitor.config import OtlpRule, PushSettings
+from tocsin_monitor.errors import OverloadedError
+from tocsin_monitor.http import push as push_module
+from tocsin_monitor.tokens import hash_token, make_token
 
 from .conftest import Client, Make
 from .fake import FakeMonitor

@@ -6,7 +6,7 @@ import pytest
 
 from tests.service.store.helpers import tell
 from tocsin import __version__
-from tocsin.service.as_json import time_text
+from tocsin_monitor.as_json import time_text
 
 from .conftest import Client, error_of
 from .fake import FakeMonitor

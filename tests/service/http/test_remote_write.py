@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.service.wire import field, snappy, varint, write_1, write_2
-from tocsin.service.config import PushSettings, RemoteWriteRule
-from tocsin.service.errors import NotReadyError, OverloadedError
-from tocsin.service.http import push as push_module
+from tocsin_monitor.config import PushSettings, RemoteWriteRule
+from tocsin_monitor.errors import NotReadyError, OverloadedError
+from tocsin_monitor.http import push as push_module
 
 from .conftest import Client, Make
 from .fake import FakeMonitor
@@ -207,7 +207,7 @@ def test_bodies_unpacked_at_once_are_limited(make: Make) -> None:
 
 
 def test_tokens_need_the_role_and_are_limited_to_their_patterns(monitor: FakeMonitor) -> None:
-    from tocsin.service.tokens import hash_token, make_token
+    from tocsin_monitor.tokens import hash_token, make_token
 
     tokens = {role: make_token() for role in ("read", "ingest")}
     with monitor.store.transaction() as writer:

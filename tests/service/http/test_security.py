@@ -5,12 +5,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tocsin.service.config import ServerSettings
-from tocsin.service.errors import StoreError
-from tocsin.service.http import auth, limits
-from tocsin.service.http.gate import OriginCheck
-from tocsin.service.http.limits import Buckets
-from tocsin.service.tokens import ROLES, Role, hash_token, looks_like_token, make_token, role_of
+from tocsin_monitor.config import ServerSettings
+from tocsin_monitor.errors import StoreError
+from tocsin_monitor.http import auth, limits
+from tocsin_monitor.http.gate import OriginCheck
+from tocsin_monitor.http.limits import Buckets
+from tocsin_monitor.tokens import ROLES, Role, hash_token, looks_like_token, make_token, role_of
 
 from .conftest import HERE, Client, Make, error_of
 from .fake import FakeMonitor

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.service.http.conftest import Client, error_of
 from tests.service.http.fake import FakeMonitor
 from tests.service.http.test_security import URL, give_token
-from tocsin.service.store import StoreReader
+from tocsin_monitor.store import StoreReader
 
 NASTY = 'plant/"pump" \\ ü'
 

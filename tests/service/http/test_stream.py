@@ -10,9 +10,9 @@ import httpx
 import pytest
 import uvicorn
 
-from tocsin.service import hub as hub_module
-from tocsin.service.http import auth, create_app, stream
-from tocsin.service.tokens import hash_token, make_token
+from tocsin_monitor import hub as hub_module
+from tocsin_monitor.http import auth, create_app, stream
+from tocsin_monitor.tokens import hash_token, make_token
 
 from .conftest import Client, error_of
 from .fake import FakeMonitor

@@ -13,8 +13,8 @@ import pytest
 from tests.service.engine.helpers import QUICK, Rig, settings_of, until
 from tests.service.engine.test_trials import strange
 from tests.service.http.conftest import Client, error_of
-from tocsin.service.http.monitor_access import Figures, ReadQueue
-from tocsin.service.tokens import hash_token, make_token
+from tocsin_monitor.http.monitor_access import Figures, ReadQueue
+from tocsin_monitor.tokens import hash_token, make_token
 
 URL = "/api/v1"
 FILE = {"match": "pump/*", "unit": "bar", "detector": {"gap": 4}}

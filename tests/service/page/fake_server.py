@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import tocsin.service
+import tocsin_monitor
 from tests.service.page import fake_data as data
-from tocsin.service.tokens import Role
+from tocsin_monitor.tokens import Role
 
-PAGE = Path(tocsin.service.__file__).parent / "page"
+PAGE = Path(tocsin_monitor.__file__).parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "

@@ -5,7 +5,7 @@ import pytest
 
 from tests.service.helpers import Alertmanager, Mosquitto
 from tests.service.sinks.office import Office
-from tocsin.service.metrics import Metrics
+from tocsin_monitor.metrics import Metrics
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tocsin.service.config import EventSettings, WebhookSettings
-from tocsin.service.engine.events import Events
-from tocsin.service.engine.incidents import close_incident, put_incident
-from tocsin.service.store import Ended, IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, StoreWriter
+from tocsin_monitor.config import EventSettings, WebhookSettings
+from tocsin_monitor.engine.events import Events
+from tocsin_monitor.engine.incidents import close_incident, put_incident
+from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, OutboxRow, SignalRow, Store, StoreWriter
 
 #: What is not there of a silence.
 NOTHING_SEEN = {"severity": float("nan"), "return_period": float("nan"), "view": None, "explanation": None}

@@ -12,12 +12,12 @@ import pytest
 from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin.service.config import AlertmanagerSettings as SinkSettings
-from tocsin.service.config import Settings
-from tocsin.service.metrics import Metrics
-from tocsin.service.sinks.alertmanager import AlertmanagerSink
-from tocsin.service.sinks.alerts import fingerprint
-from tocsin.service.sinks.outbox import Outbox
+from tocsin_monitor.config import AlertmanagerSettings as SinkSettings
+from tocsin_monitor.config import Settings
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.sinks.alertmanager import AlertmanagerSink
+from tocsin_monitor.sinks.alerts import fingerprint
+from tocsin_monitor.sinks.outbox import Outbox
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})
 

@@ -11,12 +11,12 @@ from tests.service.helpers import Running, run, until
 from tests.service.sinks import channel as servers
 from tests.service.sinks.channel import Channel
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin.service import errors
-from tocsin.service.config import Settings
-from tocsin.service.metrics import Metrics
-from tocsin.service.sinks import make_sinks
-from tocsin.service.sinks import outbox as module
-from tocsin.service.sinks.outbox import Outbox
+from tocsin_monitor import errors
+from tocsin_monitor.config import Settings
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.sinks import make_sinks
+from tocsin_monitor.sinks import outbox as module
+from tocsin_monitor.sinks.outbox import Outbox
 
 # Whatever a name holds must neither break a message nor mark it up.
 NASTY = "plant/<!channel> *a* _b_ [c](d) & @all | `e` \\ {signal} ü"

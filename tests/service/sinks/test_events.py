@@ -13,17 +13,17 @@ from tests.service.helpers import Alertmanager, Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office, facts
 from tests.service.sinks.test_outbox import Busy, Recorder
-from tocsin.service.config import AlertmanagerSettings, EventSettings, Settings, WebhookSettings
-from tocsin.service.config.sinks import SlackSettings
-from tocsin.service.engine.events import Events
-from tocsin.service.metrics import Metrics
-from tocsin.service.sinks import outbox as rules_module
-from tocsin.service.sinks.alertmanager import AlertmanagerSink, WebhookSink
-from tocsin.service.sinks.alerts import alert_of, told_as
-from tocsin.service.sinks.notices import Notices
-from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.sinks.repeats import incidents_in
-from tocsin.service.store import OutboxRow
+from tocsin_monitor.config import AlertmanagerSettings, EventSettings, Settings, WebhookSettings
+from tocsin_monitor.config.sinks import SlackSettings
+from tocsin_monitor.engine.events import Events
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.sinks import outbox as rules_module
+from tocsin_monitor.sinks.alertmanager import AlertmanagerSink, WebhookSink
+from tocsin_monitor.sinks.alerts import alert_of, told_as
+from tocsin_monitor.sinks.notices import Notices
+from tocsin_monitor.sinks.outbox import Outbox
+from tocsin_monitor.sinks.repeats import incidents_in
+from tocsin_monitor.store import OutboxRow
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})
 START = 1_700_000_000 * SECOND

@@ -11,13 +11,13 @@ from tests.service.helpers import Running, run, until
 from tests.service.sinks.certificates import make_certificate
 from tests.service.sinks.office import Office
 from tests.service.sinks.post import PASSWORD, Post
-from tocsin.service import errors
-from tocsin.service.config import Settings
-from tocsin.service.metrics import Metrics
-from tocsin.service.sinks import make_sinks
-from tocsin.service.sinks import outbox as module
-from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.store import schema
+from tocsin_monitor import errors
+from tocsin_monitor.config import Settings
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.sinks import make_sinks
+from tocsin_monitor.sinks import outbox as module
+from tocsin_monitor.sinks.outbox import Outbox
+from tocsin_monitor.store import schema
 
 
 @pytest.fixture

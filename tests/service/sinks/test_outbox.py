@@ -10,13 +10,13 @@ import pytest
 
 from tests.service.helpers import Running, run, until
 from tests.service.sinks.office import Office, facts
-from tocsin.service import errors
-from tocsin.service.metrics import Metrics
-from tocsin.service.sinks import outbox as module
-from tocsin.service.sinks.base import DeliveryError, Sink
-from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.sinks.repeats import incidents_in
-from tocsin.service.store import IncidentRow, Message, SignalRow, StoreReader
+from tocsin_monitor import errors
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.sinks import outbox as module
+from tocsin_monitor.sinks.base import DeliveryError, Sink
+from tocsin_monitor.sinks.outbox import Outbox
+from tocsin_monitor.sinks.repeats import incidents_in
+from tocsin_monitor.store import IncidentRow, Message, SignalRow, StoreReader
 
 
 class Recorder(Sink):

@@ -17,11 +17,11 @@ from tests.service.sinks.office import Office
 from tests.service.sinks.test_channels import box as channel_box
 from tests.service.sinks.test_mail import Post
 from tests.service.sinks.test_mail import box as mail_box
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Status, StoredVerdict
-from tocsin.service.sinks import pictures as module
-from tocsin.service.sinks.pictures import Pictures
-from tocsin.service.store import ObservationRow
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.sinks import pictures as module
+from tocsin_monitor.sinks.pictures import Pictures
+from tocsin_monitor.store import ObservationRow
 
 MINUTE = 60 * 10**9
 

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from tests.service.helpers import Running, run, until
 from tests.service.sinks.office import Office
 from tests.service.sinks.test_outbox import Busy, Recorder
-from tocsin.service.config.rules import DAYS, DeliveryRules
-from tocsin.service.metrics import Metrics
-from tocsin.service.sinks import outbox as outbox_module
-from tocsin.service.sinks.outbox import Decision, Outbox, decide
-from tocsin.service.store import Store
+from tocsin_monitor.config.rules import DAYS, DeliveryRules
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.sinks import outbox as outbox_module
+from tocsin_monitor.sinks.outbox import Decision, Outbox, decide
+from tocsin_monitor.store import Store
 
 
 def moment(text: str) -> int:

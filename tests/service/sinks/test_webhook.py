@@ -9,14 +9,14 @@ import pytest
 from tests.service.helpers import Running, run, until
 from tests.service.receiver import Receiver
 from tests.service.sinks.office import NOTHING_SEEN, Office
-from tocsin.service import errors
-from tocsin.service.config import Settings
-from tocsin.service.config import WebhookSettings as SinkSettings
-from tocsin.service.metrics import Metrics
-from tocsin.service.sinks import outbox as module
-from tocsin.service.sinks.alertmanager import WebhookSink
-from tocsin.service.sinks.outbox import Outbox
-from tocsin.service.store import Ended
+from tocsin_monitor import errors
+from tocsin_monitor.config import Settings
+from tocsin_monitor.config import WebhookSettings as SinkSettings
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.sinks import outbox as module
+from tocsin_monitor.sinks.alertmanager import WebhookSink
+from tocsin_monitor.sinks.outbox import Outbox
+from tocsin_monitor.store import Ended
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})
 

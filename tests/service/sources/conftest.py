@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.helpers import Mosquitto
-from tocsin.service.metrics import Metrics
+from tocsin_monitor.metrics import Metrics
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
-from tocsin.service.errors import MonitorError
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Batch, Observation, Outcome, Status
-from tocsin.service.sources import SourceContext
+from tocsin_monitor.errors import MonitorError
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Batch, Observation, Outcome, Status
+from tocsin_monitor.sources import SourceContext
 
 
 class Inbox:

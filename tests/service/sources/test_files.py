@@ -10,11 +10,11 @@ import pytest
 
 from tests.service.helpers import Running, run, until
 from tests.service.sources.inbox import Inbox
-from tocsin.service.config import FileSourceSettings as Settings
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Status
-from tocsin.service.sources import files as tails
-from tocsin.service.sources.files import FileSource
+from tocsin_monitor.config import FileSourceSettings as Settings
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Status
+from tocsin_monitor.sources import files as tails
+from tocsin_monitor.sources.files import FileSource
 
 START = 1_700_000_000
 
@@ -191,7 +191,7 @@ def test_lines_without_times_get_one_each(tmp_path: Path, inbox: Inbox) -> None:
 
 
 def test_a_batch_that_fails_is_tried_again(tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.service.errors.delay_after", lambda *_: 0.01)
+    monkeypatch.setattr("tocsin_monitor.errors.delay_after", lambda *_: 0.01)
 
     async def test() -> None:
         inbox.failures = 3

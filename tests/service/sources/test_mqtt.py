@@ -12,11 +12,11 @@ import pytest
 from tests.service.helpers import Mosquitto, Running, run, until
 from tests.service.sources.device import Device
 from tests.service.sources.inbox import Inbox
-from tocsin.service.config import MqttSourceSettings as Settings
-from tocsin.service.metrics import Metrics
-from tocsin.service.mqtt import MOST_HELD
-from tocsin.service.observations import Status
-from tocsin.service.sources.mqtt import MqttSource, check_pattern
+from tocsin_monitor.config import MqttSourceSettings as Settings
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.mqtt import MOST_HELD
+from tocsin_monitor.observations import Status
+from tocsin_monitor.sources.mqtt import MqttSource, check_pattern
 
 START = 1_700_000_000
 

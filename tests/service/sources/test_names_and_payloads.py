@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from tocsin.service.observations import LONGEST_NAME, check_name
-from tocsin.service.sources.naming import NameTemplate, fitting, series_signal, topic_signal
-from tocsin.service.sources.payloads import Path, Payload, Read
+from tocsin_monitor.observations import LONGEST_NAME, check_name
+from tocsin_monitor.sources.naming import NameTemplate, fitting, series_signal, topic_signal
+from tocsin_monitor.sources.payloads import Path, Payload, Read
 
 
 def test_names_of_topics() -> None:

@@ -16,11 +16,11 @@ from asyncua.crypto.permission_rules import User, UserRole
 
 from tests.service.helpers import Running, free_port, program, run, until
 from tests.service.sources.inbox import Inbox
-from tocsin.service.config import OpcUaNode
-from tocsin.service.config import OpcUaSourceSettings as Settings
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Status
-from tocsin.service.sources.opcua import OpcUaSource
+from tocsin_monitor.config import OpcUaNode
+from tocsin_monitor.config import OpcUaSourceSettings as Settings
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Status
+from tocsin_monitor.sources.opcua import OpcUaSource
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 URI = "http://example.com/plant"

@@ -18,12 +18,12 @@ import pytest
 
 from tests.service.helpers import Prometheus, Running, run, until
 from tests.service.sources.inbox import Inbox
-from tocsin.service.config import PrometheusSourceSettings as Settings
-from tocsin.service.metrics import Metrics
-from tocsin.service.observations import Status
-from tocsin.service.sources import SourceContext
-from tocsin.service.sources import prometheus as module
-from tocsin.service.sources.prometheus import PrometheusSource
+from tocsin_monitor.config import PrometheusSourceSettings as Settings
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Status
+from tocsin_monitor.sources import SourceContext
+from tocsin_monitor.sources import prometheus as module
+from tocsin_monitor.sources.prometheus import PrometheusSource
 
 
 class Web:
@@ -206,7 +206,7 @@ def test_broken_off_in_a_piece(metrics: Metrics) -> None:
 def test_wrong_answers_are_told_and_tried_again(
     answer: tuple[int, str], told: str, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.service.errors.delay_after", lambda *_: 0.01)
+    monkeypatch.setattr("tocsin_monitor.errors.delay_after", lambda *_: 0.01)
 
     async def test() -> None:
         inbox = Inbox()

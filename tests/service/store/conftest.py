@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.service.servers import postgres, store_url
-from tocsin.service.store import Store
+from tocsin_monitor.store import Store
 
 __all__ = ["postgres", "store", "store_url"]
 

@@ -4,8 +4,8 @@ import random
 import struct
 from typing import Any
 
-from tocsin.service.observations import Status, StoredVerdict
-from tocsin.service.store import IncidentFacts, ObservationRow, SignalRow, StoreWriter
+from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.store import IncidentFacts, ObservationRow, SignalRow, StoreWriter
 
 NAN = float("nan")
 

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import Connection, select
 
 from tests.service.store.helpers import NAN, add_signal, incident, observation, tell
-from tocsin.service.observations import Status
-from tocsin.service.store import ReferenceRow, Store, StoreError, migrations, schema
-from tocsin.service.store.backup import backup, restore
+from tocsin_monitor.observations import Status
+from tocsin_monitor.store import ReferenceRow, Store, StoreError, migrations, schema
+from tocsin_monitor.store.backup import backup, restore
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 

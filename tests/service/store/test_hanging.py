@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import create_engine
 
 from tests.service.postgres import Postgres
-from tocsin.service.http.monitor_access import Figures
-from tocsin.service.store import Store, StoreError, connections
-from tocsin.service.store.connections import Watchdog
+from tocsin_monitor.http.monitor_access import Figures
+from tocsin_monitor.store import Store, StoreError, connections
+from tocsin_monitor.store.connections import Watchdog
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Connection, Engine, inspect
 
 from tests.service.store.helpers import add_signal
-from tocsin.service.store import Store, StoreError, migrations
-from tocsin.service.store.connections import connect
-from tocsin.service.store.migrations import migrate, newest_version, version_of
+from tocsin_monitor.store import Store, StoreError, migrations
+from tocsin_monitor.store.connections import connect
+from tocsin_monitor.store.migrations import migrate, newest_version, version_of
 
 
 def add_colour(connection: Connection) -> None:

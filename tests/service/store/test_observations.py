@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.store.helpers import NAN, add_signal, bits, observation, random_observations
-from tocsin.service.observations import Status, StoredVerdict
-from tocsin.service.store import ObservationRow, Store, StoreError, StoreWriter
+from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.store import ObservationRow, Store, StoreError, StoreWriter
 
 LEAST, MOST = -(2**63), 2**63 - 1
 numbers = st.floats(width=64) | st.sampled_from([-0.0, 0.0, 5e-324, -5e-324, 1.0, 2.0**53, 1e308, NAN])

@@ -10,9 +10,9 @@ import pytest
 
 from tests.service.store.helpers import add_signal
 from tests.service.store.test_migrations import add_colour
-from tocsin.service.store import DamagedError, Store, StoreError, migrations
-from tocsin.service.store.backup import restore
-from tocsin.service.store.connections import connect
+from tocsin_monitor.store import DamagedError, Store, StoreError, migrations
+from tocsin_monitor.store.backup import restore
+from tocsin_monitor.store.connections import connect
 
 
 def written_before(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

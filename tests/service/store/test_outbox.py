@@ -3,8 +3,8 @@
 import pytest
 
 from tests.service.store.helpers import add_signal, incident, tell
-from tocsin.service.errors import UnknownError
-from tocsin.service.store import Message, OutboxRow, Store, StoreWriter
+from tocsin_monitor.errors import UnknownError
+from tocsin_monitor.store import Message, OutboxRow, Store, StoreWriter
 
 
 @pytest.fixture

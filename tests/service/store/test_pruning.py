@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.service.store.helpers import add_signal, incident, observation, tell
 from tests.service.store.test_observations import shared, taken_back
-from tocsin.service.store import Store, StoreWriter
+from tocsin_monitor.store import Store, StoreWriter
 
 __all__ = ["shared"]
 

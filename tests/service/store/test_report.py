@@ -1,9 +1,9 @@
 """The numbers of a report, in each of the databases."""
 
 from tests.service.store.helpers import add_signal, incident, tell
-from tocsin.service.observations import Status, StoredVerdict
-from tocsin.service.report import Period, gather
-from tocsin.service.store import ObservationRow, Store
+from tocsin_monitor.observations import Status, StoredVerdict
+from tocsin_monitor.report import Period, gather
+from tocsin_monitor.store import ObservationRow, Store
 
 
 def test_what_was_judged_and_sent(store: Store) -> None:

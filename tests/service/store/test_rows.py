@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 import pytest
 
 from tests.service.store.helpers import NAN, add_signal, incident, observation, tell
-from tocsin.service.errors import RefusedError, UnknownError
-from tocsin.service.store import (
+from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.store import (
     IncidentRow,
     MaintenanceRow,
     PartRow,

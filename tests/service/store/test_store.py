@@ -15,8 +15,8 @@ import pytest
 
 from tests.service.postgres import Postgres
 from tests.service.store.helpers import add_signal, observation
-from tocsin.service.errors import OwnedError
-from tocsin.service.store import Store, StoreError, locks
+from tocsin_monitor.errors import OwnedError
+from tocsin_monitor.store import Store, StoreError, locks
 
 
 def names(store: Store) -> list[str]:
@@ -154,7 +154,7 @@ class TestOwner:
 
     def test_a_killed_owner_leaves_the_store_free(self, store_url: str, store: Store) -> None:
         program = (
-            "import sys, time\nfrom tocsin.service.store import Store\nstore = Store.open(sys.argv[1])\n"
+            "import sys, time\nfrom tocsin_monitor.store import Store\nstore = Store.open(sys.argv[1])\n"
             "with store.own():\n    print('owned', flush=True)\n    time.sleep(60)\n"
         )
         owner = subprocess.Popen([sys.executable, "-c", program, store_url], stdout=subprocess.PIPE, text=True)

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from tests.service.postgres import Postgres
-from tocsin.service.store import Store, StoreError
+from tocsin_monitor.store import Store, StoreError
 
 
 @pytest.mark.parametrize(("text", "kept"), [("a\0b", "a\ufffdb"), ("half \ud800 of one", "half ? of one")])

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import text
 
 from tests.service.store.helpers import NAN, add_signal, bits, observation
-from tocsin.service.observations import Status
-from tocsin.service.store import ObservationRow, SignalRow, Store
-from tocsin.service.store.thinning import thinned_history
+from tocsin_monitor.observations import Status
+from tocsin_monitor.store import ObservationRow, SignalRow, Store
+from tocsin_monitor.store.thinning import thinned_history
 
 MILLION = 1_000_000
 SPIKE, DIP, ALARM, GAP, WINDOW = 333_333, 333_334, 765_432, 123_456, range(500_000, 500_010)

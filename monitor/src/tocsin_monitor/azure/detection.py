@@ -1,0 +1,181 @@
+"""What the routes answer: the verdicts of the detector on a series."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tocsin.constants import constants
+from tocsin.detection import Detector
+from tocsin.detection.results import Result
+from tocsin.forecasting import Floats, find_period
+from tocsin_monitor.azure.requests import MOST, AzureError, ChangePointRequest, DetectRequest
+
+# Azure's default sensitivity stands for one false alarm in a hundred points, and each 20 less for ten times fewer.
+_USUAL_SENSITIVITY, _USUAL_RATE, _TENFOLD = 95.0, 0.01, 20.0
+# What its default threshold of .9 lacks to that sensitivity.
+_THRESHOLD_LACKS = 5.0
+# What lasts for this many points is a change, unless the request has its own number.
+_LASTING = 12
+_OF_LAST = {
+    "expectedValues": "expectedValue",
+    "upperMargins": "upperMargin",
+    "lowerMargins": "lowerMargin",
+    "isAnomaly": "isAnomaly",
+    "isNegativeAnomaly": "isNegativeAnomaly",
+    "isPositiveAnomaly": "isPositiveAnomaly",
+    "severity": "severity",
+}
+
+
+@dataclass(frozen=True)
+class _JudgedPoints:
+    """For each point: its value, what was expected, the band, p, and whether p is calibrated or a bound."""
+
+    values: Floats
+    expected: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    calibrated: "np.ndarray[Any, np.dtype[np.bool_]]"
+
+
+def rate_of(sensitivity: float) -> float:
+    """The share of false alarms that a sensitivity stands for."""
+    return float(_USUAL_RATE * 10.0 ** ((sensitivity - _USUAL_SENSITIVITY) / _TENFOLD))
+
+
+def detect_entire(request: DetectRequest) -> dict[str, Any]:
+    """The verdicts on all points."""
+    values, steps = request.on_grid()
+    rate = rate_of(request.sensitivity)
+    judged = _judge(values, steps, _by_points(values, rate, request), rate)
+    return {"period": _period_of(values, request.period), **_reply(judged, rate, request)}
+
+
+def detect_last(request: DetectRequest) -> dict[str, Any]:
+    """The verdict on the last point, from those before it."""
+    values, steps = request.on_grid()
+    rate = rate_of(request.sensitivity)
+    detector = _by_points(values, rate, request)
+    judged = _judge(values, steps[-1:], detector, rate)
+    # A share of one point is none: the bound on it is for whole series.
+    reply = _reply(judged, rate, request.model_copy(update={"max_anomaly_ratio": None}))
+    return {
+        "period": _period_of(values[:-1], request.period),
+        "suggestedWindow": min(MOST, detector.warm_up + 1),  # with this many, the verdict is calibrated
+        **{name: reply[key][0] for key, name in _OF_LAST.items()},
+        "tocsin": reply["tocsin"],
+    }
+
+
+def detect_change_points(request: ChangePointRequest) -> dict[str, Any]:
+    """Where the behaviour changes: the starts of incidents that last."""
+    values, steps = request.on_grid()
+    rate = rate_of(100.0 * request.threshold + _THRESHOLD_LACKS)
+    detector = Detector(alarm_rate=rate)
+    _check_length(values, detector.warm_up + 1, rate, f"threshold {request.threshold:g}")
+    result = _run(detector, values)
+    # An incident goes on while recent stretches reach back into it, so even a single point lasts as long as a stretch.
+    lasting = 2 * constants().short + (request.stable_trend_window or _LASTING)
+    changes = np.isin(steps, [one.first for one in result.incident_list if one.last - one.first >= lasting])
+    confidence = 1.0 - np.nan_to_num(result.verdicts.p[:, 0], nan=1.0)
+    return {
+        "period": _period_of(values, request.period),
+        "isChangePoint": changes.tolist(),
+        "confidenceScores": confidence[steps].tolist(),
+    }
+
+
+def _period_of(values: Floats, given: int | None) -> int:
+    """The period; 0 stands for none."""
+    return (find_period(values) or 0) if given is None else given
+
+
+def _by_points(values: Floats, rate: float, request: DetectRequest) -> Detector:
+    """A detector of single points; AzureError if the series is too short for it to find any."""
+    wanted = f"sensitivity {request.sensitivity}"
+    if 1 / rate > MOST:  # the detector may not take such a rate
+        _check_length(values, math.ceil(1 / rate), rate, wanted)
+    # By the error alone: then the band and the verdict say the same of a point.
+    detector = Detector(alarm_rate=rate, views=["error"], promise="observations")
+    # During warm-up, p is the smallest of all ranks times their number, so it takes that many times longer to be small.
+    ranks = sum(len(view.streams) for view in detector.fleet.views)
+    first = min(detector.fleet.least_reference + math.ceil(ranks / rate), detector.warm_up)
+    _check_length(values, first + 1, rate, wanted)
+    return detector
+
+
+def _check_length(values: Floats, needed: int, rate: float, wanted: str) -> None:
+    """AzureError if the series is too short for the detector to find anything."""
+    means = f"{wanted} stands for one false alarm in {1 / rate:.0f} points"
+    if needed > MOST:
+        raise AzureError(
+            "InvalidModelArgument",
+            f"{means}, which takes a series of at least {needed} points, and it may have {MOST}: use a higher one",
+        )
+    count = int(np.isfinite(values).sum())
+    if count < needed:
+        raise AzureError(
+            "InvalidSeries",
+            f"series: {count} points are too few: {means}, and whether something is as rare as that can be told from "
+            f"{needed} points on",
+        )
+
+
+def _run(detector: Detector, values: Floats) -> Result:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is short is what the reply says
+        return detector.run(values)
+
+
+def _judge(values: Floats, steps: Any, detector: Detector, rate: float) -> _JudgedPoints:
+    """Judge a series, and return the verdicts at these steps."""
+    verdicts = _run(detector, values).verdicts
+    p, forecast = verdicts.p[:, 0], verdicts.forecast[:, 0, 0]
+    expected = np.where(np.isfinite(forecast), forecast, values)
+    low, high = verdicts.low[:, 0, 0], verdicts.high[:, 0, 0]
+    # Clients draw a band at every point. Where the detector has none yet, it is as wide as the errors so far that are
+    # no anomalies.
+    usual = np.abs(values - expected)[(p > rate) & ~np.isfinite(high)]
+    margin = float(np.nanmax(usual, initial=0.0))
+    banded = np.isfinite(low) & np.isfinite(high)
+    return _JudgedPoints(
+        values[steps],
+        expected[steps],
+        np.where(banded, low, expected - margin)[steps],
+        np.where(banded, high, expected + margin)[steps],
+        p[steps],
+        verdicts.warm[:, 0][steps],
+    )
+
+
+def _reply(judged: _JudgedPoints, rate: float, request: DetectRequest) -> dict[str, Any]:
+    """The lists of Azure's reply, and what it has no field for; its clients ignore that."""
+    count = judged.values.size
+    known = np.isfinite(judged.p)
+    p = np.where(known, judged.p, 1.0)
+    found = p < rate
+    if request.max_anomaly_ratio is not None:
+        ranks = np.argsort(np.argsort(p, kind="stable"), kind="stable")
+        found &= ranks < int(request.max_anomaly_ratio * count)
+    # Clients draw the band as expectedValue + (100 - sensitivity) * upperMargin.
+    scale = 100.0 - request.sensitivity
+    calibrated = int((known & judged.calibrated).sum())
+    return {
+        "expectedValues": judged.expected.tolist(),
+        "upperMargins": (np.maximum(judged.high - judged.expected, 0.0) / scale).tolist(),
+        "lowerMargins": (np.maximum(judged.expected - judged.low, 0.0) / scale).tolist(),
+        "isAnomaly": found.tolist(),
+        "isNegativeAnomaly": (found & (judged.values < judged.expected)).tolist(),
+        "isPositiveAnomaly": (found & (judged.values > judged.expected)).tolist(),
+        "severity": np.where(found, 1.0 - p / rate, 0.0).tolist(),
+        "tocsin": {
+            "alarmRate": rate,
+            "calibrated": calibrated,
+            "bounded": int(known.sum()) - calibrated,
+            "unjudged": int(count - known.sum()),
+        },
+    }

@@ -1,0 +1,61 @@
+"""A client of a running monitor, over HTTP."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin_monitor.errors import MonitorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx
+
+    from tocsin_monitor.config import Settings
+
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The monitor's address. Default: from --config.")]
+
+
+def address_of(settings: "Settings") -> str:
+    """The address of the monitor with these settings, from this machine."""
+    server = settings.server
+    if server.external_url is not None:
+        return server.external_url
+    host = "127.0.0.1" if server.host in ("0.0.0.0", "::") else server.host  # noqa: S104
+    return f"{'https' if server.tls_certificate else 'http'}://{f'[{host}]' if ':' in host else host}:{server.port}"
+
+
+def client_of(address: str, token: str | None, patience: float) -> "httpx.Client":
+    """A client of the monitor at an address. It waits so many seconds for an answer."""
+    import httpx
+
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    try:
+        return httpx.Client(base_url=f"{address.rstrip('/')}/api/v1", headers=headers, timeout=patience)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise typer.BadParameter(f"{address!r} is not a valid address: {error}.", param_hint="--url") from error
+
+
+def answered(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> "httpx.Response":
+    """The monitor's reply; MonitorError if it refuses or does not answer."""
+    import httpx
+
+    try:
+        response = ask()
+    except httpx.HTTPError as error:
+        raise MonitorError(f"no monitor answers at {client.base_url} (--url): {error}") from error
+    if response.is_error:
+        raise MonitorError(_json(response, client).get("error", {}).get("message", f"it says {response.status_code}"))
+    return response
+
+
+def answer(ask: "Callable[[], httpx.Response]", client: "httpx.Client") -> Any:
+    """What the monitor's reply says."""
+    return _json(answered(ask, client), client)
+
+
+def _json(response: "httpx.Response", client: "httpx.Client") -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        raise MonitorError(f"something other than a monitor answers at {client.base_url} (--url)") from None

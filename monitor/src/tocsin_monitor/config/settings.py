@@ -1,0 +1,125 @@
+"""All settings of the monitor."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tocsin_monitor.config.incidents import BudgetSettings, EventSettings
+from tocsin_monitor.config.push import PushSettings
+from tocsin_monitor.config.section import Section
+from tocsin_monitor.config.server import EngineSettings, ServerSettings, StorageSettings
+from tocsin_monitor.config.signals import SignalTemplate, check_detector
+from tocsin_monitor.config.sinks import Sinks
+from tocsin_monitor.config.sources import Sources
+
+
+class Settings(Section):
+    """All settings. They read nothing by themselves: `read_settings` reads files and environment variables."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The log level: debug, info, warning or error."
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="The log's format: text, or json for one object per line."
+    )
+    server: ServerSettings = Field(default=ServerSettings(), description="The HTTP server.")
+    storage: StorageSettings = Field(default=StorageSettings(), description="Where data are stored.")
+    engine: EngineSettings = Field(default=EngineSettings(), description="How observations are processed.")
+    detector: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Settings of every detector, as in docs/detector.md.",
+        examples=[{"alarm_rate": "1/day", "interval": "1min"}],
+    )
+    templates: tuple[SignalTemplate, ...] = Field(
+        default=(), description="Settings of signals whose names match a pattern; the first match applies."
+    )
+    budgets: tuple[BudgetSettings, ...] = Field(
+        default=(), description="How many incidents are reported, for all signals or by name pattern."
+    )
+    events: EventSettings = Field(
+        default=EventSettings(), description="Which incidents belong together, and when a message is sent."
+    )
+    sources: Sources = Field(default=Sources(), description="Where observations come from, besides HTTP.")
+    push: PushSettings = Field(
+        default=PushSettings(), description="What others push over HTTP in their own formats: names of signals."
+    )
+    sinks: Sinks = Field(default=Sinks(), description="Where incidents go.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_part("detector", self.detector, None)
+        for number, template in enumerate(self.templates):
+            self.check_template(template, f"templates[{number}].detector")
+        for kind, parts in (("sources", self.sources), ("sinks", self.sinks)):
+            names = [one.name for _, one in parts.each()]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{kind}: names must be unique, got {', '.join(twice)} more than once")
+        return self
+
+    @property
+    def store_url(self) -> str:
+        """The store's address, for SQLAlchemy."""
+        if self.storage.url is None:
+            return f"sqlite:///{self.storage.folder / 'tocsin.db'}"
+        url = self.storage.url.get_secret_value()
+        for prefix in ("postgres://", "postgresql://"):
+            if url.startswith(prefix):
+                return "postgresql+psycopg://" + url.removeprefix(prefix)
+        return url
+
+    @property
+    def threads(self) -> int:
+        """The number of scoring threads."""
+        return self.engine.threads or os.cpu_count() or 1
+
+    @property
+    def most_detector_bytes(self) -> int:
+        """The memory limit of all detectors together."""
+        return self.engine.max_detector_bytes or memory_of_machine() // 2
+
+    def check_template(self, template: SignalTemplate, path: str = "detector") -> None:
+        """Reject a template if no detector can have its settings on top of those in `[detector]`."""
+        _check_part(path, {**self.detector, **template.settings}, template.features)
+
+    def with_templates(self, stored: Iterable[SignalTemplate]) -> Self:
+        """The settings with stored templates: one with the pattern of another takes its place.
+
+        Any other one comes before the first whose pattern is shorter, so that `pump/3/*` goes before `pump/*`, and `*`
+        after everything.
+        """
+        left = {template.match: template for template in stored}
+        templates = [left.pop(template.match, template) for template in self.templates]
+        for template in sorted(left.values(), key=lambda one: (-len(one.match), one.match)):
+            shorter = (place for place, one in enumerate(templates) if len(one.match) < len(template.match))
+            templates.insert(next(shorter, len(templates)), template)
+        return self.model_copy(update={"templates": tuple(templates)})
+
+    def template_for(self, name: str) -> SignalTemplate | None:
+        """The first template whose pattern matches the name."""
+        return next((template for template in self.templates if template.fits(name)), None)
+
+    def detector_for(self, name: str) -> dict[str, Any]:
+        """The detector settings of a signal without its own configuration."""
+        template = self.template_for(name)
+        return {**self.detector, **(template.settings if template else {})}
+
+
+def memory_of_machine() -> int:
+    """The bytes of memory available to this process: those of the machine, or of its container."""
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return found
+    return min(found, int(limit)) if limit.isdigit() else found
+
+
+def _check_part(path: str, settings: dict[str, Any], features: tuple[str, ...] | None) -> None:
+    try:
+        check_detector(settings, features)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,22 @@
+"""The engine: takes observations, judges them, stores everything, and returns the verdicts."""
+
+from tocsin_monitor.engine.engine import Engine
+from tocsin_monitor.engine.lifecycle import Affected
+from tocsin_monitor.engine.pending_imports import Progress, Stage
+from tocsin_monitor.engine.signal_templates import KnownTemplate
+from tocsin_monitor.engine.status import Point, SignalDetails, SignalStatus
+from tocsin_monitor.engine.trial_run import ManyProgress, TrialProgress, TrialStage
+
+__all__ = [
+    "Affected",
+    "Engine",
+    "KnownTemplate",
+    "ManyProgress",
+    "Point",
+    "Progress",
+    "SignalDetails",
+    "SignalStatus",
+    "Stage",
+    "TrialProgress",
+    "TrialStage",
+]

@@ -1,0 +1,185 @@
+"""How the incidents of detectors are stored, and which of them are reported if signals share a budget."""
+
+import math
+import statistics
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from tocsin.detection import POOL, Incident, IncidentBudget
+from tocsin_monitor.config import BudgetSettings
+from tocsin_monitor.engine.events import Events, Sender
+from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal
+from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, StoreReader, StoreWriter
+
+
+def nanoseconds(moment: np.datetime64) -> int:
+    """A moment as it is stored."""
+    return int(moment.astype("datetime64[ns]").astype(np.int64))
+
+
+def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> IncidentFacts:
+    """What is stored of an incident that a detector found."""
+    return IncidentFacts(
+        signal=signal.row.id,
+        kind="alarm",
+        start=nanoseconds(incident.start),
+        end=nanoseconds(incident.end),
+        peak=nanoseconds(incident.peak),
+        alarms=incident.alarms,
+        duration=incident.duration,
+        p=incident.p,
+        severity=incident.severity,
+        return_period=incident.return_period or NOTHING,
+        view=incident.view,
+        explanation=incident.explanation,
+        direction=incident.direction,
+        deviation=incident.deviation,
+        contributions=dict(incident.contributions),
+        open=incident.open,
+        opened=now,
+        closed=None if incident.open else now,
+        ended=cast("Ended | None", incident.ended),
+    )
+
+
+def silence_facts(signal: MonitoredSignal, start: int, now: int) -> IncidentFacts:
+    """What is stored of a silence since `start` that is noticed now."""
+    return IncidentFacts(
+        signal=signal.row.id,
+        kind="silence",
+        start=start,
+        end=now,
+        peak=start,
+        alarms=0,
+        duration=0,
+        p=NOTHING,
+        severity=NOTHING,
+        return_period=NOTHING,
+        view=None,
+        explanation=None,
+        direction=None,
+        deviation=NOTHING,
+        contributions={},
+        open=True,
+        opened=now,
+        closed=None,
+        ended=None,
+    )
+
+
+def put_incident(
+    writer: StoreWriter, events: Events, signal: Sender, facts: IncidentFacts, now: int,
+    withholds: Callable[[int], bool] = lambda number: False,
+) -> int:  # fmt: skip
+    """Store an incident as it now is, in its event, and what the sinks are to be told of it; returns its number.
+
+    `withholds` says of an incident's number whether nobody is to be told: it belongs to no event then.
+    """
+    number = writer.put_incident(facts)
+    withheld = withholds(number)
+    writer.change_incident(number, withheld=withheld)
+    if not withheld:
+        events.note(writer, signal, number, facts, now)
+    return number
+
+
+def close_incident(
+    writer: StoreWriter, events: Events, signal: Sender, row: IncidentRow, ended: Ended, now: int
+) -> None:
+    """An incident that its detector does not end is over: a silence, or what a detector that is gone had found."""
+    end = now if row.kind == "silence" else row.end
+    writer.change_incident(row.id, open=False, closed=now, end=end, ended=ended)
+    if row.event is not None:
+        events.note(writer, signal, row.id, replace(row, open=False), now)
+
+
+# Breaks ties: return periods have an upper limit, and among incidents at the limit the more severe one counts as rarer.
+SEVERER = 1e-3
+
+
+class _Shared:
+    """One budget: the incidents it ranks among, and the open ones that it reported.
+
+    Its time is that of the observations, and starts with the first incident.
+    """
+
+    def __init__(self, settings: BudgetSettings) -> None:
+        self.settings = settings
+        self.passed: set[int] = set()
+        self._selection: IncidentBudget | None = None
+        self._known = 0
+
+    def selection(self, since: int) -> IncidentBudget:
+        """The ranking of incidents; it starts at `since` if it has not started yet."""
+        if self._selection is None:
+            self._selection = IncidentBudget(self.settings.per_second, since=since / 1e9)
+        return self._selection
+
+    def tells(self, rarity: float, facts: IncidentFacts, signals: Collection[str]) -> bool:
+        """Whether to report an incident of this rarity."""
+        selection = self.selection(facts.start)
+        if len(signals) != self._known:
+            self._known = len(signals)
+            selection.signals = max(sum(map(self.settings.fits, signals)), 1)
+        return selection.tells(rarity, facts.end / 1e9)
+
+    def learn(self, rarity: float, facts: IncidentFacts) -> None:
+        """Add an incident of this rarity, which ended, to the ranking."""
+        self.selection(facts.start).learn(rarity, facts.end / 1e9)
+
+
+class Budgets:
+    """Ranks each incident among the recent ones of all signals that share a budget.
+
+    Its state follows from the stored incidents, so it can be rebuilt at any time.
+    """
+
+    def __init__(self, settings: Sequence[BudgetSettings]) -> None:
+        self._shared = [_Shared(one) for one in settings]
+
+    def recover(self, reader: StoreReader, signals: Iterable[MonitoredSignal]) -> None:
+        """Rebuild the budgets from the stored incidents."""
+        self._shared = [_Shared(one.settings) for one in self._shared]
+        if not self._shared:
+            return
+        by_id = {signal.row.id: signal for signal in signals}
+        over = reader.incidents(open=False, kind="alarm", limit=POOL)[::-1]
+        for row in (*over, *reader.open_incidents()):
+            signal = by_id.get(row.signal)
+            shared = None if signal is None else self._of(signal.name)
+            if signal is None or shared is None or row.ended == "imported":
+                continue
+            rarity = _rarity(signal, row)
+            if row.open and not row.withheld:
+                shared.passed.add(row.id)
+            elif not row.open and not math.isnan(rarity):
+                shared.learn(rarity, row)
+
+    def _of(self, name: str) -> _Shared | None:
+        return next((shared for shared in self._shared if shared.settings.fits(name)), None)
+
+    def withholds(self, signal: MonitoredSignal, number: int, facts: IncidentFacts, signals: Collection[str]) -> bool:
+        """Whether to withhold an incident, as it is now, because the budget is for rarer ones."""
+        shared = self._of(signal.name)
+        rarity = _rarity(signal, facts)
+        if shared is None or math.isnan(rarity):
+            return False
+        if number not in shared.passed and shared.tells(rarity, facts, signals):
+            shared.passed.add(number)
+        withheld = number not in shared.passed
+        if not facts.open:
+            shared.learn(rarity, facts)
+            shared.passed.discard(number)
+        return withheld
+
+
+def _rarity(signal: MonitoredSignal, facts: IncidentFacts) -> float:
+    """The logarithm of the signal's mean time between such incidents, in seconds; NaN if unknown."""
+    interval = signal.block.fleet.interval
+    if interval is None:
+        interval = statistics.median(signal.paces) / 1e9 if signal.paces else math.nan
+    period = facts.return_period * interval
+    return math.log(period) + SEVERER * facts.severity if period > 0 else math.nan

@@ -1,0 +1,161 @@
+"""Imported history that is not judged yet.
+
+The list is stored together with the imported observations, so it survives a crash.
+"""
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from tocsin_monitor.engine.signals import MonitoredSignal
+from tocsin_monitor.engine.stages import Received
+from tocsin_monitor.fields import Shown
+from tocsin_monitor.store import StoreReader, StoreWriter
+
+_PREFIX = "import/"
+# History arrives in pieces. It is judged once nothing has arrived for this many seconds.
+QUIET = 1.0
+# The most results to remember.
+MOST_RESULTS = 1000
+
+Stage = Literal["waiting", "learning", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The times of the first and the last observation of a signal that wait to be judged."""
+
+    first: int
+    last: int
+
+    def with_time(self, time: int) -> "Span":
+        """The span extended to this time."""
+        return Span(min(self.first, time), max(self.last, time))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How much of a signal's imported history is judged."""
+
+    signal: str
+    stage: Stage
+    done: Annotated[int, Shown("Observations processed, including earlier ones.")] = 0
+    total: int = 0
+    incidents: Annotated[int, Shown("Past incidents found.")] = 0
+    message: Annotated[str | None, Shown("Why it failed.")] = None
+
+
+class PendingImports:
+    """The spans that wait, by signal id, and the progress of all imports since the start.
+
+    The engine's thread changes it; any thread may read it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spans: dict[int, Span] = {}
+        self._names: dict[int, str] = {}
+        self._since: dict[int, float] = {}
+        self._progress: OrderedDict[str, Progress] = OrderedDict()
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._spans
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def recover(self, reader: StoreReader, signals: Iterable[MonitoredSignal]) -> None:
+        """Read the waiting spans from the store again."""
+        by_id = {signal.row.id: signal for signal in signals}
+        found = {int(name.removeprefix(_PREFIX)): text for name, text in reader.cursors(_PREFIX).items()}
+        with self._lock:
+            self._spans, self._names, self._since = {}, {}, {}
+            for number, text in found.items():
+                if number in by_id:
+                    self._note(by_id[number], Span(*json.loads(text)), since=0.0)
+        for number in self._spans:
+            # An incident that its detector found while it was rebuilt belongs to the history: nobody is notified.
+            signal = by_id[number]
+            if signal.alarm_incident is None:
+                signal.block.forget_incidents(signal.place)
+
+    def put(self, writer: StoreWriter, past: Sequence[Received]) -> None:
+        """Store that these observations wait, in the transaction that stores them."""
+        for signal, span in self._grown(past).items():
+            writer.put_cursor(f"{_PREFIX}{signal.row.id}", json.dumps([span.first, span.last]))
+
+    def note(self, past: Sequence[Received]) -> None:
+        """Remember that these observations wait, after they are stored."""
+        grown = self._grown(past)
+        with self._lock:
+            for signal, span in grown.items():
+                self._note(signal, span, since=time.monotonic())
+
+    def _note(self, signal: MonitoredSignal, span: Span, since: float) -> None:
+        number = signal.row.id
+        self._spans[number], self._names[number], self._since[number] = span, signal.name, since
+        self._remember(Progress(signal.name, "waiting"))
+
+    def _grown(self, past: Sequence[Received]) -> dict[MonitoredSignal, Span]:
+        grown: dict[MonitoredSignal, Span] = {}
+        for one in past:
+            signal = one.signal
+            if isinstance(signal, MonitoredSignal):
+                span = grown.get(signal) or self._spans.get(signal.row.id) or Span(one.time, one.time)
+                grown[signal] = span.with_time(one.time)
+        return grown
+
+    def span(self, number: int) -> Span | None:
+        """The waiting span of a signal."""
+        return self._spans.get(number)
+
+    def due(self) -> tuple[str, Span] | None:
+        """A signal whose history has arrived, with its waiting span."""
+        ready = time.monotonic() - QUIET
+        with self._lock:
+            for number, since in self._since.items():
+                if since <= ready:
+                    return self._names[number], self._spans[number]
+        return None
+
+    def end(self, writer: StoreWriter, number: int) -> None:
+        """Store that nothing of this signal waits anymore."""
+        writer.remove_cursor(f"{_PREFIX}{number}")
+
+    def forget(self, number: int) -> None:
+        """Forget the waiting span of a signal, for good or until the next start."""
+        with self._lock:
+            self._spans.pop(number, None)
+            self._names.pop(number, None)
+            self._since.pop(number, None)
+
+    def tell(self, progress: Progress) -> None:
+        """Remember the progress of an import."""
+        with self._lock:
+            self._remember(progress)
+
+    def fail(self, signal: str, message: str) -> None:
+        """Remember that an import cannot be judged. The next start tries again."""
+        for number in [number for number, name in self._names.items() if name == signal]:
+            self.forget(number)
+        self.tell(replace(self.progress(signal) or Progress(signal, "failed"), stage="failed", message=message))
+
+    def _remember(self, progress: Progress) -> None:
+        self._progress.pop(progress.signal, None)
+        self._progress[progress.signal] = progress
+        while len(self._progress) > MOST_RESULTS:
+            self._progress.popitem(last=False)
+
+    def progress(self, signal: str) -> Progress | None:
+        """The progress of a signal's import; None if there was none since the start."""
+        with self._lock:
+            return self._progress.get(signal)
+
+    def all_progress(self) -> list[Progress]:
+        """The progress of all imports, newest first."""
+        with self._lock:
+            return list(reversed(self._progress.values()))

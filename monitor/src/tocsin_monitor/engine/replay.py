@@ -1,0 +1,267 @@
+"""Feeds stored observations to detectors again."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tocsin_monitor.as_json import time_text
+from tocsin_monitor.engine.block import DetectorInput, SignalBlock
+from tocsin_monitor.engine.kept_forecasts import Floats, KeptForecasts
+from tocsin_monitor.engine.signals import NOTHING, RECENT, MonitoredSignal
+from tocsin_monitor.errors import RefusedError
+from tocsin_monitor.observations import Status
+from tocsin_monitor.store import ObservationRow, StoreReader
+
+log = logging.getLogger("tocsin.engine")
+
+# The statuses of observations that a detector takes, in the order of time.
+TAKEN = (Status.SCORED, Status.MAINTENANCE, Status.QUARANTINED, Status.IMPORTED)
+# Stored observations of a signal per step. A step cannot be interrupted.
+PIECE = 256
+# A new detector learns from this many of the newest observations, or from more if it remembers more, up to the second
+# number: with more, a start could take hours.
+REBUILT_FROM = 5000
+MOST_REBUILT_FROM = 100_000
+
+Check = Callable[[], None]
+# The times and values of observations, by time.
+Observed = tuple[Sequence[int], Sequence[tuple[float, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentLabels:
+    """People's labels of a signal's incidents, as far as a detector that learns anew needs them."""
+
+    #: From when to when, both included, observations count as missing.
+    missing: Sequence[tuple[int, int]] = ()
+    #: The times of the observations after which an incident was accepted as normal, ascending.
+    accepted: Sequence[int] = ()
+
+    def is_missing(self, time: int) -> bool:
+        """Whether an observation at this time counts as missing."""
+        return any(first <= time <= last for first, last in self.missing)
+
+    def next_accepted(self, time: int | None) -> int | None:
+        """The first of the `accepted` times after this time."""
+        return next((one for one in self.accepted if time is None or one > time), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """What is known about a signal while it is rebuilt: stored forecasts, and its newest observations so far."""
+
+    foretold: KeptForecasts
+    newest: deque[ObservationRow] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+
+NO_LABELS = IncidentLabels()
+NOTHING_FORETOLD: Floats = np.empty((0, 0, 0))
+NOT_REBUILT: Mapping[MonitoredSignal, Rebuilding] = {}
+
+
+def latest(*times: int | None) -> int | None:
+    """The latest of the times that are not None."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def value_of(row: ObservationRow) -> tuple[float, ...]:
+    """The values that a detector takes from a stored observation: missing ones in a maintenance window."""
+    return (NOTHING,) * len(row.judged.value) if row.status is Status.MAINTENANCE else row.judged.value
+
+
+def replay(
+    reader: StoreReader,
+    block: SignalBlock,
+    signals: Sequence[MonitoredSignal],
+    renewed: Mapping[MonitoredSignal, int | None],
+    check: Check,
+) -> int:
+    """Feed the observations stored after their states to the detectors of a block; returns how many.
+
+    Renewed detectors have no state and take the newest observations. `check` is called now and then, and may raise to
+    stop.
+    """
+    labels = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
+    # Renewed detectors cannot use forecasts made after another state.
+    stored = reader.foretold([signal.row.id for signal in signals if signal not in renewed])
+    shape = len(block.fleet.features), block.fleet.foretold_width
+    rebuilt = {signal: Rebuilding(KeptForecasts(*shape, stored.get(signal.row.id))) for signal in signals}
+    replayed = _take_stored(reader, block, signals, labels, rebuilt, check)
+    for signal in labels:
+        block.forget_incidents(signal.place)
+        signal.last_time = latest(signal.last_time, renewed[signal])
+    for signal in signals:
+        remember_newest(reader, signal, rebuilt[signal].newest)
+    block.take_closed()  # these incidents were stored together with the observations
+    return replayed
+
+
+def _take_stored(
+    reader: StoreReader, block: SignalBlock, signals: Sequence[MonitoredSignal],
+    labels: Mapping[MonitoredSignal, IncidentLabels],
+    rebuilt: Mapping[MonitoredSignal, Rebuilding] = NOT_REBUILT, check: Check | None = None,
+) -> int:  # fmt: skip
+    """Feed the observations stored after each signal's last time to the detectors of a block, in pieces.
+
+    A piece ends where an incident was accepted as normal.
+    """
+    taken = 0
+    left = list(signals)
+    while left:
+        if check is not None:
+            check()
+        ends = {signal: labels.get(signal, NO_LABELS).next_accepted(signal.last_time) for signal in left}
+        pieces = {
+            signal: reader.observations(
+                signal.row.id, after=signal.last_time, until=ends[signal], statuses=TAKEN, limit=PIECE
+            )
+            for signal in left
+        }
+        _learn(block, pieces, labels, rebuilt)
+        for signal in rebuilt:
+            rebuilt[signal].newest.extend(pieces.get(signal, ()))
+        for signal, end in ends.items():
+            if end is not None and len(pieces[signal]) < PIECE:
+                block.fleet.accept(signal.place)
+                signal.last_time = end
+        left = [signal for signal in left if len(pieces[signal]) == PIECE or ends[signal] is not None]
+        taken += sum(map(len, pieces.values()))
+    return taken
+
+
+def stored_input(signal: MonitoredSignal, rows: Sequence[ObservationRow], labels: IncidentLabels) -> DetectorInput:
+    """The detector input from stored observations, some of which count as missing."""
+    missing = (NOTHING,) * len(signal.row.features)
+    values = [missing if labels.is_missing(row.time) else value_of(row) for row in rows]
+    return signal.detector_input([row.time for row in rows], values)
+
+
+def _learn(
+    block: SignalBlock, pieces: Mapping[MonitoredSignal, Sequence[ObservationRow]],
+    labels: Mapping[MonitoredSignal, IncidentLabels], rebuilt: Mapping[MonitoredSignal, Rebuilding],
+) -> None:  # fmt: skip
+    """Feed stored observations to detectors. Some count as missing, and stored forecasts are not made again."""
+    known, rest = {}, {}
+    for signal, rows in pieces.items():
+        if rows:
+            given = stored_input(signal, rows, labels.get(signal, NO_LABELS))
+            foretold = rebuilt[signal].foretold.take(given.times) if signal in rebuilt else NOTHING_FORETOLD
+            known[signal.place], rest[signal.place] = given.split(foretold)
+    block.run(known)
+    taken = block.run(rest)
+    for signal, rows in pieces.items():
+        if rows:
+            if signal in rebuilt and not rebuilt[signal].foretold.broken:
+                signal.note_forecasts(rest[signal.place].times, taken[signal.place].foretold)
+            else:
+                signal.unsaved_forecasts.break_off()  # the earlier forecasts are missing
+            signal.last_time = rows[-1].time
+            signal.unsaved += len(rows)
+
+
+def remember_newest(reader: StoreReader, signal: MonitoredSignal, newest: Sequence[ObservationRow] = ()) -> None:
+    """Set a signal's newest observations, some of which are given, and whether it sends live."""
+    until = newest[0].time - 1 if newest else None
+    more = RECENT - len(newest)
+    before = reader.observations(signal.row.id, until=until, statuses=TAKEN, limit=more, newest=True) if more else []
+    rows = (*before, *newest)
+    last, signal.last_time = signal.last_time, None
+    for row in rows:
+        signal.note(row.time, row.judged)
+    signal.live = not rows or rows[-1].status is not Status.IMPORTED
+    signal.last_time = last  # a state from another monitor may be ahead of the stored observations
+
+
+def learn_anew(
+    reader: StoreReader,
+    signal: MonitoredSignal,
+    marks: Mapping[int, bool] | None = None,
+    observed: Observed | None = None,
+) -> None:
+    """Let a new detector learn its signal's reference, if there is one, and the newest stored observations.
+
+    Observations of incidents excluded from calibration count as missing; `marks` overrides, by number, whether an
+    incident is excluded. Incidents accepted as normal are accepted again at the same observation. `observed` is the
+    content of the reference; None to read it from the store.
+    """
+    _take_stored(reader, signal.block, [signal], {signal: _begin_anew(reader, signal, marks, observed)})
+    signal.block.take_closed()
+
+
+def learn_what_can_be(reader: StoreReader, signal: MonitoredSignal) -> None:
+    """Like `learn_anew`, for a signal that was quarantined; it drops a reference that cannot be learned."""
+    _take_stored(reader, signal.block, [signal], {signal: _begin_renewed(reader, signal)})
+    signal.block.take_closed()
+    remember_newest(reader, signal)
+
+
+def learn_reference(
+    reader: StoreReader,
+    signal: MonitoredSignal,
+    marks: Mapping[int, bool] | None = None,
+    observed: Observed | None = None,
+) -> None:
+    """Let a new detector learn only its signal's reference, if there is one; see `learn_anew`.
+
+    RefusedError if the reference has too few observations.
+    """
+    reference = signal.reference
+    if reference is None:
+        return
+    times, values = reader.reference_values(signal.row.id) if observed is None else observed
+    labels = incident_labels(reader, signal, reference.start, marks)
+    missing = (NOTHING,) * len(signal.row.features)
+    values = [missing if labels.is_missing(time) else value for time, value in zip(times, values, strict=True)]
+    there = sum(any(number == number for number in value) for value in values)
+    needed = signal.block.fleet.least_reference
+    if there < needed:
+        raise RefusedError(
+            f"a reference of {signal.name!r} must have at least {needed} observations with a value, got {there} "
+            f"from start {time_text(reference.start)} to end {time_text(reference.end)}"
+        )
+    signal.block.learn_reference(signal.place, signal.detector_input(times, values).values)
+    signal.last_time = times[-1]
+
+
+def _begin_renewed(reader: StoreReader, signal: MonitoredSignal) -> IncidentLabels:
+    """Like `_begin_anew`, but drop a reference that cannot be learned, because no caller could handle the error."""
+    try:
+        return _begin_anew(reader, signal)
+    except RefusedError as error:
+        log.warning("the reference of %r is removed, because this release cannot learn it: %s", signal.name, error)
+        signal.reference = None
+        return _begin_anew(reader, signal)
+
+
+def _begin_anew(
+    reader: StoreReader,
+    signal: MonitoredSignal,
+    marks: Mapping[int, bool] | None = None,
+    observed: Observed | None = None,
+) -> IncidentLabels:
+    """Learn the reference, and set the time from which to replay the newest observations; returns their labels."""
+    learn_reference(reader, signal, marks, observed)
+    before = reader.time_before_newest(signal.row.id, rebuilt_from(signal), TAKEN)
+    signal.last_time = latest(signal.last_time, before)
+    return incident_labels(reader, signal, signal.last_time, marks)
+
+
+def rebuilt_from(signal: MonitoredSignal) -> int:
+    """How many of the newest observations a detector takes that is built anew."""
+    sizes = signal.block.fleet.settings.sizes
+    remembered = sizes.view_warm_up + sizes.window + max(sizes.final, sizes.block * sizes.blocks)
+    return max(REBUILT_FROM, min(remembered, MOST_REBUILT_FROM))
+
+
+def incident_labels(
+    reader: StoreReader, signal: MonitoredSignal, since: int | None, marks: Mapping[int, bool] | None = None
+) -> IncidentLabels:
+    """People's labels since a time: excluded incidents, and incidents ended as false alarms."""
+    incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
+    excluded = {one.id for one in incidents if (marks or {}).get(one.id, one.excluded)}
+    missing = [(one.start, one.end) for one in incidents if one.id in excluded]
+    accepted = [one.end for one in incidents if one.ended == "labelled" and one.id not in excluded]
+    return IncidentLabels(missing, sorted(accepted))

@@ -1,0 +1,6 @@
+"""The HTTP server: the API, the event stream and the dashboard."""
+
+from tocsin_monitor.http.app import create_app, create_standby_app
+from tocsin_monitor.http.server import HttpServer
+
+__all__ = ["HttpServer", "create_app", "create_standby_app"]

@@ -1,0 +1,267 @@
+"""The same for many at once: each item succeeds or fails by itself, and is in the access log by itself."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field, model_validator
+
+from tocsin_monitor.access_log import LONGEST_DETAILS, AccessEntry, recording
+from tocsin_monitor.errors import MonitorError, RefusedError
+from tocsin_monitor.http.auth import OPERATOR, WRITER, Caller
+from tocsin_monitor.http.bodies import TAKES_JSON
+from tocsin_monitor.http.errors import UNKNOWN, WITH_BODY, HttpError
+from tocsin_monitor.http.incidents import check_end
+from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, check_ready, done, from_store, reply
+from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Model, ShortText, SignalIn, Snooze, Text
+from tocsin_monitor.store import StoreReader
+
+MOST_ITEMS = 1000
+# A detector that learns anew takes up to some seconds, and all signals wait meanwhile.
+MOST_LEARNING = 200
+# So many are with the engine at once; those that learn go one by one, so that observations pass in between.
+_AT_ONCE = 20
+# In seconds: what has not begun by then is reported as not done. Clients and proxies wait for a minute.
+_PATIENCE = 45.0
+router = APIRouter(prefix="/bulk", tags=["bulk"])
+
+
+class Chosen(Model):
+    """Which signals: give their names, or a pattern."""
+
+    signals: list[ShortText] | None = Field(None, min_length=1, max_length=MOST_ITEMS, description="Their names.")
+    pattern: ShortText | None = Field(None, description="A name pattern with * and ?.", examples=["plant/line 2/*"])
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> "Chosen":
+        if (self.signals is None) == (self.pattern is None):
+            raise ValueError("give either signals or pattern")
+        return self
+
+
+class BulkIncidents(Chosen):
+    """What to do with the open incidents of these signals: give one of acknowledge, snooze and label."""
+
+    acknowledge: Acknowledgement | None = None
+    snooze: Snooze | None = None
+    label: Label | None = None
+
+    @model_validator(mode="after")
+    def _one_action(self) -> "BulkIncidents":
+        if sum(one is not None for one in (self.acknowledge, self.snooze, self.label)) != 1:
+            raise ValueError("give one of acknowledge, snooze and label")
+        return self
+
+
+class BulkSignals(Chosen):
+    """What to do with these signals: give one of reset, settings and template."""
+
+    reset: Literal[True] | None = None
+    settings: SignalIn | None = Field(None, description="What to change; all other settings stay as they are.")
+    template: Literal[True] | None = Field(
+        None, description="Give each the settings that a new signal of its name gets. Features and `every` stay."
+    )
+
+    @model_validator(mode="after")
+    def _one_action(self) -> "BulkSignals":
+        if sum(one is not None for one in (self.reset, self.settings, self.template)) != 1:
+            raise ValueError("give one of reset, settings and template")
+        return self
+
+
+class BulkMaintenance(Model):
+    """A maintenance window for each of these signals."""
+
+    signals: list[ShortText] = Field(min_length=1, max_length=MOST_ITEMS, description="Their names.")
+    start: Given
+    end: Given
+    reason: Text = ""
+
+    @model_validator(mode="after")
+    def _order(self) -> "BulkMaintenance":
+        if self.start >= self.end:
+            raise ValueError("end must be after start")
+        return self
+
+
+class ItemOut(BaseModel):
+    """What became of one item."""
+
+    signal: str
+    incident: int | None = None
+    error: str | None = Field(None, description="Why it failed; null if it was done.")
+
+
+class BulkReply(BaseModel):
+    """What became of each item, in order."""
+
+    done: int
+    failed: int
+    items: list[ItemOut]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One thing to do: the request that would do it alone, and how to have the engine do it."""
+
+    signal: str
+    method: str
+    target: str
+    call: Callable[[], Future[Any]]
+    incident: int | None = None
+
+
+@router.post(
+    "/incidents", summary="Handle the open incidents of many signals", response_model=BulkReply,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Acknowledges, snoozes or labels each open incident. A signal without one is left out."""
+    names = set(chosen_names(given, monitor, caller))
+
+    def read(reader: StoreReader) -> list[tuple[int, str]]:
+        known = reader.signal_names()
+        return [(row.id, known[row.signal]) for row in reader.open_incidents() if known.get(row.signal) in names]
+
+    found = await from_store(monitor, read)
+    _check_count(len(found), MOST_ITEMS, "incidents")
+    engine = monitor.engine.incidents
+
+    def item(number: int, name: str) -> _Item:
+        path = f"/incidents/{number}"
+        if given.snooze is not None:
+            until = check_end(given.snooze.end(time.time_ns()), "until")
+            return _Item(name, "POST", f"{path}/snooze", lambda: engine.snooze(number, until), number)
+        if given.label is not None:
+            said = given.label
+            label = lambda: engine.label(number, said.label, said.exclude, said.note)  # noqa: E731
+            return _Item(name, "POST", f"{path}/label", label, number)
+        note = None if given.acknowledge is None else given.acknowledge.note
+        acknowledge = lambda: engine.acknowledge(number, caller.name, note)  # noqa: E731
+        return _Item(name, "POST", f"{path}/acknowledge", acknowledge, number)
+
+    items = [item(number, name) for number, name in found]
+    learns = given.label is not None
+    return await _do(items, caller, _told(given), _missing(given, monitor, caller), 1 if learns else _AT_ONCE)
+
+
+@router.post(
+    "/signals", summary="Reset or configure many signals", response_model=BulkReply,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def signals(given: BulkSignals, monitor: Monitor, caller: WRITER) -> Response:
+    """Resets each detector, changes only the settings given, or applies templates; up to 200 signals."""
+    names = chosen_names(given, monitor, caller)
+    _check_count(len(names), MOST_LEARNING, "signals")
+    engine, settings = monitor.engine.signals, given.settings
+
+    def item(name: str) -> _Item:
+        if given.template is not None:
+            return _Item(name, "PUT", f"/signals/{name}", lambda: engine.follow_template(name))
+        if settings is None:
+            return _Item(name, "POST", f"/signals/{name}/-/reset", lambda: engine.reset(name))
+        wanted = settings.model_dump()
+        return _Item(name, "PUT", f"/signals/{name}", lambda: engine.configure(name, **wanted, keep=True))
+
+    return await _do(map(item, names), caller, _told(given), _missing(given, monitor, caller), 1)
+
+
+@router.post(
+    "/maintenance", summary="Add a maintenance window for each of many signals", response_model=BulkReply,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def maintenance(given: BulkMaintenance, monitor: Monitor, caller: OPERATOR) -> Response:
+    """For names that no pattern describes; for a pattern, add one window to `/maintenance`."""
+    check_end(given.end, "end")
+    chosen = Chosen(signals=given.signals, pattern=None)
+    engine = monitor.engine.maintenance
+
+    def item(name: str) -> _Item:
+        pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+        add = lambda: engine.add(pattern, given.start, given.end, given.reason, caller.name)  # noqa: E731
+        return _Item(name, "POST", "/maintenance", add)
+
+    names = chosen_names(chosen, monitor, caller)
+    return await _do(map(item, names), caller, _told(given), _missing(chosen, monitor, caller), _AT_ONCE)
+
+
+def chosen_names(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[str]:
+    """The chosen signals that exist and concern the caller."""
+    check_ready(monitor)
+    there = sorted(one.name for one in monitor.engine.overview() if caller.may_see(one.name))
+    if given.pattern is not None:
+        pattern = given.pattern
+        return [name for name in there if fnmatchcase(name, pattern)]
+    known = set(there)
+    return [name for name in dict.fromkeys(given.signals or ()) if name in known]
+
+
+def _missing(given: Chosen, monitor: MonitorAccess, caller: Caller) -> list[ItemOut]:
+    """The named signals that are not there, or do not concern the caller."""
+    known = {one.name for one in monitor.engine.overview()}
+    found = []
+    for name in dict.fromkeys(given.signals or ()):
+        try:
+            caller.check_signal(name)
+        except HttpError as error:
+            found.append(ItemOut(signal=name, error=error.detail))
+            continue
+        if name not in known:
+            found.append(ItemOut(signal=name, error=f"there is no signal {name!r}"))
+    return found
+
+
+def _check_count(found: int, most: int, what: str) -> None:
+    if found > most:
+        raise RefusedError(f"at most {most} {what} can be changed at once, got {found}: choose fewer")
+
+
+def _told(given: Model) -> str:
+    """What the access log says of each item."""
+    return given.model_dump_json(exclude={"signals", "pattern"}, exclude_none=True)[:LONGEST_DETAILS]
+
+
+async def _do(
+    items: Iterable[_Item], caller: Caller, details: str, missing: Sequence[ItemOut], at_once: int
+) -> Response:
+    """Do everything, some at a time; what fails does not keep the others from being done."""
+    until = time.monotonic() + _PATIENCE
+    left = list(items)
+    told = list(missing)
+    for first in range(0, len(left), at_once):
+        some = left[first : first + at_once]
+        if time.monotonic() > until:
+            late = f"not begun within {_PATIENCE:.0f} s: send it again"
+            told += [ItemOut(signal=one.signal, incident=one.incident, error=late) for one in left[first:]]
+            break
+        asked = []
+        for one in some:
+            with recording(AccessEntry(caller.name, one.method, one.target, details)):
+                asked.append(_settled(one))
+        told += await asyncio.gather(*asked)
+    failed = sum(one.error is not None for one in told)
+    return reply({"done": len(told) - failed, "failed": failed, "items": [one.model_dump() for one in told]})
+
+
+def _settled(item: _Item) -> "asyncio.Task[ItemOut]":
+    """Have the engine do it now, in the name of who asks, and say later what became of it."""
+    try:
+        future = item.call()
+    except MonitorError as problem:  # the engine accepts nothing now
+        future = Future()
+        future.set_exception(problem)
+
+    async def wait() -> ItemOut:
+        error = None
+        try:
+            await done(future)
+        except MonitorError as problem:
+            error = str(problem)
+        return ItemOut(signal=item.signal, incident=item.incident, error=error)
+
+    return asyncio.create_task(wait())

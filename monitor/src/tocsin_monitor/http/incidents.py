@@ -1,0 +1,188 @@
+"""Incidents, and what people do about them."""
+
+import time
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+
+from tocsin_monitor.as_json import incident_json, time_text
+from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.http.auth import OPERATOR, READER, Caller
+from tocsin_monitor.http.bodies import TAKES_JSON
+from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY
+from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess, done, from_store, reply
+from tocsin_monitor.http.replies import Annotations, IncidentOut, Incidents
+from tocsin_monitor.http.requests import Acknowledgement, Given, Label, Snooze
+from tocsin_monitor.observations import LONGEST_NAME
+from tocsin_monitor.sinks.alerts import level_of, summary_of
+from tocsin_monitor.store import IncidentRow, SignalRow, StoreReader
+from tocsin_monitor.tokens import fits_any
+
+MOST_INCIDENTS = 1000
+LARGEST_ID = 2**63 - 1
+DAY = 86400 * 10**9
+#: How far ahead the end of a snooze, or of maintenance, may be.
+LONGEST_AHEAD = 30 * DAY
+router = APIRouter(prefix="/incidents", tags=["incidents"])
+
+Id = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The incident's number.")]
+
+
+@router.get("", summary="Incidents", response_model=Incidents, responses=COMMON | UNKNOWN)
+async def list_incidents(
+    monitor: Monitor,
+    caller: READER,
+    signal: Annotated[str | None, Query(max_length=LONGEST_NAME, description="Only those of this signal.")] = None,
+    open: Annotated[bool | None, Query(description="Only open ones, or only closed ones.")] = None,  # noqa: A002
+    kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
+    since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
+    until: Annotated[Given | None, Query(description="Only those that did not start after this time.")] = None,
+    before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_INCIDENTS, description="The most incidents.")] = 100,
+) -> Response:
+    """The newest first. To page, pass the number of the last one as `before`."""
+
+    def read(reader: StoreReader) -> list[dict[str, Any]]:
+        names = {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
+        chosen = list(names) if caller.patterns else None
+        if signal is not None:
+            chosen = [number_of(reader, signal, names)]
+        found = reader.incidents(
+            signal_ids=chosen, open=open, kind=kind, since=since, until=until, before_id=before,
+            limit=limit,
+        )  # fmt: skip
+        return [incident_json(row, names[row.signal]) for row in found]
+
+    return reply({"incidents": await from_store(monitor, read)})
+
+
+def number_of(reader: StoreReader, signal: str, seen: Collection[int]) -> int:
+    """The number of the signal with this name, which must be among those that the caller may see."""
+    row = reader.signal(signal)
+    if row is None or row.id not in seen:
+        raise UnknownError(f"there is no signal {signal!r}")
+    return row.id
+
+
+@router.get("/{number}", summary="One incident", response_model=IncidentOut, responses=COMMON | UNKNOWN)
+async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response:
+    """An incident by its number."""
+    return reply(await from_store(monitor, lambda reader: _incident(reader, number, caller)))
+
+
+def _incident(reader: StoreReader, number: int, caller: Caller) -> dict[str, Any]:
+    """An incident of a signal that the caller may see."""
+    row = reader.incident(number)
+    names = reader.signal_names()
+    if row is None or not caller.may_see(names[row.signal]):
+        raise UnknownError(f"there is no incident {number}")
+    return incident_json(row, names[row.signal])
+
+
+async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
+    """Reject incidents of signals that the caller may not see."""
+    if caller.patterns:
+        await from_store(monitor, lambda reader: _incident(reader, number, caller))
+
+
+def check_end(end: int, what: str) -> int:
+    """Check the end of a snooze or a maintenance window: what is hidden for longer is forgotten."""
+    if end > time.time_ns() + LONGEST_AHEAD:
+        raise RefusedError(f"{what} must be at most {LONGEST_AHEAD // DAY} days ahead, got {time_text(end)}")
+    return end
+
+
+@router.post(
+    "/{number}/acknowledge", summary="Acknowledge an incident", response_model=IncidentOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
+    """Record that the caller has seen it."""
+    note = None if given is None else given.note
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.incidents.acknowledge(number, caller.name, note)))
+
+
+@router.delete(
+    "/{number}/acknowledge", summary="Take back an acknowledgement", response_model=IncidentOut,
+    responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Removes the acknowledgement."""
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.incidents.acknowledge(number, None, None)))
+
+
+@router.post(
+    "/{number}/snooze", summary="Snooze an incident", response_model=IncidentOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Send no alerts about it for a while, at most 30 days."""
+    until = check_end(given.end(time.time_ns()), "until")
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.incidents.snooze(number, until)))
+
+
+@router.delete(
+    "/{number}/snooze", summary="Wake an incident", response_model=IncidentOut, responses=COMMON | UNKNOWN,
+)  # fmt: skip
+async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
+    """Resume alerts about it."""
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.incidents.snooze(number, None)))
+
+
+@router.post(
+    "/{number}/label", summary="Label an incident", response_model=IncidentOut,
+    responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
+)  # fmt: skip
+async def label(number: Id, given: Label, monitor: Monitor, caller: OPERATOR) -> Response:
+    """A fault, a false alarm, or expected; its observations may be excluded from the calibration set.
+
+    A false alarm ends an open incident of alarms: its values are accepted as normal and learned."""
+    await _check(monitor, number, caller)
+    return reply(await done(monitor.engine.incidents.label(number, given.label, given.exclude, given.note)))
+
+
+MOST_ANNOTATIONS = 1000
+annotations_router = APIRouter(tags=["incidents"])
+
+
+@annotations_router.get(
+    "/annotations", summary="Incidents as annotations", response_model=Annotations, responses=COMMON
+)
+async def annotations(
+    monitor: Monitor,
+    caller: READER,
+    start: Annotated[Given | None, Query(alias="from", description="Only those that did not end before.")] = None,
+    end: Annotated[Given | None, Query(alias="to", description="Only those that did not start later.")] = None,
+    match: Annotated[str, Query(max_length=LONGEST_NAME, description="A name pattern with * and ?.")] = "*",
+    limit: Annotated[int, Query(ge=1, le=MOST_ANNOTATIONS, description="The most annotations.")] = 200,
+) -> Response:
+    """The newest first, with times in milliseconds since 1970, as Grafana reads them."""
+
+    def read(reader: StoreReader) -> list[dict[str, Any]]:
+        return _found(reader, caller, match, start, end, limit)
+
+    return reply({"annotations": await from_store(monitor, read)})
+
+
+def _found(
+    reader: StoreReader, caller: Caller, match: str, start: int | None, end: int | None, limit: int
+) -> list[dict[str, Any]]:
+    signals = {one.id: one for one in reader.signals() if caller.may_see(one.name) and fits_any(one.name, [match])}
+    rows = reader.incidents(signal_ids=list(signals), since=start, until=end, limit=limit)
+    return [_annotation(row, signals[row.signal]) for row in rows]
+
+
+def _annotation(incident: IncidentRow, signal: SignalRow) -> dict[str, Any]:
+    return {
+        "id": incident.id,
+        "time": incident.start // 10**6,
+        "timeEnd": incident.end // 10**6,
+        "title": signal.name,
+        "text": summary_of(incident, signal, "firing"),
+        "tags": ["tocsin", incident.kind, level_of(incident), "open" if incident.open else incident.ended or "closed"],
+    }

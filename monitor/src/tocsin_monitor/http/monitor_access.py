@@ -1,0 +1,182 @@
+"""How the HTTP server uses the monitor: its engine, its store, and numbers that must never wait for a slow store."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+
+from fastapi import Depends, Request, Response
+from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
+
+from tocsin_monitor.config import Settings
+from tocsin_monitor.errors import MonitorError, NotReadyError, OverloadedError
+from tocsin_monitor.hub import Hub
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.store import Store, StoreReader
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from tocsin_monitor.engine import Engine
+
+T = TypeVar("T")
+# Longer than any turn of the engine. If the store fails, the client should retry instead of waiting.
+PATIENCE = 60.0
+# Seconds that a request waits for its turn to read the store.
+READ_PATIENCE = 20.0
+# Seconds to wait for fresh numbers before returning the previous ones.
+FIGURES_PATIENCE = 0.5
+
+
+class SourceOrSink(Protocol):
+    """A source or a sink, as shown in the status."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def health(self) -> Any:
+        """Its health."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers from the store when it was last read."""
+
+    open_incidents: int = 0
+    store_bytes: int = 0
+    outbox: dict[str, int] = field(default_factory=dict)
+
+
+class Figures:
+    """Reads the store on request, once for all concurrent requests."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._newest = Numbers()
+        self._looking: asyncio.Task[None] | None = None
+
+    async def newest(self) -> Numbers:
+        """The current numbers, or the previous ones if the store does not reply at once."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        await asyncio.wait({self._looking}, timeout=FIGURES_PATIENCE)
+        return self._newest
+
+    async def _look(self) -> None:
+        with suppress(MonitorError):  # the engine reports errors of the store
+            self._newest = await asyncio.to_thread(self._read)
+
+    def _read(self) -> Numbers:
+        with self._store.reading() as reader:
+            counted = reader.count_open_incidents(), reader.outbox_waiting(time.time_ns())
+        return Numbers(counted[0], self._store.size_bytes(), counted[1])
+
+
+class MonitorAccess(Protocol):
+    """The parts of the monitor."""
+
+    @property
+    def settings(self) -> Settings:
+        """All settings."""
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+
+    @property
+    def engine(self) -> "Engine":
+        """The engine."""
+
+    @property
+    def hub(self) -> Hub:
+        """The hub of events."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics."""
+
+    @property
+    def read_queue(self) -> "ReadQueue":
+        """The queue of requests that read the store."""
+
+    @property
+    def figures(self) -> Figures:
+        """Numbers from the store."""
+
+    @property
+    def sources(self) -> Sequence[SourceOrSink]:
+        """Where observations come from."""
+
+    @property
+    def sinks(self) -> Sequence[SourceOrSink]:
+        """Where incidents go."""
+
+    @property
+    def started(self) -> int:
+        """When it was started, in nanoseconds since 1970."""
+
+
+# Async although it waits for nothing: FastAPI would run it in a thread, which takes far longer than the function does.
+async def _monitor(request: Request) -> MonitorAccess:
+    monitor: MonitorAccess = request.app.state.monitor
+    return monitor
+
+
+Monitor = Annotated[MonitorAccess, Depends(_monitor)]
+
+
+def check_ready(monitor: MonitorAccess) -> None:
+    """Raise NotReadyError during a start, when a missing signal may just not be rebuilt yet."""
+    if not monitor.engine.ready:
+        raise NotReadyError(f"the monitor is not ready: {monitor.engine.progress}")
+
+
+async def done(future: "Future[T]") -> T:
+    """Wait for a result of the engine, which finishes its work even if the client leaves."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.shield(asyncio.wrap_future(future))
+    except TimeoutError:
+        raise NotReadyError(
+            f"the monitor did not finish this within {PATIENCE:.0f} s, but may still do so: retry, with times or the "
+            "same Idempotency-Key for observations"
+        ) from None
+
+
+class ReadQueue:
+    """Reads the store for requests, a few at a time, so that they do not slow down incoming observations."""
+
+    def __init__(self, at_once: int = 2) -> None:
+        self._turns = asyncio.Semaphore(at_once)
+
+    async def read(self, store: Store, read: Callable[[StoreReader], T]) -> T:
+        """Read the store; OverloadedError if too many requests wait."""
+        try:
+            async with asyncio.timeout(READ_PATIENCE):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise OverloadedError(retry_after=1.0) from None
+        try:
+            return await run_in_threadpool(self._reading, store, read)
+        finally:
+            self._turns.release()
+
+    @staticmethod
+    def _reading(store: Store, read: Callable[[StoreReader], T]) -> T:
+        with store.reading() as reader:
+            return read(reader)
+
+
+async def from_store(monitor: MonitorAccess, read: Callable[[StoreReader], T]) -> T:
+    """Read the store without blocking other requests."""
+    return await monitor.read_queue.read(monitor.store, read)
+
+
+def reply(data: Any, status: int = 200) -> Response:
+    """A JSON reply; numbers that are not finite become null."""
+    return Response(to_json(data, inf_nan_mode="null"), status, media_type="application/json")

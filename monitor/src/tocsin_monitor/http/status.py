@@ -1,0 +1,218 @@
+"""The status of the monitor: probes, its own metrics, and its signals as metrics."""
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tocsin import __version__
+from tocsin_monitor.as_json import time_or_none, time_text
+from tocsin_monitor.engine import SignalStatus
+from tocsin_monitor.errors import NotReadyError
+from tocsin_monitor.http.auth import READER
+from tocsin_monitor.http.errors import COMMON, errors
+from tocsin_monitor.http.monitor_access import Monitor, SourceOrSink, check_ready, from_store, reply
+from tocsin_monitor.http.push import Pushed
+from tocsin_monitor.http.replies import Health, StatusOut
+from tocsin_monitor.observations import LONGEST_NAME
+from tocsin_monitor.store import ObservationRow
+from tocsin_monitor.tokens import fits_any
+
+router = APIRouter(tags=["system"])
+probes = APIRouter(tags=["system"])
+signal_probes = APIRouter(tags=["system"])
+
+_TEXT = {"text/plain": {"schema": {"type": "string"}}}
+
+
+async def healthz() -> Response:
+    """Whether the process is alive. No token is needed."""
+    return reply({"status": "alive"})
+
+
+async def readyz(monitor: Monitor) -> Response:
+    """Whether observations are accepted. No token is needed."""
+    engine = monitor.engine
+    if not engine.ready or engine.stalled:
+        raise NotReadyError(f"the monitor accepts no observations now: {engine.progress}")
+    return reply({"status": "ready"})
+
+
+for path, probe in (("/healthz", healthz), ("/readyz", readyz)):
+    replies = errors(403, 429, 500, 503)
+    probes.add_api_route(path, probe, summary=path.strip("/"), response_model=Health, responses=replies)
+    probes.add_api_route(path, probe, methods=["HEAD"], include_in_schema=False)
+
+
+@probes.get(
+    "/metrics", summary="Metrics", response_class=Response,
+    responses={200: {"content": _TEXT, "description": "Metrics as Prometheus reads them."}, **COMMON},
+)  # fmt: skip
+async def metrics(monitor: Monitor, caller: READER) -> Response:
+    """The monitor's own metrics."""
+    numbers = await monitor.figures.newest()
+    for sink in monitor.sinks:  # without sinks that were removed from the settings
+        monitor.metrics.outbox_waiting.labels(sink.name).set(numbers.outbox.get(sink.name, 0))
+    monitor.metrics.store_bytes.set(numbers.store_bytes)
+    monitor.metrics.event_subscribers.set(monitor.hub.subscribers)
+    return Response(monitor.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/status", summary="How the monitor is doing", response_model=StatusOut, responses=COMMON)
+async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Response:
+    """Whether it is ready, its sizes, and the state of its sources and sinks."""
+    engine = monitor.engine
+    signals = [signal for signal in engine.overview() if caller.may_see(signal.name)]
+    now, jumped = time.time_ns(), engine.clock.jumped
+    numbers = await monitor.figures.newest()
+    open_incidents = numbers.open_incidents
+    sources, sinks = [*monitor.sources, *receivers.used], monitor.sinks
+    if caller.patterns:
+        open_incidents = sum(signal.incident is not None for signal in signals)
+        sources, sinks = [], ()  # their errors may name any signal
+    return reply(
+        {
+            "version": __version__,
+            "ready": engine.ready and not engine.stalled,
+            "progress": engine.progress,
+            "started": time_text(monitor.started),
+            "uptime": (time.time_ns() - monitor.started) / 1e9,
+            "signals": len(signals),
+            "silent": sum(signal.silent for signal in signals),
+            "quarantined": [
+                {"name": one.name, "reason": one.quarantined} for one in signals if one.quarantined is not None
+            ],
+            "ahead": [one.name for one in signals if one.last_time is not None and one.last_time > now][:100],
+            "clock_jumped": None if jumped is None else time_text(jumped[0]),
+            "clock_jump": None if jumped is None else jumped[1],
+            "open_incidents": open_incidents,
+            "waiting": engine.waiting,
+            "store_bytes": numbers.store_bytes,
+            "outbox": {sink.name: numbers.outbox.get(sink.name, 0) for sink in sinks},
+            "sources": [_source(source) for source in sources],
+            "sinks": [_source_or_sink(sink) for sink in sinks],
+        }
+    )
+
+
+def _source(source: SourceOrSink) -> dict[str, Any]:
+    health = source.health
+    counts = {"received": health.received, "skipped": health.skipped, "left_out": dict(health.left_out)}
+    return {**_source_or_sink(source), **counts}
+
+
+def _source_or_sink(one: SourceOrSink) -> dict[str, Any]:
+    health = one.health
+    return {
+        "name": one.name,
+        "last_success": time_or_none(health.last_success),
+        "last_error": health.last_error,
+        "last_error_time": time_or_none(getattr(health, "last_error_time", None)),
+    }
+
+
+MOST_SIGNALS = 2000
+MOST_PATTERNS = 20
+
+
+@signal_probes.get(
+    "/metrics/signals", summary="Signals as metrics", response_class=Response,
+    responses={200: {"content": _TEXT, "description": "Metrics as Prometheus reads them."}, **COMMON},
+)  # fmt: skip
+async def signal_metrics(
+    monitor: Monitor,
+    caller: READER,
+    match: Annotated[
+        list[Annotated[str, Query(max_length=LONGEST_NAME)]],
+        Query(max_length=MOST_PATTERNS, description="Name patterns with * and ?; repeatable."),
+    ] = ["*"],  # noqa: B006 the framework copies it
+    limit: Annotated[int, Query(ge=1, le=MOST_SIGNALS, description="The most signals, by name.")] = 500,
+) -> Response:
+    """The newest verdict on each signal whose name matches."""
+    check_ready(monitor)
+    found = sorted(
+        (one for one in monitor.engine.overview() if caller.may_see(one.name) and fits_any(one.name, match)),
+        key=lambda one: one.name,
+    )
+    shown = found[:limit]
+    wanted = [(one.id, one.last_time) for one in shown if one.last_time is not None]
+    newest = await from_store(monitor, lambda reader: reader.observations_at(wanted))
+    text = SignalMetrics(shown, newest, len(found) - len(shown)).text()
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+STATES = ("warming up", "watched", "silent", "quarantined")
+_OF_FEATURES = {
+    "value": "The newest value.",
+    "forecast": "Its forecast.",
+    "low": "Below this, the error alone would have raised an alarm.",
+    "high": "Above this, the error alone would have raised an alarm.",
+}
+
+#: What is told of a signal.
+Number = Callable[[SignalStatus], float]
+#: The newest observations, by signal and time.
+Newest = Mapping[tuple[int, int], ObservationRow]
+
+
+class SignalMetrics(Collector):
+    """The metrics of some signals. `left_out` others matched, but were too many."""
+
+    def __init__(self, signals: Collection[SignalStatus] = (), newest: Newest | None = None, left_out: int = 0) -> None:
+        self._signals, self._newest, self._left_out = signals, newest or {}, left_out
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._features()
+        yield self._of_signals("p", "The p-value of the newest observation.", lambda one: one.p)
+        yield self._of_signals("severity", "How anomalous the newest observation is.", lambda one: one.severity)
+        yield self._of_signals("incident_open", "Whether an incident is open.", lambda one: one.incident is not None)
+        yield self._of_signals("last_time_seconds", "The time of the newest observation (Unix time).", _last_time)
+        states = GaugeMetricFamily("tocsin_signal_state", "1 for the signal's state.", labels=["signal", "state"])
+        for signal in self._signals:
+            for state in STATES:
+                states.add_metric([signal.name, state], float(state == state_of(signal)))
+        yield states
+        yield GaugeMetricFamily(
+            "tocsin_signal_left_out", "Signals that match but are beyond the limit.", value=self._left_out
+        )
+
+    def text(self) -> bytes:
+        """All of them, as Prometheus reads them."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+    def _features(self) -> Iterator[Metric]:
+        for name, about in _OF_FEATURES.items():
+            family = GaugeMetricFamily(f"tocsin_signal_{name}", about, labels=["signal", "feature"])
+            for signal in self._signals:
+                row = None if signal.last_time is None else self._newest.get((signal.id, signal.last_time))
+                for feature, value in zip(signal.features, getattr(row.judged, name) if row else (), strict=False):
+                    if not math.isnan(value):
+                        family.add_metric([signal.name, feature], value)
+            yield family
+
+    def _of_signals(self, name: str, about: str, value: Number) -> Metric:
+        family = GaugeMetricFamily(f"tocsin_signal_{name}", about, labels=["signal"])
+        for signal in self._signals:
+            if not math.isnan(number := float(value(signal))):
+                family.add_metric([signal.name], number)
+        return family
+
+
+def state_of(signal: SignalStatus) -> str:
+    """Its state, one of STATES."""
+    if signal.quarantined is not None:
+        return "quarantined"
+    if signal.silent:
+        return "silent"
+    return "watched" if signal.warm else "warming up"
+
+
+def _last_time(signal: SignalStatus) -> float:
+    return math.nan if signal.last_time is None else signal.last_time / 1e9

@@ -1,0 +1,67 @@
+"""Templates of signals: those of the settings file, and those that administrators store."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+
+from tocsin_monitor.as_json import time_or_none
+from tocsin_monitor.config import SignalTemplate
+from tocsin_monitor.engine import Affected, KnownTemplate
+from tocsin_monitor.http.auth import ADMIN, READER
+from tocsin_monitor.http.bodies import TAKES_JSON
+from tocsin_monitor.http.errors import COMMON, UNKNOWN, WITH_BODY
+from tocsin_monitor.http.monitor_access import Monitor, check_ready, done, reply
+from tocsin_monitor.http.replies import AffectedOut, Templates
+from tocsin_monitor.observations import LONGEST_NAME
+
+router = APIRouter(prefix="/templates", tags=["templates"])
+
+
+@router.get("", summary="Templates of signals", response_model=Templates, responses=COMMON)
+async def list_templates(monitor: Monitor, caller: READER) -> Response:
+    """In the order in which they are tried for a new signal; stored ones that cannot be used come last."""
+    return reply({"templates": [_json(one) for one in monitor.engine.templates.known]})
+
+
+@router.post("", summary="Store a template", response_model=AffectedOut, responses=WITH_BODY, dependencies=[TAKES_JSON])
+async def put(given: SignalTemplate, monitor: Monitor, caller: ADMIN) -> Response:
+    """It takes the place of the one with the same `match`. Signals that exist stay as they are."""
+    check_ready(monitor)
+    return reply(_affected_json(await done(monitor.engine.templates.put(given, caller.name))))
+
+
+@router.delete(
+    "/{match:path}", summary="Remove a stored template", response_model=AffectedOut, responses=COMMON | UNKNOWN
+)
+async def remove(
+    match: Annotated[
+        str,
+        Path(
+            description="Its pattern, percent-encoded; it may contain slashes, encoded or not.",
+            min_length=1,
+            max_length=LONGEST_NAME,
+            examples=["pump/*"],
+        ),
+    ],
+    monitor: Monitor,
+    caller: ADMIN,
+) -> Response:
+    """If the settings file has one with this pattern, it applies again. Signals that exist stay as they are."""
+    check_ready(monitor)
+    return reply(_affected_json(await done(monitor.engine.templates.remove(match))))
+
+
+def _json(known: KnownTemplate) -> dict[str, Any]:
+    stored = known.stored
+    return {
+        **known.template.model_dump(),
+        "stored": stored is not None,
+        "file": None if known.of_file is None else known.of_file.model_dump(),
+        "changed": time_or_none(None if stored is None else stored.changed),
+        "changed_by": None if stored is None else stored.changed_by,
+        "problem": known.problem,
+    }
+
+
+def _affected_json(found: Affected) -> dict[str, Any]:
+    return {"signals": found.signals, "own": found.own}

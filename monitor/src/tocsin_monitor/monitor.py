@@ -1,0 +1,244 @@
+"""The monitor as a whole: one that leads, with all its parts, and one on standby that waits for its turn."""
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import cast
+
+from tocsin_monitor.config import Settings
+from tocsin_monitor.engine import Engine
+from tocsin_monitor.engine.block import Allocation, load_kernels
+from tocsin_monitor.errors import NotReadyError, OverloadedError, RefusedError, StoreError
+from tocsin_monitor.http import HttpServer, create_app, create_standby_app
+from tocsin_monitor.http.monitor_access import Figures, MonitorAccess, ReadQueue
+from tocsin_monitor.http.server import address_of, listen
+from tocsin_monitor.hub import Hub
+from tocsin_monitor.logs import start_logging
+from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.observations import Batch, Outcome
+from tocsin_monitor.sinks import make_sinks
+from tocsin_monitor.sources import make_sources
+from tocsin_monitor.store import Store
+
+log = logging.getLogger("tocsin.monitor")
+
+Announce = Callable[["Monitor"], None]
+# How often one that leads looks whether it still does, in seconds.
+LOOK_EVERY = 0.25
+# How often one on standby looks whether another one leads, in seconds.
+LOOK_FOR_LEADER_EVERY = 0.5
+
+
+class Monitor:
+    """All parts of one monitor. `store` must be open and owned by this monitor."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.settings, self.store = settings, store
+        self.started = time.time_ns()
+        self.hub, self.metrics = Hub(), Metrics()
+        self.engine = Engine(settings, store, self.hub, self.metrics)
+        try:
+            self.sources = make_sources(settings, self._submit, self._cursor, self.metrics)
+            self.sinks = make_sinks(settings, store, self.engine.write, self.metrics)
+        except ValueError as error:
+            raise RefusedError(str(error)) from error
+        self.figures, self.read_queue = Figures(store), ReadQueue()
+        self.app = create_app(self)
+        #: The address it listens on, once it does.
+        self.address = ""
+
+    @property
+    def resumed(self) -> int:
+        """The number of signals it monitors."""
+        return len(self.engine.overview())
+
+    async def run(self, listening: socket.socket, stop: asyncio.Event, announce: Announce | None = None) -> None:
+        """Serve until `stop` is set, or the store is lost while others are on standby; then shut down in order."""
+        self.address = address_of(listening, self.settings.server)
+        server = HttpServer(self.app, self.settings.server, self.metrics)
+        log.info("starting at %s; the first start after an installation may compile for up to a minute", self.address)
+        self.metrics.leader.set(1)
+        self.engine.start()
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        ending = [serving, asyncio.create_task(stop.wait()), asyncio.create_task(self._until_lost())]
+        working: list[asyncio.Task[None]] = []
+        try:
+            ready = asyncio.create_task(self._until_ready())
+            await asyncio.wait([ready, *ending], return_when=asyncio.FIRST_COMPLETED)
+            if ready.done():
+                # What is there now stays. To look through all of it in every full collection would hold up everything
+                # for more than a tenth of a second.
+                gc.collect()
+                gc.freeze()
+                if announce:  # in a thread, because a store that hangs must not hold up everything
+                    working.append(asyncio.create_task(asyncio.to_thread(announce, self)))
+                working += [
+                    *(asyncio.create_task(source.run()) for source in self.sources),
+                    *(asyncio.create_task(sink.run()) for sink in self.sinks),
+                ]
+                await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
+            working.append(ready)
+        finally:
+            gc.unfreeze()
+            log.info("stopping: finishing work in progress and storing detector states")
+            for task in (*working, *ending[1:]):
+                task.cancel()
+            await asyncio.gather(*working, *ending[1:], return_exceptions=True)
+            self.hub.close()
+            if self.store.lost:
+                # Nothing that waits can be stored here: senders are told at once, and go to the one that leads.
+                await asyncio.to_thread(self.engine.stop)
+            server.should_exit = True
+            await serving
+            await asyncio.to_thread(self.engine.stop)
+            log.info("stopped")
+
+    async def _until_ready(self) -> None:
+        while not self.engine.ready:
+            await asyncio.sleep(0.05)
+
+    async def _until_lost(self) -> None:
+        """Wait until another monitor may lead. Without any on standby, the engine waits for the store by itself."""
+        while not (self.settings.storage.standby and self.store.lost):
+            await asyncio.sleep(LOOK_EVERY)
+        log.warning("the lock of the store is lost: back to standby")
+        self.store.cut()
+
+    async def _submit(self, batch: Batch) -> list[Outcome]:
+        """Submit a batch and wait until it is accepted: this is the back-pressure on sources."""
+        while True:
+            try:
+                return await asyncio.shield(asyncio.wrap_future(self.engine.submit(batch)))
+            except OverloadedError as error:
+                await asyncio.sleep(error.retry_after)
+            except NotReadyError:
+                await asyncio.sleep(1.0)
+
+    def _cursor(self, source: str) -> str | None:
+        with self.store.reading() as reader:
+            return reader.cursor(source)
+
+
+class Standby:
+    """Replies that it is on standby until no other monitor uses the store."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.settings, self.store = settings, store
+        self.started = time.time_ns()
+        self.metrics, self.hub, self.figures = Metrics(), Hub(), Figures(store)
+        self.sources = self.sinks = ()
+        #: Who leads, as far as is known.
+        self.leader = "looking for the monitor that leads"
+
+    @property
+    def engine(self) -> "Standby":
+        """In place of the engine: it is never ready, and says why."""
+        return self
+
+    ready = stalled = False
+
+    @property
+    def progress(self) -> str:
+        """Why it accepts no observations."""
+        return f"standby: {self.leader}"
+
+    async def run(self, listening: socket.socket, stop: asyncio.Event) -> None:
+        """Serve until no other monitor leads, or `stop` is set."""
+        server = HttpServer(create_standby_app(cast("MonitorAccess", self)), self.settings.server, self.metrics)
+        log.info("standby at %s", address_of(listening, self.settings.server))
+        self.metrics.leader.set(0)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        # Compile and load the inner loops now, so that a takeover need not.
+        await asyncio.gather(asyncio.to_thread(self._get_ready), self._wait(stop))
+        server.should_exit = True
+        await serving
+
+    def _get_ready(self) -> None:
+        engine = self.settings.engine
+        places = Allocation(engine.max_signal_bytes, self.settings.most_detector_bytes)
+        load_kernels(places.settings(("value",), self.settings.detector))
+
+    async def _wait(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            if await asyncio.to_thread(self._is_free):
+                return
+            try:
+                async with asyncio.timeout(LOOK_FOR_LEADER_EVERY):
+                    await stop.wait()
+            except TimeoutError:
+                continue
+
+    def _is_free(self) -> bool:
+        try:
+            owner = self.store.owner()
+        except StoreError as error:
+            self._tell("the store cannot be reached", str(error))
+            return False
+        if owner is None:
+            return True
+        self._tell(f"{owner.name} leads")
+        return False
+
+    def _tell(self, leader: str, details: str = "") -> None:
+        if leader != self.leader:
+            log.info("standby: %s%s", leader, f" ({details})" if details else "")
+        self.leader = leader
+
+
+def run(settings: Settings, announce: Announce | None = None) -> None:
+    """Open the store, and run a monitor on it until the process must stop."""
+    start_logging(settings)
+    if settings.storage.standby:
+        with closing(Store.reach(settings.store_url)) as store:
+            asyncio.run(_lead_in_turn(settings, store, announce))
+        return
+    with closing(Store.open(settings.store_url, check=True)) as store, store.own():
+        asyncio.run(_lead(settings, store, announce))
+
+
+async def _lead(settings: Settings, store: Store, announce: Announce | None) -> None:
+    stop = asyncio.Event()
+    with _signals(stop):
+        await Monitor(settings, store).run(listen(settings.server), stop, announce)
+
+
+async def _lead_in_turn(settings: Settings, store: Store, announce: Announce | None) -> None:
+    """Wait until no other monitor leads, lead until the store is lost, and so on."""
+    stop = asyncio.Event()
+    with _signals(stop), closing(listen(settings.server)) as listening:
+        while not stop.is_set():
+            # A server closes the socket that it is given.
+            await Standby(settings, store).run(listening.dup(), stop)
+            if stop.is_set():
+                break
+            with ExitStack() as stack:
+                try:
+                    stack.enter_context(store.own())
+                except StoreError as error:  # another monitor was faster, or the database has gone meanwhile
+                    log.info("cannot lead yet: %s", error)
+                    continue
+                await asyncio.to_thread(store.bring_up_to_date)
+                await Monitor(settings, store).run(listening.dup(), stop, announce)
+
+
+@contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    """Let signals to the process set `stop`."""
+    loop = asyncio.get_running_loop()
+    caught = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, stop.set)
+            caught.append(number)
+        except (NotImplementedError, RuntimeError, ValueError):
+            pass  # not on Windows or outside the main thread: there only `stop` ends it
+    try:
+        yield
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)

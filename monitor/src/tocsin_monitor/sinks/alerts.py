@@ -1,0 +1,198 @@
+"""An incident as an alert: labels that identify it, and annotations for people."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tocsin.detection import DetectorSettings, Ending, ending_of, rarity
+from tocsin_monitor.as_json import member_json, time_text
+from tocsin_monitor.config import Settings
+from tocsin_monitor.config.rules import Told
+from tocsin_monitor.event_text import event_ending, incident_text, story_of, title_of
+from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, Message, SignalRow
+
+#: From this severity on, an incident is "critical": hardly a false incident reaches it, and most faults that somebody
+#: should look at now do.
+CRITICAL = 4.0
+NAMES = {"alarm": "TocsinIncident", "silence": "TocsinSilence"}
+#: The labels that identify an alert; settings must not change them.
+IDENTITY = ("alertname", "incident", "signal")
+
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OFFSET, _PRIME = 0xCBF29CE484222325, 0x100000001B3
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert; `ends` is None while the incident is open."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    starts: int
+    ends: int | None
+    url: str
+
+
+def check_labels(labels: Mapping[str, str]) -> None:
+    """Reject labels that Alertmanager would reject, or that would make two incidents look like one."""
+    for name in labels:
+        if not _LABEL.fullmatch(name) or name in IDENTITY:
+            raise ValueError(
+                f"a label's name must be letters, digits and _, and none of {', '.join(IDENTITY)}, got {name!r}"
+            )
+
+
+def level_of(incident: IncidentRow) -> str:
+    """How severe it is, or the strongest of its event, as a label says it."""
+    whole = event_of(incident)
+    strongest = incident if whole is None else whole.strongest.incident
+    return "critical" if strongest.severity >= CRITICAL else "warning"
+
+
+def link_to(settings: Settings, incident: IncidentRow) -> str:
+    """Where people see the incident, or its event if that has others; empty if nobody said how they reach the page."""
+    whole = several(incident)
+    if whole is None:
+        return page_link(settings, "incidents", incident.id)
+    return page_link(settings, "events", whole.event.id)
+
+
+def page_link(settings: Settings, what: Literal["incidents", "events"], number: int) -> str:
+    """Where the page shows one of them; empty if nobody said how people reach the page."""
+    return f"{settings.server.external_url}/#/{what}/{number}" if settings.server.external_url else ""
+
+
+def event_of(incident: IncidentRow) -> EventSummary | None:
+    """The event that an incident stands for in a message."""
+    return incident.whole if isinstance(incident, LeadRow) else None
+
+
+def several(incident: IncidentRow) -> EventSummary | None:
+    """The same, if it has other incidents."""
+    whole = event_of(incident)
+    return None if whole is None or whole.count == 1 else whole
+
+
+def event_in_message(settings: Settings, incident: IncidentRow) -> dict[str, Any] | None:
+    """The event as messages tell it, with the first few of its members; None if there is none."""
+    whole = event_of(incident)
+    if whole is None:
+        return None
+
+    def linked(shape: dict[str, Any]) -> dict[str, Any]:
+        return {**shape, "link": page_link(settings, "incidents", shape["incident"])}
+
+    return {
+        "id": whole.event.id,
+        "title": title_of(whole),
+        "count": whole.count,
+        "signals": whole.signals,
+        "open_count": whole.open_count,
+        "first": linked(member_json(whole.first)),
+        "strongest": linked(member_json(whole.strongest)),
+        "members": [linked(member_json(member)) for member in whole.members],
+        "link": page_link(settings, "events", whole.event.id),
+    }
+
+
+def told_as(incident: IncidentRow, status: Message) -> Told:
+    """Which of the messages that people choose from this is."""
+    if status == "firing" or incident.open:
+        return "opened"
+    return "accepted" if incident.ended == "accepted" else "ended"
+
+
+def alert_of(
+    incident: IncidentRow, signal: SignalRow, url: str, status: Message, *, level: str | None = None,
+    more: Mapping[str, str] = {},
+) -> Alert:  # fmt: skip
+    """The alert of an incident, with `more` labels; `level` is the severity to report, by default the current one.
+
+    The start of an incident may be reported when it has already ended: only the message about the end says why.
+    """
+    labels = {
+        "alertname": NAMES[incident.kind],
+        "incident": str(incident.id),
+        "signal": signal.name,
+        "severity": level or level_of(incident),
+        **more,
+    }
+    ends = None if incident.open else incident.closed if incident.closed is not None else incident.end
+    over = status == "resolved" and not incident.open
+    return Alert(labels, _annotations(incident, signal, url, over), incident.start, ends, url)
+
+
+def summary_of(incident: IncidentRow, signal: SignalRow, status: Message) -> str:
+    """What there is to know at once."""
+    whole = several(incident)
+    if status == "resolved" and not incident.open:
+        return f"{signal.name}: {_ending(incident).summary}" if whole is None else event_ending(whole)
+    return incident_text(incident, signal.name) if whole is None else title_of(whole)
+
+
+def _annotations(incident: IncidentRow, signal: SignalRow, url: str, over: bool) -> dict[str, str]:
+    since, whole = time_text(incident.start), several(incident)
+    story = f"No observation since {since}." if incident.kind == "silence" else _story(incident, signal)
+    if whole is not None:
+        story = story_of(whole)
+    notes = {
+        "summary": summary_of(incident, signal, "resolved" if over else "firing"),
+        "description": f"{story} {_ending(incident).sentence}" if over and whole is None else story,
+        "start": since,
+    }
+    if (event := event_of(incident)) is not None:
+        notes |= {"event": str(event.event.id), "incidents": str(event.count), "signals": str(event.signals)}
+    if over and incident.ended:
+        notes["ended"] = incident.ended
+    if incident.kind == "alarm":
+        notes |= {"p": f"{incident.p:.3g}", "deviation": f"{incident.deviation:.6g}"}
+        more = {"direction": incident.direction, "view": incident.view, "explanation": incident.explanation}
+        notes |= {name: words for name, words in more.items() if words}
+        if incident.return_period > 0:
+            notes["return_period"] = f"{incident.return_period:.0f}"
+    if url:
+        notes["link"] = url
+    return notes
+
+
+def _ending(incident: IncidentRow) -> Ending:
+    return ending_of("sending" if incident.kind == "silence" and incident.ended == "returned" else incident.ended)
+
+
+def _story(incident: IncidentRow, signal: SignalRow) -> str:
+    unit = f" {signal.unit}" if signal.unit else ""
+    alarms = "1 alarm" if incident.alarms == 1 else f"{incident.alarms} alarms"
+    parts = [
+        f"{alarms} since {time_text(incident.start)}.",
+        f"The smallest p is {incident.p:.3g}, at {time_text(incident.peak)}:",
+        f"{incident.deviation:+.6g}{unit} from the forecast.",
+    ]
+    interval = signal.settings.get("interval")
+    rare = rarity(incident.return_period, DetectorSettings(interval=interval).interval_seconds)
+    if rare:
+        parts.append(f"This much evidence occurs {rare}.")
+    if len(incident.contributions) > 1:
+        first = sorted(incident.contributions, key=lambda name: -incident.contributions[name])[:3]
+        parts.append(f"Main contributors: {', '.join(first)}.")
+    return " ".join(parts)
+
+
+def fingerprint(labels: Mapping[str, str]) -> str:
+    """Alertmanager's fingerprint of an alert with these labels: FNV-1a of their names and values."""
+    digest = _OFFSET
+    for name in sorted(labels):
+        for byte in b"%b\xff%b\xff" % (name.encode(), labels[name].encode()):
+            digest = ((digest ^ byte) * _PRIME) % 2**64
+    return f"{digest:016x}"
+
+
+def plain(alert: Alert, ends: int) -> dict[str, Any]:
+    """The alert as Alertmanager takes it, with the time at which it ends if it is not repeated."""
+    shape: dict[str, Any] = {
+        "labels": alert.labels,
+        "annotations": alert.annotations,
+        "startsAt": time_text(alert.starts),
+        "endsAt": time_text(ends),
+    }
+    return {**shape, "generatorURL": alert.url} if alert.url else shape

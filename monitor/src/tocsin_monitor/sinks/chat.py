@@ -1,0 +1,198 @@
+"""Chats and phones: a notice becomes one document, posted to one address."""
+
+import re
+from abc import abstractmethod
+from typing import Any
+
+from tocsin_monitor.config import Settings
+from tocsin_monitor.config.sinks import ChatSettings, MattermostSettings, NtfySettings
+from tocsin_monitor.outgoing import Client, open_client, without_user
+from tocsin_monitor.sinks.base import DeliveryError, HttpSink
+from tocsin_monitor.sinks.notices import Notice, Notices, shortened
+from tocsin_monitor.store import IncidentRow, Message, SignalRow
+
+
+class ChatSink(HttpSink):
+    """Posts each notice to an incoming webhook."""
+
+    def __init__(self, settings: ChatSettings, monitor: Settings) -> None:
+        super().__init__(settings.name)
+        self._url, self._timeout = settings.url, settings.timeout
+        self._notices = Notices(settings, monitor)
+
+    @abstractmethod
+    def _body(self, notice: Notice) -> dict[str, Any]:
+        """The document that the chat's webhook takes."""
+
+    def _connect(self) -> Client:
+        return open_client(self._url, timeout=self._timeout)
+
+    async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
+        await self._post(without_user(self._url), self._body(self._notices.write(incident, signal, status)))
+
+
+# Slack's limits, in characters.
+_SLACK_HEADER, _SLACK_TEXT, _SLACK_FIELD = 150, 3000, 2000
+
+
+class SlackSink(ChatSink):
+    """Posts blocks: a header, the text, the facts and a link. `text` is what notifications show."""
+
+    kind = "slack"
+
+    def _body(self, notice: Notice) -> dict[str, Any]:
+        blocks: list[dict[str, Any]] = [
+            {
+                "type": "header",
+                "text": {"type": "plain_text", "text": shortened(notice.title or "Incident", _SLACK_HEADER)},
+            }
+        ]
+        if notice.text:
+            blocks.append({"type": "section", "text": _slack_text(notice.text, _SLACK_TEXT)})
+        facts = [_slack_text(f"*{name}*\n{{}}", _SLACK_FIELD, value) for name, value in notice.facts.items()]
+        blocks.append({"type": "section", "fields": facts})
+        if notice.link:
+            blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": f"<{notice.link}|Open the incident>"}})
+        return {"text": shortened(_slack_escaped(notice.title), _SLACK_TEXT), "blocks": blocks}
+
+
+def _slack_text(text: str, most: int, *values: str) -> dict[str, Any]:
+    """A text in which nothing is a link or a mention. `verbatim`: not even what looks like a channel or a person."""
+    written = text.format(*map(_slack_escaped, values)) if values else _slack_escaped(text)
+    return {"type": "mrkdwn", "text": shortened(written, most), "verbatim": True}
+
+
+def _slack_escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+_MATTERMOST_TITLE, _MATTERMOST_TEXT = 200, 6000  # characters; all attachments together may have 7,600
+
+
+class MattermostSink(ChatSink):
+    """Posts a message attachment with the colour of the severity."""
+
+    kind = "mattermost"
+
+    def __init__(self, settings: MattermostSettings, monitor: Settings) -> None:
+        super().__init__(settings, monitor)
+        self._where = {"channel": settings.channel, "username": settings.username}
+
+    def _body(self, notice: Notice) -> dict[str, Any]:
+        title = shortened(notice.title, _MATTERMOST_TITLE)
+        attachment = {
+            "fallback": title,
+            "color": notice.colour,
+            "title": title,
+            "text": shortened(_mattermost_escaped(notice.text), _MATTERMOST_TEXT),
+            "fields": [
+                {"short": name != "Members", "title": name, "value": _mattermost_escaped(value)}
+                for name, value in notice.facts.items()
+            ],
+        }
+        if notice.link:
+            attachment["title_link"] = notice.link
+        return {name: value for name, value in self._where.items() if value} | {"attachments": [attachment]}
+
+
+def _mattermost_escaped(text: str) -> str:
+    """A text without marks of Markdown, and without @channel."""
+    return re.sub(r"([\\`*_~#|<>\[\]])", r"\\\1", text).replace("@", "@\u200b")
+
+
+_TEAMS_TEXT = 10_000  # characters; a whole message may have 28 KB
+
+
+class TeamsSink(ChatSink):
+    """Posts an adaptive card, as the workflow "Send webhook alerts to a channel" takes it."""
+
+    kind = "teams"
+
+    def _body(self, notice: Notice) -> dict[str, Any]:
+        style = "good" if notice.over else "attention" if notice.critical else "warning"
+        title = {
+            "type": "TextBlock",
+            "text": _teams_escaped(shortened(notice.title, 500)),
+            "size": "large",
+            "weight": "bolder",
+            "color": style,
+            "wrap": True,
+        }
+        facts = [{"title": name, "value": _teams_escaped(value)} for name, value in notice.facts.items()]
+        text = {"type": "TextBlock", "text": _teams_escaped(shortened(notice.text, _TEAMS_TEXT)), "wrap": True}
+        card: dict[str, Any] = {
+            "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+            "type": "AdaptiveCard",
+            "version": "1.4",
+            "msteams": {"width": "Full"},
+            "body": [title, text, {"type": "FactSet", "facts": facts}],
+        }
+        if notice.link:
+            card["actions"] = [{"type": "Action.OpenUrl", "title": "Open the incident", "url": notice.link}]
+        content = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
+        return {"type": "message", "attachments": [content]}
+
+
+def _teams_escaped(text: str) -> str:
+    """A text without marks of Markdown: names of signals may have any."""
+    for mark in "\\*_[]":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+# ntfy makes a file of a longer message; it counts bytes, of which a character may have four.
+_NTFY_TEXT, _NTFY_TITLE = 1000, 200
+
+
+class NtfySink(HttpSink):
+    """Publishes to a topic: urgent if the incident is critical, quiet when it has ended; with its picture."""
+
+    kind = "ntfy"
+
+    def __init__(self, settings: NtfySettings, monitor: Settings) -> None:
+        super().__init__(settings.name)
+        self._settings = settings
+        self._notices = Notices(settings, monitor)
+
+    def _connect(self) -> Client:
+        return open_client(self._settings.url, timeout=self._settings.timeout, bearer_token=self._settings.token)
+
+    async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
+        notice = self._notices.write(incident, signal, status)
+        picture = None if self.pictures is None else await self.pictures.draw(incident, signal)
+        if picture is not None:
+            try:
+                await self._send("PUT", f"/{self._settings.topic}", params=self._options(notice), content=picture)
+                return
+            except DeliveryError as error:
+                if not error.refused:
+                    raise
+                # The server takes no attachments, or no more of them: the message itself is what matters.
+        await self._post("", self._message(notice))
+
+    def _message(self, notice: Notice) -> dict[str, object]:
+        told = {
+            "topic": self._settings.topic,
+            "title": shortened(notice.title, _NTFY_TITLE),
+            "message": shortened(notice.text, _NTFY_TEXT),
+            "priority": self._priority(notice),
+            "tags": self._tags(notice),
+        }
+        return told | ({"click": notice.link} if notice.link else {})
+
+    def _options(self, notice: Notice) -> dict[str, str]:
+        """The same in the address, since the body is the picture."""
+        told = self._message(notice)
+        tags = ",".join(self._tags(notice))
+        options = {name: str(value) for name, value in told.items() if name != "topic"}
+        return options | {"tags": tags, "filename": f"incident-{notice.fields['id']}.png"}
+
+    def _priority(self, notice: Notice) -> int:
+        settings = self._settings
+        if notice.over:
+            return settings.priority_ended
+        return settings.priority_critical if notice.critical else settings.priority
+
+    def _tags(self, notice: Notice) -> list[str]:
+        sign = "white_check_mark" if notice.over else "rotating_light" if notice.critical else "warning"
+        return [sign, *self._settings.tags]

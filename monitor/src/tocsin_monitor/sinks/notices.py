@@ -1,0 +1,171 @@
+"""A message about an incident in words, for sinks that write to people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from string import Formatter
+from typing import Any
+
+from tocsin_monitor.as_json import incident_json, number
+from tocsin_monitor.config import Settings
+from tocsin_monitor.config.sinks import TextSettings
+from tocsin_monitor.event_text import members_of
+from tocsin_monitor.sinks.alerts import alert_of, level_of, link_to, several, told_as
+from tocsin_monitor.store import IncidentRow, Message, SignalRow
+from tocsin_monitor.store.events import LISTED
+
+
+def _sample(**given: Any) -> IncidentRow:
+    """An incident to try templates on; what is not given is missing."""
+    nothing = dict.fromkeys((field.name for field in fields(IncidentRow)), None)
+    numbers = dict.fromkeys(("p", "severity", "return_period", "deviation"), float("nan"))
+    some = {"id": 1, "signal": 1, "start": 1, "end": 2, "peak": 1, "alarms": 0, "duration": 0, "opened": 1}
+    return IncidentRow(**{**nothing, **numbers, **some, "contributions": {}, **given})
+
+
+_ALARM = _sample(
+    kind="alarm", alarms=3, p=1e-4, severity=4.2, return_period=1e4, deviation=2.0, view="error", direction="above",
+    explanation="2 above the forecast", open=False, closed=2, ended="returned", acknowledged=2,
+    acknowledged_by="somebody", snoozed_until=2, label="fault", note="a note",
+)  # fmt: skip
+_SILENCE = _sample(kind="silence", open=True)
+_SIGNAL = SignalRow(1, "plant/pump", ("value",), {"interval": "1min"}, None, "bar", None, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message: its title, its text, the most important facts, and all its fields."""
+
+    status: Message
+    title: str
+    text: str
+    fields: Mapping[str, Any]
+
+    @property
+    def over(self) -> bool:
+        """Whether the incident has ended."""
+        return self.status == "resolved"
+
+    @property
+    def critical(self) -> bool:
+        """Whether somebody should look at it now."""
+        return not self.over and self.fields["level"] == "critical"
+
+    @property
+    def colour(self) -> str:
+        """Its colour where a channel shows one: green, red or amber."""
+        return "#2e7d32" if self.over else "#b3261e" if self.critical else "#b26a00"
+
+    @property
+    def link(self) -> str:
+        """The address of the incident on the page; empty if server.external_url is not set."""
+        return str(self.fields["link"])
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What to show beside the text."""
+        told = self.fields
+        severity = None if told["severity"] is None else f"{told['severity']:.1f} ({told['level']})"
+        shown = {
+            "Signal": told["signal"],
+            "Event": told["event"],
+            "Members": told["members"],
+            "Severity": severity,
+            "Start": told["start"],
+            "End": told["closed"] if self.over else None,
+        }
+        return {name: str(value) for name, value in shown.items() if value}
+
+
+def fields_of(incident: IncidentRow, signal: SignalRow, status: Message, link: str) -> dict[str, Any]:
+    """The fields of a message: those of the incident as the API has them, and its text in words.
+
+    For an event of several incidents, `severity` is that of the strongest, as `level` is.
+    """
+    notes, whole = alert_of(incident, signal, link, status).annotations, several(incident)
+    told = {name: _shown(value) for name, value in incident_json(incident, signal.name).items()}
+    return told | {
+        "message": told_as(incident, status),
+        "level": level_of(incident),
+        "severity": told["severity"] if whole is None else number(whole.strongest.incident.severity),
+        "members": "" if whole is None else members_of(whole, LISTED),
+        "unit": signal.unit,
+        "summary": notes["summary"],
+        "description": notes["description"],
+        "link": link,
+    }
+
+
+def _shown(value: Any) -> Any:
+    """Lists and tables in one line."""
+    if isinstance(value, Mapping):
+        return ", ".join(value)
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+class Notices:
+    """Writes the messages of one sink; ValueError if a template names a field that there is not."""
+
+    def __init__(self, settings: TextSettings, monitor: Settings) -> None:
+        self._monitor = monitor
+        samples = [
+            fields_of(_ALARM, _SIGNAL, "resolved", "https://example.com"),
+            fields_of(_SILENCE, _SIGNAL, "firing", ""),
+        ]
+        self._title = MessageTemplate("title", settings.title, *samples)
+        self._text = MessageTemplate("text", settings.text, *samples)
+
+    def write(self, incident: IncidentRow, signal: SignalRow, status: Message) -> Notice:
+        """The message about an incident."""
+        told = fields_of(incident, signal, status, link_to(self._monitor, incident))
+        title = " ".join(self._title.fill(told).split())  # a title is one line
+        return Notice(status, title, self._text.fill(told).strip(), told)
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters, with dots in the place of the rest."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class MessageTemplate(Formatter):
+    """A format string whose only fields are those of a message; a missing value is an empty text.
+
+    A mistake is a ValueError that names the setting. Fields are plain names, with a format if you like (`{p:.2g}`):
+    attributes and items of values cannot be reached.
+
+    >>> title = MessageTemplate("title", "{signal}: p = {p:.2g}", {"signal": "", "p": 0.5})
+    >>> title.fill({"signal": "pump", "p": 0.00123})
+    'pump: p = 0.0012'
+    """
+
+    def __init__(self, setting: str, text: str, *samples: Mapping[str, Any]) -> None:
+        self._setting, self._text = setting, text
+        self._check(samples[0])
+        for sample in samples:
+            self.fill(sample)
+
+    def fill(self, fields: Mapping[str, Any]) -> str:
+        """The text with the fields of a message."""
+        try:
+            return self.vformat(self._text, (), fields)
+        except ValueError as error:
+            raise ValueError(f"{self._setting}: {error}, got {self._text!r}") from None
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return "" if value is None else str(super().format_field(value, format_spec))
+
+    def _check(self, known: Mapping[str, Any]) -> None:
+        try:
+            parts = list(self.parse(self._text))
+        except ValueError as error:
+            raise ValueError(f"{self._setting}: {error}, got {self._text!r}; a brace itself is {{{{ or }}}}") from None
+        for _, name, spec, _ in parts:
+            if name is not None and name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {{{near[0]}}}?" if near else ";"
+                raise ValueError(
+                    f"{self._setting}: {{{name}}} is not a field of a message{hint} "
+                    f"The fields are {', '.join(sorted(known))}"
+                )
+            if "{" in (spec or ""):
+                raise ValueError(f"{self._setting}: a format must be plain, got {{{name}:{spec}}}")

@@ -1,0 +1,353 @@
+"""Queries of the store."""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Row, Select, and_, case, func, not_, or_, select, tuple_
+
+from tocsin_monitor.observations import Status
+from tocsin_monitor.store import encoding, schema
+from tocsin_monitor.store.events import EventReader, incident_of
+from tocsin_monitor.store.removal import REMOVED, LeavingReader, name_of
+from tocsin_monitor.store.rows import (
+    AccessLogRow,
+    IncidentRow,
+    Kind,
+    MaintenanceRow,
+    ObservationRow,
+    OutboxRow,
+    PartRow,
+    ReferenceRow,
+    RefusedRow,
+    SignalRow,
+    StateRow,
+    TemplateRow,
+    TokenRow,
+)
+from tocsin_monitor.store.schema import among
+
+T = TypeVar("T")
+
+# Observations looked up per statement.
+_LOOKED_UP = 500
+
+
+class StoreReader(EventReader, LeavingReader):
+    """Reads in one transaction. If the database fails, the block of the transaction raises StoreError."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def signals(self, numbers: Collection[int] | None = None) -> list[SignalRow]:
+        """All signals, or those with these numbers even if they are removed, in the order of their creation."""
+        chosen = not_(REMOVED) if numbers is None else among(schema.signals.c.id, numbers)
+        wanted = select(schema.signals).where(chosen).order_by(schema.signals.c.id)
+        return [_signal(row) for row in self.connection.execute(wanted)]
+
+    def signal_names(self) -> dict[int, str]:
+        """The names of all signals by their numbers, removed ones included; quicker than all of their rows."""
+        columns = schema.signals.c
+        return {number: name_of(name) for number, name in self.connection.execute(select(columns.id, columns.name))}
+
+    def signal(self, name: str) -> SignalRow | None:
+        row = self.connection.execute(select(schema.signals).where(schema.signals.c.name == name)).one_or_none()
+        return None if row is None else _signal(row)
+
+    def observations_at(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], ObservationRow]:
+        """The stored ones of these observations, which are given as (signal, time)."""
+        names = ", ".join(f"o.{name}" for name in schema.observations.c.keys())  # noqa: SIM118
+        place = "(?, ?)" if self.connection.dialect.name == "sqlite" else "(%s, %s)"
+        found = {}
+        pairs = list(pairs)
+        for first in range(0, len(pairs), _LOOKED_UP):
+            some = pairs[first : first + _LOOKED_UP]
+            # Plain SQL for speed: this runs for every batch.
+            wanted = ", ".join([place] * len(some))
+            rows = self.connection.exec_driver_sql(
+                f"WITH wanted(signal, time) AS (VALUES {wanted}) SELECT {names} FROM wanted"  # noqa: S608
+                " JOIN observations o ON o.signal = wanted.signal AND o.time = wanted.time",
+                tuple(chain.from_iterable(some)),
+            )
+            for row in rows:
+                found[row[0], row[1]] = encoding.observation_from_columns(row)
+        return found
+
+    def observations(
+        self,
+        signal_id: int,
+        *,
+        after: int | None = None,
+        until: int | None = None,
+        statuses: Collection[Status] | None = None,
+        limit: int,
+        newest: bool = False,
+    ) -> list[ObservationRow]:
+        """Observations after one time and up to another, by time: the first `limit`, or the last if `newest`."""
+        columns = schema.observations.c
+        wanted = select(schema.observations).where(columns.signal == signal_id)
+        if after is not None:
+            wanted = wanted.where(columns.time > after)
+        if until is not None:
+            wanted = wanted.where(columns.time <= until)
+        if statuses is not None:
+            wanted = wanted.where(columns.status.in_([int(status) for status in statuses]))
+        wanted = wanted.order_by(columns.time.desc() if newest else columns.time).limit(limit)
+        rows = [encoding.observation_from_columns(row) for row in self.connection.execute(wanted)]
+        return rows[::-1] if newest else rows
+
+    def parts(self, signal_id: int, after: int | None) -> list[PartRow]:
+        """The observations that a signal aggregates, after a time."""
+        columns = schema.parts.c
+        wanted = select(schema.parts).where(columns.signal == signal_id)
+        if after is not None:
+            wanted = wanted.where(columns.time > after)
+        rows = self.connection.execute(wanted.order_by(columns.time))
+        return [PartRow(row.signal, row.time, encoding.values_from_text(row.value)) for row in rows]
+
+    def parts_at(self, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+        """The pairs (signal, time) that have a stored part."""
+        columns = schema.parts.c
+        found: set[tuple[int, int]] = set()
+        for first in range(0, len(pairs), _LOOKED_UP):
+            some = pairs[first : first + _LOOKED_UP]
+            wanted = select(columns.signal, columns.time).where(tuple_(columns.signal, columns.time).in_(some))
+            found.update((signal, time) for signal, time in self.connection.execute(wanted))
+        return found
+
+    def newest_time(self, signal_id: int) -> int | None:
+        """The time of the newest observation of a signal."""
+        columns = schema.observations.c
+        return self.connection.execute(select(func.max(columns.time)).where(columns.signal == signal_id)).scalar()
+
+    def time_before_newest(
+        self, signal_id: int, count: int, statuses: Collection[Status], *, before: int | None = None
+    ) -> int | None:
+        """The time of the observation just before the newest `count` of a signal; None if there are no more than that.
+
+        With `before`, count only observations before that time.
+        """
+        columns = schema.observations.c
+        wanted = select(columns.time).where(
+            columns.signal == signal_id, columns.status.in_([int(status) for status in statuses])
+        )
+        if before is not None:
+            wanted = wanted.where(columns.time < before)
+        return self.connection.execute(wanted.order_by(columns.time.desc()).offset(count).limit(1)).scalar()
+
+    def count_observations(self, signal_id: int, after: int | None, statuses: Collection[Status]) -> int:
+        """The number of a signal's observations after a time."""
+        columns = schema.observations.c
+        wanted = select(func.count()).where(
+            columns.signal == signal_id, columns.status.in_([int(status) for status in statuses])
+        )
+        if after is not None:
+            wanted = wanted.where(columns.time > after)
+        return int(self.connection.execute(wanted).scalar_one())
+
+    def states(self, signal_ids: Collection[int]) -> dict[int, StateRow]:
+        """The states of these signals, for those that have one."""
+        states = schema.states
+        rows = self._rows(StateRow, select(states).where(states.c.signal.in_(signal_ids)))
+        return {row.signal: row for row in rows}
+
+    def foretold(self, signal_ids: Collection[int]) -> dict[int, list[bytes]]:
+        """The stored forecasts made after the states of these signals, in the order of the observations."""
+        columns = schema.foretold.c
+        wanted = select(columns.signal, columns.foretold).where(columns.signal.in_(signal_ids))
+        found: dict[int, list[bytes]] = {number: [] for number in signal_ids}
+        for signal, foretold in self.connection.execute(wanted.order_by(columns.signal, columns.time)):
+            found[signal].append(foretold)
+        return found
+
+    def states_times(self) -> dict[int, int | None]:
+        """For each signal with a state, the time of the newest observation that the state includes."""
+        rows = self.connection.execute(select(schema.states.c.signal, schema.states.c.time))
+        return {signal: time for signal, time in rows}  # noqa: C416
+
+    def references(self) -> list[ReferenceRow]:
+        """All references."""
+        columns = [column for column in schema.reference.c if column.name != "observed"]
+        return self._rows(ReferenceRow, select(*columns).order_by(schema.reference.c.signal))
+
+    def reference_values(self, signal_id: int) -> tuple[list[int], list[tuple[float, ...]]]:
+        """The times and values of a signal's reference, by time; empty if it has no reference."""
+        columns = schema.reference.c
+        wanted = select(columns.observed, columns.observations).where(columns.signal == signal_id)
+        row = self.connection.execute(wanted).one_or_none()
+        return ([], []) if row is None else encoding.values_from_bytes(row.observed, row.observations)
+
+    def incidents(
+        self,
+        *,
+        signal_id: int | None = None,
+        signal_ids: Collection[int] | None = None,
+        open: bool | None = None,  # noqa: A002
+        kind: Kind | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        before_id: int | None = None,
+        limit: int,
+    ) -> list[IncidentRow]:
+        """Incidents, newest first, without those that ended before `since` or started after `until`."""
+        columns = schema.incidents.c
+        wanted = select(schema.incidents)
+        if signal_id is not None:
+            wanted = wanted.where(columns.signal == signal_id)
+        if signal_ids is not None:
+            wanted = wanted.where(among(columns.signal, signal_ids))
+        if open is not None:
+            wanted = wanted.where(columns.open == open)
+        if kind is not None:
+            wanted = wanted.where(columns.kind == kind)
+        if since is not None:
+            wanted = wanted.where(or_(columns.open == True, columns.end >= since))  # noqa: E712
+        if until is not None:
+            wanted = wanted.where(columns.start <= until)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        rows = self.connection.execute(wanted.order_by(columns.id.desc()).limit(limit))
+        return [incident_of(row) for row in rows]
+
+    def incident(self, incident_id: int) -> IncidentRow | None:
+        wanted = select(schema.incidents).where(schema.incidents.c.id == incident_id)
+        row = self.connection.execute(wanted).one_or_none()
+        return None if row is None else incident_of(row)
+
+    def count_labelled(self, signal_id: int, label: str) -> int:
+        """The number of a signal's alarm incidents with this label."""
+        columns = schema.incidents.c
+        wanted = select(func.count()).where(
+            columns.signal == signal_id, columns.kind == "alarm", columns.label == label
+        )
+        return int(self.connection.execute(wanted).scalar_one())
+
+    def open_incidents(self) -> list[IncidentRow]:
+        """All open incidents, oldest first."""
+        columns = schema.incidents.c
+        wanted = select(schema.incidents).where(columns.open == True).order_by(columns.id)  # noqa: E712
+        return [incident_of(row) for row in self.connection.execute(wanted)]
+
+    def count_open_incidents(self) -> int:
+        """How many incidents are open."""
+        wanted = select(func.count()).select_from(schema.incidents).where(schema.incidents.c.open == True)  # noqa: E712
+        return int(self.connection.execute(wanted).scalar_one())
+
+    def outbox_due(self, sink: str, now: int, limit: int) -> list[OutboxRow]:
+        """The messages to send to a sink now, in order, new ones first.
+
+        "resolved" is sent only after "firing", and "firing" is not sent while all open incidents of the event are
+        snoozed.
+        """
+        outbox, firing, incidents = schema.outbox, schema.outbox.alias("firing"), schema.incidents.c
+        # Looked up once, not for each message: thousands may wait for a sink that is down.
+        asleep = func.min(func.coalesce(incidents.snoozed_until, 0)) > now
+        going_on = select(incidents.event).where(incidents.open, incidents.event.is_not(None))
+        events_asleep = going_on.group_by(incidents.event).having(asleep)
+        incidents_asleep = select(incidents.id).where(incidents.open, incidents.snoozed_until > now)
+        snoozed = case(
+            (outbox.c.event.is_(None), outbox.c.incident.in_(incidents_asleep)),
+            else_=outbox.c.event.in_(events_asleep),
+        )
+        not_sent_yet = select(firing.c.id).where(
+            firing.c.sink == outbox.c.sink,
+            firing.c.incident == outbox.c.incident,
+            firing.c.status == "firing",
+            firing.c.delivered.is_(None),
+            firing.c.told.is_(None),
+        )
+        wanted = select(outbox).where(
+            outbox.c.sink == sink,
+            outbox.c.delivered.is_(None),
+            outbox.c.next_attempt <= now,
+            or_(
+                and_(outbox.c.status == "firing", not_(snoozed)),
+                and_(outbox.c.status == "resolved", not_(not_sent_yet.exists())),
+            ),
+        )
+        return self._rows(OutboxRow, wanted.order_by(outbox.c.attempts, outbox.c.id).limit(limit))
+
+    def outbox_waiting(self, now: int | None = None) -> dict[str, int]:
+        """The number of waiting messages for each sink that has any.
+
+        With `now`, those that a sink's rules hold back until later do not count.
+        """
+        columns = schema.outbox.c
+        waiting = select(columns.sink, func.count()).where(columns.delivered.is_(None)).group_by(columns.sink)
+        if now is not None:
+            waiting = waiting.where(or_(columns.attempts > 0, columns.next_attempt <= now))
+        return {sink: count for sink, count in self.connection.execute(waiting)}  # noqa: C416
+
+    def delivered_firing(self, sink: str) -> list[int]:
+        """The incidents of which the sink was told and that go on, or their events do."""
+        outbox, incidents, events = schema.outbox.c, schema.incidents.c, schema.events.c
+        told = and_(outbox.sink == sink, outbox.status == "firing", outbox.told.is_not(None))
+        wanted = select(incidents.id).join(schema.outbox, outbox.incident == incidents.id)
+        wanted = wanted.join(schema.events, events.id == incidents.event, isouter=True)
+        going_on = func.coalesce(events.open, incidents.open)
+        return list(self.connection.execute(wanted.where(told, going_on).order_by(incidents.id)).scalars())
+
+    def maintenance(self) -> list[MaintenanceRow]:
+        """All maintenance windows, by start."""
+        windows = schema.maintenance
+        return self._rows(MaintenanceRow, select(windows).order_by(windows.c.start, windows.c.id))
+
+    def templates(self) -> list[TemplateRow]:
+        """All stored templates, by pattern."""
+        rows = self.connection.execute(select(schema.templates).order_by(schema.templates.c.pattern))
+        return [TemplateRow(row.pattern, json.loads(row.template), row.changed, row.changed_by) for row in rows]
+
+    def tokens(self) -> list[TokenRow]:
+        """All tokens, by name, including expired ones."""
+        return [_token(row) for row in self.connection.execute(select(schema.tokens).order_by(schema.tokens.c.name))]
+
+    def guarded_since(self) -> int | None:
+        """When the first token was created, even if it was revoked since; None if there never was one."""
+        return self.connection.execute(select(schema.guarded.c.since)).scalar()
+
+    def access_log(self, *, before_id: int | None = None, who: str | None = None, limit: int) -> list[AccessLogRow]:
+        """The access log, newest first."""
+        columns = schema.access_log.c
+        wanted = select(schema.access_log)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        if who is not None:
+            wanted = wanted.where(columns.who == who)
+        return self._rows(AccessLogRow, wanted.order_by(columns.id.desc()).limit(limit))
+
+    def cursor(self, source: str) -> str | None:
+        """The position up to which a source has read."""
+        wanted = select(schema.cursors.c.position).where(schema.cursors.c.source == source)
+        return self.connection.execute(wanted).scalar_one_or_none()
+
+    def cursors(self, prefix: str) -> dict[str, str]:
+        """The positions of all cursors whose names have this prefix, by name."""
+        wanted = select(schema.cursors).where(schema.cursors.c.source.startswith(prefix, autoescape=True))
+        return {row.source: row.position for row in self.connection.execute(wanted)}
+
+    def refused(self, *, limit: int, before_id: int | None = None) -> list[RefusedRow]:
+        """Refused observations, newest first."""
+        columns = schema.refused.c
+        wanted = select(schema.refused)
+        if before_id is not None:
+            wanted = wanted.where(columns.id < before_id)
+        return self._rows(RefusedRow, wanted.order_by(columns.id.desc()).limit(limit))
+
+    def _rows(self, kind: type[T], wanted: Select[Any]) -> list[T]:
+        """The rows of a query whose columns are the fields of the dataclass."""
+        return [kind(**row._mapping) for row in self.connection.execute(wanted)]
+
+
+def _signal(row: Row[Any]) -> SignalRow:
+    fields = dict(row._mapping)
+    fields["name"] = name_of(fields["name"])
+    fields["features"] = encoding.names_from_text(fields["features"])
+    fields["settings"] = json.loads(fields["settings"])
+    return SignalRow(**fields)
+
+
+def _token(row: Row[Any]) -> TokenRow:
+    fields = dict(row._mapping)
+    fields["patterns"] = () if fields["patterns"] is None else encoding.names_from_text(fields["patterns"])
+    return TokenRow(**fields)

@@ -1,0 +1,355 @@
+"""Changes of the store."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from sqlalchemy import BindParameter, Table, bindparam, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from tocsin_monitor.access_log import AccessEntry
+from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.store import encoding, removal, schema
+from tocsin_monitor.store.encoding import insert_observations
+from tocsin_monitor.store.events import EventWriter
+from tocsin_monitor.store.reader import StoreReader
+from tocsin_monitor.store.removal import LeavingWriter
+from tocsin_monitor.store.rows import (
+    IncidentFacts,
+    IncidentRow,
+    ObservationRow,
+    PartRow,
+    Pruned,
+    ReferenceRow,
+    Refused,
+    Role,
+    SignalRow,
+    StateRow,
+    TemplateRow,
+)
+
+# What identifies an incident, and when it was first stored: these never change.
+_IDENTITY = frozenset({"signal", "kind", "start"})
+_FIRST = _IDENTITY | {"opened"}
+_CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
+# The most entries of the access log, and after how many new ones the oldest are removed.
+MOST_LOGGED = 200_000
+_LOG_PIECE = 1000
+_OF_SIGNALS = frozenset({"features", "settings", "silent_after", "unit", "template", "source"})
+
+
+class StoreWriter(StoreReader, EventWriter, LeavingWriter):
+    """Reads and changes the store in one transaction."""
+
+    def add_signal(
+        self,
+        name: str,
+        features: Sequence[str],
+        settings: Mapping[str, Any],
+        *,
+        silent_after: float | None = None,
+        unit: str | None = None,
+        template: str | None = None,
+        created: int,
+        every: float | None = None,
+        aggregate: str = "mean",
+        source: str | None = None,
+    ) -> SignalRow:
+        if self.signal(name) is not None:
+            raise RefusedError(f"signal {name!r} already exists")
+        values = {
+            "name": name, "silent_after": silent_after, "unit": unit, "template": template, "created": created,
+            "every": every, "aggregate": aggregate, "source": source,
+        }  # fmt: skip
+        number = self._insert(schema.signals, {**values, **_texts({"features": features, "settings": settings})})
+        return SignalRow(
+            number, name, tuple(features), dict(settings), silent_after, unit, template, created, every, aggregate,
+            source,
+        )  # fmt: skip
+
+    def change_signal(self, signal_id: int, **changes: Any) -> None:
+        """Change fields of a signal: features, settings, silent_after, unit, template, source."""
+        _check_names(changes, _OF_SIGNALS, "a signal")
+        self._change(schema.signals, signal_id, _texts(changes))
+
+    def remove_signal(self, signal_id: int) -> None:
+        """Remove a signal and everything that belongs to it. If it has many observations, pruning removes the rest."""
+        if not self._delete(schema.signals, id=signal_id):  # states, incidents and messages go with it
+            raise UnknownError(f"there is no signal with number {signal_id}")
+        removal.remove_empty_events(self.connection)
+        removal.remove_observations(self.connection, [(signal_id, removal.ALL)], removal.PIECE)
+
+    def add_observations(self, rows: Iterable[ObservationRow]) -> None:
+        """Add observations. None of them may be stored already."""
+        insert_observations(self.connection, [encoding.observation_to_columns(row) for row in rows])
+
+    def add_parts(self, rows: Sequence[PartRow]) -> None:
+        """Add observations to aggregate. None of them may be stored already."""
+        if rows:
+            given = [
+                {"signal": row.signal, "time": row.time, "value": encoding.values_to_text(row.values)} for row in rows
+            ]
+            self.connection.execute(insert(schema.parts), given)
+
+    def remove_parts(self, signal_id: int, before: int) -> None:
+        """Remove a signal's parts before a time."""
+        columns = schema.parts.c
+        self.connection.execute(delete(schema.parts).where(columns.signal == signal_id, columns.time < before))
+
+    def judge_observations(self, rows: Sequence[ObservationRow]) -> None:
+        """Store the verdicts on observations that are already stored."""
+        columns = schema.observations.c
+        names = [name for name in columns.keys() if name not in ("signal", "time", "status")]  # noqa: SIM118
+        which = columns.signal == bindparam("of_signal"), columns.time == bindparam("at")
+        change = update(schema.observations).where(*which).values({name: bindparam(f"new_{name}") for name in names})
+        given = []
+        for row in rows:
+            signal, time, _, *others = encoding.observation_to_columns(row)
+            news = {f"new_{name}": value for name, value in zip(names, others, strict=True)}
+            given.append({"of_signal": signal, "at": time, **news})
+        if given:
+            self.connection.execute(change, given)
+
+    def refuse(self, rows: Sequence[Refused]) -> None:
+        """List observations as refused."""
+        if rows:
+            self.connection.execute(insert(schema.refused), [asdict(row) for row in rows])
+
+    def take_out(self, signal: SignalRow, after: int, reason: str, now: int) -> int:
+        """Remove a signal's observations after a time, and list them as refused; returns how many."""
+        taken, last = 0, after
+        while rows := self.observations(signal.id, after=last, limit=removal.PIECE):
+            last = rows[-1].time
+            self.refuse(
+                [
+                    Refused(signal.name, row.time, encoding.values_to_text(row.judged.value), "", reason, now)
+                    for row in rows
+                ]
+            )
+            taken += len(rows)
+        columns = schema.observations.c
+        self.connection.execute(delete(schema.observations).where(columns.signal == signal.id, columns.time > after))
+        return taken
+
+    def add_foretold(self, rows: Sequence[tuple[int, int, bytes]]) -> None:
+        """Store forecasts as (signal, time of the last observation, forecasts), until the next state replaces them."""
+        if rows:
+            names = ("signal", "time", "foretold")
+            self.connection.execute(insert(schema.foretold), [dict(zip(names, row, strict=True)) for row in rows])
+
+    def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
+        """Store the state of a signal's detector in place of the previous one."""
+        self.put_states([StateRow(signal_id, time, taken, state)])
+
+    def put_states(self, rows: Sequence[StateRow]) -> None:
+        """Store the states of several signals' detectors, each in place of the previous one."""
+        if rows:
+            self._remove_states([row.signal for row in rows])
+            given = [{"signal": row.signal, "time": row.time, "taken": row.taken, "state": row.state} for row in rows]
+            self.connection.execute(insert(schema.states), given)
+
+    def remove_state(self, signal_id: int) -> None:
+        """Remove the state of a signal's detector and the forecasts made after it."""
+        self._remove_states([signal_id])
+
+    def _remove_states(self, signal_ids: Sequence[int]) -> None:
+        for table in (schema.states, schema.foretold):
+            self.connection.execute(delete(table).where(table.c.signal.in_(signal_ids)))
+
+    def put_reference(self, reference: ReferenceRow, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:
+        """Store a signal's reference with a copy of its observations, in place of the previous one."""
+        self.remove_reference(reference.signal)
+        columns = {**asdict(reference), "observed": encoding.values_to_bytes(times, values)}
+        self.connection.execute(insert(schema.reference).values(columns))
+
+    def remove_reference(self, signal_id: int) -> None:
+        self._delete(schema.reference, signal=signal_id)
+
+    def put_incident(self, incident: IncidentFacts) -> int:
+        """Store or update an incident and return its number. What people did about it stays."""
+        facts = {field.name: getattr(incident, field.name) for field in fields(IncidentFacts)}
+        facts["contributions"] = encoding.numbers_to_text(incident.contributions)
+        columns = schema.incidents.c
+        known = self.connection.execute(
+            select(columns.id, columns.closed).where(*(columns[name] == facts[name] for name in sorted(_IDENTITY)))
+        ).one_or_none()
+        if known is None:
+            return self._insert(schema.incidents, {**facts, "excluded": False, "withheld": False})
+        news = {name: value for name, value in facts.items() if name not in _FIRST}
+        if news["closed"] is not None and known.closed is not None:
+            news["closed"] = known.closed  # this update repeats a known one, as after a restart
+        self.connection.execute(update(schema.incidents).where(columns.id == known.id).values(news))
+        return int(known.id)
+
+    def remove_imported_incidents(self, signal_id: int, first: int, last: int) -> None:
+        """Remove incidents of imported history from one time to another, except those that people commented on."""
+        columns = schema.incidents.c
+        untouched = columns.label.is_(None), columns.note.is_(None), columns.acknowledged.is_(None)
+        within = columns.signal == signal_id, columns.start >= first, columns.start <= last
+        self.connection.execute(delete(schema.incidents).where(*within, columns.ended == "imported", *untouched))
+
+    def prolong_incidents(self, lasted: Sequence[tuple[int, int, int]]) -> None:
+        """Extend open incidents, given as (number, new end, new duration in observations)."""
+        if lasted:
+            columns = schema.incidents.c
+            number: BindParameter[int] = bindparam("number")
+            until: BindParameter[int] = bindparam("until")
+            long: BindParameter[int] = bindparam("long")
+            change = update(schema.incidents).where(columns.id == number).values(end=until, duration=long)
+            self.connection.execute(change, [{"number": one, "until": end, "long": many} for one, end, many in lasted])
+
+    def change_incident(self, incident_id: int, **changes: Any) -> None:
+        """Change fields of an incident, such as `acknowledged` or `label`, but not those that identify it."""
+        _check_names(changes, _CHANGEABLE, "an incident")
+        if "contributions" in changes:
+            changes["contributions"] = encoding.numbers_to_text(changes["contributions"])
+        self._change(schema.incidents, incident_id, changes)
+
+    def mark_delivered(
+        self, ids: Collection[int], now: int, *, news: Mapping[int, int] = {}, update_every: int = 0
+    ) -> None:
+        """Record that the sinks received these messages, with `news` as far as there were any.
+
+        A message with newer ones is due again after `update_every`.
+        """
+        columns = schema.outbox.c
+        delivered = {"delivered": now, "told": now, "attempts": columns.attempts + 1, "error": None}
+        self.connection.execute(update(schema.outbox).where(columns.id.in_(list(ids))).values(delivered))
+        for number, told in news.items():
+            newer = columns.id == number, columns.news > told
+            again = {"delivered": None, "attempts": 0, "next_attempt": now + update_every}
+            self.connection.execute(update(schema.outbox).where(*newer).values(again))
+
+    def drop_messages(self, sink: str, incident: int) -> None:
+        """Remove the waiting messages about an incident for a sink: then it is told nothing of its end either."""
+        columns = schema.outbox.c
+        which = columns.sink == sink, columns.incident == incident, columns.delivered.is_(None)
+        self.connection.execute(delete(schema.outbox).where(*which))
+
+    def skip_messages(self, ids: Collection[int], now: int) -> None:
+        """The sinks do not want these messages."""
+        change = update(schema.outbox).where(schema.outbox.c.id.in_(ids))
+        self.connection.execute(change.values(delivered=now, attempts=0))
+
+    def hold_messages(self, until: Mapping[int, int]) -> None:
+        """Deliver these messages, by their numbers, not before a time."""
+        for number, moment in until.items():
+            self._change(schema.outbox, number, {"next_attempt": moment})
+
+    def mark_failed(self, outbox_id: int, error: str, next_attempt: int) -> None:
+        """Record that a message could not be delivered. It is tried again at `next_attempt`."""
+        attempts = schema.outbox.c.attempts + 1
+        failed = {"attempts": attempts, "error": error, "next_attempt": next_attempt}
+        self._change(schema.outbox, outbox_id, failed)
+
+    def add_maintenance(self, pattern: str, start: int, end: int, reason: str, created_by: str) -> int:
+        """Add a maintenance window and return its number."""
+        window = {"pattern": pattern, "start": start, "end": end, "reason": reason, "created_by": created_by}
+        return self._insert(schema.maintenance, window)
+
+    def remove_maintenance(self, maintenance_id: int) -> None:
+        if not self._delete(schema.maintenance, id=maintenance_id):
+            raise UnknownError(f"there is no maintenance window with number {maintenance_id}")
+
+    def put_template(self, row: TemplateRow) -> None:
+        """Store a template in place of the one with the same pattern."""
+        self._delete(schema.templates, pattern=row.pattern)
+        columns = {**asdict(row), "template": json.dumps(row.template)}
+        self.connection.execute(insert(schema.templates).values(columns))
+
+    def remove_template(self, pattern: str) -> None:
+        if not self._delete(schema.templates, pattern=pattern):
+            raise UnknownError(f"there is no stored template {pattern!r}")
+
+    def add_token(
+        self, name: str, role: Role, hash: str, created: int, expires: int | None = None,  # noqa: A002
+        patterns: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Add a token. With patterns, it is limited to signals whose names match one of them."""
+        limits = encoding.names_to_text(patterns) if patterns else None
+        token = {
+            "name": name, "role": role, "hash": hash, "created": created, "expires": expires, "patterns": limits,
+        }  # fmt: skip
+        if self.guarded_since() is None:
+            self.connection.execute(insert(schema.guarded).values(since=created))
+        try:
+            with self.connection.begin_nested():
+                self._insert(schema.tokens, token)
+        except IntegrityError as error:
+            raise RefusedError(f"a token named {name!r} already exists") from error
+
+    def add_to_access_log(self, entry: AccessEntry, now: int) -> None:
+        """Add an entry to the access log. Only the newest `MOST_LOGGED` entries are kept."""
+        values = {
+            "time": now,
+            "who": entry.who,
+            "action": entry.action,
+            "target": entry.target,
+            "details": entry.details,
+        }
+        number = self._insert(schema.access_log, values)
+        if number % _LOG_PIECE == 0:
+            self.connection.execute(delete(schema.access_log).where(schema.access_log.c.id <= number - MOST_LOGGED))
+
+    def remove_token(self, name: str) -> None:
+        if not self._delete(schema.tokens, name=name):
+            raise UnknownError(f"there is no token named {name!r}")
+
+    def put_cursor(self, source: str, position: str) -> None:
+        """Store the position up to which a source has read."""
+        columns = schema.cursors.c
+        moved = self.connection.execute(
+            update(schema.cursors).where(columns.source == source).values(position=position)
+        )
+        if not moved.rowcount:
+            self.connection.execute(insert(schema.cursors).values(source=source, position=position))
+
+    def remove_cursor(self, source: str) -> None:
+        self._delete(schema.cursors, source=source)
+
+    def remove_cursors(self, first: str, last: str) -> None:
+        """Remove the cursors from one name up to, but not including, another."""
+        source = schema.cursors.c.source
+        self.connection.execute(delete(schema.cursors).where(source >= first, source < last))
+
+    def prune(
+        self,
+        observations_before: int,
+        incidents_before: int,
+        keep_after: Mapping[int, int | None],
+        piece: int = removal.PIECE,
+    ) -> Pruned:
+        """Remove old rows, at most `piece`. Call it again, in another transaction, while there are more.
+
+        Observations of a signal after its time in `keep_after` stay, or all of them if it has no time there, because
+        its detector is rebuilt from them. Incidents are removed if they ended before `incidents_before`.
+        """
+        return removal.prune(self.connection, observations_before, incidents_before, keep_after, piece)
+
+    def _insert(self, table: Table, values: Mapping[str, Any]) -> int:
+        return int(self.connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
+
+    def _change(self, table: Table, number: int, values: Mapping[str, Any]) -> None:
+        if values and not self.connection.execute(update(table).where(table.c.id == number).values(values)).rowcount:
+            raise UnknownError(f"there is nothing with number {number} in {table.name}")
+
+    def _delete(self, table: Table, **where: Any) -> int:
+        which = (table.c[name] == value for name, value in where.items())
+        return int(self.connection.execute(delete(table).where(*which)).rowcount)
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a signal as columns."""
+    texts = dict(values)
+    if "features" in texts:
+        texts["features"] = encoding.names_to_text(texts["features"])
+    if "settings" in texts:
+        texts["settings"] = json.dumps(dict(texts["settings"]))
+    return texts
+
+
+def _check_names(changes: Mapping[str, Any], known: frozenset[str], what: str) -> None:
+    unknown = sorted(set(changes) - known)
+    if unknown:
+        raise TypeError(f"of {what} can be changed {', '.join(sorted(known))}, got {', '.join(unknown)}")

@@ -1,1 +1,0 @@
-"""The benchmark: detectors over folders of labelled files, tables and figures of the results."""

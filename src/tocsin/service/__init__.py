@@ -1,1 +1,0 @@
-"""The monitor: signals in, alarms out, a live page, and nothing lost."""

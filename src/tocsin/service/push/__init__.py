@@ -1,5 +1,0 @@
-"""What others push over HTTP in their own formats: bytes in, observations out."""
-
-from tocsin.service.push.intake import Intake, MalformedError, Naming, Receiver, Receivers, TooManyError
-
-__all__ = ["Intake", "MalformedError", "Naming", "Receiver", "Receivers", "TooManyError"]

@@ -1,6 +1,0 @@
-"""What happened in a period, on one page: `tocsin report`."""
-
-from tocsin.service.report.facts import Period, Report, gather
-from tocsin.service.report.page import report_page, summary_of
-
-__all__ = ["Period", "Report", "gather", "report_page", "summary_of"]

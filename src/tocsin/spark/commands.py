@@ -1,0 +1,11 @@
+"""The command of Tocsin on Spark in the list of commands."""
+
+from tocsin.cli.commands import FILES, ListedCommand
+
+COMMANDS = {
+    "spark-detect": ListedCommand(
+        "tocsin.spark.cli",
+        FILES,
+        "Find incidents in many signals on Apache Spark: Parquet or a table in, Parquet out; restartable.",
+    )
+}
