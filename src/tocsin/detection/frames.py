@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from tocsin.data import (
 )
 from tocsin.data.frames import eager_frame
 from tocsin.detection.incidents.verdict import Verdicts
+from tocsin.detection.lazy_fleet import LazyFleet
 from tocsin.detection.results import Result, Results
 from tocsin.detection.settings.history_settings import ALONE, are_named
 
@@ -63,12 +64,8 @@ def as_times(times: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     return np.array(moments).reshape(shape)
 
 
-if TYPE_CHECKING:
-    from tocsin.detection.fleet import Fleet
-
-
 def run_frame(
-    fleet: "Fleet",
+    fleet: LazyFleet,
     data: Any,
     *,
     time: str | None,
@@ -112,7 +109,7 @@ def _usual(intervals: Sequence[Any]) -> Any:
     return max(known, key=known.count) if known else None
 
 
-def _row_of(fleet: "Fleet", name: str, number: int, count: int) -> int:
+def _row_of(fleet: LazyFleet, name: str, number: int, count: int) -> int:
     """The row of a signal: by its name or, if the fleet has only numbers, by position."""
     if name in fleet.names:
         return fleet.names.index(name)
@@ -122,7 +119,7 @@ def _row_of(fleet: "Fleet", name: str, number: int, count: int) -> int:
     raise ValueError(f"signals must be among the {len(fleet.names)} of the fleet, {known}, got {name!r}")
 
 
-def gap_before(fleet: "Fleet", last_time: Any, signal: Signal) -> NDArray[Any]:
+def gap_before(fleet: LazyFleet, last_time: Any, signal: Signal) -> NDArray[Any]:
     """The times of observations missing between what was seen before and a signal; ValueError if it is not later."""
     if signal.times is None or not len(signal):
         return np.empty(0)
@@ -134,7 +131,7 @@ def gap_before(fleet: "Fleet", last_time: Any, signal: Signal) -> NDArray[Any]:
         ) from None
 
 
-def pass_gap(fleet: "Fleet", row: int, times: NDArray[Any]) -> None:
+def pass_gap(fleet: LazyFleet, row: int, times: NDArray[Any]) -> None:
     """Insert missing observations for a signal."""
     if times.size:
         nothing = np.full((times.size, 1, len(fleet.features)), np.nan)
@@ -142,7 +139,7 @@ def pass_gap(fleet: "Fleet", row: int, times: NDArray[Any]) -> None:
 
 
 def read_frame(
-    fleet: "Fleet",
+    fleet: LazyFleet,
     data: Any,
     *,
     time: str | None,
@@ -192,7 +189,7 @@ def check_features(signal: Signal, features: Sequence[str], *, chosen: bool) -> 
     return replace(signal, features=tuple(features)) if are_named(features, "feature") else signal
 
 
-def result_of(fleet: "Fleet", row: int, signal: Signal, verdicts: Verdicts, before: int, origin: Origin) -> Result:
+def result_of(fleet: LazyFleet, row: int, signal: Signal, verdicts: Verdicts, before: int, origin: Origin) -> Result:
     """A fleet's result for one of its signals, after it has judged these observations."""
     incidents = [replace(one, signal=signal.name) for one in fleet.incidents(row) if one.last >= before]
     return Result(
@@ -209,7 +206,7 @@ def result_of(fleet: "Fleet", row: int, signal: Signal, verdicts: Verdicts, befo
     )
 
 
-def run_signals(fleet: "Fleet", rows: Sequence[int], signals: Sequence[Signal]) -> list[Verdicts]:
+def run_signals(fleet: LazyFleet, rows: Sequence[int], signals: Sequence[Signal]) -> list[Verdicts]:
     """Verdicts on histories of several signals of a fleet, in time order if they share a budget."""
     times = [np.arange(len(signal)) if signal.times is None else signal.times for signal in signals]
     parts: list[list[Verdicts]] = [[] for _ in signals]

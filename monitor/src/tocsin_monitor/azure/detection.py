@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.constants import constants
-from tocsin.detection import Detector
-from tocsin.detection.results import Result
+from tocsin.detection import Detector, Result
 from tocsin.forecasting import Floats, find_period
 from tocsin_monitor.azure.requests import MOST, AzureError, ChangePointRequest, DetectRequest
 
@@ -19,6 +17,8 @@ _USUAL_SENSITIVITY, _USUAL_RATE, _TENFOLD = 95.0, 0.01, 20.0
 _THRESHOLD_LACKS = 5.0
 # What lasts for this many points is a change, unless the request has its own number.
 _LASTING = 12
+# An incident goes on while recent stretches reach back into it, so even a single point lasts as long as a stretch.
+_STRETCH = 32
 _OF_LAST = {
     "expectedValues": "expectedValue",
     "upperMargins": "upperMargin",
@@ -78,8 +78,7 @@ def detect_change_points(request: ChangePointRequest) -> dict[str, Any]:
     detector = Detector(alarm_rate=rate)
     _check_length(values, detector.warm_up + 1, rate, f"threshold {request.threshold:g}")
     result = _run(detector, values)
-    # An incident goes on while recent stretches reach back into it, so even a single point lasts as long as a stretch.
-    lasting = 2 * constants().short + (request.stable_trend_window or _LASTING)
+    lasting = _STRETCH + (request.stable_trend_window or _LASTING)
     changes = np.isin(steps, [one.first for one in result.incident_list if one.last - one.first >= lasting])
     confidence = 1.0 - np.nan_to_num(result.verdicts.p[:, 0], nan=1.0)
     return {
