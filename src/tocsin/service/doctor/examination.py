@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tocsin.service.config import Settings
-from tocsin.service.doctor.connectivity import check_neighbours
+from tocsin.service.doctor.connectivity import check_connectivity
 from tocsin.service.doctor.finding import Finding
 from tocsin.service.doctor.machine import check_certificate, check_clock, check_disk, check_extras, check_files
 from tocsin.service.doctor.stores import check_store
@@ -17,4 +17,4 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from check_clock()
     yield from check_store(settings)
     yield from check_certificate(settings.server)
-    yield from check_neighbours(settings)
+    yield from check_connectivity(settings)

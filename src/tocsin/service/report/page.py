@@ -16,7 +16,7 @@ from tocsin.reports.page import PROMISE, charts_of, filled_page
 from tocsin.service.config import Settings
 from tocsin.service.config.sinks import MailSettings
 from tocsin.service.exporting import Columns, Export
-from tocsin.service.report.event_table import MOST_ROWS, counted, happened_table, moment, table
+from tocsin.service.report.event_table import MOST_ROWS, counted, event_table, moment, table
 from tocsin.service.report.facts import Period, Report, SignalReport
 from tocsin.service.sinks.mail import MailSink
 from tocsin.service.store import IncidentRow, StoreReader
@@ -33,7 +33,7 @@ def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
         title=escape(title_of(report.period)),
         lead=escape(summary_of(report)[0]),
         days=_days(report),
-        incidents=happened_table(reader, report, settings, [result.signal for result in drawn], charts),
+        incidents=event_table(reader, report, settings, [result.signal for result in drawn], charts),
         promised=_promised(report),
         attention=_attention(report),
         promise=escape(PROMISE),
