@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tocsin_monitor import hub as hub_module
-from tocsin_monitor.hub import FullHubError, Hub, StreamEvent, Subscription
+from tocsin_monitor.hub import FullHubError, Hub, StreamMessage, Subscription
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -19,7 +19,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(limited())
 
 
-async def take(subscription: Subscription, count: int) -> list[StreamEvent]:
+async def take(subscription: Subscription, count: int) -> list[StreamMessage]:
     return [await anext(subscription) for _ in range(count)]
 
 
@@ -246,7 +246,7 @@ def test_there_are_only_so_many_subscribers(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(hub_module, "MOST_SUBSCRIBERS", 2)
         hub = Hub()
         with hub.subscribe(None):
-            with hub.subscribe(None), pytest.raises(FullHubError, match="2 event streams"):
+            with hub.subscribe(None), pytest.raises(FullHubError, match="2 live streams"):
                 hub.subscribe(None)
             with hub.subscribe(None):
                 assert hub.subscribers == 2
@@ -280,7 +280,7 @@ def test_a_loop_that_is_gone_is_forgotten() -> None:
 
 
 def test_an_event_is_one_line_of_data() -> None:
-    event = StreamEvent(1, "run-1", "incident", {"note": "two\nlines\r", "p": float("nan")})
+    event = StreamMessage(1, "run-1", "incident", {"note": "two\nlines\r", "p": float("nan")})
     assert event.written() == b'id: run-1\nevent: incident\ndata: {"note":"two\\nlines\\r","p":null}\n\n'
     assert event.written() is event.written()
     assert json.loads(event.written().split(b"data: ")[1])["p"] is None

@@ -1,11 +1,11 @@
-"""Incidents and events in words, as far as they go on."""
+"""Incidents and events in words."""
 
 from tocsin.detection import ending_of
 from tocsin_monitor.store import EventSummary, IncidentRow
 
 
 def incident_text(incident: IncidentRow, signal: str) -> str:
-    """What there is to know at once of an incident of a signal of this name."""
+    """An incident of the signal with this name, in one line."""
     if incident.kind == "silence":
         return f"{signal} is silent"
     if incident.explanation:
@@ -14,7 +14,7 @@ def incident_text(incident: IncidentRow, signal: str) -> str:
 
 
 def title_of(whole: EventSummary) -> str:
-    """What there is to know at once of an event.
+    """An event in one line.
 
     A source has stopped if all its signals are silent; otherwise it may be the signals.
     """
@@ -56,6 +56,6 @@ def story_of(whole: EventSummary) -> str:
 
 
 def members_of(whole: EventSummary, most: int) -> str:
-    """The signals of an event's incidents in the order of their start, at most so many."""
+    """The signals of an event's incidents in the order of their start, at most `most` of them."""
     first = ", ".join(member.signal for member in whole.members[:most])
     return f"{first} and {whole.count - most} more" if whole.count > most else first

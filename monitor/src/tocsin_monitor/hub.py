@@ -12,8 +12,8 @@ from typing import Any
 from pydantic_core import to_json
 
 
-class StreamEvent:
-    """Something that happened in the monitor. `number` orders the events of one run; the id names the run as well."""
+class StreamMessage:
+    """A message of the live stream that pages follow. `number` orders those of one run; the id names the run too."""
 
     __slots__ = ("_written", "data", "id", "kind", "number")
 
@@ -21,16 +21,16 @@ class StreamEvent:
         self.number, self.id, self.kind, self.data = number, identity, kind, data
         self._written: bytes | None = None
 
-    def limited_to(self, may_see: Callable[[str], bool]) -> "StreamEvent | None":
-        """The event for a caller who may see only some signals; None if it is about others."""
+    def limited_to(self, may_see: Callable[[str], bool]) -> "StreamMessage | None":
+        """The message for a caller who may see only some signals; None if it is about others."""
         if self.kind == "verdicts":
             seen = {name: latest for name, latest in self.data["signals"].items() if may_see(name)}
-            return StreamEvent(self.number, self.id, self.kind, {"signals": seen}) if seen else None
+            return StreamMessage(self.number, self.id, self.kind, {"signals": seen}) if seen else None
         name = self.data.get("signal", self.data.get("name"))
         return self if name is None or may_see(name) else None
 
     def written(self) -> bytes:
-        """The event as a server-sent event, serialised once for all subscribers."""
+        """The message as a server-sent event, serialised once for all subscribers."""
         if self._written is None:
             data = to_json(self.data, inf_nan_mode="null")  # one line, because JSON escapes line breaks
             self._written = b"id: %s\nevent: %s\ndata: %s\n\n" % (self.id.encode(), self.kind.encode(), data)
@@ -41,7 +41,7 @@ KEPT = 10_000
 MOST_SUBSCRIBERS = 1000
 # Seconds for which a signal's verdicts are kept after its last subscriber left, in case it reconnects.
 LINGER = 60.0
-# The most events handed to a subscriber at once. A slow subscriber holds no more than these.
+# The most messages handed to a subscriber at once. A slow subscriber holds no more than these.
 _AT_ONCE = 256
 
 
@@ -51,7 +51,7 @@ class FullHubError(Exception):
 
 @dataclass(eq=False)
 class _Loop:
-    """An event loop with subscribers. It is woken once, however many events are published before it runs."""
+    """An event loop with subscribers. It is woken once, however many messages are published before it runs."""
 
     loop: asyncio.AbstractEventLoop
     subscriptions: set["Subscription"] = field(default_factory=set)
@@ -80,11 +80,11 @@ class _Watch:
 
 
 class Hub:
-    """Accepts events from any thread and hands them to subscribers.
+    """Accepts messages from any thread and hands them to subscribers.
 
-    A ring holds the newest events. Subscribers read it at their own pace, so publishing costs the same for none and for
-    a thousand of them. "verdicts" (the latest of each signal) are collected into one event every `pace` seconds, and
-    only the latest such event is kept: a subscriber that missed some gets one event with all signals that changed.
+    A ring holds the newest messages. Subscribers read it at their own pace, so publishing costs the same for none as
+    for a thousand. "verdicts" (the latest of each signal) are collected into one message every `pace` seconds, and
+    only the latest such message is kept: a subscriber that missed some gets one message with all signals that changed.
     A "verdict" (data: {"signal": name, ...}) is kept only for signals that a subscriber asked for.
     """
 
@@ -92,22 +92,22 @@ class Hub:
         self.run = secrets.token_hex(4)
         self._pace = pace
         self._lock = threading.Lock()
-        self._ring: deque[StreamEvent] = deque(maxlen=size)
+        self._ring: deque[StreamMessage] = deque(maxlen=size)
         self._number = 0
-        self._lost = 0  # the newest event that is no longer in the ring
+        self._lost = 0  # the newest message that is no longer in the ring
         self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
         self._watches: dict[str, _Watch] = {}
-        self._lapsed: dict[str, int] = {}  # signals no longer watched, and the newest event when that ended
+        self._lapsed: dict[str, int] = {}  # signals no longer watched, and the newest message when that ended
         self._gathered: dict[str, Any] = {}
         self._latest: dict[str, tuple[int, Any]] = {}
-        self._verdicts: StreamEvent | None = None
-        self._verdicts_before = 0  # the number of the second newest "verdicts" event
+        self._verdicts: StreamMessage | None = None
+        self._verdicts_before = 0  # the number of the second newest "verdicts" message
         self._last_verdicts = float("-inf")
         self._timer_due = float("-inf")
         self._closed = False
 
     def publish(self, kind: str, data: dict[str, Any]) -> str:
-        """Publish an event; returns the id of the newest event. Do not change `data` afterwards."""
+        """Publish a message; returns the id of the newest message. Do not change `data` afterwards."""
         with self._lock:
             if kind == "verdicts":
                 self._gathered.update(data["signals"])
@@ -128,14 +128,14 @@ class Hub:
             return self._watched(signal)
 
     def subscribe(self, after: str | None, signals: Iterable[str] = ()) -> "Subscription":
-        """Subscribe to all events after one (None: from now on), with single verdicts only for `signals`.
+        """Subscribe to all messages after one (None: from now on), with single verdicts only for `signals`.
 
-        Call this in the event loop that reads the events. If events after that one are no longer kept, the first event
-        is "reset".
+        Call this in the event loop that reads the messages. If some after that one are no longer kept, the first one is
+        "reset".
         """
         with self._lock:
             if self._closed or sum(len(loop.subscriptions) for loop in self._loops.values()) >= MOST_SUBSCRIBERS:
-                raise FullHubError(f"all {MOST_SUBSCRIBERS} event streams are in use: try again later")
+                raise FullHubError(f"all {MOST_SUBSCRIBERS} live streams are in use: try again later")
             if self._gathered:
                 self._flush()
             self._let_lapse()
@@ -168,34 +168,34 @@ class Hub:
             self._closed = True
             self._wake()
 
-    def after(self, position: int | None, signals: frozenset[str]) -> tuple[list[StreamEvent], int] | None:
-        """The events after a position (None: unknown), and the new position; None if the subscription must end."""
+    def after(self, position: int | None, signals: frozenset[str]) -> tuple[list[StreamMessage], int] | None:
+        """The messages after a position (None: unknown), and the new position; None if the subscription must end."""
         with self._lock:
             if self._closed:
                 return None
             if position is None:
-                return [StreamEvent(self._number, self._identity(self._number), "reset", {})], self._number
+                return [StreamMessage(self._number, self._identity(self._number), "reset", {})], self._number
             if position < self._lost:
                 return None
-            found: list[StreamEvent] = []
-            for event in reversed(self._ring):
-                if event.number <= position:
+            found: list[StreamMessage] = []
+            for message in reversed(self._ring):
+                if message.number <= position:
                     break
-                if event.kind != "verdict" or event.data["signal"] in signals:
-                    found.append(event)
+                if message.kind != "verdict" or message.data["signal"] in signals:
+                    found.append(message)
             found.reverse()
             if self._verdicts is not None and self._verdicts.number > position:
                 found.append(self._verdicts if self._verdicts_before <= position else self._missed(position))
-                found.sort(key=lambda event: event.number)
+                found.sort(key=lambda message: message.number)
             if len(found) > _AT_ONCE:
                 return found[:_AT_ONCE], found[_AT_ONCE - 1].number
             return found, self._number
 
-    def _missed(self, position: int) -> StreamEvent:
+    def _missed(self, position: int) -> StreamMessage:
         """The latest verdicts on all signals that changed after a position."""
         changed = {name: latest for name, (number, latest) in self._latest.items() if number > position}
         newest = self._verdicts.number if self._verdicts is not None else position
-        return StreamEvent(newest, self._identity(newest), "verdicts", {"signals": changed})
+        return StreamMessage(newest, self._identity(newest), "verdicts", {"signals": changed})
 
     def _flush_or_wait(self) -> None:
         now = time.monotonic()
@@ -225,9 +225,9 @@ class Hub:
         self._last_verdicts = time.monotonic()
         self._wake()
 
-    def _next(self, kind: str, data: dict[str, Any]) -> StreamEvent:
+    def _next(self, kind: str, data: dict[str, Any]) -> StreamMessage:
         self._number += 1
-        return StreamEvent(self._number, self._identity(self._number), kind, data)
+        return StreamMessage(self._number, self._identity(self._number), kind, data)
 
     def _wake(self) -> None:
         for loop in tuple(self._loops.values()):
@@ -267,11 +267,11 @@ class Hub:
             if watch.subscribers == 0 and now - watch.left > LINGER:
                 del self._watches[name]
                 self._lapsed[name] = self._number
-        # Older entries are not needed: such a subscriber has missed other events as well.
+        # Older entries are not needed: such a subscriber has missed other messages as well.
         self._lapsed = {name: number for name, number in self._lapsed.items() if number >= self._lost}
 
     def _position(self, after: str, signals: frozenset[str]) -> int | None:
-        """The position from which a subscriber continues; None if some of its events are no longer kept."""
+        """The position from which a subscriber continues; None if some of its messages are no longer kept."""
         run, _, digits = after.partition("-")
         if run != self.run or not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
             return None
@@ -281,7 +281,7 @@ class Hub:
 
 
 class Subscription:
-    """An asynchronous iterator over events.
+    """An asynchronous iterator over messages.
 
     It ends when the hub closes, or when its reader is too slow. A new subscription after the last id that was read
     continues there, or starts with "reset".
@@ -293,26 +293,26 @@ class Subscription:
         self.signals = signals
         self._hub = hub
         self._position = position
-        self._ready: deque[StreamEvent] = deque()
+        self._ready: deque[StreamMessage] = deque()
         self._news = asyncio.Event()
 
     def wake(self) -> None:
-        """Continue reading; called in its loop when there are new events."""
+        """Continue reading; called in its loop when there are new messages."""
         self._news.set()
 
     def __aiter__(self) -> "Subscription":
         return self
 
-    async def __anext__(self) -> StreamEvent:
+    async def __anext__(self) -> StreamMessage:
         while not self._ready:
             self._news.clear()
             found = self._hub.after(self._position, self.signals)
             if found is None:
                 self.close()
                 raise StopAsyncIteration
-            events, self._position = found
-            self._ready.extend(events)
-            if not events:
+            messages, self._position = found
+            self._ready.extend(messages)
+            if not messages:
                 await self._news.wait()
         return self._ready.popleft()
 

@@ -72,7 +72,7 @@ class Metrics:
         self.http_requests = Counter(
             "tocsin_http_requests_total", "Requests answered.", ["method", "status"], registry=registry
         )
-        self.event_subscribers = Gauge("tocsin_event_subscribers", "Open streams of events.", registry=registry)
+        self.stream_subscribers = Gauge("tocsin_stream_subscribers", "Open live streams.", registry=registry)
         self.leader = Gauge("tocsin_leader", "1 if the monitor leads, 0 on standby.", registry=registry)
         self.up_since_seconds = Gauge(
             "tocsin_up_since_seconds", "When the monitor was started (Unix time).", registry=registry

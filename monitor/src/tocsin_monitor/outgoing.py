@@ -15,7 +15,7 @@ from tocsin_monitor.errors import MonitorError
 from tocsin_monitor.secrecy import hide, hide_in_url, parts_of_url
 
 _MOST_SHOWN = 300  # characters of an answer in an error
-#: So many bytes of an answer are read where nobody needs it.
+#: The bytes read of an answer that nobody needs.
 SHORT = 64 * 1024
 _CODINGS = ("gzip", "x-gzip", "deflate")
 
@@ -73,7 +73,7 @@ def without_user(url: str) -> str:
 
 
 async def ask(client: Client, method: str, path: str, *, most: int = SHORT, **body: Any) -> Answer:
-    """The answer to a request, of which at most so many bytes are read, or AnswerError."""
+    """The answer to a request, or AnswerError. At most `most` bytes of it are read."""
     try:
         async with asyncio.timeout(client.within), client.stream(method, path, **body) as answer:
             read = await _read(answer, most if answer.is_success else SHORT)

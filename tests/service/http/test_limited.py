@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tocsin_monitor.hub import StreamEvent
+from tocsin_monitor.hub import StreamMessage
 from tocsin_monitor.store import writer as writer_module
 from tocsin_monitor.tokens import is_within
 
@@ -105,7 +105,7 @@ def test_patterns_within_patterns(pattern: str, within: bool) -> None:
 
 def test_events_about_others_are_left_out() -> None:
     def seen(kind: str, data: dict[str, Any]) -> dict[str, Any] | None:
-        event = StreamEvent(1, "a-1", kind, data).limited_to(lambda name: name.startswith("pump/"))
+        event = StreamMessage(1, "a-1", kind, data).limited_to(lambda name: name.startswith("pump/"))
         return None if event is None else event.data
 
     assert seen("verdicts", {"signals": {"pump/1": 1, "door": 2}}) == {"signals": {"pump/1": 1}}

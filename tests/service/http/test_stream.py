@@ -1,4 +1,4 @@
-"""The stream of events, over a socket as browsers see it."""
+"""The live stream, over a socket as browsers see it."""
 
 import asyncio
 import socket

@@ -26,7 +26,7 @@ def address_of(settings: "Settings") -> str:
 
 
 def client_of(address: str, token: str | None, patience: float) -> "httpx.Client":
-    """A client of the monitor at an address. It waits so many seconds for an answer."""
+    """A client of the monitor at an address. It waits `patience` seconds for an answer."""
     import httpx
 
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}

@@ -82,11 +82,11 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found["clock_jumped"]:
         lines.append(("clock", f"jumped by {found['clock_jump']:.1f} s at {found['clock_jumped']}"))
     for kind in ("source", "sink"):
-        lines += [(f"{kind} {one['name']}", _neighbour(one, found["outbox"])) for one in found[f"{kind}s"]]
+        lines += [(f"{kind} {one['name']}", _health(one, found["outbox"])) for one in found[f"{kind}s"]]
     return lines
 
 
-def _neighbour(one: dict[str, Any], outbox: dict[str, int]) -> str:
+def _health(one: dict[str, Any], outbox: dict[str, int]) -> str:
     """How a source or a sink is; its last error counts if nothing went well since."""
     error, success = one["last_error_time"] or "", one["last_success"] or ""
     said = f"failing: {one['last_error']}" if one["last_error"] and error > success else "well"

@@ -35,7 +35,7 @@ class Endpoint:
         return f"{self.host}:{self.port}"
 
 
-def check_neighbours(settings: Settings) -> Iterator[Finding]:
+def check_connectivity(settings: Settings) -> Iterator[Finding]:
     """Each source and sink of the settings."""
     for section, group in (("sources", settings.sources), ("sinks", settings.sinks)):
         for place, one in group.each():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tocsin_monitor.config import Settings
-from tocsin_monitor.doctor.connectivity import check_neighbours
+from tocsin_monitor.doctor.connectivity import check_connectivity
 from tocsin_monitor.doctor.finding import Finding
 from tocsin_monitor.doctor.machine import check_certificate, check_clock, check_disk, check_extras, check_files
 from tocsin_monitor.doctor.stores import check_store
@@ -17,4 +17,4 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from check_clock()
     yield from check_store(settings)
     yield from check_certificate(settings.server)
-    yield from check_neighbours(settings)
+    yield from check_connectivity(settings)

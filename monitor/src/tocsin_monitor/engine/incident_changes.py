@@ -119,7 +119,7 @@ def given_note(note: str | None) -> dict[str, Any]:
     return {} if note is None else {"note": check_text("note", note, LONGEST_NOTE)}
 
 
-# So many incidents of an event that changed are published; of more, whoever watches reads the event.
+# The most incidents of a changed event that are published one by one. Pages that watch a larger event read it again.
 MOST_PUBLISHED = 50
 
 
@@ -166,7 +166,7 @@ class EventChanges(Changes):
         return self._told(number)
 
     def _told(self, number: int) -> dict[str, Any]:
-        """An event as it is now; who watches is told."""
+        """Publish an event as it is now, and return it."""
         hub = self._state.hub
         hub.publish("event", {"id": number})
         with self._state.store.reading() as reader:

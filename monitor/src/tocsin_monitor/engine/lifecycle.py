@@ -229,9 +229,9 @@ def _interval(row: SignalRow) -> dict[str, float]:
     return {} if row.every is None else {"interval": row.every}
 
 
-# After so many seconds a sink has heard of the end, or never will: it may be gone for good.
+# Seconds after which a sink has heard of the end, or never will: it may be gone for good.
 LONGEST_LEAVING = 86400.0
-# So many signals are removed in one turn: each may have many observations.
+# The signals removed in one turn. Each may have many observations.
 REMOVED_AT_ONCE = 10
 # More open incidents than a signal ever has.
 _MANY = 1000

@@ -260,7 +260,7 @@ class QuarantinedSignal:
         )
 
 
-# So many states are stored in one turn: more would let observations wait.
+# The states stored in one turn. With more, observations would wait.
 STATES_AT_ONCE = 8
 
 

@@ -131,7 +131,7 @@ def _since(incidents: Sequence[Incident], since: int) -> int:
 
 
 WEEK = 7 * 86400 * 10**9
-#: So many signals at most are tried.
+#: The most signals to try.
 MOST_SIGNALS = 20
 
 #: The signal with a new detector, and with a reference if it has one; or MonitorError.
@@ -175,7 +175,7 @@ def sample(names: Sequence[str]) -> list[str]:
 
 
 class ManyRun:
-    """A run for these signals, out of so many. Any thread may read `progress`."""
+    """A run for these signals, out of a larger number. Any thread may read `progress`."""
 
     def __init__(
         self, store: Store, chosen: Sequence[MonitoredSignal], signals: int, since: int | None, limits: Limits, by: str

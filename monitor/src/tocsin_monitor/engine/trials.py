@@ -23,13 +23,14 @@ from tocsin_monitor.store import SignalRow
 
 log = logging.getLogger("tocsin.engine")
 
-# A trial ends after so many observations or seconds, and says how far it came.
+# After this many observations or seconds, a trial ends and says how far it came.
 MOST_ROWS = 200_000
 MOST_SECONDS = 120.0
-# Detectors that judge come first: so many trials at most run beside them, and so many results of a kind are kept.
+# The most trials that run at once: the detectors of signals come first.
 AT_ONCE = 2
-# One that is ended goes on until it has judged its piece: so many threads may be left.
+# A trial that is ended still finishes its piece, so more threads may be running.
 MOST_THREADS = 2 * AT_ONCE
+# How many results of each kind are kept.
 KEPT = 100
 
 Key = TypeVar("Key", str, int)

@@ -15,7 +15,7 @@ log = logging.getLogger("tocsin.engine")
 
 # The system's clock is moved a little all the time. What is more than this many seconds is a jump.
 JUMP = 5.0
-# So many silences are stored in one turn, about a second of work: a gateway may have thousands of signals.
+# The silences stored in one turn, about a second of work: a gateway may have thousands of signals.
 SILENCES_AT_ONCE = 200
 # When the monitor stops, states with fewer observations behind are left: to take those again is quicker.
 WORTH_SAVING = 100

@@ -17,10 +17,10 @@ from tocsin_monitor.http import (
     maintenance,
     observations,
     push,
+    signal_templates,
     signals,
     status,
     stream,
-    templates,
     trials,
 )
 from tocsin_monitor.http.auth import Keys
@@ -59,7 +59,7 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     for router in (
         observations.router, imports.router, detectors.router, detectors.clock_router, trials.router, signals.router,
         incidents.router, incidents.annotations_router, events.router, maintenance.router, access.router,
-        access.log_router, stream.router, status.router, templates.router, bulk.router, trials.many_router,
+        access.log_router, stream.router, status.router, signal_templates.router, bulk.router, trials.many_router,
     ):  # fmt: skip
         app.include_router(router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)

@@ -24,7 +24,7 @@ from tocsin_monitor.store import StoreReader
 MOST_ITEMS = 1000
 # A detector that learns anew takes up to some seconds, and all signals wait meanwhile.
 MOST_LEARNING = 200
-# So many are with the engine at once; those that learn go one by one, so that observations pass in between.
+# How many items the engine gets at once. Those that learn go one by one, so that observations pass in between.
 _AT_ONCE = 20
 # In seconds: what has not begun by then is reported as not done. Clients and proxies wait for a minute.
 _PATIENCE = 45.0

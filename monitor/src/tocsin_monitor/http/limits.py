@@ -112,7 +112,7 @@ class LimitedBody:
         return message
 
     def hold(self, count: int) -> None:
-        """The body is unpacked now, and has so many bytes instead."""
+        """Hold memory for the unpacked body, which has this many bytes."""
         self._take(max(0, count - self._held))
 
     def _take(self, count: int) -> None:

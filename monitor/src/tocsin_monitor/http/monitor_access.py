@@ -94,7 +94,7 @@ class MonitorAccess(Protocol):
 
     @property
     def hub(self) -> Hub:
-        """The hub of events."""
+        """The hub of the live stream."""
 
     @property
     def metrics(self) -> Metrics:

@@ -281,7 +281,7 @@ class AffectedOut(BaseModel):
     own: list[str] = Field(description="Those with other settings.")
 
 
-class NeighbourOut(BaseModel):
+class ConnectionOut(BaseModel):
     """A source or a sink."""
 
     name: str
@@ -290,7 +290,7 @@ class NeighbourOut(BaseModel):
     last_error_time: Moment | None
 
 
-class SourceOut(NeighbourOut):
+class SourceOut(ConnectionOut):
     """A source, or a format that others push."""
 
     received: int = Field(description="How many observations came from it since the monitor started.")
@@ -326,7 +326,7 @@ class StatusOut(BaseModel):
     store_bytes: int
     outbox: dict[str, int] = Field(description="Waiting messages, by sink.")
     sources: list[SourceOut]
-    sinks: list[NeighbourOut]
+    sinks: list[ConnectionOut]
 
 
 class ImportedSignal(BaseModel):

@@ -95,7 +95,7 @@ async def history(
         Query(
             ge=LEAST_POINTS,
             le=MOST_HISTORY,
-            description="For a chart of the whole range: at most so many observations, chosen so that extremes, "
+            description="For a chart of the whole range: at most this many observations, chosen so that extremes, "
             "alarms and missing values stay. Replaces `limit`.",
         ),
     ] = None,

@@ -59,7 +59,7 @@ async def metrics(monitor: Monitor, caller: READER) -> Response:
     for sink in monitor.sinks:  # without sinks that were removed from the settings
         monitor.metrics.outbox_waiting.labels(sink.name).set(numbers.outbox.get(sink.name, 0))
     monitor.metrics.store_bytes.set(numbers.store_bytes)
-    monitor.metrics.event_subscribers.set(monitor.hub.subscribers)
+    monitor.metrics.stream_subscribers.set(monitor.hub.subscribers)
     return Response(monitor.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -154,7 +154,7 @@ _OF_FEATURES = {
     "high": "Above this, the error alone would have raised an alarm.",
 }
 
-#: What is told of a signal.
+#: One number of a signal.
 Number = Callable[[SignalStatus], float]
 #: The newest observations, by signal and time.
 Newest = Mapping[tuple[int, int], ObservationRow]

@@ -1,4 +1,4 @@
-"""The stream of server-sent events."""
+"""The live stream, as server-sent events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -33,7 +33,7 @@ async def stream(
         list[Annotated[str, Query(max_length=LONGEST_NAME)]],
         Query(max_length=MOST_WATCHED, description="Signals for which to send every verdict."),
     ] = [],  # noqa: B006 the framework copies it
-    after: Annotated[str | None, Query(max_length=100, description="The id of the last event received.")] = None,
+    after: Annotated[str | None, Query(max_length=100, description="The id of the last message received.")] = None,
     last_event_id: Annotated[str | None, Header(max_length=100, description="The same; takes precedence.")] = None,
 ) -> Response:
     """Kinds: "verdicts" (the latest of each signal, at most once a second), "verdict" (each one of the `signals` asked
@@ -58,19 +58,19 @@ async def stream(
 async def _stream(
     subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller
 ) -> AsyncIterator[bytes]:
-    """The events, while the token is valid."""
+    """The messages, while the token is valid."""
     with subscription:
-        # With this id, a client that is disconnected before the first event can continue from here.
+        # With this id, a client that is disconnected before the first message can continue from here.
         known = "" if subscription.start is None else f"id: {subscription.start}\n"
         yield f"retry: 2000\n{known}\n".encode()
         while await still_counts():
             try:
                 async with asyncio.timeout(HEARTBEAT):
-                    event = await anext(subscription)
+                    message = await anext(subscription)
             except TimeoutError:
                 continue  # to check the token again
             except StopAsyncIteration:
                 return
-            seen = event.limited_to(caller.may_see) if caller.patterns else event
+            seen = message.limited_to(caller.may_see) if caller.patterns else message
             if seen is not None:
                 yield seen.written()

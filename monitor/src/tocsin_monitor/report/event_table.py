@@ -19,7 +19,7 @@ MOST_ROWS = 300
 _HEADINGS = ("signal or place", "start", "lasted", "ended", "severity", "what was seen", "people")
 
 
-def happened_table(
+def event_table(
     reader: StoreReader, report: Report, settings: Settings, drawn: Sequence[str], charts: Sequence[Mapping[str, Any]]
 ) -> str:
     """The newest events; `drawn` are the signals of the charts."""
@@ -121,7 +121,7 @@ def linked(text: str, link: str) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """So many of something."""
+    """A number of things, in words."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

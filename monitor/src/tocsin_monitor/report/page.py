@@ -15,7 +15,7 @@ from tocsin.reports import PROMISE, charts_of, filled_page
 from tocsin_monitor.config import Settings
 from tocsin_monitor.config.sinks import MailSettings
 from tocsin_monitor.exporting import Columns, Export
-from tocsin_monitor.report.event_table import MOST_ROWS, counted, happened_table, moment, table
+from tocsin_monitor.report.event_table import MOST_ROWS, counted, event_table, moment, table
 from tocsin_monitor.report.facts import Period, Report, SignalReport
 from tocsin_monitor.sinks.mail import MailSink
 from tocsin_monitor.store import IncidentRow, StoreReader
@@ -32,7 +32,7 @@ def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
         title=escape(title_of(report.period)),
         lead=escape(summary_of(report)[0]),
         days=_days(report),
-        incidents=happened_table(reader, report, settings, [result.signal for result in drawn], charts),
+        incidents=event_table(reader, report, settings, [result.signal for result in drawn], charts),
         promised=_promised(report),
         attention=_attention(report),
         promise=escape(PROMISE),

@@ -6,7 +6,7 @@
  * @property {import("../keys.js").Keys} [keys]
  * @property {string[]} [signals] whose every verdict it wants
  * @property {(kind: string, data: any) => void} [event]
- * @property {() => void} [connected] the stream of events is there again, or that with its signals
+ * @property {() => void} [connected] the live stream is there again, or that with its signals
  * @property {() => void} [reload] load everything anew
  * @property {() => void} close
  *

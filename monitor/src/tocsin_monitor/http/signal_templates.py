@@ -1,4 +1,4 @@
-"""Templates of signals: those of the settings file, and those that administrators store."""
+"""Signal templates: those of the settings file, and those that administrators store."""
 
 from typing import Annotated, Any
 
