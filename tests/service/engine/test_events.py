@@ -12,7 +12,7 @@ from tests.service.helpers import Running, run
 from tests.service.helpers import until as until_async
 from tests.service.receiver import Receiver
 from tests.service.sinks.test_outbox import Recorder
-from tocsin.service.config.rules import DeliveryRules
+from tocsin.service.config.kinds import DeliveryRules
 from tocsin.service.engine.events import Events
 from tocsin.service.errors import UnknownError
 from tocsin.service.metrics import Metrics

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from tests.service.helpers import Running, run, until
 from tests.service.sinks.office import Office
 from tests.service.sinks.test_outbox import Busy, Recorder
-from tocsin.service.config.rules import DAYS, DeliveryRules
+from tocsin.service.config.kinds import DAYS, DeliveryRules
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks import outbox as outbox_module
 from tocsin.service.sinks.outbox import Decision, Outbox, decide

@@ -1,12 +1,17 @@
 """The settings of the monitor: a TOML file, environment variables that override it, and their definitions."""
 
-from tocsin.service.config.incidents import BudgetSettings, EventSettings
 from tocsin.service.config.kinds import SinkSettings, SourceSettings
 from tocsin.service.config.loading import ConfigError, Layer, Loaded, read_settings, variable_of
 from tocsin.service.config.push import InfluxRule, OtlpRule, PushRule, PushSettings, RemoteWriteRule
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin.service.config.settings import Settings
-from tocsin.service.config.signals import DETECTOR_SETTINGS, SignalTemplate, check_detector
+from tocsin.service.config.signals import (
+    DETECTOR_SETTINGS,
+    BudgetSettings,
+    EventSettings,
+    SignalTemplate,
+    check_detector,
+)
 from tocsin.service.config.sinks import AlertmanagerSettings, MqttSinkSettings, Sinks, WebhookSettings
 from tocsin.service.config.sources import (
     FileSourceSettings,

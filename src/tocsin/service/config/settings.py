@@ -7,11 +7,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tocsin.service.config.incidents import BudgetSettings, EventSettings
 from tocsin.service.config.push import PushSettings
 from tocsin.service.config.section import Section
 from tocsin.service.config.server import EngineSettings, ServerSettings, StorageSettings
-from tocsin.service.config.signals import SignalTemplate, check_detector
+from tocsin.service.config.signals import BudgetSettings, EventSettings, SignalTemplate, check_detector
 from tocsin.service.config.sinks import Sinks
 from tocsin.service.config.sources import Sources
 

@@ -9,7 +9,7 @@ from tocsin.detection import DetectorSettings
 from tocsin.detection.incident_words import Ending, ending_of, rarity
 from tocsin.service.as_json import member_json, time_text
 from tocsin.service.config import Settings
-from tocsin.service.config.rules import Told
+from tocsin.service.config.kinds import Told
 from tocsin.service.event_text import event_ending, incident_text, story_of, title_of
 from tocsin.service.store import EventSummary, IncidentRow, LeadRow, Message, SignalRow
 

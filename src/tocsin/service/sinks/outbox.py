@@ -10,7 +10,7 @@ from contextlib import suppress
 from enum import Enum
 
 from tocsin.service.backoff import Backoff, delay_after
-from tocsin.service.config.rules import DeliveryRules
+from tocsin.service.config.kinds import DeliveryRules
 from tocsin.service.error_text import error_text
 from tocsin.service.metrics import Metrics
 from tocsin.service.sinks.alerts import told_as
