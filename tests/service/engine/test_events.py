@@ -12,7 +12,7 @@ from tests.service.helpers import Running, run
 from tests.service.helpers import until as until_async
 from tests.service.receiver import Receiver
 from tests.service.sinks.test_outbox import Recorder
-from tocsin_monitor.config.rules import DeliveryRules
+from tocsin_monitor.config.kinds import DeliveryRules
 from tocsin_monitor.engine.events import Events
 from tocsin_monitor.errors import UnknownError
 from tocsin_monitor.metrics import Metrics

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from tests.service.helpers import Running, run, until
 from tests.service.sinks.office import Office
 from tests.service.sinks.test_outbox import Busy, Recorder
-from tocsin_monitor.config.rules import DAYS, DeliveryRules
+from tocsin_monitor.config.kinds import DAYS, DeliveryRules
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks import outbox as outbox_module
 from tocsin_monitor.sinks.outbox import Decision, Outbox, decide

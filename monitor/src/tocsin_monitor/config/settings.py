@@ -7,11 +7,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tocsin_monitor.config.incidents import BudgetSettings, EventSettings
 from tocsin_monitor.config.push import PushSettings
 from tocsin_monitor.config.section import Section
 from tocsin_monitor.config.server import EngineSettings, ServerSettings, StorageSettings
-from tocsin_monitor.config.signals import SignalTemplate, check_detector
+from tocsin_monitor.config.signals import BudgetSettings, EventSettings, SignalTemplate, check_detector
 from tocsin_monitor.config.sinks import Sinks
 from tocsin_monitor.config.sources import Sources
 

@@ -156,7 +156,7 @@ class TeamsSettings(ChatSettings):
 class PagerDutySettings(TextSettings):
     """PagerDuty, by its Events API version 2."""
 
-    implementation = "tocsin_monitor.sinks.pagerduty:PagerDutySink"
+    implementation = "tocsin_monitor.sinks.chat:PagerDutySink"
     name: Name = _called("pagerduty")
     url: Url = Field(default="https://events.pagerduty.com", description="The address of the Events API.", repr=False)
     routing_key: Secret = Field(description="The integration key of the service.", examples=["change-me"])

@@ -24,6 +24,8 @@ from tocsin_monitor.store import IncidentRow, Message, SignalRow
 # Alertmanager ends an alert that is not repeated for this many times `refresh`.
 MISSED = 3
 _PATH = "/api/v2/alerts"
+# The end of an open alert, as Alertmanager writes it.
+_NOT_YET = "0001-01-01T00:00:00Z"
 
 
 class AlertmanagerSink(HttpSink):
@@ -78,10 +80,6 @@ class AlertmanagerSink(HttpSink):
         alert = alert_of(incident, signal, link, "resolved", level=level, more=self._settings.labels)
         # Not in the future: Alertmanager would wait until then.
         return plain(alert, max(alert.starts, min(alert.ends or time.time_ns(), time.time_ns())))
-
-
-# The end of an open alert, as Alertmanager writes it.
-_NOT_YET = "0001-01-01T00:00:00Z"
 
 
 class WebhookSink(HttpSink):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from tocsin.detection import DetectorSettings, Ending, ending_of, rarity
 from tocsin_monitor.as_json import member_json, time_text
 from tocsin_monitor.config import Settings
-from tocsin_monitor.config.rules import Told
+from tocsin_monitor.config.kinds import Told
 from tocsin_monitor.event_text import event_ending, incident_text, story_of, title_of
 from tocsin_monitor.store import EventSummary, IncidentRow, LeadRow, Message, SignalRow
 

@@ -16,7 +16,7 @@ from tocsin_monitor.store.events import LISTED
 
 
 def _sample(**given: Any) -> IncidentRow:
-    """An incident to try templates on; what is not given is missing."""
+    """An incident to try message templates on; what is not given is missing."""
     nothing = dict.fromkeys((field.name for field in fields(IncidentRow)), None)
     numbers = dict.fromkeys(("p", "severity", "return_period", "deviation"), float("nan"))
     some = {"id": 1, "signal": 1, "start": 1, "end": 2, "peak": 1, "alarms": 0, "duration": 0, "opened": 1}
@@ -104,7 +104,7 @@ def _shown(value: Any) -> Any:
 
 
 class Notices:
-    """Writes the messages of one sink; ValueError if a template names a field that there is not."""
+    """Writes the messages of one sink; ValueError if a message template has an unknown field."""
 
     def __init__(self, settings: TextSettings, monitor: Settings) -> None:
         self._monitor = monitor

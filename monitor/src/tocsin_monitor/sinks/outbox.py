@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from enum import Enum
 
-from tocsin_monitor.config.rules import DeliveryRules
+from tocsin_monitor.config.kinds import DeliveryRules
 from tocsin_monitor.errors import Backoff, delay_after, error_text
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks.alerts import told_as

@@ -21,6 +21,10 @@ from tocsin_monitor.sources.base import Source, SourceContext
 
 CHUNK = 2**18  # bytes read at once
 LONGEST_LINE = 2**20  # bytes; anything longer is not a line
+# Endings of old files that log rotation has compressed.
+COMPRESSED = (".gz", ".xz", ".bz2", ".zst", ".zip")
+# A file that is kept open is read to its end, even if it is removed in the meantime.
+MOST_OPEN = 256
 HEAD = 256  # bytes at the start, by which a file is recognised
 
 
@@ -146,12 +150,6 @@ class Tail:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
-
-
-# Endings of old files that log rotation has compressed.
-COMPRESSED = (".gz", ".xz", ".bz2", ".zst", ".zip")
-# A file that is kept open is read to its end, even if it is removed in the meantime.
-MOST_OPEN = 256
 
 
 class FileSource(Source):

@@ -15,6 +15,7 @@ from tocsin_monitor.outgoing import Client, ask, open_client
 from tocsin_monitor.sources.base import LONGEST_WAIT, Source, SourceContext
 from tocsin_monitor.sources.naming import NameTemplate, series_signal
 
+MILLISECOND = 10**6  # ns
 # Prometheus refuses queries for more points per series.
 MOST_POINTS = 11_000
 # How many samples to ask for at once, over all series. They are all held in memory.
@@ -137,9 +138,6 @@ class _Followed:
     def newest(self, delay: float) -> int:
         """The newest step that is at least `delay` seconds old."""
         return int((time.time() - delay) * 1000) // self.step * self.step
-
-
-MILLISECOND = 10**6  # ns
 
 
 class MalformedError(MonitorError):

@@ -294,8 +294,8 @@ class StoreReader(EventReader, LeavingReader):
         return self._rows(MaintenanceRow, select(windows).order_by(windows.c.start, windows.c.id))
 
     def templates(self) -> list[TemplateRow]:
-        """All stored templates, by pattern."""
-        rows = self.connection.execute(select(schema.templates).order_by(schema.templates.c.pattern))
+        """All stored signal templates, by pattern."""
+        rows = self.connection.execute(select(schema.signal_templates).order_by(schema.signal_templates.c.pattern))
         return [TemplateRow(row.pattern, json.loads(row.template), row.changed, row.changed_by) for row in rows]
 
     def tokens(self) -> list[TokenRow]:

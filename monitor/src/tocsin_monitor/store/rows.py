@@ -231,7 +231,7 @@ class MaintenanceRow:
 
 @dataclass(frozen=True, slots=True)
 class TemplateRow:
-    """A stored template: its pattern, its other settings, and who changed it last."""
+    """A stored signal template: its pattern, its other settings, and who changed it last."""
 
     pattern: str
     template: dict[str, Any]

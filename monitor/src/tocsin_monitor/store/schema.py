@@ -215,9 +215,9 @@ maintenance = Table(
     sqlite_autoincrement=True,
 )
 
-# Templates that people changed, by pattern. The rest of a template is JSON, which the settings' models check.
-templates = Table(
-    "templates",
+# Signal templates that people changed, by pattern. The rest of a template is JSON, which the settings' models check.
+signal_templates = Table(
+    "signal_templates",
     metadata,
     Column("pattern", CleanText, primary_key=True),
     Column("template", CleanText, nullable=False),

@@ -253,13 +253,13 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
             raise UnknownError(f"there is no maintenance window with number {maintenance_id}")
 
     def put_template(self, row: TemplateRow) -> None:
-        """Store a template in place of the one with the same pattern."""
-        self._delete(schema.templates, pattern=row.pattern)
+        """Store a signal template in place of the one with the same pattern."""
+        self._delete(schema.signal_templates, pattern=row.pattern)
         columns = {**asdict(row), "template": json.dumps(row.template)}
-        self.connection.execute(insert(schema.templates).values(columns))
+        self.connection.execute(insert(schema.signal_templates).values(columns))
 
     def remove_template(self, pattern: str) -> None:
-        if not self._delete(schema.templates, pattern=pattern):
+        if not self._delete(schema.signal_templates, pattern=pattern):
             raise UnknownError(f"there is no stored template {pattern!r}")
 
     def add_token(
