@@ -1,14 +1,11 @@
 """The embedded network's arithmetic: right to within roundings, and the same bits in any company."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numba import njit
 
 from tests.forecasting import embedded_oracle
-from tocsin.compilation import _fingerprint
-from tocsin.forecasting.embedded import functions, observations, products, transformer
+from tocsin.forecasting.embedded import functions, observations, products
 from tocsin.forecasting.embedded.products import PANEL, multiply, panels
 from tocsin.forecasting.embedded.softmax import shares
 from tocsin.forecasting.embedded.vectors import LANES
@@ -150,14 +147,3 @@ def test_one_outlier_does_not_set_the_scale():
     plain = centre_and_scale(values)[1]
     values[500] = 1000.0
     assert centre_and_scale(values)[1] < 1.5 * plain
-
-
-def test_code_kept_on_disk_is_that_of_all_files():
-    """Numba looks at a function's own file only: it would go on with the code of files that have changed since."""
-    files = tuple(sorted(Path(products.__file__).parent.glob("*.py")))
-    for module in (observations, products, transformer):
-        loops = [value for value in vars(module).values() if hasattr(value, "py_func")]
-        compiled = [loop.py_func for loop in loops if "inline" not in loop.targetoptions]
-        assert compiled
-        for function in compiled:
-            assert function.__qualname__ == f"{function.__name__}_{_fingerprint(files)}"
