@@ -11,6 +11,10 @@ SPARK := .venv-spark
 LOWEST := .venv-lowest
 SPARK_INSTALLED := $(SPARK)/.installed
 PIP := -m pip install --quiet --disable-pip-version-check
+# The library, the monitor and the bench, and what their tests need.
+EVERYTHING := --editable ".[dev]" --editable "./monitor[opcua,postgres,protobuf]" --editable ./bench
+PROJECTS := pyproject.toml monitor/pyproject.toml bench/pyproject.toml
+COMPILE := uv pip compile --quiet --extra dev --extra opcua --extra postgres --extra protobuf --no-emit-package tocsin $(PROJECTS)
 
 .PHONY: help venv demo serve check test test-pretrained test-spark test-lowest coverage lock lint lint-page docs release-check benchmark clean
 
@@ -34,17 +38,17 @@ help:
 venv: $(INSTALLED)
 
 # The versions that the tests are known to pass with: a new release of a tool must not break somebody's first try.
-$(INSTALLED): pyproject.toml tests/lock.txt
+$(INSTALLED): pyproject.toml monitor/pyproject.toml bench/pyproject.toml tests/lock.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) -c tests/lock.txt --editable ".[dev]"
+	$(BIN)/python $(PIP) -c tests/lock.txt $(EVERYTHING)
 	touch $(INSTALLED)
 
 # The oldest versions that pyproject.toml allows.
-$(LOWEST)/.installed: pyproject.toml
+$(LOWEST)/.installed: $(PROJECTS)
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python $(PIP) uv
-	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --extra dev pyproject.toml --output-file $(LOWEST)/lock.txt
-	$(LOWEST)/bin/python $(PIP) -c $(LOWEST)/lock.txt --editable ".[dev]"
+	$(LOWEST)/bin/$(COMPILE) --resolution lowest-direct --output-file $(LOWEST)/lock.txt
+	$(LOWEST)/bin/python $(PIP) -c $(LOWEST)/lock.txt $(EVERYTHING)
 	touch $(LOWEST)/.installed
 
 # What the demo needs, and none of the developers' tools.
@@ -101,8 +105,7 @@ test-lowest: $(LOWEST)/.installed
 # Renews the versions that the tests run with, for all platforms and versions of Python.
 lock: venv
 	$(BIN)/python $(PIP) uv
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --extra dev \
-		pyproject.toml --output-file tests/lock.txt
+	$(BIN)/$(COMPILE) --upgrade --universal --python-version 3.11 --no-header --no-annotate --output-file tests/lock.txt
 
 coverage: venv
 	$(BIN)/pytest -n auto --cov --cov-report=term:skip-covered --cov-report=html:build/coverage

@@ -50,7 +50,7 @@ _BUILT_IN = {
 
 @cache
 def commands() -> dict[str, ListedCommand]:
-    """All commands by name, those of other packages last; names of this package take precedence.
+    """All commands by name, with those of other packages; names of this package take precedence.
 
     An entry point of another package refers to a dict like the one above.
     """
@@ -58,7 +58,7 @@ def commands() -> dict[str, ListedCommand]:
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         for name, command in point.load().items():
             found.setdefault(name, command)
-    return found
+    return dict(sorted(found.items(), key=lambda item: item[1].panel == METHODS))  # what is done daily comes first
 
 
 class Commands(TyperGroup):

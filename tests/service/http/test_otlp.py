@@ -229,7 +229,7 @@ def test_the_extra_is_named_if_it_is_missing(client: Client, monkeypatch: pytest
     monkeypatch.setattr(push_module, "find_spec", nothing)
     reply = post(client, {})
     assert reply.status_code == 501
-    assert "pip install 'tocsin[protobuf]'" in reply.json()["message"]
+    assert "pip install 'tocsin-monitor[protobuf]'" in reply.json()["message"]
 
 
 def _valid() -> bytes:

@@ -226,7 +226,7 @@ def test_the_extra_is_named_if_it_is_missing(client: Client, monkeypatch: pytest
     monkeypatch.setattr(push_module, "find_spec", lambda module: None)
     reply = post(client, b"")
     assert reply.status_code == 501
-    assert "pip install 'tocsin[protobuf]'" in reply.text
+    assert "pip install 'tocsin-monitor[protobuf]'" in reply.text
 
 
 valid = write_2((LOAD, [(T0, 1.0)]), ({"__name__": "up"}, [(T0, 1.0)]))

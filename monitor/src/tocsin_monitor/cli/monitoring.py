@@ -30,10 +30,10 @@ def explained() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         name = (error.name or "").split(".")[0]
-        if name == "tocsin":
+        if name in ("tocsin", "tocsin_monitor"):
             raise
-        extra = "postgres" if name == "psycopg" else "serve"
-        say(f"the monitor needs {name}, which is not installed: pip install 'tocsin[{extra}]'")
+        needed = "'tocsin-monitor[postgres]'" if name == "psycopg" else "tocsin-monitor"
+        say(f"the monitor needs {name}, which is not installed: pip install {needed}")
         raise typer.Exit(Exit.FAILED) from error
     except MonitorError as error:
         say(error)

@@ -108,7 +108,7 @@ class KindSettings(Section):
         except ModuleNotFoundError as error:
             if cls.extra is None:
                 raise
-            raise ValueError(f"this needs an extra: pip install 'tocsin[{cls.extra}]' ({error})") from error
+            raise ValueError(f"this needs an extra: pip install 'tocsin-monitor[{cls.extra}]' ({error})") from error
 
 
 class SourceSettings(KindSettings):

@@ -63,7 +63,7 @@ class Pushing:
 def check_installed(extra: str, *modules: str) -> None:
     """Say which extra is missing."""
     if not all(map(_is_installed, modules)):
-        raise HttpError(501, f"this needs an extra: pip install 'tocsin[{extra}]', and start the monitor again")
+        raise HttpError(501, f"this needs an extra: pip install 'tocsin-monitor[{extra}]', and start the monitor again")
 
 
 def _is_installed(module: str) -> bool:

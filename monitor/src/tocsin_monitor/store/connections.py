@@ -65,7 +65,7 @@ def connect(url: str, *, make: bool = True, patient: bool = False) -> Engine:
     try:
         engine = create_engine(address, pool_size=8, max_overflow=24, pool_pre_ping=True, connect_args=given)
     except ImportError as error:
-        raise StoreError("a store in PostgreSQL needs psycopg: pip install 'tocsin[postgres]'") from error
+        raise StoreError("a store in PostgreSQL needs psycopg: pip install 'tocsin-monitor[postgres]'") from error
     return engine if patient else _impatient(engine)
 
 
