@@ -13,16 +13,14 @@ from tests.detection.helpers import LAST, hard_values
 from tocsin.detection import Audit, Detector, Fleet
 from tocsin.detection.incidents.audit import (
     BLOCK,
-    FORGIVEN_IN,
     LEAST_BLOCKS,
     LOG_RATIOS,
-    MOST_WON,
     OF_STRETCHES,
-    RATIOS,
     AuditTrail,
     audit_together,
     rate_bounds,
 )
+from tocsin.detection.incidents.audit_kernels import FORGIVEN_IN, MOST_WON, RATIOS
 from tocsin.evaluation.families import FAMILIES
 
 

@@ -3,8 +3,21 @@
 Nothing here computes a verdict: it passes rows to the detector, and verdicts back into a table.
 """
 
-from tocsin.spark.batch import detect
-from tocsin.spark.findings import Findings
-from tocsin.spark.stream import watch
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tocsin.spark.batch import detect
+    from tocsin.spark.findings import Findings
+    from tocsin.spark.stream import watch
 
 __all__ = ["Findings", "detect", "watch"]
+
+_MODULES = {"Findings": "findings", "detect": "batch", "watch": "stream"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on first use: the list of commands needs none of them."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'tocsin.spark' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"tocsin.spark.{_MODULES[name]}"), name)
