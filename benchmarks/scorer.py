@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests import oracles
 
-from tocsin import W1ACAS
+from tocsin.conformal import W1ACAS
 
 Floats = NDArray[np.float64]
 
@@ -150,7 +150,7 @@ def fresh_process() -> tuple[float, float]:
     """Seconds for `import tocsin`, and for the first scorer with its first update, each in a process of its own."""
     script = (
         "import time; start = time.perf_counter(); import tocsin; imported = time.perf_counter()\n"
-        "tocsin.W1ACAS(15).update([0.0] * 15); print(imported - start, time.perf_counter() - imported)"
+        "tocsin.conformal.W1ACAS(15).update([0.0] * 15); print(imported - start, time.perf_counter() - imported)"
     )
     runs = []
     for _ in track(range(7), "fresh processes", console=progress, transient=True):

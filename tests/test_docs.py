@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from tocsin import MERGES, NONCONFORMITIES, SCORERS, available_forecasters
+from tocsin import NONCONFORMITIES, available_forecasters
 from tocsin.cli import app
 from tocsin.cli.commands import load
+from tocsin.conformal import MERGES, SCORERS
 from tocsin.data import KINDS
 from tocsin.detection.settings.arguments import settings_table
 from tocsin.evaluation import METHODS, SCENARIOS

@@ -47,7 +47,7 @@ def test_import_is_light(module):
 def test_works_where_numba_finds_no_folder_for_its_cache():
     script = (
         "from numba.core.caching import CacheImpl; CacheImpl._locator_classes = []\n"
-        "import tocsin; print(tocsin.SlidingWindow(window=5).run([3.0, 1.0, 2.0]).tolist())"
+        "import tocsin.conformal; print(tocsin.conformal.SlidingWindow(window=5).run([3.0, 1.0, 2.0]).tolist())"
     )
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[1.0, 1.0, 0.6666666666666666]"

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tocsin.sklearn
 from tocsin import Detector
-from tocsin.sklearn import SklearnDetector
+from tocsin.sklearn import ConformalOutlierDetector
 
 QUICK = {"forecaster": "last-value", "views": "error", "window": 250}
 # What scikit-learn asks of rows that have no order, and cannot be asked of a series.
@@ -27,7 +27,7 @@ NOT_OF_SERIES = {
 
 # scikit-learn lets it learn 300 rows and wants outliers among the next 300: rare ones are known only later.
 @pytest.mark.filterwarnings("ignore:Skipping check")
-@parametrize_with_checks([SklearnDetector(alarm_rate=0.05, **QUICK)], expected_failed_checks=lambda _: NOT_OF_SERIES)
+@parametrize_with_checks([ConformalOutlierDetector(alarm_rate=0.05, **QUICK)], expected_failed_checks=lambda _: NOT_OF_SERIES)
 def test_scikit_learn_finds_nothing_wrong(estimator, check):
     check(estimator)
 
@@ -40,7 +40,7 @@ def series(count=1500, features=1):
 
 def test_p_is_that_of_a_detector():
     values = series(features=2)
-    model = SklearnDetector(alarm_rate=0.01, **QUICK).fit(values[:1400])
+    model = ConformalOutlierDetector(alarm_rate=0.01, **QUICK).fit(values[:1400])
     detector = Detector(2, alarm_rate=0.01, promise="observations", **QUICK)
     detector.run(values[:1400])
     expected = np.log10(detector.run(values[1400:]).p)
@@ -53,7 +53,7 @@ def test_p_is_that_of_a_detector():
 
 def test_a_history_is_judged_as_it_goes():
     values = series()
-    labels = SklearnDetector(**QUICK).fit_predict(values)
+    labels = ConformalOutlierDetector(**QUICK).fit_predict(values)
     detector = Detector(promise="observations", **QUICK)
     p = detector.run(values).p
     np.testing.assert_array_equal(labels == -1, p < detector.alarm_rate)
@@ -62,19 +62,19 @@ def test_a_history_is_judged_as_it_goes():
 
 def test_fit_begins_anew():
     values = series()
-    model = SklearnDetector(**QUICK).fit(values[:200])
+    model = ConformalOutlierDetector(**QUICK).fit(values[:200])
     assert model.fit(values[:700]).detector_.observations == 700
 
 
 def test_missing_values_are_normal():
     values = series()
-    model = SklearnDetector(**QUICK).fit(values[:1400])
+    model = ConformalOutlierDetector(**QUICK).fit(values[:1400])
     assert model.predict([[np.nan]]).tolist() == [1]
 
 
 def test_frames_pipelines_and_clones():
     frame = pd.DataFrame(series(features=2), columns=["flow", "pressure"])
-    model = make_pipeline(StandardScaler().set_output(transform="pandas"), SklearnDetector(alarm_rate=0.02, **QUICK))
+    model = make_pipeline(StandardScaler().set_output(transform="pandas"), ConformalOutlierDetector(alarm_rate=0.02, **QUICK))
     labels = model.fit(frame[:1400]).predict(frame[1400:])
     assert labels[50] == -1
     inner = model[-1]
@@ -84,10 +84,10 @@ def test_frames_pipelines_and_clones():
 
 
 def test_wrong_settings_are_named():
-    with pytest.raises(TypeError, match=r"SklearnDetector\(\) got an unexpected argument 'alarmrate'.*'alarm_rate'"):
-        SklearnDetector(alarmrate=0.1)
+    with pytest.raises(TypeError, match=r"ConformalOutlierDetector\(\) got an unexpected argument 'alarmrate'.*'alarm_rate'"):
+        ConformalOutlierDetector(alarmrate=0.1)
     with pytest.raises(ValueError, match=r"alarm_rate must be a number > 0 and < 0.5, got 2"):
-        SklearnDetector(alarm_rate=2).fit(series())
+        ConformalOutlierDetector(alarm_rate=2).fit(series())
 
 
 def test_it_says_what_to_install(monkeypatch):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tocsin import LastValue, SlidingWindow
+from tocsin import LastValue
+from tocsin.conformal import SlidingWindow
 from tocsin.conformal.scorer import NO_RANKS
 from tocsin.detection.views import Stream, View, ViewSession
 from tocsin.testing import ContractError, check_forecaster, check_scorer, check_view

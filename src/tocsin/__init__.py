@@ -4,25 +4,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tocsin.conformal import (
-        MERGES,
-        SCORERS,
-        W1ACAS,
-        ExponentialDecay,
-        GaussianTail,
-        Guarantee,
-        Merge,
-        Scorer,
-        SlidingWindow,
-        SplitConformal,
-        load_scorer,
-        merge_p_values,
-        save_scorer,
-    )
+    from tocsin.data import DataWarning, read_signals
     from tocsin.detection import (
         NONCONFORMITIES,
         Audit,
         Detector,
+        DetectorSettings,
         Fleet,
         Incident,
         ResolutionWarning,
@@ -48,47 +35,37 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "MERGES",
     "NONCONFORMITIES",
-    "SCORERS",
-    "W1ACAS",
     "Audit",
     "Autoregression",
     "ContextForecaster",
+    "DataWarning",
     "Detector",
+    "DetectorSettings",
     "EmbeddedForecaster",
-    "ExponentialDecay",
     "ExponentialSmoothing",
     "Fleet",
     "Forecast",
     "Forecaster",
-    "GaussianTail",
-    "Guarantee",
     "Incident",
     "LastValue",
-    "Merge",
     "ResolutionWarning",
     "Result",
     "Results",
-    "Scorer",
     "SeasonalNaive",
     "Session",
-    "SlidingWindow",
-    "SplitConformal",
     "StreamForecaster",
     "Verdict",
     "Verdicts",
     "available_forecasters",
     "find_period",
-    "load_scorer",
     "make_forecaster",
-    "merge_p_values",
-    "save_scorer",
+    "read_signals",
 ]
 
 __version__ = "0.1.0"
 
-_ROOMS = ("conformal", "detection", "forecasting")  # where the names above are
+_ROOMS = ("detection", "forecasting", "data")  # where the names above are
 
 
 def __getattr__(name: str) -> Any:

@@ -21,8 +21,11 @@ _NOT_TAKEN = ("features", "promise")
 _KEPT = [name for name in declared(DetectorSettings) if name not in _NOT_TAKEN]
 
 
-class SklearnDetector(OutlierMixin, BaseEstimator):
+class ConformalOutlierDetector(OutlierMixin, BaseEstimator):
     """Judges rows in time order: 1 for normal rows, -1 where p is below the alarm rate.
+
+    The order of the rows matters, unlike in most estimators: each row is judged by those before it, so do not shuffle
+    them, and use `TimeSeriesSplit` for cross-validation.
 
     It takes the settings of `tocsin.Detector` as keyword arguments, except `features`, which are the columns, and
     `promise`, which is "observations" because a label is about one row. NaN marks a missing value and counts as normal.
@@ -41,7 +44,7 @@ class SklearnDetector(OutlierMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> values = np.random.default_rng(0).normal(size=(1500, 1))
-    >>> model = SklearnDetector(alarm_rate=0.005).fit(values[:1400])
+    >>> model = ConformalOutlierDetector(alarm_rate=0.005).fit(values[:1400])
     >>> values[1450] = 9.0
     >>> model.predict(values[1400:])[50]
     np.int64(-1)

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tocsin import (
+from tocsin.conformal import (
     SCORERS,
     W1ACAS,
     ExponentialDecay,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tocsin import MERGES, Guarantee, merge_p_values
+from tocsin.conformal import MERGES, Guarantee, merge_p_values
 
 decimal.getcontext().prec = 60
 

@@ -20,8 +20,7 @@ from tests.conformal.test_contract import (
     plain_scores,
     same_state,
 )
-from tocsin import W1ACAS, GaussianTail, SlidingWindow
-from tocsin.conformal import kernels
+from tocsin.conformal import W1ACAS, GaussianTail, SlidingWindow, kernels
 
 # Scorers with a history, which refine; the other one has p-values that are fine as they are.
 HISTORY = {name: make for name, make in UNSMOOTHED.items() if name != "gaussian"}

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from tests import oracles
-from tocsin import ExponentialDecay, GaussianTail, SlidingWindow, SplitConformal
-from tocsin.conformal import kernels
+from tocsin.conformal import ExponentialDecay, GaussianTail, SlidingWindow, SplitConformal, kernels
 
 
 def by_definition(scores, weights_of):

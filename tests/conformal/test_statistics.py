@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tests.bands import margin
-from tocsin import W1ACAS, ExponentialDecay, SlidingWindow, SplitConformal
+from tocsin.conformal import W1ACAS, ExponentialDecay, SlidingWindow, SplitConformal
 
 STREAMS = 400
 LEVELS = np.concatenate([[0.001, 0.005, 0.01, 0.02], np.linspace(0.05, 0.95, 19), [0.99]])

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from tocsin import W1ACAS, SlidingWindow, load_scorer, save_scorer
+from tocsin.conformal import W1ACAS, SlidingWindow, load_scorer, save_scorer
 
 
 def test_path_is_taken_as_it_is(tmp_path):

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import oracles
-from tocsin import W1ACAS
-from tocsin.conformal import critical_size, kernels
+from tocsin.conformal import W1ACAS, critical_size, kernels
 
 STEPS = 3000
 SETTINGS = {

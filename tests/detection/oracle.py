@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 
 from tests.oracles import surprise
-from tocsin import W1ACAS
+from tocsin.conformal import W1ACAS
 
 # The streams of each view: how many of the newest observations each looks at.
 VIEWS = {"error": [1, 1], "quiet": [48], "shape": [16, 64], "score": [1]}

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.detection.helpers import ARRAYS, LAST, SMALL, MovingMean, hard_values, same_verdicts
-from tocsin import SlidingWindow, save_scorer
+from tocsin.conformal import SlidingWindow, save_scorer
 from tocsin.detection import Detector, DetectorSettings, Fleet
 from tocsin.detection.settings.declaration import declared
 from tocsin.detection.state.storage import settings_header

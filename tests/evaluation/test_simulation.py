@@ -10,7 +10,7 @@ from scipy import stats
 
 from tests import oracles
 from tests.bands import certainly_less, margin
-from tocsin import W1ACAS, SlidingWindow
+from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.evaluation import METHODS, SCENARIOS, simulate, simulation_report
 from tocsin.evaluation.simulation import CALIBRATION, CURVE, steps
 

@@ -3,7 +3,7 @@
 Each check generates its own data, with gaps, ties and signals that begin late, and raises a `ContractError` that says
 what was violated. It returns nothing on success. The built-in implementations pass the same checks.
 
->>> from tocsin import SlidingWindow
+>>> from tocsin.conformal import SlidingWindow
 >>> from tocsin.detection.views import make_view
 >>> check_view(make_view("quiet"))
 >>> check_scorer(lambda streams: SlidingWindow(streams, window=20))
