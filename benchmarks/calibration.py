@@ -38,12 +38,14 @@ P_BELOW = 0.01
 def measure(family, signals, length, seed):
     """For each rate, of each signal: incidents and what was promised, by its own past and as estimated, and low p."""
     values = FAMILIES[family](np.random.default_rng(seed), signals, length)
-    found, foretold = {}, None
+    found, kept_forecasts = {}, None
     for name, rate in RATES.items():
         pieces = []
         fleet = Fleet(signals, alarm_rate=rate)
-        verdicts = fleet.run_arrays(values, foretold=foretold, noting=pieces.append if foretold is None else None)
-        foretold = np.concatenate(pieces) if foretold is None else foretold
+        verdicts = fleet.run_arrays(
+            values, kept_forecasts=kept_forecasts, on_forecast=pieces.append if kept_forecasts is None else None
+        )
+        kept_forecasts = np.concatenate(pieces) if kept_forecasts is None else kept_forecasts
         judged = verdicts.warm & ~np.isnan(verdicts.p)
         own, early = judged & ~verdicts.estimated, judged & verdicts.estimated
         if not own.any(axis=0).all():

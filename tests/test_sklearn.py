@@ -27,7 +27,9 @@ NOT_OF_SERIES = {
 
 # scikit-learn lets it learn 300 rows and wants outliers among the next 300: rare ones are known only later.
 @pytest.mark.filterwarnings("ignore:Skipping check")
-@parametrize_with_checks([ConformalOutlierDetector(alarm_rate=0.05, **QUICK)], expected_failed_checks=lambda _: NOT_OF_SERIES)
+@parametrize_with_checks(
+    [ConformalOutlierDetector(alarm_rate=0.05, **QUICK)], expected_failed_checks=lambda _: NOT_OF_SERIES
+)
 def test_scikit_learn_finds_nothing_wrong(estimator, check):
     check(estimator)
 
@@ -74,7 +76,9 @@ def test_missing_values_are_normal():
 
 def test_frames_pipelines_and_clones():
     frame = pd.DataFrame(series(features=2), columns=["flow", "pressure"])
-    model = make_pipeline(StandardScaler().set_output(transform="pandas"), ConformalOutlierDetector(alarm_rate=0.02, **QUICK))
+    model = make_pipeline(
+        StandardScaler().set_output(transform="pandas"), ConformalOutlierDetector(alarm_rate=0.02, **QUICK)
+    )
     labels = model.fit(frame[:1400]).predict(frame[1400:])
     assert labels[50] == -1
     inner = model[-1]
@@ -84,7 +88,9 @@ def test_frames_pipelines_and_clones():
 
 
 def test_wrong_settings_are_named():
-    with pytest.raises(TypeError, match=r"ConformalOutlierDetector\(\) got an unexpected argument 'alarmrate'.*'alarm_rate'"):
+    with pytest.raises(
+        TypeError, match=r"ConformalOutlierDetector\(\) got an unexpected argument 'alarmrate'.*'alarm_rate'"
+    ):
         ConformalOutlierDetector(alarmrate=0.1)
     with pytest.raises(ValueError, match=r"alarm_rate must be a number > 0 and < 0.5, got 2"):
         ConformalOutlierDetector(alarm_rate=2).fit(series())

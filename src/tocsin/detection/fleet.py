@@ -11,7 +11,7 @@ from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
 from tocsin.data import is_frame
-from tocsin.detection.evidence.pipeline import Noting, Pipeline
+from tocsin.detection.evidence.pipeline import OnForecast, Pipeline
 from tocsin.detection.frames import as_times, run_frame
 from tocsin.detection.incidents.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
 from tocsin.detection.incidents.budget import Sharing, make_selection
@@ -93,9 +93,9 @@ class Fleet(LazyFleet):
         return self.pipeline.forecasters
 
     @property
-    def foretold_width(self) -> int:
+    def forecast_width(self) -> int:
         """How many numbers are forecast after each observation of a feature; see `run`."""
-        return self.pipeline.foretold_width
+        return self.pipeline.forecast_width
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -184,16 +184,16 @@ class Fleet(LazyFleet):
 
     def run_arrays(
         self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None,
-        foretold: NDArray[np.float64] | None = None, noting: Noting | None = None,
+        kept_forecasts: NDArray[np.float64] | None = None, on_forecast: OnForecast | None = None,
     ) -> Verdicts:  # fmt: skip
         """Judge a history in arrays, as repeated calls of `update` would.
 
         `values` are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, have the shape (T, S), and `rows` are the
         signals' indices, all of them if None.
 
-        The forecasts made after the observations are passed to `noting`, `(t, S, F, foretold_width)`, piece by piece. A
-        caller that has kept them, and judges the same observations again in the same state, passes them as `foretold`:
-        the verdicts are the same, and nothing has to be forecast.
+        `on_forecast` receives the forecasts made after the observations, `(t, S, F, forecast_width)`, piece by piece. A
+        caller that has kept them, and judges the same observations again in the same state, passes them as
+        `kept_forecasts`: the verdicts are the same, and nothing has to be forecast.
         """
         chosen = self.pipeline.everything if rows is None else self._rows(rows)
         table = checks.numbers("values", values)
@@ -205,19 +205,20 @@ class Fleet(LazyFleet):
                 f"values must have shape (T, {chosen.size}, {count}), times, signals and features, got "
                 f"shape {np.shape(values)}"
             )
-        if foretold is not None and foretold.shape != (*table.shape, self.foretold_width):
-            raise ValueError(
-                f"foretold must have shape {(*table.shape, self.foretold_width)}, got shape {foretold.shape}"
-            )
-        return self.judge(table, chosen, None if times is None else as_times(times, table.shape[:2]), foretold, noting)
+        if kept_forecasts is not None and kept_forecasts.shape != (*table.shape, self.forecast_width):
+            wanted = (*table.shape, self.forecast_width)
+            raise ValueError(f"kept_forecasts must have shape {wanted}, got shape {kept_forecasts.shape}")
+        return self.judge(
+            table, chosen, None if times is None else as_times(times, table.shape[:2]), kept_forecasts, on_forecast
+        )
 
     def judge(
         self, table: NDArray[np.float64], chosen: NDArray[np.intp], times: NDArray[Any] | None = None,
-        foretold: NDArray[np.float64] | None = None, noting: Noting | None = None,
+        kept_forecasts: NDArray[np.float64] | None = None, on_forecast: OnForecast | None = None,
     ) -> Verdicts:  # fmt: skip
         """`run_arrays`, with everything checked: numbers `(T, S, F)` of the rows `chosen`."""
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
-        verdicts = self.pipeline.run(table, chosen, foretold, noting)
+        verdicts = self.pipeline.run(table, chosen, kept_forecasts, on_forecast)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
         if self.parts.sharing is not None:
             verdicts = self.parts.sharing.select(verdicts, chosen)

@@ -59,7 +59,7 @@ def _feed(made: Rig, values: list[float], first: int = 0, at_once: int = 10) -> 
 def _kept(made: Rig) -> int:
     """In how many pieces forecasts are kept."""
     with made.store.reading() as reader:
-        return len(reader.foretold([1])[1])
+        return len(reader.kept_forecasts([1])[1])
 
 
 def _as_if_never_ended(made: Rig, values: list[float], **settings: Any) -> bool:
@@ -132,13 +132,13 @@ def test_what_was_forecast_and_cannot_be_used_is_forecast_again(tmp_path: Path, 
     try:
         _feed(made, values[:150])
         with made.store.reading() as reader:
-            stored = unpack_arrays(reader.foretold([1])[1][0])
+            stored = unpack_arrays(reader.kept_forecasts([1])[1][0])
         wrong = {
             "bytes": b"nonsense",
-            "width": pack_arrays({**stored, "foretold": stored["foretold"][..., :3]}),
+            "width": pack_arrays({**stored, "kept_forecasts": stored["kept_forecasts"][..., :3]}),
             "times": pack_arrays({**stored, "times": stored["times"] - 7}),
         }
-        made.engine.write(lambda writer: writer.add_foretold([(1, START, wrong[damage])])).result(9)
+        made.engine.write(lambda writer: writer.add_kept_forecasts([(1, START, wrong[damage])])).result(9)
         made = made.crash()
         before = asked.forecasts
         _feed(made, values[150:], 150)

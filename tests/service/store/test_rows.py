@@ -241,12 +241,12 @@ def test_forecasts_are_stored_until_the_next_state(store: Store) -> None:
     with store.transaction() as writer:
         signal, other = (add_signal(writer, name).id for name in "ab")
         for time in (20, 10):
-            writer.add_foretold([(signal, time, f"up to {time}".encode()), (other, time, b"of another signal")])
-        assert writer.foretold([signal]) == {signal: [b"up to 10", b"up to 20"]}
+            writer.add_kept_forecasts([(signal, time, f"up to {time}".encode()), (other, time, b"of another signal")])
+        assert writer.kept_forecasts([signal]) == {signal: [b"up to 10", b"up to 20"]}
         writer.put_state(signal, 20, 25, b"state")
-        assert writer.foretold([signal, other]) == {signal: [], other: [b"of another signal"] * 2}
+        assert writer.kept_forecasts([signal, other]) == {signal: [], other: [b"of another signal"] * 2}
         writer.remove_signal(other)
-        assert writer.foretold([other]) == {other: []}
+        assert writer.kept_forecasts([other]) == {other: []}
 
 
 def test_parts_of_signals_that_aggregate(store: Store) -> None:

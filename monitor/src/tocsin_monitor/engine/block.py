@@ -27,18 +27,18 @@ class DetectorInput:
     """Consecutive observations of one signal: `values[T, F]` at `times[T]`.
 
     `wanted` lists, in ascending order, the positions that need a verdict; the detector only learns from the others.
-    `foretold` holds the forecasts made after each observation, `[T, F, width]`, if they were stored.
+    `kept_forecasts` holds the forecasts made after each observation, `[T, F, width]`, if they were stored.
     """
 
     values: NDArray[np.float64]
     times: NDArray[np.datetime64]
     wanted: Sequence[int] = ()
-    foretold: NDArray[np.float64] | None = None
+    kept_forecasts: NDArray[np.float64] | None = None
 
-    def split(self, foretold: NDArray[np.float64]) -> "tuple[DetectorInput, DetectorInput]":
+    def split(self, kept_forecasts: NDArray[np.float64]) -> "tuple[DetectorInput, DetectorInput]":
         """The observations with a stored forecast, and the others. Neither part asks for verdicts."""
-        at = len(foretold)
-        return DetectorInput(self.values[:at], self.times[:at], (), foretold), DetectorInput(
+        at = len(kept_forecasts)
+        return DetectorInput(self.values[:at], self.times[:at], (), kept_forecasts), DetectorInput(
             self.values[at:], self.times[at:]
         )
 
@@ -51,7 +51,7 @@ class DetectorOutput:
     """
 
     judged: list[StoredVerdict]
-    foretold: NDArray[np.float64] | None = None
+    kept_forecasts: NDArray[np.float64] | None = None
 
 
 class SignalBlock:
@@ -124,11 +124,13 @@ class SignalBlock:
             values = np.stack([inputs[row].values[at:end] for row in left], axis=1)
             times = np.stack([inputs[row].times[at:end] for row in left], axis=1)
             rows = None if len(left) == self.rows else np.array(left)
-            known = [one for row in left if (one := inputs[row].foretold) is not None]
-            foretold = np.stack([one[at:end] for one in known], axis=1) if known else None
+            known = [one for row in left if (one := inputs[row].kept_forecasts) is not None]
+            kept_forecasts = np.stack([one[at:end] for one in known], axis=1) if known else None
             said: list[NDArray[np.float64]] = []
-            noting = said.append if self._slow and foretold is None else None
-            verdicts = self.fleet.run_arrays(values, rows=rows, times=times, foretold=foretold, noting=noting)
+            on_forecast = said.append if self._slow and kept_forecasts is None else None
+            verdicts = self.fleet.run_arrays(
+                values, rows=rows, times=times, kept_forecasts=kept_forecasts, on_forecast=on_forecast
+            )
             for column, row in enumerate(left):
                 noted[row] += [part[:, column] for part in said]
             wanted = {}

@@ -149,7 +149,7 @@ class Ingest:
         judged: dict[MonitoredSignal, list[JudgedObservation]] = {}
         for signal, some in fresh.items():
             taken = done[signal.block][signal.place]
-            signal.note_forecasts(work[signal.block][signal.place].times, taken.foretold)
+            signal.note_forecasts(work[signal.block][signal.place].times, taken.kept_forecasts)
             judged[signal] = [
                 JudgedObservation(one.received, one.status, verdict) if one.status is Status.SCORED else unjudged(one)
                 for one, verdict in zip(some, taken.judged, strict=True)
@@ -169,7 +169,7 @@ class Ingest:
                 for signal, some in judged.fresh.items()
                 if signal.unsaved_forecasts.due
             ]
-            writer.add_foretold([(signal.row.id, last, signal.unsaved_forecasts.take()) for signal, last in due])
+            writer.add_kept_forecasts([(signal.row.id, last, signal.unsaved_forecasts.take()) for signal, last in due])
             self._state.pending_imports.put(writer, judged.past)
             changed = self._end_silences(writer, judged.fresh, now)
             for signal, facts in self._alarms(writer, judged, now):

@@ -29,12 +29,12 @@ class UnsavedForecasts:
         self._parts: list[tuple[Times, Floats]] = []
         self._whole = True
 
-    def add(self, times: Times, foretold: Floats) -> None:
+    def add(self, times: Times, kept_forecasts: Floats) -> None:
         """Add the forecasts made after more observations, including missing ones."""
         if len(times) > MOST_AT_ONCE:
             self.break_off()
         elif self._whole:
-            self._parts.append((times, foretold))
+            self._parts.append((times, kept_forecasts))
 
     def break_off(self) -> None:
         """Keep nothing until the next state: forecasts are useful only if none before them is missing."""
@@ -51,10 +51,10 @@ class UnsavedForecasts:
 
     def take(self) -> bytes:
         """All forecasts in the form to store. They are removed here."""
-        times, foretold = (np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
+        times, kept_forecasts = (np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
         self._parts = []
-        said = ~np.isnan(foretold).all(axis=(1, 2))  # there are no forecasts in long gaps
-        return pack_arrays({"times": times.astype(np.int64), "said": said, "foretold": foretold[said]})
+        said = ~np.isnan(kept_forecasts).all(axis=(1, 2))  # there are no forecasts in long gaps
+        return pack_arrays({"times": times.astype(np.int64), "said": said, "kept_forecasts": kept_forecasts[said]})
 
 
 class KeptForecasts:
@@ -64,7 +64,7 @@ class KeptForecasts:
     """
 
     def __init__(self, features: int, width: int, stored: Iterable[bytes] | None) -> None:
-        self._times, self._foretold = np.empty(0, dtype=np.int64), np.empty((0, features, width))
+        self._times, self._forecasts = np.empty(0, dtype=np.int64), np.empty((0, features, width))
         self._at = 0
         #: Whether the remaining forecasts cannot be used.
         self.broken = stored is None
@@ -75,7 +75,7 @@ class KeptForecasts:
             self.broken = True
             return
         if parts:
-            self._times, self._foretold = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            self._times, self._forecasts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
     def take(self, times: Times) -> Floats:
         """The forecasts for the next observations: for all of them, for the first few, or for none."""
@@ -83,13 +83,13 @@ class KeptForecasts:
         other = np.flatnonzero(known != times[: len(known)].astype(np.int64))
         self.broken = self.broken or other.size > 0
         count = int(other[0]) if other.size else len(known)
-        found = self._foretold[self._at : self._at + count]
+        found = self._forecasts[self._at : self._at + count]
         self._at += count
         return found
 
 
 def _unpacked(stored: bytes, features: int, width: int) -> tuple[NDArray[np.int64], Floats]:
     arrays = unpack_arrays(stored)
-    foretold = np.full((len(arrays["times"]), features, width), np.nan)
-    foretold[arrays["said"]] = arrays["foretold"]
-    return arrays["times"], foretold
+    kept_forecasts = np.full((len(arrays["times"]), features, width), np.nan)
+    kept_forecasts[arrays["said"]] = arrays["kept_forecasts"]
+    return arrays["times"], kept_forecasts

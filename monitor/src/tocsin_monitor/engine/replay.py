@@ -53,7 +53,7 @@ class IncidentLabels:
 class Rebuilding:
     """What is known about a signal while it is rebuilt: stored forecasts, and its newest observations so far."""
 
-    foretold: KeptForecasts
+    kept_forecasts: KeptForecasts
     newest: deque[ObservationRow] = field(default_factory=lambda: deque(maxlen=RECENT))
 
 
@@ -86,8 +86,8 @@ def replay(
     """
     labels = {signal: _begin_renewed(reader, signal) for signal in signals if signal in renewed}
     # Renewed detectors cannot use forecasts made after another state.
-    stored = reader.foretold([signal.row.id for signal in signals if signal not in renewed])
-    shape = len(block.fleet.features), block.fleet.foretold_width
+    stored = reader.kept_forecasts([signal.row.id for signal in signals if signal not in renewed])
+    shape = len(block.fleet.features), block.fleet.forecast_width
     rebuilt = {signal: Rebuilding(KeptForecasts(*shape, stored.get(signal.row.id))) for signal in signals}
     replayed = _take_stored(reader, block, signals, labels, rebuilt, check)
     for signal in labels:
@@ -148,14 +148,14 @@ def _learn(
     for signal, rows in pieces.items():
         if rows:
             given = stored_input(signal, rows, labels.get(signal, NO_LABELS))
-            foretold = rebuilt[signal].foretold.take(given.times) if signal in rebuilt else NOTHING_FORETOLD
-            known[signal.place], rest[signal.place] = given.split(foretold)
+            kept_forecasts = rebuilt[signal].kept_forecasts.take(given.times) if signal in rebuilt else NOTHING_FORETOLD
+            known[signal.place], rest[signal.place] = given.split(kept_forecasts)
     block.run(known)
     taken = block.run(rest)
     for signal, rows in pieces.items():
         if rows:
-            if signal in rebuilt and not rebuilt[signal].foretold.broken:
-                signal.note_forecasts(rest[signal.place].times, taken[signal.place].foretold)
+            if signal in rebuilt and not rebuilt[signal].kept_forecasts.broken:
+                signal.note_forecasts(rest[signal.place].times, taken[signal.place].kept_forecasts)
             else:
                 signal.unsaved_forecasts.break_off()  # the earlier forecasts are missing
             signal.last_time = rows[-1].time

@@ -99,10 +99,10 @@ class MonitoredSignal:
             for number in np.flatnonzero(apart > 1.4 * interval)
         }
 
-    def note_forecasts(self, times: NDArray[np.datetime64], foretold: NDArray[np.float64] | None) -> None:
+    def note_forecasts(self, times: NDArray[np.datetime64], kept_forecasts: NDArray[np.float64] | None) -> None:
         """Remember the forecasts made after its newest observations, if they are worth keeping."""
-        if foretold is not None:
-            self.unsaved_forecasts.add(times, foretold)
+        if kept_forecasts is not None:
+            self.unsaved_forecasts.add(times, kept_forecasts)
 
     def saved(self) -> None:
         """Record that its state was stored."""

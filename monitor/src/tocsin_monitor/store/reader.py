@@ -152,13 +152,13 @@ class StoreReader(EventReader, LeavingReader):
         rows = self._rows(StateRow, select(states).where(states.c.signal.in_(signal_ids)))
         return {row.signal: row for row in rows}
 
-    def foretold(self, signal_ids: Collection[int]) -> dict[int, list[bytes]]:
+    def kept_forecasts(self, signal_ids: Collection[int]) -> dict[int, list[bytes]]:
         """The stored forecasts made after the states of these signals, in the order of the observations."""
-        columns = schema.foretold.c
-        wanted = select(columns.signal, columns.foretold).where(columns.signal.in_(signal_ids))
+        columns = schema.kept_forecasts.c
+        wanted = select(columns.signal, columns.kept_forecasts).where(columns.signal.in_(signal_ids))
         found: dict[int, list[bytes]] = {number: [] for number in signal_ids}
-        for signal, foretold in self.connection.execute(wanted.order_by(columns.signal, columns.time)):
-            found[signal].append(foretold)
+        for signal, kept_forecasts in self.connection.execute(wanted.order_by(columns.signal, columns.time)):
+            found[signal].append(kept_forecasts)
         return found
 
     def states_times(self) -> dict[int, int | None]:

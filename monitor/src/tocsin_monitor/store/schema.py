@@ -126,12 +126,12 @@ states = Table(
 )
 
 # Forecasts made after the last stored state, in runs that end at `time`. They save a start from making them again.
-foretold = Table(
-    "foretold",
+kept_forecasts = Table(
+    "kept_forecasts",
     metadata,
     Column("signal", BigInteger, ForeignKey("signals.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("time", BigInteger, primary_key=True, autoincrement=False),
-    Column("foretold", LargeBinary, nullable=False),
+    Column("kept_forecasts", LargeBinary, nullable=False),
 )
 
 # References have a copy of their observations: old observations are removed, but a reference stays until it is removed.

@@ -132,11 +132,11 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         self.connection.execute(delete(schema.observations).where(columns.signal == signal.id, columns.time > after))
         return taken
 
-    def add_foretold(self, rows: Sequence[tuple[int, int, bytes]]) -> None:
+    def add_kept_forecasts(self, rows: Sequence[tuple[int, int, bytes]]) -> None:
         """Store forecasts as (signal, time of the last observation, forecasts), until the next state replaces them."""
         if rows:
-            names = ("signal", "time", "foretold")
-            self.connection.execute(insert(schema.foretold), [dict(zip(names, row, strict=True)) for row in rows])
+            names = ("signal", "time", "kept_forecasts")
+            self.connection.execute(insert(schema.kept_forecasts), [dict(zip(names, row, strict=True)) for row in rows])
 
     def put_state(self, signal_id: int, time: int | None, taken: int, state: bytes) -> None:
         """Store the state of a signal's detector in place of the previous one."""
@@ -154,7 +154,7 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         self._remove_states([signal_id])
 
     def _remove_states(self, signal_ids: Sequence[int]) -> None:
-        for table in (schema.states, schema.foretold):
+        for table in (schema.states, schema.kept_forecasts):
             self.connection.execute(delete(table).where(table.c.signal.in_(signal_ids)))
 
     def put_reference(self, reference: ReferenceRow, times: Sequence[int], values: Sequence[tuple[float, ...]]) -> None:

@@ -138,12 +138,12 @@ class ForecastStage:
         return self._ahead * len(self._aligned)
 
     def run(
-        self, values: Floats, rows: Rows, series: Rows | None, seen: NDArray[np.int64], foretold: Floats | None
+        self, values: Floats, rows: Rows, series: Rows | None, seen: NDArray[np.int64], kept_forecasts: Floats | None
     ) -> tuple[Forecasts, Floats]:
         """The forecasts for `values[T, N, F]` of the signals `rows`, and those made after them, `[T, N, F, width]`.
 
         `series` are the rows' series, None for all. `seen` counts the earlier observations of all signals. Forecasts
-        that were made before, in the same state, are `foretold`: then nothing is forecast.
+        that were made before, in the same state, are `kept_forecasts`: then nothing is forecast.
         """
         steps, count, features = values.shape
         ready, asked = np.empty(values.shape, dtype=np.bool_), np.empty(values.shape, dtype=np.bool_)
@@ -151,11 +151,11 @@ class ForecastStage:
         flat, wanted = values.reshape(steps, count * features), asked.reshape(steps, count * features)
         age = self._ages(seen[rows], steps, features) if self._refresh > 1 else None
         wanted = wanted if age is None else wanted & (age == 0)
-        if foretold is None:
+        if kept_forecasts is None:
             said = self._said(self._session.run(flat, series, wanted))
         else:
             self._session.run(flat, series, np.zeros_like(wanted))  # it only follows the values
-            said = foretold.reshape(*flat.shape, self.width)
+            said = kept_forecasts.reshape(*flat.shape, self.width)
         chosen = self._everything if series is None else series
         parts = []
         for kind, continued, aligned in zip(range(2), self._continued, self._aligned, strict=False):

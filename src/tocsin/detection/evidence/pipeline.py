@@ -30,7 +30,7 @@ def deviating(seen: Seen, settings: DetectorSettings) -> Mask:
 
 
 Rows = NDArray[np.intp]
-Noting = Callable[[Floats], None]
+OnForecast = Callable[[Floats], None]
 
 # How often the band is recomputed, in observations. It moves slowly, and takes longer than a p-value.
 BAND_EVERY = MOST_AT_ONCE
@@ -68,12 +68,16 @@ class Pipeline:
         return places
 
     def run(
-        self, values: Floats, rows: Rows | None = None, foretold: Floats | None = None, noting: Noting | None = None
+        self,
+        values: Floats,
+        rows: Rows | None = None,
+        kept_forecasts: Floats | None = None,
+        on_forecast: OnForecast | None = None,
     ) -> Verdicts:
         """Judge `values[T, N, F]`, T observations of the signals `rows` (all of them if None).
 
-        The forecasts made after them go to `noting`, `[t, N, F, foretold_width]`, piece by piece. A caller that has
-        them from an earlier run passes them as `foretold`: the numbers are the same, and nothing is forecast.
+        `on_forecast` receives the forecasts made after them, `[t, N, F, forecast_width]`, piece by piece. A caller that
+        has kept them passes them as `kept_forecasts`: the numbers are the same, and nothing is forecast.
         """
         rows = self.everything if rows is None else rows
         infinite = np.isinf(values)
@@ -82,8 +86,8 @@ class Pipeline:
         first = 0
         while first < values.shape[0] or not parts:
             part = values[first : first + self._steps_together(rows)]
-            known = None if foretold is None else foretold[first : first + part.shape[0]]
-            parts.append(self._judge(part, rows, known, noting))
+            known = None if kept_forecasts is None else kept_forecasts[first : first + part.shape[0]]
+            parts.append(self._judge(part, rows, known, on_forecast))
             first += max(part.shape[0], 1)
         return Verdicts.joined(parts)
 
@@ -102,11 +106,13 @@ class Pipeline:
         until_drawn = BAND_EVERY - self.seen[rows] % BAND_EVERY
         return int(until_drawn.min(initial=BAND_EVERY))
 
-    def _judge(self, values: Floats, rows: Rows, foretold: Floats | None, noting: Noting | None) -> Verdicts:
+    def _judge(
+        self, values: Floats, rows: Rows, kept_forecasts: Floats | None, on_forecast: OnForecast | None
+    ) -> Verdicts:
         is_due = self.seen[rows] % BAND_EVERY == 0
         if values.shape[0] and np.count_nonzero(is_due):  # several times as fast as `any` on a single one
             self._bounds[rows[is_due]] = self.ranking.bounds(rows[is_due])
-        seen = self._look(values, rows, foretold, noting)
+        seen = self._look(values, rows, kept_forecasts, on_forecast)
         steps, count = values.shape[:2]
         scores = np.empty((steps, count, self.ranking.width))
         scores.fill(np.nan)
@@ -141,18 +147,18 @@ class Pipeline:
             state=judged.state,
         )
 
-    def _look(self, values: Floats, rows: Rows, foretold: Floats | None, noting: Noting | None) -> Seen:
+    def _look(self, values: Floats, rows: Rows, kept_forecasts: Floats | None, on_forecast: OnForecast | None) -> Seen:
         """Forecast from the values, and align earlier forecasts with them."""
         series = None if rows is self.everything else self._series(rows)  # no need to check all rows again
         said, forecasts, first = [], [], 0
         for stage in self._stages:
-            known = None if foretold is None else foretold[..., first : first + stage.width]
+            known = None if kept_forecasts is None else kept_forecasts[..., first : first + stage.width]
             first += stage.width
             ahead, issued = stage.run(values, rows, series, self.seen, known)
             forecasts.append(ahead)
             said.append(issued)
-        if noting is not None and said:
-            noting(np.concatenate(said, axis=-1))
+        if on_forecast is not None and said:
+            on_forecast(np.concatenate(said, axis=-1))
         return Seen(values, tuple(forecasts))
 
     @property
@@ -161,7 +167,7 @@ class Pipeline:
         return min((forecaster.warm_up for forecaster in self.forecasters), default=0)
 
     @property
-    def foretold_width(self) -> int:
+    def forecast_width(self) -> int:
         """How many numbers are forecast after each observation of a feature."""
         return sum(stage.width for stage in self._stages)
 

@@ -28,20 +28,20 @@ def asked_for_nothing(weights, memory, patches, asked, quantiles):
         (1, {"forecaster": "seasonal-naive"}),
     ],
 )
-def test_what_was_foretold_is_not_forecast_again(features, settings, monkeypatch):
+def test_kept_forecasts_are_not_made_again(features, settings, monkeypatch):
     values = np.stack([hard_values(seed, STEPS, features) for seed in range(SIGNALS)], axis=1)
     values[200:290, 1] = np.nan  # within a long gap nothing is forecast
     names = [f"feature {number}" for number in range(features)]
     whole, again = (Fleet(SIGNALS, names, **{**SMALL, **settings}) for _ in range(2))
     whole.run_arrays(values[:KNOWN])
     pieces = []
-    expected = whole.run_arrays(values[KNOWN:AGAIN], noting=pieces.append)
-    foretold = np.concatenate(pieces)
-    assert foretold.shape == (AGAIN - KNOWN, SIGNALS, features, whole.foretold_width)
+    expected = whole.run_arrays(values[KNOWN:AGAIN], on_forecast=pieces.append)
+    kept_forecasts = np.concatenate(pieces)
+    assert kept_forecasts.shape == (AGAIN - KNOWN, SIGNALS, features, whole.forecast_width)
     again.run_arrays(values[:KNOWN])
     with monkeypatch.context() as patch:
         patch.setattr(kernels, "answer", asked_for_nothing)
-        same_verdicts(again.run_arrays(values[KNOWN:AGAIN], foretold=foretold), expected)
+        same_verdicts(again.run_arrays(values[KNOWN:AGAIN], kept_forecasts=kept_forecasts), expected)
     same_verdicts(again.run_arrays(values[AGAIN:]), whole.run_arrays(values[AGAIN:]))
     wanted, found = whole.state(), again.state()
     for name in wanted:
@@ -52,13 +52,13 @@ def test_signals_are_taken_again_one_by_one():
     values = np.stack([hard_values(seed, STEPS) for seed in range(SIGNALS)], axis=1)
     whole, again = (Fleet(SIGNALS, **SMALL) for _ in range(2))
     pieces = []
-    whole.run_arrays(values[:AGAIN], noting=pieces.append)
-    foretold = np.concatenate(pieces)
+    whole.run_arrays(values[:AGAIN], on_forecast=pieces.append)
+    kept_forecasts = np.concatenate(pieces)
     for row in (2, 0, 1):
-        again.run_arrays(values[:AGAIN, [row]], rows=[row], foretold=foretold[:, [row]])
+        again.run_arrays(values[:AGAIN, [row]], rows=[row], kept_forecasts=kept_forecasts[:, [row]])
     same_verdicts(again.run_arrays(values[AGAIN:]), whole.run_arrays(values[AGAIN:]))
 
 
-def test_what_was_foretold_of_something_else_is_refused():
-    with pytest.raises(ValueError, match=r"foretold must have shape \(3, 2, 1, 16\), got shape \(3, 2, 1, 15\)"):
-        Fleet(2).run_arrays(np.zeros((3, 2)), foretold=np.zeros((3, 2, 1, 15)))
+def test_kept_forecasts_of_something_else_are_refused():
+    with pytest.raises(ValueError, match=r"kept_forecasts must have shape \(3, 2, 1, 16\), got shape \(3, 2, 1, 15\)"):
+        Fleet(2).run_arrays(np.zeros((3, 2)), kept_forecasts=np.zeros((3, 2, 1, 15)))
