@@ -123,7 +123,7 @@ class Notices:
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many characters, with dots in the place of the rest."""
+    """The text cut to a number of characters, with dots in place of the rest."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -139,7 +139,7 @@ def fit_tail(values: Array, weights: Array, most: float) -> tuple[float, float, 
 def excess(past: Array, weights: Array, largest: float, score: float, most: float, trust: float) -> float:
     """How much rarer than the largest past score a larger one is, in nats, by an exponential tail fitted to the past.
 
-    The tail has a weight of at most about `most`, and is trusted up to about so many nats.
+    The tail has a weight of at most about `most`, and is trusted up to about `trust` nats.
     """
     _, _, decay = fit_tail(past, weights, most)
     if not 0.0 < decay < np.inf:

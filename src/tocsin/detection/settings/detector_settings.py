@@ -186,7 +186,7 @@ class DetectorSettings:
         least=1, most=1e6, configured=False,
     )  # fmt: skip
     refresh: int = setting(
-        1, "ask the first forecaster only every so many observations, to save calls of a slow model", least=1, most=1024
+        1, "ask the first forecaster only at every n-th observation, to save calls of a slow model", least=1, most=1024
     )
     window: int | None = setting(
         None, "the size of the calibration set: how many past scores to compare with", least=250, most=MOST_LAGS,

@@ -260,7 +260,7 @@ def note_faults(faulty: Array, rows: Array, memory: ShapeMemory) -> None:
 def furthest_within(signal: int, length: int, samples: int, library: Library) -> float:
     """How far stretches of a reference are from the nearest other one that shares no value, at most.
 
-    About so many samples are compared with all others. Infinite where there is no other one.
+    About `samples` stretches are compared with all others. Infinite where there is no other one.
     """
     first, last = begins(signal, library), library.ends[signal] - length
     if last - first < length:

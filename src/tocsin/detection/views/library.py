@@ -21,7 +21,7 @@ _reduction = inner(fastmath={"reassoc", "nsz", "nnan"})
 UNKNOWN = np.float32(1e18)
 # Values further away count as this far.
 FURTHEST = 1e6
-# So many stretches are compared side by side, and after so many of their values those too far away are left out.
+# How many stretches are compared side by side, and after how many of their values those too far away are left out.
 TOGETHER, PART = 256, 8
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tocsin.forecasting.embedded.weights import PATCH, Weights
 from tocsin.forecasting.forecaster import Floats
 
-#: Keys and values are kept in blocks of so many patches.
+#: Keys and values are kept in blocks of this many patches.
 BLOCK = 16
 #: As a score in attention: as good as not there.
 UNSEEN = -1e30

@@ -37,7 +37,7 @@ Array = NDArray[Any]
 _exact = compiled(with_folder=True)
 _inner = inner()
 
-#: Matrices are stored in panels of so many columns, each of them contiguous.
+#: Matrices are stored in panels with this many columns, each panel contiguous.
 PANEL = 2 * LANES
 # So many rows and vectors of columns are multiplied together as the registers can hold the sums of. Where a factor can
 # be taken from any lane of a register, there is room in them for the next terms of each row, too.
@@ -79,7 +79,7 @@ def _tile(rows: int, vectors: int, *, adds: bool = False) -> Callable[..., Any]:
             results = [vector_at(builder, row, column) for row in out_rows for column in range(vectors)]
 
             def add_terms(together: int) -> Callable[[Any, list[Any]], list[Any]]:
-                """Add so many terms to each sum, in their order; the sums are in the order of rows and columns."""
+                """Add terms to each sum, in their order; the sums are in the order of rows and columns."""
 
                 def add(k: Any, sums: list[Any]) -> list[Any]:
                     numbers = [consecutive(builder, builder.gep(row, [k]), together) for row in left_rows]

@@ -31,7 +31,7 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 
 @_inner
 def _make(rows: int, columns: int) -> Array:
-    """Room for so many numbers."""
+    """Room for a number of floats."""
     stays_one()
     return np.empty((rows, columns), dtype=np.float32)
 

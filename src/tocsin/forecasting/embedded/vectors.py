@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 LANES = 16
 
 _MACHINE, _, _FEATURES = cpu_target.target_context.codegen().magic_tuple()
-#: Has the machine 32 registers of so many lanes?
+#: Whether the machine has 32 registers with this many lanes.
 HAS_WIDE_REGISTERS = "+avx512f" in _FEATURES
 #: Can it multiply a vector by any lane of another? Where it cannot, it reads a factor from memory as fast.
 MULTIPLIES_BY_LANE = _MACHINE.startswith(("aarch64", "arm64"))
