@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from tocsin.conformal.laws import chi2_tail, normal_cdf, normal_quantile
+from tocsin.conformal.merge import chi2_tail, normal_cdf, normal_quantile
 
 
 def test_the_normal_law():

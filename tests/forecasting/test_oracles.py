@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from tests.forecasting import oracles
 from tocsin.forecasting import Autoregression, ExponentialSmoothing, LastValue, SeasonalNaive, find_period
-from tocsin.forecasting.exponential_smoothing import FORGET, RATES
+from tocsin.forecasting.simple import FORGET, RATES
 
 # Few different values, so that ties and constants come up; many gaps, also at the beginning and the end.
 histories = hnp.arrays(

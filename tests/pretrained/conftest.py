@@ -11,9 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from tocsin.forecasting.chronos import ChronosForecaster
-from tocsin.forecasting.flowstate import FlowStateForecaster
 from tocsin.forecasting.tirex import TiRexForecaster
-from tocsin.forecasting.ttm import TTMForecaster
+from tocsin.forecasting.ttm import FlowStateForecaster, TTMForecaster
 
 collect_ignore_glob = [] if find_spec("torch") else ["test_*.py"]
 

@@ -10,10 +10,9 @@ import pytest
 
 from tests.pretrained.conftest import FAMILIES
 from tocsin.forecasting.chronos import ChronosForecaster
-from tocsin.forecasting.flowstate import FlowStateForecaster
 from tocsin.forecasting.pretrained import WeightsError
 from tocsin.forecasting.tirex import TiRexForecaster
-from tocsin.forecasting.ttm import TTMForecaster
+from tocsin.forecasting.ttm import FlowStateForecaster, TTMForecaster
 
 # Tested once, in test_models.py.
 pytestmark = pytest.mark.filterwarnings("ignore::tocsin.forecasting.tirex.LicenceWarning")

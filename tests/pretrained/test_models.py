@@ -7,9 +7,8 @@ import torch
 from tests.pretrained.conftest import CONTEXT, HORIZON, LEVELS, PATCH, save_ttm
 from tests.pretrained.contract import series
 from tocsin.forecasting.chronos import ChronosForecaster
-from tocsin.forecasting.flowstate import FlowStateForecaster
 from tocsin.forecasting.tirex import LicenceWarning, TiRexForecaster
-from tocsin.forecasting.ttm import TTMForecaster
+from tocsin.forecasting.ttm import FlowStateForecaster, TTMForecaster
 
 # Tested once, below.
 pytestmark = pytest.mark.filterwarnings("ignore::tocsin.forecasting.tirex.LicenceWarning")

@@ -1,12 +1,10 @@
 """Storage of scorers: their state as plain arrays in npz files, never pickle."""
 
 from tocsin.arrays import File, read_arrays, write_arrays
-from tocsin.conformal.decay import ExponentialDecay
+from tocsin.conformal.fixed import ExponentialDecay, SlidingWindow, SplitConformal
 from tocsin.conformal.gaussian import GaussianTail
 from tocsin.conformal.scorer import Scorer
-from tocsin.conformal.split import SplitConformal
 from tocsin.conformal.w1acas import W1ACAS
-from tocsin.conformal.window import SlidingWindow
 
 SCORERS: dict[str, type[Scorer]] = {
     scorer.__name__: scorer for scorer in (W1ACAS, SplitConformal, SlidingWindow, ExponentialDecay, GaussianTail)

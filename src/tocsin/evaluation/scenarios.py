@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tocsin.conformal.laws import normal_cdf
+from tocsin.conformal.merge import normal_cdf
 from tocsin.evaluation.calibration import Floats
 
 

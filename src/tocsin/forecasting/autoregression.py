@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import checks
+from tocsin.forecasting.context import StreamForecaster, load_kernels
 from tocsin.forecasting.forecaster import MOST_STEPS, Floats, Rows, Session, State, check_saved
-from tocsin.forecasting.periodic import PeriodicSession, checked_period
-from tocsin.forecasting.stream import StreamForecaster, load_kernels
+from tocsin.forecasting.period import PeriodicSession, checked_period
 
 
 class Autoregression(StreamForecaster):

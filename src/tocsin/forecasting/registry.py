@@ -50,11 +50,11 @@ BUILT_IN = (
         f"{_HERE}.autoregression:Autoregression",
         about="ridge regressions on the newest values and the last period, learned online",
     ),
-    RegisteredForecaster("last-value", f"{_HERE}.last_value:LastValue", about="the last value stays"),
-    RegisteredForecaster("seasonal-naive", f"{_HERE}.seasonal_naive:SeasonalNaive", about="the last period repeats"),
+    RegisteredForecaster("last-value", f"{_HERE}.simple:LastValue", about="the last value stays"),
+    RegisteredForecaster("seasonal-naive", f"{_HERE}.simple:SeasonalNaive", about="the last period repeats"),
     RegisteredForecaster(
         "exponential-smoothing",
-        f"{_HERE}.exponential_smoothing:ExponentialSmoothing",
+        f"{_HERE}.simple:ExponentialSmoothing",
         about="a smoothed level continues",
     ),
     RegisteredForecaster(
@@ -82,7 +82,7 @@ BUILT_IN = (
     ),
     RegisteredForecaster(
         "flowstate",
-        f"{_HERE}.flowstate:FlowStateForecaster",
+        f"{_HERE}.ttm:FlowStateForecaster",
         about="FlowState, pretrained",
         extra="ttm",
         modules=("torch", "tsfm_public"),
