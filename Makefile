@@ -59,7 +59,7 @@ $(READY): pyproject.toml
 
 $(PRETRAINED_INSTALLED): pyproject.toml tests/pretrained/constraints.txt
 	$(PYTHON) -m venv $(PRETRAINED)
-	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --editable . \
+	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --editable . --editable ./bench \
 		hypothesis matplotlib pytest pytest-xdist chronos-forecasting==2.3.2 tirex-ts==1.4.2 \
 		datasets deprecated einops urllib3 "scikit-learn<1.8"
 	$(PRETRAINED)/bin/python $(PIP) -c tests/pretrained/constraints.txt --no-deps granite-tsfm==0.3.11

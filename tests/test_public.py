@@ -1,6 +1,7 @@
 """What others may rely on: names, a light import, the rooms' boundaries."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ import tocsin.detection
 import tocsin.evaluation
 import tocsin.forecasting
 import tocsin.testing
+import tocsin_bench
+import tocsin_monitor
 
 ROOMS = [tocsin, tocsin.conformal, tocsin.data, tocsin.detection, tocsin.evaluation, tocsin.forecasting, tocsin.testing]
 SOURCE = Path(tocsin.__file__).parent
@@ -76,3 +79,11 @@ def test_nothing_pickles():
 
 def test_package_is_typed():
     assert (SOURCE / "py.typed").exists()
+
+
+def test_versions_go_in_step():
+    root = SOURCE.parent.parent
+    assert tocsin_monitor.__version__ == tocsin_bench.__version__ == tocsin.__version__
+    for project in ("monitor", "bench"):
+        assert f'"tocsin=={tocsin.__version__}"' in (root / project / "pyproject.toml").read_text()
+    assert re.search(r"^version: (.*)$", (root / "CITATION.cff").read_text(), re.MULTILINE)[1] == tocsin.__version__
