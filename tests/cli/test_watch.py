@@ -13,6 +13,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.cli.calling import invoke, noisy_values, run_process, words
 from tocsin import Detector
 from tocsin.cli import app
@@ -66,7 +67,7 @@ def test_the_summary_is_of_all_signals_together():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cut", [1, 333, 899])
+@pytest.mark.parametrize("cut", [full(1), 333, full(899)])
 def test_a_restart_goes_on_exactly(cut, tmp_path):
     values = noisy_values(900, fault=800)
     whole = run_process("watch", *SETTINGS, stdin=plain(values)).stdout
@@ -180,7 +181,7 @@ def test_a_reader_that_goes_away_loses_no_state(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [0.0, 0.013, 0.031, 0.058])
+@pytest.mark.parametrize("after", [0.0, full(0.013), full(0.031), full(0.058)])
 def test_a_signal_in_the_middle_of_the_work_saves_the_state_too(after, tmp_path):
     state, busy = tmp_path / "state.npz", threading.Event()
     process = started(state)

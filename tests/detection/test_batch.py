@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.detection.helpers import ARRAYS, SMALL, MovingMean, hard_values, same_as_stacked, same_verdicts, stacked
 from tocsin.data import Signal
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet
@@ -103,7 +104,7 @@ def test_batch_is_stream_for_every_nonconformity(nonconformity):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("forecaster", ["last-value", "mean", "mean, scaled", None])
+@pytest.mark.parametrize("forecaster", ["last-value", full("mean"), full("mean, scaled"), full(None)])
 def test_batch_is_stream_for_every_policy(forecaster, more):
     if forecaster is None:
         more = {name: value for name, value in more.items() if name in ("accept_after", "gap", "promise")}

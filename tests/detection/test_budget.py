@@ -113,6 +113,7 @@ def test_incidents_are_some_of_those_that_the_signals_propose():
     assert "1/week" in fleet.guarantee
 
 
+@pytest.mark.slow
 def test_a_fleet_keeps_its_budget():
     """50 in 42 weeks; the loop keeps the number closer than Poisson's 2.6 sigma, which the band is."""
     fleet = Fleet(100, budget="1.2/week", preset="light", **HOURLY)

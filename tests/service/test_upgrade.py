@@ -10,6 +10,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from tests.cases import full
 from tests.service.old_stores import making
 from tests.service.postgres import Postgres
 from tests.service.process import MonitorProcess
@@ -50,7 +51,7 @@ def unpack_postgresql(version: int, server: Postgres) -> Iterator[str]:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", full("postgresql")])
 def old(request: pytest.FixtureRequest, version: int, tmp_path: Path) -> Iterator[str]:
     """The URL of a store that an earlier version wrote."""
     if request.param == "sqlite":
@@ -87,7 +88,7 @@ def never_interrupted() -> dict[str, dict[int, float]]:
     return verdicts
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [VERSIONS[0], *map(full, VERSIONS[1:])])
 def test_detectors_learn_anew_from_a_store_of_an_earlier_version_and_everything_else_goes_on(
     old: str, version: int, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_detectors_learn_anew_from_a_store_of_an_earlier_version_and_everything_
     assert look_at(old).tables == newest_version()
 
 
+@pytest.mark.full
 def test_one_on_standby_leaves_older_tables_alone_until_it_leads(tmp_path: Path, postgres: Postgres) -> None:
     """A rolling upgrade: the new version waits while the old one works, and takes over when that is stopped."""
     (version, *_) = VERSIONS
@@ -142,7 +144,7 @@ def test_one_on_standby_leaves_older_tables_alone_until_it_leads(tmp_path: Path,
         leading.close()
 
 
-@pytest.mark.parametrize("standby", [False, True])
+@pytest.mark.parametrize("standby", [False, full(True)])
 def test_a_store_of_a_newer_version_is_refused(tmp_path: Path, postgres: Postgres, standby: bool) -> None:
     for url in unpack_postgresql(VERSIONS[-1], postgres):
         Store.open(url).close()
