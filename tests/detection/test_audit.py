@@ -61,6 +61,7 @@ def test_bounds_hold_at_all_times_at_once(rate):
     assert left.sum() > 0
 
 
+@pytest.mark.slow
 def test_a_band_that_is_left_is_left_by_the_bounds():
     """The bounds themselves, at every step of 400 sequences of 120 observations; error level 1e-4."""
     rate, level = 0.08, 0.8
@@ -363,6 +364,7 @@ def ever_objects(family, signals, seed, **settings):
     return objects
 
 
+@pytest.mark.slow
 def test_the_audit_objects_to_volatility():
     """A closed loop holds the frequency of p, but not within bursts: "too many" on some of 20 signals, not on most."""
     assert 2 <= ever_objects("stochastic-volatility", 20, 0, forecaster=None)[0].sum() <= 12

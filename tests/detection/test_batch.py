@@ -76,6 +76,7 @@ def test_batch_is_stream_for_every_forecaster(forecaster):
     assert check_batch_is_stream(settings, features=3, seed=1).audit.observations > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 def test_batch_is_stream_for_every_view(view):
     """By itself; of signals as they are, and a billion away from nothing."""
@@ -116,6 +117,7 @@ def test_batch_is_stream_for_every_policy(forecaster, more):
     check_batch_is_stream(settings, features=1, seed=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forecaster", "more"),
     [("last-value", {}), ("autoregression", {"preset": "light"}), ("exponential-smoothing", {"refresh": 2})],

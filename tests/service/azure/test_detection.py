@@ -146,6 +146,7 @@ def test_series_that_never_move_have_no_anomaly_and_any_move_is_one():
     assert changes(still) == []
 
 
+@pytest.mark.slow
 def test_a_long_period_takes_little_memory() -> None:
     values = np.random.default_rng(0).normal(size=2 * MOST)
     tracemalloc.start()
