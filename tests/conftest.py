@@ -15,3 +15,13 @@ settings.register_profile("short", settings.get_profile("full"), max_examples=30
 def pytest_configure(config: pytest.Config) -> None:
     """Try fewer examples where the tests that are marked `full` are left out."""
     settings.load_profile("short" if "not full" in config.getoption("markexpr") else "full")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever needs a browser or PostgreSQL is slow."""
+    for item in items:
+        needed = {*getattr(item, "fixturenames", ())}
+        database = item.callspec.params.get("store_url") if hasattr(item, "callspec") else None
+        if needed & {"browser", "postgres"} or database == "postgresql":
+            item.add_marker(pytest.mark.slow)
