@@ -16,13 +16,14 @@ EVERYTHING := --editable ".[dev]" --editable "./monitor[opcua,postgres,protobuf]
 PROJECTS := pyproject.toml monitor/pyproject.toml bench/pyproject.toml
 COMPILE := uv pip compile --quiet --extra dev --extra opcua --extra postgres --extra protobuf --no-emit-package tocsin $(PROJECTS)
 
-.PHONY: help venv demo serve check test test-pretrained test-spark test-lowest coverage lock lint lint-page docs release-check benchmark clean
+.PHONY: help venv demo serve check test test-full test-pretrained test-spark test-lowest coverage lock lint lint-page docs release-check benchmark clean
 
 help:
 	@echo "make demo             set up what it needs and show the main job"
 	@echo "make serve            set everything up and start the monitor on this machine"
-	@echo "make check            the checks of style, and the tests that are quick, in less than two minutes"
-	@echo "make test             set everything up and run everything that must pass"
+	@echo "make check            the checks of style, and the tests that are quick, in about a minute"
+	@echo "make test             set everything up, and run the checks and all tests but the longest, in about ten minutes"
+	@echo "make test-full        the same with the longest tests: everything that must pass"
 	@echo "make test-pretrained  the same for the adapters to pretrained forecasters, in an environment of their own"
 	@echo "make test-spark       the same for Tocsin on Apache Spark, likewise; needs Java 17 or newer"
 	@echo "make test-lowest      the quick tests with the oldest versions of everything that pyproject.toml allows"
@@ -92,15 +93,27 @@ lint-page: node_modules
 	node_modules/.bin/tsc
 	node_modules/.bin/eslint monitor/src/tocsin_monitor/page/js
 
-# Less than two minutes, for while one works; `make test` runs all.
-check: lint
-	$(BIN)/pytest -n auto -m "not slow"
+# Each worker begins with a part of its own, so that it seldom starts a server or browser that another one has, too.
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
 
-test: lint
-	$(BIN)/pytest -n auto
+# For while one works.
+check: lint
+	$(PYTEST) -m "not slow and not full"
+
+# For a change that is ready. How many minutes it took is left in build/test_minutes, if everything passed.
+test: venv
+	@mkdir -p build && rm -f build/test_minutes && date +%s > build/test_began
+	@$(MAKE) --no-print-directory lint
+	$(PYTEST) -m "not full"
+	@echo "$$(cat build/test_began) $$(date +%s)" | awk '{ printf "%.1f\n", ($$2 - $$1) / 60 }' > build/test_minutes
+	@echo "test_minutes=$$(cat build/test_minutes)"
+
+# Everything that must pass.
+test-full: lint
+	$(PYTEST)
 
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/pytest -n auto -m "not slow"
+	$(LOWEST)/bin/pytest -n auto -m "not slow and not full"
 
 # Renews the versions that the tests run with, for all platforms and versions of Python.
 lock: venv

@@ -1,5 +1,6 @@
-"""A real browser, for conftests to import."""
+"""A real browser."""
 
+import asyncio
 import shutil
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,28 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-@pytest.fixture(scope="module")
-def browser() -> "Iterator[Browser]":
-    """Open for one module at a time: meanwhile no other loop of events can run in this thread."""
+@pytest.fixture(scope="session")
+def started_browser() -> "Iterator[tuple[Browser, asyncio.AbstractEventLoop]]":
+    """One for each worker, and the loop of events that playwright runs for it in this thread."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("chromium is not installed")
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield started
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield started, loop
+        asyncio._set_running_loop(loop)
         started.close()
+
+
+@pytest.fixture
+def browser(started_browser: "tuple[Browser, asyncio.AbstractEventLoop]") -> "Iterator[Browser]":
+    """The browser, for one test. Playwright's loop counts as running only meanwhile: other tests run loops, too."""
+    started, loop = started_browser
+    asyncio._set_running_loop(loop)
+    yield started
+    for context in started.contexts:
+        context.close()
+    asyncio._set_running_loop(None)

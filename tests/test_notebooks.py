@@ -35,6 +35,7 @@ def test_outputs_are_cleared(path):
         assert cell["execution_count"] is None
 
 
+@pytest.mark.full
 def test_the_notebook_runs():
     names = {}
     (path,) = NOTEBOOKS

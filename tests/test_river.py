@@ -41,6 +41,7 @@ def test_the_checks_are_those_of_river():
     assert len(CHECKS) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(CHECKS)), ids=lambda number: CHECKS[number].__name__)
 def test_river_finds_nothing_wrong(number):
     fresh = river_checks()[number]  # a stream can be gone through once

@@ -31,6 +31,7 @@ def text_of(page):
     return unescape(re.sub(r"<[^>]+>", "", page.read_text()))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module", ["tocsin", "tocsin.data", "tocsin.detection", "tocsin.evaluation", "tocsin.testing"])
 def test_the_reference_has_every_public_class_and_function(site, module):
     page = (site / "reference" / "python.html").read_text()
@@ -41,12 +42,14 @@ def test_the_reference_has_every_public_class_and_function(site, module):
             assert f'id="{thing.__module__}.{thing.__qualname__}"' in page, name
 
 
+@pytest.mark.full
 def test_the_reference_has_every_metric_and_route(site):
     metrics, routes = (text_of(site / "reference" / f"{name}.html") for name in ("metrics", "routes"))
     assert "tocsin_observations" in metrics
     assert "POST /api/v1/observations" in routes
 
 
+@pytest.mark.full
 def test_pages_load_nothing_from_elsewhere(site):
     for page in site.rglob("*.html"):
         loaded = re.findall(r'<(?:script|img|link|iframe)[^>]*(?:src|href)="(https?:[^"]+)"', page.read_text())

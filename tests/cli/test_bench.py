@@ -103,6 +103,7 @@ def test_other_files_of_the_same_name_need_another_folder(folder, out, tmp_path,
     assert run(tmp_path / "other", tmp_path / "second", *ONE_METHOD).exit_code == 0
 
 
+@pytest.mark.slow
 def test_several_processes_and_a_forecaster_with_options(folder, out):
     more = ["--forecaster", "seasonal-naive:period=12,search=400", "--method", "conformal", "--jobs", "2"]
     result = run_process("bench", "run", folder, "--out", out, "--dataset", "TINY", *more)
@@ -143,6 +144,7 @@ def test_nothing_went_well(tmp_path, out):
     assert run(tmp_path, out, *QUICK, "--method", "gaussian", "--horizons", 2).exit_code == 1
 
 
+@pytest.mark.slow
 def test_files_too_short_to_be_judged_can_be_reported(tmp_path, out):
     write_file(tmp_path, name_of(1, calibration=20), noise()[:50], [0] * 45 + [1] * 5)
     assert run(tmp_path, out, *ONE_METHOD).exit_code == 0
@@ -326,6 +328,7 @@ def means(out, metric="auc_pr"):
     return {(row["setting"], row["value"]): row["mean"] for row in rows}
 
 
+@pytest.mark.slow
 def test_ablate_one_setting(folder, out):
     chosen = ["--setting", "horizons", "--limit", 1]
     result = ablate(folder, out, *chosen, "--forecaster", "last-value")
@@ -345,6 +348,7 @@ def test_ablate_one_setting(folder, out):
     assert means(out) == found
 
 
+@pytest.mark.slow
 def test_ablate_where_nothing_can_be_read(tmp_path, out):
     write_text(tmp_path, "", name_of(1))
     result = ablate(tmp_path, out, "--setting", "batch", "--forecaster", "last-value")
@@ -428,6 +432,7 @@ def test_select(long_files, out):
     assert "best on all data sets: preset=light views=" in words(result)
 
 
+@pytest.mark.slow
 def test_select_goes_on_and_its_results_can_be_reported(long_files, out):
     assert select(long_files, out, *TRIED, "--limit", 1).exit_code == 0
     first = {row.key: repr(row) for row in runs_in(out)}
@@ -441,6 +446,7 @@ def test_select_goes_on_and_its_results_can_be_reported(long_files, out):
     assert LABELS[0] in (out / "report" / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_select_counts_what_all_combinations_have(long_files, out):
     write_all_normal(long_files[0], name_of(8, "FIRST"))
     write_text(long_files[1], "a,Label\n1,0\nx,1\n", name_of(9, "SECOND"))

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 import typer.main
 
 from tests.cli.calling import invoke, run_process
@@ -40,6 +41,7 @@ def test_an_unknown_command_is_refused():
     assert "detct" in done.stderr
 
 
+@pytest.mark.slow
 def test_shells_complete_commands_and_options():
     def completed(text):
         words = text.split(" ")

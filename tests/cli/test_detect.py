@@ -25,6 +25,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_table_verdicts_incidents_and_picture(file, tmp_path):
     verdicts, incidents, picture = tmp_path / "v.csv", tmp_path / "i.jsonl", tmp_path / "p.png"
     result = invoke("detect", file, "-o", verdicts, "--incidents", incidents, "--plot", picture)
@@ -104,6 +105,7 @@ def fleet_file(path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "told"), [("1/week", 5), ("1/month", 2)])
 def test_a_budget_is_shared_by_all_signals(budget, told, tmp_path):
     """About five weeks after warm-up: the rarest incidents of all signals, as many as the budget allows."""
@@ -172,6 +174,7 @@ def test_exit_codes_for_scripts(file, tmp_path):
     assert "no incidents" in result.stdout
 
 
+@pytest.mark.slow
 def test_standard_input():
     result = run_process("detect", "-", "--format", "csv", *QUICK, stdin=csv_text(noisy_values()))
     assert result.returncode == 0, result.stderr

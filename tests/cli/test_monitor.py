@@ -55,6 +55,7 @@ def test_help_imports_nothing_of_the_monitor():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "missing"),
     [
@@ -185,6 +186,7 @@ def test_looking_makes_no_store(data, arguments, tmp_path, monkeypatch):
     assert not data.exists()
 
 
+@pytest.mark.slow
 def test_backup_and_restore(data, tmp_path):
     invoke("token", "create", "a", "--role", "admin", "--data", data)
     file, elsewhere = tmp_path / "backup.db", tmp_path / "elsewhere"
@@ -203,6 +205,7 @@ def test_backup_and_restore(data, tmp_path):
     assert invoke("restore", file, "--data", tmp_path / "third").exit_code == 1
 
 
+@pytest.mark.slow
 def test_nobody_else_is_listened_to_without_a_token(data):
     result = run_process("serve", "--host", "0.0.0.0", "--port", "0", "--data", data, timeout=60)
     assert result.returncode == 2
@@ -304,6 +307,7 @@ def test_a_store_that_goes_just_when_the_monitor_is_ready_does_not_end_it(data):
     assert code == 0, errors
 
 
+@pytest.mark.slow
 def test_the_port_that_is_taken_is_named(data):
     served = Served(data)
     try:

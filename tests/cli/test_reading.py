@@ -234,6 +234,7 @@ def test_watch_takes_the_options_for_what_lines_do_not_tell():
     assert "set --decimal" in refused.stderr
 
 
+@pytest.mark.slow
 def test_watch_puts_observations_together():
     times = np.datetime64("2024-01-01T00:00:00") + np.arange(9) * np.timedelta64(20, "s")
     lines = "time,x\n" + "".join(f"{time},{i}\n" for i, time in enumerate(times))

@@ -109,6 +109,7 @@ def test_tables_fit_a_terminal(columns):
     assert "w1-acas-recent" in text
 
 
+@pytest.mark.slow
 def test_results_are_kept_when_nobody_reads_the_tables(tmp_path):
     arguments = [sys.executable, "-m", "tocsin", *SMALL, "--scenario", "iid", "--no-plot", "--out", str(tmp_path)]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -117,6 +118,7 @@ def test_results_are_kept_when_nobody_reads_the_tables(tmp_path):
     assert (tmp_path / "simulation.csv").read_text().count("\n") == 1 + len(METHODS)
 
 
+@pytest.mark.slow
 def test_an_output_that_knows_only_ascii(tmp_path):
     arguments = [sys.executable, "-m", "tocsin", *SMALL, "--scenario", "iid", "--no-plot", "--out", str(tmp_path)]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -149,6 +151,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path):
     assert subprocess.run([*arguments, "--no-plot"], capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 def test_tables_are_whole_when_piped_and_progress_goes_elsewhere(tmp_path):
     arguments = [sys.executable, "-m", "tocsin", *SMALL, "--scenario", "random-shift", "--no-plot", "--out", tmp_path]
     result = subprocess.run(arguments, capture_output=True, text=True, check=True)

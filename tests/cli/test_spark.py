@@ -34,6 +34,7 @@ def test_without_spark_the_extra_is_named(monkeypatch):
     assert "Spark needs pyspark: pip install 'tocsin[spark]'" in result.stderr
 
 
+@pytest.mark.slow
 def test_neither_the_help_nor_the_package_imports_pyspark():
     script = (
         "import sys; sys.modules['pyspark'] = None\n"

@@ -88,6 +88,7 @@ class TestDoctor:
         assert found["certificate"]["state"] == state
         assert said in found["certificate"]["message"]
 
+    @pytest.mark.slow
     def test_a_certificate_that_is_not_valid_yet(self, tmp_path: Path) -> None:
         certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
         write_certificate(certificate, key, "monitor", days=90, before=-2)
@@ -200,6 +201,7 @@ class TestDoctor:
         assert (found["stored templates"]["state"], code) == ("failed", 1)
         assert "'fan/*' is not used: " in found["stored templates"]["message"]
 
+    @pytest.mark.slow
     def test_a_store_in_postgresql(self, tmp_path: Path, postgres: Postgres) -> None:
         url = postgres.new_database()
         with closing(Store.open(url)) as store, store.own():

@@ -13,6 +13,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.cli.calling import invoke, noisy_values, run_process, words
 from tocsin import Detector
 from tocsin.cli import app
@@ -34,6 +35,7 @@ def plain(values):
     return "".join("\n" if np.isnan(value) else f"{value}\n" for value in values)
 
 
+@pytest.mark.slow
 def test_a_verdict_for_every_line():
     values = noisy_values(900, fault=800)
     result = run_process("watch", *SETTINGS, stdin=plain(values))
@@ -57,6 +59,7 @@ def test_a_verdict_for_every_line():
     assert told in result.stderr
 
 
+@pytest.mark.slow
 def test_the_summary_is_of_all_signals_together():
     lines = "".join(f'{{"id": "{name}", "value": {value}}}\n' for value in noisy_values(700) for name in "ab")
     result = run_process("watch", *SETTINGS, stdin=lines)
@@ -66,7 +69,7 @@ def test_the_summary_is_of_all_signals_together():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cut", [1, 333, 899])
+@pytest.mark.parametrize("cut", [full(1), 333, full(899)])
 def test_a_restart_goes_on_exactly(cut, tmp_path):
     values = noisy_values(900, fault=800)
     whole = run_process("watch", *SETTINGS, stdin=plain(values)).stdout
@@ -161,6 +164,7 @@ def test_a_signal_to_stop_saves_the_state(kind, tmp_path):
     assert "after 3 observations" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_loses_no_state(tmp_path):
     state = tmp_path / "state.npz"
     command = [sys.executable, "-m", "tocsin", "watch", *SETTINGS, "--state", str(state)]
@@ -180,7 +184,7 @@ def test_a_reader_that_goes_away_loses_no_state(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [0.0, 0.013, 0.031, 0.058])
+@pytest.mark.parametrize("after", [0.0, full(0.013), full(0.031), full(0.058)])
 def test_a_signal_in_the_middle_of_the_work_saves_the_state_too(after, tmp_path):
     state, busy = tmp_path / "state.npz", threading.Event()
     process = started(state)
@@ -253,6 +257,7 @@ def written(monkeypatch, text, sizes, *options):
     return out.buffer.getvalue().decode().splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--interval", "1min"), ("--every", "5min"), ("--alarms-only",)])
 def test_what_is_written_does_not_depend_on_how_lines_come_together(monkeypatch, options):
     rng = np.random.default_rng(0)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.cases import full
 from tocsin.conformal import MERGES, Guarantee, merge_p_values
 
 decimal.getcontext().prec = 60
@@ -195,7 +196,7 @@ def rate_and_bound(name, kind, alpha, count=200_000):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", sorted(GUARANTEES[Guarantee.ANY_DEPENDENCE]))
-@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("alpha", [full(0.01), 0.05, full(0.2)])
 def test_valid_under_any_dependence(name, kind, alpha):
     rate, bound = rate_and_bound(name, kind, alpha)
     assert rate <= bound

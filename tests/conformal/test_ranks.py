@@ -38,6 +38,7 @@ weight = st.one_of(st.just(0.0), st.just(1.0), st.integers(1, 2**20).map(lambda 
 value = st.one_of(st.integers(-3, 3).map(float), st.floats(-100, 100), st.sampled_from([math.inf, -math.inf]))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(value, weight), min_size=1, max_size=30), value, st.sampled_from([1, 4, 64]))
 def test_the_surprise_is_that_of_the_oracle(pairs, score, length):
     past, weights = (np.array(column) for column in zip(*pairs, strict=True))
@@ -215,6 +216,7 @@ def test_ranks_tell_apart_what_p_does_not():
     assert rank[3, 0] < 1e-60
 
 
+@pytest.mark.slow
 def test_a_rank_is_never_nothing():
     """However far out: the smallest normal double is as small as ranks get."""
     scorer = SlidingWindow(window=100, dtype="float64")

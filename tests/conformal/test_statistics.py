@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from tests.bands import margin
+from tests.cases import full
 from tocsin.conformal import W1ACAS, ExponentialDecay, SlidingWindow, SplitConformal
 
 STREAMS = 400
@@ -21,7 +22,7 @@ CONFORMAL = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", ["exponential", "cauchy", "coarse"])
+@pytest.mark.parametrize("law", [full("exponential"), full("cauchy"), "coarse"])
 @pytest.mark.parametrize("make", CONFORMAL.values(), ids=CONFORMAL.keys())
 def test_independent_scores_alarm_at_most_at_the_level(make, law):
     """P(p <= alpha) <= alpha at 24 levels at once; error level 1e-3 for each scorer and law."""

@@ -66,6 +66,7 @@ def test_flipped_bits_are_noticed(tmp_path):
         load_scorer(path)
 
 
+@pytest.mark.slow
 def test_no_damage_escapes_as_another_exception(tmp_path):
     path = tmp_path / "s"
     save_scorer(SlidingWindow(2, window=4), path)

@@ -137,6 +137,7 @@ def test_learns_a_period_in_its_weights():
     assert in_phase > 5 * opposite
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**20),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import logsumexp
 
+from tests.cases import full
 from tests.detection.helpers import LAST, hard_values
 from tocsin.detection import Audit, Detector, Fleet
 from tocsin.detection.incidents.audit import (
@@ -47,7 +48,7 @@ def outside_ever(alarms, rate, level, promised):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rate", [0.01, 0.03, 0.1])
+@pytest.mark.parametrize("rate", [0.01, full(0.03), full(0.1)])
 def test_bounds_hold_at_all_times_at_once(rate):
     """300 sequences of 1,000 observations at level 0.9, promised half of it: at most a tenth ever leave the band.
 
@@ -60,6 +61,7 @@ def test_bounds_hold_at_all_times_at_once(rate):
     assert left.sum() > 0
 
 
+@pytest.mark.slow
 def test_a_band_that_is_left_is_left_by_the_bounds():
     """The bounds themselves, at every step of 400 sequences of 120 observations; error level 1e-4."""
     rate, level = 0.08, 0.8
@@ -362,15 +364,17 @@ def ever_objects(family, signals, seed, **settings):
     return objects
 
 
+@pytest.mark.slow
 def test_the_audit_objects_to_volatility():
     """A closed loop holds the frequency of p, but not within bursts: "too many" on some of 20 signals, not on most."""
     assert 2 <= ever_objects("stochastic-volatility", 20, 0, forecaster=None)[0].sum() <= 12
 
 
 @pytest.mark.slow
-def test_the_audit_seldom_objects_to_independent_signals():
-    """On at most 1 in 100 of 200 signals, at any time."""
-    assert ever_objects("independent", 200, 0, forecaster=None).any(axis=0).sum() <= 2
+@pytest.mark.parametrize("signals", [30, full(200)])
+def test_the_audit_seldom_objects_to_independent_signals(signals):
+    """At any time, on at most 1 in 100 of 200 signals, or one of 30 (error level 0.04)."""
+    assert ever_objects("independent", signals, 0, forecaster=None).any(axis=0).sum() <= max(1, signals // 100)
 
 
 @pytest.mark.parametrize("promise", ["incidents", "observations"])

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.detection.helpers import ARRAYS, SMALL, MovingMean, hard_values, same_as_stacked, same_verdicts, stacked
 from tocsin.data import Signal
 from tocsin.detection import NONCONFORMITIES, Detector, Fleet
@@ -75,6 +76,7 @@ def test_batch_is_stream_for_every_forecaster(forecaster):
     assert check_batch_is_stream(settings, features=3, seed=1).audit.observations > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 def test_batch_is_stream_for_every_view(view):
     """By itself; of signals as they are, and a billion away from nothing."""
@@ -103,7 +105,7 @@ def test_batch_is_stream_for_every_nonconformity(nonconformity):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("forecaster", ["last-value", "mean", "mean, scaled", None])
+@pytest.mark.parametrize("forecaster", ["last-value", full("mean"), full("mean, scaled"), full(None)])
 def test_batch_is_stream_for_every_policy(forecaster, more):
     if forecaster is None:
         more = {name: value for name, value in more.items() if name in ("accept_after", "gap", "promise")}
@@ -115,6 +117,7 @@ def test_batch_is_stream_for_every_policy(forecaster, more):
     check_batch_is_stream(settings, features=1, seed=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forecaster", "more"),
     [("last-value", {}), ("autoregression", {"preset": "light"}), ("exponential-smoothing", {"refresh": 2})],

@@ -75,6 +75,7 @@ def test_a_share_of_false_incidents_is_benjamini_and_hochbergs_rule():
         pool.append(rarity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["2/week", 0.2])
 def test_streamed_saved_and_taken_in_parts_it_is_the_same(budget):
     values = scores(30, 1600)
@@ -98,6 +99,7 @@ def test_streamed_saved_and_taken_in_parts_it_is_the_same(budget):
     assert (fleet.budget, fleet.guarantee) == (budget, whole.guarantee)
 
 
+@pytest.mark.slow
 def test_incidents_are_some_of_those_that_the_signals_propose():
     values = scores(20, 1500, seed=2)
     values[1300:1320, 5] += 8
@@ -113,6 +115,7 @@ def test_incidents_are_some_of_those_that_the_signals_propose():
     assert "1/week" in fleet.guarantee
 
 
+@pytest.mark.slow
 def test_a_fleet_keeps_its_budget():
     """50 in 42 weeks; the loop keeps the number closer than Poisson's 2.6 sigma, which the band is."""
     fleet = Fleet(100, budget="1.2/week", preset="light", **HOURLY)

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.detection.helpers import MovingMean, same_verdicts
 from tests.detection.oracle import FromContext, OracleDetector
 from tocsin.detection import Detector, Fleet
@@ -130,7 +131,7 @@ def test_an_incident_goes_on_after_a_restart(cut):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", [1, 2])
+@pytest.mark.parametrize("features", [full(1), 2])
 @pytest.mark.parametrize("lasts", [40, 150])
 def test_holding_agrees_with_the_oracle(features, lasts):
     """A step that returns with gaps in it, one that is accepted, and a change of noise."""

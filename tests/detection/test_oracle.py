@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.detection.helpers import SMALL, MovingMean, hard_values
 from tests.detection.oracle import FromContext, LastSeen, OracleDetector
 from tocsin.detection import Detector, Fleet
@@ -75,7 +76,7 @@ def test_a_detector_agrees_with_the_oracle(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("late", [3, 40, 150])
+@pytest.mark.parametrize("late", [full(3), 40, full(150)])
 def test_a_signal_that_begins_late_agrees_with_the_oracle(late):
     """One feature later than the other; then both are away for longer than the forecaster and the views look back."""
     detector, oracle = both({"views": ALL, "features": 2})
@@ -87,7 +88,7 @@ def test_a_signal_that_begins_late_agrees_with_the_oracle(late):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [1e-9, 1e9])
+@pytest.mark.parametrize("size", [1e-9, full(1e9)])
 def test_signals_far_from_nothing_agree_with_the_oracle(size):
     """A billion and a little noise: differences are what counts, and of a mean nine digits are lost."""
     detector, oracle = both({"views": ALL})
@@ -96,7 +97,7 @@ def test_signals_far_from_nothing_agree_with_the_oracle(size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["constant", "rounded", "resting", "counts"])
+@pytest.mark.parametrize("kind", [full("constant"), "rounded", full("resting"), full("counts")])
 def test_signals_with_many_ties_agree_with_the_oracle(kind):
     rng = np.random.default_rng(3)
     values = {

@@ -232,7 +232,7 @@ def test_damaged_states_leave_the_fleet_as_it_was(busy):
     ]
     damaged += [{**good, "pipeline/ranking/scorer/weights": good["pipeline/ranking/scorer/weights"] + 1}, {}]
     for state in damaged:
-        with pytest.raises(ValueError, match=r"not the state of a detector, or it is damaged|must have format 4"):
+        with pytest.raises(ValueError, match=r"not the state of a detector, or it is damaged|must have format \d"):
             busy.put(1, state, name="new")
     with pytest.raises(ValueError, match="expected the state of one signal, got 2"):
         busy.put(1, damaged[1])

@@ -74,20 +74,26 @@ MAKERS = {
     "embedded": EmbeddedForecaster,
     "embedded, short context": lambda: EmbeddedForecaster(context_length=40, batch_size=3),
 }
-every_variant = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+# A compiled one, the network and one in plain Python: `make test` tries everything on these. On the others it runs
+# `check_forecaster`, and the rest only `make test-full` does.
+WHOLE = ("autoregression, searched", "context", "embedded")
+
+
+def of_makers(names):
+    """Parameters of a test: the makers of these names."""
+    marks = {name: () if name in WHOLE else pytest.mark.full for name in names}
+    return pytest.mark.parametrize("make", [pytest.param(MAKERS[name], id=name, marks=marks[name]) for name in names])
+
+
+every_variant = of_makers(MAKERS)
 # One of each: what `check_forecaster` does not check hardly depends on their settings.
-FORECASTERS = {
-    name: MAKERS[name]
-    for name in (
-        "last value", "seasonal, searched", "smoothing, chosen", "autoregression, searched", "context", "embedded",
-    )
-}  # fmt: skip
-every_forecaster = pytest.mark.parametrize("make", FORECASTERS.values(), ids=FORECASTERS.keys())
-STREAMS = {name: make for name, make in FORECASTERS.items() if name != "context"}
-every_stream_forecaster = pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS.keys())
+FORECASTERS = (
+    "last value", "seasonal, searched", "smoothing, chosen", "autoregression, searched", "context", "embedded",
+)  # fmt: skip
+every_forecaster = of_makers(FORECASTERS)
+every_stream_forecaster = of_makers([name for name in FORECASTERS if name != "context"])
 # A session of the embedded network takes its units anew only now and then; its own tests say what it forecasts.
-PLAIN = {name: make for name, make in MAKERS.items() if not name.startswith("embedded")}
-every_plain_forecaster = pytest.mark.parametrize("make", PLAIN.values(), ids=PLAIN.keys())
+every_plain_forecaster = of_makers([name for name in MAKERS if not name.startswith("embedded")])
 
 
 def hard_contexts(seed=0):
@@ -184,7 +190,7 @@ def test_shapes(make):
     assert session.horizon == HORIZON
 
 
-@every_variant
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_every_forecaster_keeps_the_contract(make):
     check_forecaster(make())
 

@@ -241,6 +241,7 @@ def test_units_are_renewed_when_they_must(small):
     assert calm in renewed(constant)
 
 
+@pytest.mark.slow
 def test_series_that_began_together_are_not_renewed_together(small):
     session = EmbeddedForecaster(weights=small).open(64, 1)
     values = np.random.default_rng(0).normal(size=(700, 64))
@@ -375,6 +376,7 @@ def test_states_that_cannot_be_are_refused(small, name, change, message):
         session.restore({**state, "values": headless})
 
 
+@pytest.mark.slow
 def test_the_same_bits_in_another_process(tmp_path):
     """Whether the machine code was just compiled or comes from the disk."""
     values = hard_series(200)

@@ -45,6 +45,7 @@ def test_it_beats_the_last_value_where_there_is_something_to_learn(make, gain):
     assert certainly_less(errors(Autoregression(), values), (1 - gain) * errors(LastValue(), values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [12, 50])
 def test_a_period_searched_is_as_good_as_one_given(period):
     """Within 3% over 16 signals, error level 1e-3; and 3% better than the last period again, error level 1e-4."""
@@ -64,6 +65,7 @@ def test_it_costs_little_on_a_random_walk(period):
     assert excess.mean() + margin(excess, 1e-3) < 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("at", "size", "loss"),
     [(5, 100, 0.15), (33, 100, 0.15), (40, 100, 0.1), (500, 100, 0.03), (1500, 100, 0.03), (1500, 1e4, 0.03)],
@@ -79,6 +81,7 @@ def test_a_spike_in_the_past_does_not_ruin_what_follows(at, size, loss):
     assert excess.mean() + margin(excess, 1e-3) < loss
 
 
+@pytest.mark.slow
 def test_a_spike_does_not_hide_the_period():
     values = 5 * wave(60) + noise(9)
     plain = errors(Autoregression(), values)
@@ -87,6 +90,7 @@ def test_a_spike_does_not_hide_the_period():
     assert (spiked / plain).mean() < 1.05
 
 
+@pytest.mark.slow
 def test_missing_values_cost_little():
     """A tenth of the values missing: the known ones are forecast at most 15% worse, error level 1e-3."""
     values = 5 * wave(12) + noise(10)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import full
 from tests.service.postgres import Postgres, find_programs
 
 
@@ -22,10 +23,20 @@ def postgres() -> Iterator[Postgres]:
         server.remove()
 
 
+def new_store(request: pytest.FixtureRequest, folder: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{folder / 'data' / 'tocsin.db'}"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.new_database()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a store can be made, in one database and then in the other."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'data' / 'tocsin.db'}"
-    server: Postgres = request.getfixturevalue("postgres")
-    return server.new_database()
+    return new_store(request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", full("postgresql")], name="store_url")
+def store_url_of_a_monitor(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The same for tests that start monitors: those of the store try everything on both databases already."""
+    return new_store(request, tmp_path)

@@ -1,14 +1,24 @@
-"""The attacks that are quick, each on a fresh monitor: a short form of `python -m tests.service.hostile`."""
+"""The attacks that are quick: a short form of `python -m tests.service.hostile`."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from tests.cases import full
 from tests.service.attacks import ATTACKS
+from tests.service.attacks.ground import Ground
 from tests.service.hostile import carry_out
 from tests.service.postgres import Postgres, find_programs
 
 pytestmark = pytest.mark.slow
+
+QUICK = [one for one in ATTACKS.values() if one.short]
+#: Tried one after the other on the same monitor, which must hold after each: to start one is most of what most take.
+TOGETHER = [one.name for one in QUICK if not (one.config or one.tokens or one.postgresql or one.files)]
+#: Those of `make test` among the others, which need a monitor of their own.
+KEPT = ("tokens try more than their role", "a receiver repeats what it was sent")
+#: Idle for half a minute.
+WAITING = "connections that say nothing are ended"
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +36,25 @@ def database() -> Iterator[Postgres | None]:
         made.remove()
 
 
-@pytest.mark.parametrize("name", [one.name for one in ATTACKS.values() if one.short])
-def test_the_monitor_holds(name: str, database: Postgres | None) -> None:
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    with Ground(tmp_path_factory.mktemp("attacks")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", [full(name) if name == WAITING else name for name in TOGETHER])
+def test_the_monitor_holds(name: str, ground: Ground) -> None:
+    before = ground.log_bytes
+    ground.sender.longest = 0.0
+    ATTACKS[name].run(ground)
+    ground.check_alive()
+    assert ground.log_bytes - before < 10**6
+
+
+@pytest.mark.parametrize(
+    "name", [one.name if one.name in KEPT else full(one.name) for one in QUICK if one.name not in TOGETHER]
+)
+def test_a_monitor_of_its_own_holds(name: str, database: Postgres | None) -> None:
     attack = ATTACKS[name]
     if attack.postgresql and database is None:
         pytest.skip("PostgreSQL is not installed")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import full
 from tests.service.crashes import Findings, trial
 from tests.service.postgres import Postgres, find_programs
 
@@ -17,10 +18,12 @@ def check(found: Findings) -> None:
     assert (found.lost, found.doubled, found.different) == (0, 0, 0)
 
 
-def test_killed_monitors_lose_double_and_change_nothing() -> None:
-    check(trial(kills=4, signals=SIGNALS, seed=11, database=None, least=LEAST))
+@pytest.mark.parametrize("kills", [1, full(4)])
+def test_killed_monitors_lose_double_and_change_nothing(kills: int) -> None:
+    check(trial(kills=kills, signals=SIGNALS, seed=11, database=None, least=LEAST))
 
 
+@pytest.mark.full
 def test_a_monitor_on_standby_takes_over_and_loses_doubles_and_changes_nothing() -> None:
     programs = find_programs()
     if programs is None:
@@ -35,6 +38,7 @@ def test_a_monitor_on_standby_takes_over_and_loses_doubles_and_changes_nothing()
     assert len(found.takeovers) == 4
 
 
+@pytest.mark.full
 def test_killed_databases_lose_double_and_change_nothing() -> None:
     programs = find_programs()
     if programs is None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.cases import full
 from tests.service.process import MonitorProcess
 from tests.service.test_tls import make_certificate
 from tocsin.data import parse_duration
@@ -303,7 +304,7 @@ def test_the_health_check_is_the_same_everywhere():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("tls", [full(False), True])
 def test_the_health_check_finds_the_monitor(tmp_path, tls):
     def healthy():
         environment = {"TOCSIN_CONFIG": str(monitor.config), "TOCSIN_SERVER__PORT": str(monitor.port)}

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from benchmarks.flood import flood
 
+from tests.cases import full
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
 
 pytestmark = pytest.mark.slow
 
 SECOND = 10**9
-SIGNALS = 60
 OCTETS = {"Content-Type": "application/octet-stream"}
 CONFIG = """
 [detector]
@@ -33,8 +33,9 @@ url = "http://{place}"
 """
 
 
-def test_signals_that_stop_are_one_message_and_one_acknowledgement(tmp_path: Path) -> None:
-    began, over, _ = flood(tmp_path, SIGNALS)
+@pytest.mark.parametrize("signals", [10, full(60)])
+def test_signals_that_stop_are_one_message_and_one_acknowledgement(tmp_path: Path, signals: int) -> None:
+    began, over, _ = flood(tmp_path, signals)
     assert (began, over) == (1, 1)
 
 

@@ -17,10 +17,12 @@ import pytest
 
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
-from tests.service.servers import postgres, store_url
+from tests.service.servers import postgres, store_url_of_a_monitor
 from tocsin import Detector
 
-__all__ = ["postgres", "store_url"]
+__all__ = ["postgres", "store_url_of_a_monitor"]
+
+pytestmark = pytest.mark.slow
 
 SETTINGS: dict[str, Any] = {
     "forecaster": "last-value", "views": ["error"], "promise": "observations", "alarm_rate": 0.01, "window": 250,
@@ -192,7 +194,7 @@ def test_history_is_put_in_its_place_in_a_signal_that_is_live(tmp_path: Path, st
         assert [one["p"] for one in outcomes] == judged_alone([*moments, *more], [*given, 20.0, 21.0, 19.0])[-3:]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_monitor_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, store_url: str) -> None:
     given = values(30_000)
     start = start_of(len(given) + 10)

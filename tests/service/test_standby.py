@@ -131,6 +131,7 @@ def test_it_takes_over_from_one_that_is_killed_and_goes_back_to_standby_when_ask
         assert "Traceback" not in monitor.log.read_text()
 
 
+@pytest.mark.full
 def test_one_that_was_paused_writes_nothing_once_another_one_leads(pair: Pair) -> None:
     first, second = pair.first, pair.second
     assert send(first, 0).status_code == 200
@@ -154,6 +155,7 @@ def test_one_that_was_paused_writes_nothing_once_another_one_leads(pair: Pair) -
     assert ready(second)
 
 
+@pytest.mark.full
 def test_sources_run_only_where_one_leads_and_go_on_where_the_other_one_was(tmp_path: Path, postgres: Postgres) -> None:
     file = tmp_path / "pump.csv"
 
@@ -176,6 +178,7 @@ def test_sources_run_only_where_one_leads_and_go_on_where_the_other_one_was(tmp_
         assert 'status="duplicate"' not in says(pair.second, "/metrics")
 
 
+@pytest.mark.full
 def test_a_session_that_the_database_ends_is_taken_over_or_taken_again(pair: Pair) -> None:
     assert send(pair.first, 0).status_code == 200
     with psycopg.connect(pair.url.replace("+psycopg", ""), autocommit=True) as connection:
@@ -189,6 +192,7 @@ def test_a_session_that_the_database_ends_is_taken_over_or_taken_again(pair: Pai
     assert len(pair.stored()) == 2
 
 
+@pytest.mark.full
 def test_a_database_that_is_restarted_has_one_leader_again(tmp_path: Path, postgres: Postgres) -> None:
     pair = Pair(tmp_path, postgres.new_database())
     with pair.first, pair.second:

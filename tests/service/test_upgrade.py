@@ -7,6 +7,7 @@ import httpx
 import psycopg
 import pytest
 
+from tests.cases import full
 from tests.service.postgres import Postgres
 from tests.service.process import MonitorProcess
 from tests.service.servers import postgres as postgres
@@ -46,6 +47,7 @@ def test_everything_goes_on_after_an_upgrade(tmp_path: Path) -> None:
     assert look_at(f"sqlite:///{tmp_path}/data/tocsin.db").tables == 2
 
 
+@pytest.mark.full
 def test_one_on_standby_leaves_older_tables_alone_until_it_leads(tmp_path: Path, postgres: Postgres) -> None:
     """A rolling upgrade: the new version waits while the old one works, and takes over when that is stopped."""
     url = postgres.new_database()
@@ -61,7 +63,7 @@ def test_one_on_standby_leaves_older_tables_alone_until_it_leads(tmp_path: Path,
     leading.close()
 
 
-@pytest.mark.parametrize("standby", [False, True])
+@pytest.mark.parametrize("standby", [False, full(True)])
 def test_a_store_of_a_newer_version_is_refused(tmp_path: Path, postgres: Postgres, standby: bool) -> None:
     url = postgres.new_database()
     Store.open(url).close()

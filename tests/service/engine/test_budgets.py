@@ -36,6 +36,7 @@ def _withheld(made: Rig) -> dict[int, bool]:
     return found
 
 
+@pytest.mark.slow
 def test_the_rarest_are_told_and_a_start_changes_nothing(tmp_path: Path) -> None:
     """At 12 in an hour, 5 in the 25 minutes. Each signal by itself has 30."""
     settings = settings_of(detector=DETECTOR, sinks=SINK, budgets=[{"match": "pump/*", "incidents": "12/hour"}])

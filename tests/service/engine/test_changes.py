@@ -93,6 +93,7 @@ def test_configure_without_other_settings_leaves_the_detector(tmp_path: Path) ->
         assert made.engine.signals.details("a").result(9).silent_after == 7.0
 
 
+@pytest.mark.slow
 def test_configure_with_other_settings_learns_anew_from_the_store(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.engine.maintenance.add("a", START + 50 * SECOND, START + 70 * SECOND).result(9)
@@ -123,6 +124,7 @@ def test_reset_forgets_all_but_what_is_stored(tmp_path: Path) -> None:
         assert _rest(made, Detector(["value"], **settings), AFTER + 50 * SECOND)
 
 
+@pytest.mark.slow
 def test_remove_and_make_again(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
@@ -179,6 +181,7 @@ def test_an_incident_in_a_restored_state_is_over(tmp_path: Path) -> None:
         assert new.id > going_on.id
 
 
+@pytest.mark.slow
 def test_restore_after_a_while_counts_that_as_missing(tmp_path: Path) -> None:
     with rig(tmp_path, detector={**QUICK, "interval": 1.0}) as made:
         made.feed("a", VALUES[:300])
@@ -201,6 +204,7 @@ def test_restore_of_a_state_that_is_ahead(tmp_path: Path) -> None:
         assert _rest(made, ahead)
 
 
+@pytest.mark.slow
 def test_a_state_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
@@ -226,6 +230,7 @@ def test_a_state_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
         assert _rest(made, detector)
 
 
+@pytest.mark.slow
 def test_a_longer_memory_is_rebuilt_from_more_observations(tmp_path: Path) -> None:
     values = noise(13, 5600)
     with rig(tmp_path) as made:

@@ -65,6 +65,7 @@ def _ends(made: Rig) -> tuple[Any, ...]:
     return sorted(map(_told, incidents), key=lambda row: (row.signal, row.start)), repr(statuses), opened, told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_crashes_at_any_moment_change_nothing(tmp_path: Path, seed: int) -> None:
     batches = _batches(seed)
@@ -90,6 +91,7 @@ def test_crashes_at_any_moment_change_nothing(tmp_path: Path, seed: int) -> None
         made.close()
 
 
+@pytest.mark.slow
 def test_from_copies_of_the_files_taken_while_it_runs(tmp_path: Path) -> None:
     batches = _batches(3)
     copies = []
@@ -112,6 +114,7 @@ def test_from_copies_of_the_files_taken_while_it_runs(tmp_path: Path) -> None:
             assert _ends(restarted) == wanted
 
 
+@pytest.mark.slow
 def test_snapshots_are_taken_and_what_was_stored_since_is_scored_again(tmp_path: Path) -> None:
     made = Rig(tmp_path, settings_of(engine={"snapshot_every": 50}))
     names = "abcdefgh"  # as many as are stored together
@@ -136,6 +139,7 @@ def test_the_snapshot_of_a_signal_alone_waits_for_the_next_chores(tmp_path: Path
         until(lambda: made.sample("tocsin_snapshot_seconds_count"))
 
 
+@pytest.mark.slow
 def test_what_is_too_old_goes_and_is_not_missed(tmp_path: Path) -> None:
     """All observations of these tests are years old."""
     settings = settings_of(engine={"snapshot_every": 30}, storage={"keep_observations": 60, "keep_incidents": 60})
@@ -187,6 +191,7 @@ def _of_an_older_release() -> bytes:
     return arrays_to_bytes({**state, "header": np.array(json.dumps(header))})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"nonsense", "other settings", "older release"])
 def test_a_state_that_cannot_be_used_is_learned_anew(
     tmp_path: Path, damage: bytes | str, caplog: pytest.LogCaptureFixture

@@ -47,6 +47,7 @@ def told(made: Rig, number: int) -> list[str]:
     return [row.status for row in made.outbox("hook") if row.incident == number]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 40])
 def test_an_incident_goes_on_without_alarms_as_a_detector_says(tmp_path: Path, size: int) -> None:
     values = stepped(120, 200)
@@ -75,6 +76,7 @@ def test_an_incident_goes_on_without_alarms_as_a_detector_says(tmp_path: Path, s
         assert sum(kind == "incident" for kind, _ in made.events) <= alarms + len(rows)
 
 
+@pytest.mark.slow
 def test_why_an_incident_is_over_when_its_detector_goes(tmp_path: Path) -> None:
     values = stepped(60, 0)
     with rig(tmp_path, detector=HOLDING, sinks=HOOK) as made:
@@ -96,6 +98,7 @@ def test_why_an_incident_is_over_when_its_detector_goes(tmp_path: Path) -> None:
         assert (silence.open, silence.ended) == (False, "returned")
 
 
+@pytest.mark.slow
 def test_what_is_learned_anew_after_an_update_says_so(tmp_path: Path) -> None:
     made = Rig(tmp_path, settings_of(detector=HOLDING))
     try:
@@ -115,6 +118,7 @@ def accepted(values: list[float], at: int) -> tuple[Detector, list[Any]]:
     return detector, found + expected_all(detector, values[at:], START + at * SECOND)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", ["never", "before", "after", "later"])
 def test_a_false_alarm_ends_and_is_learned_whatever_happens(tmp_path: Path, crash: str) -> None:
     values, at = stepped(400, 0), BEFORE + 30
@@ -148,6 +152,7 @@ def test_a_false_alarm_ends_and_is_learned_whatever_happens(tmp_path: Path, cras
         made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_a_store_that_fails_forgets_the_label_or_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -179,6 +184,7 @@ def test_a_store_that_fails_forgets_the_label_or_keeps_it(
         made.close()
 
 
+@pytest.mark.slow
 def test_a_detector_that_learns_anew_takes_the_same_for_normal(tmp_path: Path) -> None:
     values, at = stepped(300, 0), BEFORE + 30
     with rig(tmp_path, detector=HOLDING) as made:
@@ -193,6 +199,7 @@ def test_a_detector_that_learns_anew_takes_the_same_for_normal(tmp_path: Path) -
         assert same(rest, accepted(values, at)[1][at + 100 :])
 
 
+@pytest.mark.slow
 def test_what_else_people_say_ends_nothing(tmp_path: Path) -> None:
     with rig(tmp_path, detector=HOLDING) as made:
         made.feed("a", stepped(30, 0))

@@ -56,6 +56,7 @@ def deliver(made: Rig, rows: list[OutboxRow], at: int) -> None:
         writer.mark_delivered(news, at, news=news, update_every=300 * SECOND)
 
 
+@pytest.mark.slow
 def test_a_source_that_stops_is_one_event_and_one_message(tmp_path: Path) -> None:
     names = [f"plant/line-{number % 5}/{number}" for number in range(60)]
     with rig(tmp_path, settings()) as made:
@@ -83,6 +84,7 @@ def test_a_source_that_stops_is_one_event_and_one_message(tmp_path: Path) -> Non
         assert [one.open for one in events(made)][:1] == [False]
 
 
+@pytest.mark.slow
 def test_an_event_grows_and_its_message_is_updated_in_time(tmp_path: Path) -> None:
     with rig(tmp_path, settings(events={"hold": 1})) as made:
         send(made, ["hall/a"], "gateway")
@@ -115,6 +117,7 @@ def test_an_event_grows_and_its_message_is_updated_in_time(tmp_path: Path) -> No
         assert {one.acknowledged_by for one in made.incidents()} == {"ada"}
 
 
+@pytest.mark.slow
 def test_what_was_to_be_told_of_growth_is_left_when_the_event_is_over(tmp_path: Path) -> None:
     with rig(tmp_path, settings(events={"hold": 0})) as made:
         send(made, ["hall/a"], "gateway")
@@ -178,6 +181,7 @@ def test_turned_off_each_incident_is_told_at_once(tmp_path: Path) -> None:
         assert len(messages(made, time.time_ns())) == 3
 
 
+@pytest.mark.slow
 def test_an_event_goes_on_after_a_crash(tmp_path: Path) -> None:
     patient = settings(templates=[{"match": "*", "silent_after": 1.0}])
     made = Rig(tmp_path, patient)
@@ -286,6 +290,7 @@ def test_an_escalation_is_told_of_the_end_if_and_only_if_it_was_told_of_the_star
         run(test)
 
 
+@pytest.mark.slow
 def test_a_new_fault_in_a_place_with_constant_trouble_is_told_afresh(tmp_path: Path) -> None:
     """Even if somebody has acknowledged the trouble, and some of it goes on."""
     with rig(tmp_path, settings(events={"hold": 0, "window": 60, "span": 90})) as made:

@@ -65,6 +65,7 @@ def _submitted(made: Rig, *observations: Observation, cursor: Cursor | None = No
 STEPS = 180
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["before", "after", "reading", "all"])
 def test_failures_at_random_lose_and_double_nothing(failing: Rig, how: str) -> None:
     source = random.Random(how)
@@ -227,6 +228,7 @@ def test_a_store_that_never_comes_back_does_not_hold_up_the_end(failing: Rig) ->
     assert failing.engine.progress == "stopped"
 
 
+@pytest.mark.slow
 def test_every_future_ends_whatever_happens_when_it_stops(tmp_path: Path) -> None:
     source = random.Random(5)
     for attempt in range(6):

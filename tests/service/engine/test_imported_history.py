@@ -20,6 +20,7 @@ def bring(made: Rig, name: str, values: list[float], start: int = START) -> list
     return outcomes
 
 
+@pytest.mark.slow
 def test_live_observations_go_on_while_history_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imported_history.HistoryReplay, "step", _slow(imported_history.HistoryReplay.step))
     values = noise(1, 900)
@@ -53,6 +54,7 @@ def _slow(step):  # type: ignore[no-untyped-def]
     return slowed
 
 
+@pytest.mark.slow
 def test_nobody_is_told_of_the_past_nor_waits_for_what_was_only_imported(tmp_path: Path) -> None:
     values = [*noise(2, 700), *[50.0] * 5]
     template = {"templates": [{"match": "*", "silent_after": 0.2}]}
@@ -74,6 +76,7 @@ def test_nobody_is_told_of_the_past_nor_waits_for_what_was_only_imported(tmp_pat
         made.close()
 
 
+@pytest.mark.slow
 def test_an_import_that_is_interrupted_is_taken_up_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def test_they_are_those_of_a_detector(tmp_path: Path, size: int) -> None:
         assert {shape["id"] for shape in told} == {row.id for row in rows}
 
 
+@pytest.mark.slow
 def test_each_sink_is_told_what_it_wants_once(tmp_path: Path) -> None:
     with rig(tmp_path, events={"enabled": False}, sinks=HOOKS, detector={**QUICK, "gap": 5}) as made:
         for name in ("pump/1", "fan"):
@@ -86,6 +87,7 @@ def test_each_sink_is_told_what_it_wants_once(tmp_path: Path) -> None:
             assert 0 < len(wanted) <= len(rows)
 
 
+@pytest.mark.slow
 def test_a_sink_hears_of_an_incident_when_it_becomes_severe_enough(tmp_path: Path) -> None:
     severe = {"name": "severe", "url": "https://example.com", "min_severity": 5}
     sinks = {"webhook": [HOOKS["webhook"][0], severe]}
@@ -108,6 +110,7 @@ def _excluded(made: Rig, number: int, exclude: bool) -> dict[str, Any]:
     return made.engine.incidents.label(number, "fault", exclude, "pump broke").result(9)
 
 
+@pytest.mark.slow
 def test_exclude_takes_observations_out_of_calibration_and_back(tmp_path: Path) -> None:
     made = Rig(tmp_path)
     try:

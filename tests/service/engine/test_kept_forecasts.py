@@ -66,6 +66,7 @@ def _as_if_never_ended(made: Rig, values: list[float], **settings: Any) -> bool:
     return same([row.judged for row in made.stored("a")], expected_all(oracle(**(settings or EMBEDDED)), values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forecasters", [EMBEDDED, BOTH])
 def test_a_start_forecasts_only_what_was_not_kept_yet(
     tmp_path: Path, asked: Asked, forecasters: dict[str, Any]
@@ -90,6 +91,7 @@ def test_a_start_forecasts_only_what_was_not_kept_yet(
         made.close()
 
 
+@pytest.mark.slow
 def test_a_stored_state_takes_the_place_of_what_was_forecast(tmp_path: Path, asked: Asked) -> None:
     values = noise(2, 300)
     made = Rig(tmp_path, SETTINGS)
@@ -107,6 +109,7 @@ def test_a_stored_state_takes_the_place_of_what_was_forecast(tmp_path: Path, ask
         made.close()
 
 
+@pytest.mark.slow
 def test_of_very_many_observations_at_once_nothing_is_kept(tmp_path: Path, asked: Asked) -> None:
     values = noise(3, 300)
     made = Rig(tmp_path, SETTINGS)
@@ -125,6 +128,7 @@ def test_of_very_many_observations_at_once_nothing_is_kept(tmp_path: Path, asked
         made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["bytes", "width", "times"])
 def test_what_was_forecast_and_cannot_be_used_is_forecast_again(tmp_path: Path, asked: Asked, damage: str) -> None:
     values = noise(4, 200)
@@ -149,6 +153,7 @@ def test_what_was_forecast_and_cannot_be_used_is_forecast_again(tmp_path: Path, 
         made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forecasters", [EMBEDDED, BOTH])
 def test_gaps_and_maintenance_are_taken_as_they_were(tmp_path: Path, forecasters: dict[str, Any]) -> None:
     """What is missing before an observation is filled, and what comes in a window is missing."""

@@ -47,6 +47,7 @@ def _nothing(judged: StoredVerdict) -> bool:
     return all(number != number for number in (*judged.forecast, *judged.low, *judged.high))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"interval": 1.0}])
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)

@@ -56,6 +56,7 @@ def test_one_that_cannot_be_made_does_not_hold_back_others(tmp_path: Path, setti
             made.close()
 
 
+@pytest.mark.slow
 def test_what_is_observed_meanwhile_is_kept_and_learned_when_it_is_mended(tmp_path: Path) -> None:
     values = noise(2, 400)
     with rig(tmp_path) as made:
@@ -108,6 +109,7 @@ def test_one_that_is_quarantined_can_be_reset_and_removed(tmp_path: Path) -> Non
             made.close()
 
 
+@pytest.mark.slow
 def test_pages_that_cannot_be_read_cost_only_their_signal(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         for number in range(4):

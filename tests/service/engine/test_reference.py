@@ -70,6 +70,7 @@ def test_a_signal_is_compared_with_its_reference(tmp_path: Path) -> None:
         assert made.engine.status("a").reference == reference
 
 
+@pytest.mark.slow
 def test_what_goes_on_for_long_becomes_its_past_but_never_its_reference(tmp_path: Path) -> None:
     louder = [*VALUES[:300], *(5 * value for value in noise(23, 700))]
     with rig(tmp_path) as made:
@@ -82,6 +83,7 @@ def test_what_goes_on_for_long_becomes_its_past_but_never_its_reference(tmp_path
         assert max(one.severity for one in moved) < 1 < min(one.severity for one in compared)
 
 
+@pytest.mark.slow
 def test_what_was_not_good_of_it_is_left_out(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.engine.maintenance.add("a", _at(100), _at(110)).result(9)
@@ -116,6 +118,7 @@ def test_another_reference_replaces_it(tmp_path: Path) -> None:
         assert _rest(made, _detector(good=range(300)))
 
 
+@pytest.mark.slow
 def test_without_it_the_signal_learns_from_its_past_again(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
@@ -130,6 +133,7 @@ def test_without_it_the_signal_learns_from_its_past_again(tmp_path: Path) -> Non
         assert made.engine.status("a").reference is None
 
 
+@pytest.mark.slow
 def test_it_stays_after_a_reset_and_with_other_settings(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
@@ -147,6 +151,7 @@ def test_it_stays_after_a_reset_and_with_other_settings(tmp_path: Path) -> None:
         assert _rest(made, detector, AFTER + 60 * SECOND)
 
 
+@pytest.mark.slow
 def test_it_outlives_the_observations_that_it_was_made_of(tmp_path: Path) -> None:
     settings = settings_of(engine={"snapshot_every": 30}, storage={"keep_observations": 1e10, "keep_incidents": 1e10})
     made = Rig(tmp_path, settings)

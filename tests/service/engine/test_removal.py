@@ -115,6 +115,7 @@ def assert_unknown(made: Rig, name: str) -> None:
         assert name not in [row.name for row in reader.signals()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["silence", "alarm"])
 def test_the_end_of_a_removed_signals_incident_is_told(tmp_path: Path, store_url: str, kind: str) -> None:
     with desk(tmp_path, store_url) as here:
@@ -143,6 +144,7 @@ def test_the_end_of_a_removed_signals_incident_is_told(tmp_path: Path, store_url
         assert alert["annotations"]["summary"] == "pump: incident ended because the signal was removed"
 
 
+@pytest.mark.slow
 def test_an_event_goes_on_and_ends_after_its_first_member_was_removed(tmp_path: Path, store_url: str) -> None:
     with desk(tmp_path, store_url) as here:
 
@@ -173,6 +175,7 @@ def test_an_event_goes_on_and_ends_after_its_first_member_was_removed(tmp_path: 
         assert (trigger, resolve, ended) == ("trigger", "resolve", began)
 
 
+@pytest.mark.slow
 def test_an_event_whose_members_are_all_removed_ends_with_the_last(tmp_path: Path) -> None:
     with desk(tmp_path) as here:
 
@@ -190,6 +193,7 @@ def test_an_event_whose_members_are_all_removed_ends_with_the_last(tmp_path: Pat
         assert [action for action, _ in here.paged()] == ["trigger", "resolve"]
 
 
+@pytest.mark.slow
 def test_a_sink_that_was_down_hears_of_the_end_later(tmp_path: Path) -> None:
     with desk(tmp_path) as here:
 
@@ -207,6 +211,7 @@ def test_a_sink_that_was_down_hears_of_the_end_later(tmp_path: Path) -> None:
         assert here.hooked()[-1] == ("resolved", "pump", "removed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_new_signal_of_the_same_name_takes_nothing_from_the_old_one(
     tmp_path: Path, store_url: str, restarts: bool
@@ -290,6 +295,7 @@ def test_nobody_is_told_of_an_incident_of_a_removed_signal_who_was_not_told_befo
         assert here.made.state.events._groups == {}
 
 
+@pytest.mark.slow
 def test_many_signals_leave_in_several_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifecycle, "REMOVED_AT_ONCE", 2)
     with desk(tmp_path, events={"enabled": False}) as here:

@@ -57,6 +57,7 @@ def test_stored_templates_are_in_force_at_once_and_after_every_end(tmp_path: Pat
         made.close()
 
 
+@pytest.mark.slow
 def test_a_changed_template_tells_the_signals_it_applies_to_and_they_follow_when_asked(tmp_path: Path) -> None:
     with rig(tmp_path, templates=FILE) as made:
         for name in ("pump/1", "pump/2", "pump/3", "door"):
@@ -100,6 +101,7 @@ def test_a_template_never_changes_how_observations_are_aggregated(tmp_path: Path
         assert (row.every, row.settings) == (None, QUICK)
 
 
+@pytest.mark.slow
 def test_a_trial_of_a_template_tries_what_applying_it_does(tmp_path: Path) -> None:
     with rig(tmp_path, templates=FILE) as made:
         names = ["pump/1", "pump/2", "pump/3"]

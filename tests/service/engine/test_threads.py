@@ -64,6 +64,7 @@ def _meanwhile(look: Callable[[], None], work: Callable[[], None]) -> int:
     return sum(looks)
 
 
+@pytest.mark.slow
 def test_nobody_sees_half_a_turn(tmp_path: Path) -> None:
     steps, names = 40, [f"signal {number}" for number in range(30)]
     values = noise(1, 2 * steps)
@@ -140,6 +141,7 @@ def test_many_senders_at_once(tmp_path: Path) -> None:
             assert same([row.judged for row in made.stored(f"signal {number}")], wanted)
 
 
+@pytest.mark.slow
 def test_nothing_grows_with_time(tmp_path: Path) -> None:
     def sizes(made: Rig) -> list[int]:
         state = made.state

@@ -36,6 +36,7 @@ def finished(made, name: str):
     return made.engine.trials.progress(name)
 
 
+@pytest.mark.slow
 def test_a_trial_finds_what_a_detector_by_itself_finds(tmp_path: Path) -> None:
     values = strange()
     since = START + 600 * SECOND
@@ -102,6 +103,7 @@ def finished_many(made, number: int):
     return made.engine.trials.progress_of_many(number, "ada")
 
 
+@pytest.mark.slow
 def test_a_trial_of_many_adds_up_what_trials_of_each_find(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         for name, seed in (("a", 5), ("b", 6), ("c", 7)):
@@ -125,6 +127,7 @@ def test_a_trial_of_many_adds_up_what_trials_of_each_find(tmp_path: Path) -> Non
         assert ([made.engine.status(name) for name in "abc"], made.incidents()) == before
 
 
+@pytest.mark.slow
 def test_a_trial_of_many_says_how_many_it_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_run_module, "MOST_SIGNALS", 3)
     with rig(tmp_path) as made:
@@ -159,6 +162,7 @@ def test_signals_that_cannot_have_the_settings_are_named(tmp_path: Path) -> None
         assert "interval" in why
 
 
+@pytest.mark.slow
 def test_a_result_stays_when_another_trial_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with rig(tmp_path) as made:
         made.feed("a", strange())

@@ -24,6 +24,7 @@ from tests.service.engine.helpers import (
 from tocsin_monitor.observations import Batch, Status
 
 
+@pytest.mark.slow
 def test_the_size_of_batches_and_the_order_in_them_do_not_matter(tmp_path: Path) -> None:
     names = [f"signal {number}" for number in range(5)]
     values = {name: noise(number, 150) for number, name in enumerate(names)}
@@ -44,6 +45,7 @@ def test_the_size_of_batches_and_the_order_in_them_do_not_matter(tmp_path: Path)
             assert any(judged.alarm for judged in wanted)
 
 
+@pytest.mark.slow
 def test_more_signals_than_a_block_has_room_for_and_new_ones_in_between(tmp_path: Path) -> None:
     count, steps = 150, 40
     values = {f"row {number}": noise(number, steps) for number in range(count)}
@@ -62,6 +64,7 @@ def test_more_signals_than_a_block_has_room_for_and_new_ones_in_between(tmp_path
             assert same([row.judged for row in made.stored(name)], wanted), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -134,6 +137,7 @@ def test_steps_left_out_of_an_interval_are_missing(tmp_path: Path, cut: int | No
         made.close()
 
 
+@pytest.mark.slow
 def test_a_stretch_longer_than_what_goes_through_at_once(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         long, short = noise(6, 700), noise(7, 300)

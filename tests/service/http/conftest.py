@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from tocsin_monitor.http import create_app
 
@@ -12,6 +13,13 @@ from .fake import FakeMonitor
 
 Make = Callable[..., FakeMonitor]
 HERE = "http://localhost:8710"
+_routes: list[Any] = []
+
+
+def routes_of(app: FastAPI) -> list[Any]:
+    """Those of the first application that asks."""
+    _routes[:] = _routes or app.router.routes
+    return _routes
 
 
 class Client:
@@ -19,6 +27,8 @@ class Client:
 
     def __init__(self, monitor: FakeMonitor, token: str | None = None) -> None:
         self.app = create_app(monitor)  # type: ignore[arg-type]
+        # They are the same for every monitor, and fastapi takes long to prepare them for the first request.
+        self.app.router.routes = routes_of(self.app)
         self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def ask(self, method: str, path: str, *, headers: dict[str, str] | None = None, **given: Any) -> httpx.Response:

@@ -167,7 +167,7 @@ def test_tokens_as_influx_clients_send_them(monitor: FakeMonitor) -> None:
         assert post(client, "m f=1 4", Authorization=wrong).status_code == 401
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.binary(max_size=80), st.text('m,= "\\\n1f.i#', max_size=60).map(str.encode)))
 def test_broken_lines_are_refused(client: Client, body: bytes) -> None:
     assert post(client, body).status_code in (204, 400)

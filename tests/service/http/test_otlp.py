@@ -242,7 +242,7 @@ def _valid() -> bytes:
 valid = _valid()
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.binary(max_size=100), st.just(valid)), st.integers(0, len(valid) - 1), st.integers(0, 255))
 def test_broken_bytes_are_refused(client: Client, raw: bytes, place: int, bits: int) -> None:
     spoilt = bytearray(raw)
@@ -261,7 +261,7 @@ anything = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(anything)
 def test_odd_json_is_refused(client: Client, tree: Any) -> None:
     body = {"resourceMetrics": [{"scopeMetrics": [{"metrics": tree}]}]}

@@ -232,7 +232,7 @@ def test_the_extra_is_named_if_it_is_missing(client: Client, monkeypatch: pytest
 valid = write_2((LOAD, [(T0, 1.0)]), ({"__name__": "up"}, [(T0, 1.0)]))
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     raw=st.one_of(st.binary(max_size=200), st.integers(0, len(valid)).map(lambda cut: valid[:cut])),
     place=st.integers(0, len(valid) - 1), bits=st.integers(0, 255),

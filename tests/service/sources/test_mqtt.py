@@ -326,6 +326,7 @@ def test_right_patterns(pattern: str) -> None:
     check_pattern(pattern)
 
 
+@pytest.mark.slow
 def test_what_waits_is_bounded_in_bytes(broker: Mosquitto, metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()

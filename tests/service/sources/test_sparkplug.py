@@ -169,7 +169,7 @@ def test_metrics_are_chosen_and_named(broker: Mosquitto, metrics: Metrics) -> No
 valid = field(1, T0) + metric("bdSeq", None, INT64, 1) + metric("load", 1, DOUBLE, 0.5) + field(3, 0)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     raw=st.one_of(st.binary(max_size=100), st.just(valid)), place=st.integers(0, len(valid) - 1),
     bits=st.integers(0, 255), kind=st.sampled_from(["NBIRTH", "NDATA", "NDEATH", "STATE", "DBIRTH"]),

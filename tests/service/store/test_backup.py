@@ -167,6 +167,7 @@ def test_a_store_in_use_takes_no_backup(backup_file: Path, target_url: str) -> N
     store.close()
 
 
+@pytest.mark.slow
 def test_a_restore_that_fails_leaves_the_store_empty(backup_file: Path, target_url: str) -> None:
     def fail(done: int, total: int) -> None:
         if done > 5000:
@@ -198,6 +199,7 @@ def test_a_damaged_backup_is_refused(backup_file: Path, tmp_path: Path, damage: 
     assert not (tmp_path / "target").exists()
 
 
+@pytest.mark.slow
 def test_a_backup_of_another_version(
     backup_file: Path, target_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def test_who_asks_for_numbers_does_not_wait_for_a_store_that_hangs(
     asyncio.run(ask())
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_kept_cuts_nothing(postgres: Postgres) -> None:
     watchdog = Watchdog()
     with create_engine(postgres.url).connect() as connection:

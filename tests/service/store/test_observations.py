@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.store.helpers import NAN, add_signal, bits, observation, random_observations
@@ -62,7 +62,6 @@ def taken_back(store: Store) -> Iterator[StoreWriter]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(st.lists(rows, max_size=5, unique_by=lambda row: (row.signal, row.time)))
 def test_all_comes_back_bit_for_bit(shared: Store, given_rows: list[ObservationRow]) -> None:
     with taken_back(shared) as writer:
@@ -74,7 +73,7 @@ def test_all_comes_back_bit_for_bit(shared: Store, given_rows: list[ObservationR
             assert bits(same) == bits(row)
 
 
-@settings(max_examples=100)
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(0, 12), st.sampled_from(list(Status)[:3])), max_size=30,
              unique_by=lambda one: one[:2]),

@@ -72,6 +72,7 @@ def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path) -> None:
         Store.open(f"sqlite:///{file}", check=True)
 
 
+@pytest.mark.slow
 def test_a_monitor_with_a_damaged_file_ends_with_code_1(tmp_path: Path) -> None:
     damaged(tmp_path)
     command = [sys.executable, "-m", "tocsin", "serve", "--port", "0"]

@@ -1,6 +1,7 @@
 """What is too old goes, a piece at a time, and nothing else."""
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.store.helpers import add_signal, incident, observation, tell
@@ -21,7 +22,7 @@ def pieces(writer: StoreWriter, *limits: object, piece: int) -> tuple[int, int]:
             return observations, incidents
 
 
-@settings(max_examples=60)
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), unique=True, max_size=25),
     st.integers(0, 10),

@@ -152,6 +152,7 @@ class TestOwner:
             pass
         store.close()
 
+    @pytest.mark.slow
     def test_a_killed_owner_leaves_the_store_free(self, store_url: str, store: Store) -> None:
         program = (
             "import sys, time\nfrom tocsin_monitor.store import Store\nstore = Store.open(sys.argv[1])\n"

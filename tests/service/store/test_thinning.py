@@ -88,6 +88,7 @@ def obvious(rows: Sequence[ObservationRow], points: int, features: int) -> set[i
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("features", "seed"), [(1, 1), (1, 2), (2, 3), (3, 4)])
 def test_what_is_kept_is_what_an_obvious_choice_keeps(store: Store, features: int, seed: int) -> None:
     source = np.random.default_rng(seed)

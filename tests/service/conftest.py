@@ -1,3 +1,0 @@
-"""What the tests of the service share."""
-
-from tests.browser import browser as browser
