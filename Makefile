@@ -108,9 +108,9 @@ test: venv
 	@echo "$$(cat build/test_began) $$(date +%s)" | awk '{ printf "%.1f\n", ($$2 - $$1) / 60 }' > build/test_minutes
 	@echo "test_minutes=$$(cat build/test_minutes)"
 
-# Everything that must pass.
-test-full: lint
-	$(PYTEST)
+# Everything that must pass: first the same, then what that leaves out.
+test-full: test
+	$(PYTEST) -m full
 
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/pytest -n auto -m "not slow and not full"

@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: `make test` may leave the minutes that it took in this file.
-TEST_MINUTES = ROOT / "build" / "test-minutes"
+TEST_MINUTES = ROOT / "build" / "test_minutes"
 PUBLIC = ("", ".conformal", ".forecasting", ".detection", ".data", ".evaluation", ".reports")
 MONITORS = ("tocsin_monitor",)
 #: Modules for packages that add commands: all of their names are public.
