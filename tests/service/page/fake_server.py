@@ -11,9 +11,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import tocsin_monitor
 from tests.service.page import fake_data as data
+from tocsin.reports import chart_library
 from tocsin_monitor.tokens import Role
 
 PAGE = Path(tocsin_monitor.__file__).parent / "page"
+CHARTS = {f"vendor/uplot/{name}": Path(str(file)) for name, file in chart_library().items()}
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -308,7 +310,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _file(self, name: str) -> None:
-        file = PAGE / unquote(name)
+        file = CHARTS.get(name, PAGE / unquote(name))
         if not file.is_file():
             self._send(404, {"error": {"message": "no such file"}})
             return
