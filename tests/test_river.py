@@ -73,6 +73,16 @@ def test_what_is_scored_and_not_learned_leaves_no_trace():
     assert plain.score_one({"v": 4.0}) == disturbed.score_one({"v": 4.0})
 
 
+def test_scoring_copies_the_state_rarely(monkeypatch):
+    copies, copied = [], Detector.state
+    monkeypatch.setattr(Detector, "state", lambda detector: copies.append(1) or copied(detector))
+    model = RiverDetector(**QUICK)
+    for number in range(640):
+        model.score_one({"a": number % 7})
+        model.learn_one({"a": number % 7})
+    assert len(copies) == 1 + 640 // tocsin.river.COPY_EVERY
+
+
 def test_features_are_those_of_the_first_that_is_learned():
     model = RiverDetector(**QUICK)
     assert model.score_one({"a": 1.0}) == 0.0

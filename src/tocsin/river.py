@@ -15,6 +15,8 @@ try:
 except ImportError as error:
     raise ImportError("tocsin.river needs river: pip install 'tocsin[river]'") from error
 
+# After this many observations the state is copied again.
+COPY_EVERY = 64
 _KEPT = [name for name in declared(DetectorSettings) if name != "features"]
 
 
@@ -44,8 +46,12 @@ class RiverDetector(base.AnomalyDetector):
     @keeps_settings("features")
     def __init__(self) -> None:
         self._detector: Detector | None = None
-        # The last observation scored, its verdict, and the state to go back to if it is not learned.
-        self._tried: tuple[list[float], Verdict, Mapping[str, Any]] | None = None
+        # The last observation scored, and its verdict, until it is learned or discarded.
+        self._tried: tuple[list[float], Verdict] | None = None
+        # To discard it: a state from a while ago, and what was learned since. Copying the state each time would take
+        # longer than scoring.
+        self._state: Mapping[str, Any] = {}
+        self._since: list[list[float]] = []
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learn one observation."""
@@ -53,12 +59,16 @@ class RiverDetector(base.AnomalyDetector):
             settings = {name: getattr(self, name) for name in _KEPT}
             self._names = sorted(x, key=str)
             self._detector = Detector(max(len(self._names), 1), **settings)
+            self._state = self._detector.state()
         values = self._values(x)
         if self._is_tried(values):
             self._tried = None
-            return
-        self._go_back()
-        self._detector.update(values)
+        else:
+            self._discard_tried()
+            self._detector.update(values)
+        self._since.append(values)
+        if len(self._since) >= COPY_EVERY:
+            self._state, self._since = self._detector.state(), []
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """The severity of an observation; 0 during warm-up."""
@@ -71,9 +81,8 @@ class RiverDetector(base.AnomalyDetector):
             return None
         values = self._values(x)
         if not self._is_tried(values):
-            self._go_back()
-            before = self._detector.state()
-            self._tried = (values, self._detector.update(values), before)
+            self._discard_tried()
+            self._tried = (values, self._detector.update(values))
         return None if self._tried is None else self._tried[1]
 
     def _values(self, x: Mapping[Any, Any]) -> list[float]:
@@ -82,12 +91,14 @@ class RiverDetector(base.AnomalyDetector):
     def _is_tried(self, values: list[float]) -> bool:
         return self._tried is not None and np.array_equal(self._tried[0], values, equal_nan=True)
 
-    def _go_back(self) -> None:
+    def _discard_tried(self) -> None:
         """Discard an observation that was scored but not learned."""
-        if self._tried is not None and self._detector is not None:
-            forecaster = self._detector.fleet.forecasters
-            self._detector = Detector.from_state(self._tried[2], forecaster=forecaster)
-            self._tried = None
+        if self._tried is None or self._detector is None:
+            return
+        self._detector = Detector.from_state(self._state, forecaster=self._detector.fleet.forecasters)
+        for values in self._since:
+            self._detector.update(values)
+        self._state, self._since, self._tried = self._detector.state(), [], None
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
