@@ -94,7 +94,9 @@ lint-page: node_modules
 	node_modules/.bin/eslint monitor/src/tocsin_monitor/page/js
 
 # Each worker begins with a part of its own, so that it seldom starts a server or browser that another one has, too.
-PYTEST := $(BIN)/pytest -n auto --dist worksteal
+# More workers than cores: many tests wait for a server or a browser.
+WORKERS := $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2 or 1)')
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # For while one works.
 check: lint

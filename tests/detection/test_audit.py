@@ -315,7 +315,7 @@ def test_a_labelled_burst_is_no_reason_to_object():
 @pytest.mark.parametrize("promise", ["incidents", "observations"])
 def test_a_fleet_is_told_of_faults_and_keeps_them(promise):
     fleet = Fleet(2, **LAST, promise=promise)
-    fleet.run(np.stack([hard_values(seed, 1000) for seed in (1, 2)], axis=1))
+    fleet.run_arrays(np.stack([hard_values(seed, 1000) for seed in (1, 2)], axis=1))
     fleet.label_fault(1, 2)
     assert [fleet.audit(row).faults for row in (0, 1)] == [0, 1 if promise == "incidents" else 2]
     assert fleet.audit().faults == fleet.audit(1).faults
@@ -358,7 +358,7 @@ def ever_objects(family, signals, seed, **settings):
     fleet = Fleet(signals, alarm_rate=0.01, promise="observations", **settings)
     objects = np.zeros((2, signals), dtype=bool)
     for first in range(0, 5000, 100):
-        fleet.run(scores[first : first + 100])
+        fleet.run_arrays(scores[first : first + 100])
         found = [fleet.audit(signal).finding for signal in range(signals)]
         objects |= [[finding == words for finding in found] for words in ("too many", "too few")]
     return objects
@@ -397,7 +397,7 @@ def test_a_detector_audits_what_is_warm_and_not_missing(promise):
 def test_each_signal_has_its_own_audit():
     values = np.stack([hard_values(seed, 800) for seed in (1, 2)], axis=1)
     fleet = Fleet(2, **LAST)
-    fleet.run(values)
+    fleet.run_arrays(values)
     for signal in (0, 1):
         alone = Detector(**LAST)
         alone.run(values[:, signal])

@@ -281,10 +281,8 @@ def test_arguments_of_frames_and_of_arrays_are_not_mixed():
         Detector(**LAST).run(pl.DataFrame({"a": [1.0]}), [1])
     with pytest.raises(ValueError, match="time names a column and needs a frame, got 't' with list"):
         Detector(**LAST).run([1.0], time="t")
-    with pytest.raises(ValueError, match="rows must not be given with a frame"):
-        Fleet(1, **LAST).run(pl.DataFrame({"a": [1.0]}), rows=[0])
-    with pytest.raises(ValueError, match="id names a column and needs a frame"):
-        Fleet(1, **LAST).run([[1.0]], id="a")
+    with pytest.raises(TypeError, match="data must be a frame, got list: use run_arrays for arrays"):
+        Fleet(1, **LAST).run([[1.0]])
     with pytest.raises(TypeError, match="frame must be an eager frame or series"):
         Detector(**LAST).run(pl.LazyFrame({"a": [1.0]}))
     assert not is_frame([1.0])

@@ -300,7 +300,7 @@ def test_a_renamed_row_names_its_incidents(busy):
     busy.put(0, busy.signal_state(2), name="pump")
     assert kept
     assert [{**vars(incident), "signal": "signal 3"} for incident in busy.incidents(0)] == kept
-    busy.run(np.full((4, SIGNALS), 99.0))
+    busy.run_arrays(np.full((4, SIGNALS), 99.0))
     assert busy.incidents(0)[-1].signal == "pump"
     assert repr(busy.incidents(2)) == repr(busy.incidents(0)).replace("pump", "signal 3")
     assert "signal 1" not in {incident.signal for incident in busy.incidents()}

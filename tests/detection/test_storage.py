@@ -57,7 +57,8 @@ CONTINUE = textwrap.dedent(
         forecaster = MovingMean() if "own" in name else None
         kind = Fleet if "fleet" in name else Detector
         one = kind.load(f"{sys.argv[1]}/{name}.saved", forecaster=forecaster)
-        verdicts = one.run(values, times=times) if times.size else one.run(values)
+        run = one.run if kind is Detector else one.run_arrays
+        verdicts = run(values, times=times) if times.size else run(values)
         verdicts = verdicts.verdicts if kind is Detector else verdicts
         np.savez(f"{sys.argv[1]}/{name}.done.npz", **everything(one, verdicts))
     """
@@ -96,10 +97,11 @@ def test_a_new_process_goes_on_exactly(tmp_path):
         else:
             times = np.repeat(times[:, np.newaxis], signals, axis=1)
         timed = name != "plain"
-        one.run_arrays(values[:at], times=times[:at] if timed else None)
+        run = one.run if isinstance(one, Detector) else one.run_arrays
+        run(values[:at], times=times[:at] if timed else None)
         one.save(tmp_path / f"{name}.saved")
         np.savez(tmp_path / f"{name}.rest.npz", values=values[at:], times=times[at:] if timed else np.empty(0))
-        found = one.run_arrays(values[at:], times=times[at:] if timed else None)
+        found = run(values[at:], times=times[at:] if timed else None)
         verdicts = found.verdicts if isinstance(one, Detector) else found
         expected[name] = everything(one, verdicts)
     command = [sys.executable, "-c", CONTINUE, str(tmp_path), *CASES]

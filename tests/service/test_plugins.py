@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 def package(tmp_path: Path) -> Path:
     """The example as it is installed: its modules, and the entry point beside it."""
     page = (ROOT / "docs" / "extending.md").read_text()
-    settings, code = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    offered, _ = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    settings, code, _ = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    offered, *_ = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     place = tmp_path / "installed"
     facts = place / "plant_log-1.0.dist-info"
     facts.mkdir(parents=True)

@@ -35,7 +35,7 @@ def try_roles(ground: Ground) -> None:
         ("POST", "/signals/pump/1/-/reset", None),
         ("DELETE", "/signals/pump/1", None),
         ("POST", "/tokens", {"name": "x", "role": "admin"}),
-        ("GET", "/audit", None),
+        ("GET", "/access-log", None),
     ]
     looks = [
         ("GET", path, None) for path in ("/signals", "/incidents", "/status", "/events", "/stream", "/signals/pump/1")
@@ -51,7 +51,7 @@ def try_roles(ground: Ground) -> None:
     end = "2100-01-01T00:00:00Z"
     forever = {"pattern": "*", "start": "2026-01-01T00:00:00Z", "end": end}
     assert statuses(ground, operator, ("POST", "/maintenance", forever)) == {422}
-    trail = ground.ask("GET", "/api/v1/audit").json()["audit"]
+    trail = ground.ask("GET", "/api/v1/access-log").json()["access_log"]
     assert [(one["who"], one["action"], one["target"]) for one in trail[:2]] == [("admin", "POST", "/tokens")] * 2
 
 
