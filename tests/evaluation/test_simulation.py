@@ -10,6 +10,7 @@ from scipy import stats
 
 from tests import oracles
 from tests.bands import certainly_less, margin
+from tests.cases import full
 from tocsin.conformal import W1ACAS, SlidingWindow
 from tocsin.evaluation import METHODS, SCENARIOS, simulate, simulation_report
 from tocsin.evaluation.simulation import CALIBRATION, CURVE, steps
@@ -136,7 +137,7 @@ def test_the_papers_experiments(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["period-24", "period-96"])
+@pytest.mark.parametrize("name", ["period-24", full("period-96")])
 def test_periodic_scale_is_learned(name):
     """Only learned weights see a period: a third to a half of every fixed weighting's error (error level 1e-4)."""
     error = {method: outcome.error for method, outcome in outcomes(name).items()}

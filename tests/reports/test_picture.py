@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tocsin.data import Signal
 from tocsin.detection import detect_signal
 from tocsin.reports.picture import LAGS, MOST_POINTS, draw_detection, nearest_lag, thinned
@@ -29,7 +30,7 @@ def a_signal(length, features=("value",), fault=True):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [900, MOST_POINTS + 500])
+@pytest.mark.parametrize("length", [900, full(MOST_POINTS + 500)])
 @pytest.mark.parametrize("features", [("value",), ("a", "b", "c", "d", "e")])
 def test_pictures_of_one_signal(length, features, tmp_path):
     from matplotlib.image import imread

@@ -110,6 +110,7 @@ def test_a_step_is_open_until_it_is_over(monitor: MonitorProcess, hook: Receiver
     assert until_told(hook, incident["id"], 2) == [("firing", None), ("resolved", "returned")]
 
 
+@pytest.mark.full
 def test_equal_faults_are_incidents_of_about_the_same_severity(monitor: MonitorProcess, hook: Receiver) -> None:
     values = np.random.default_rng(3).normal(size=BEFORE + 1200)
     for start in (0, 300, 600):
@@ -124,6 +125,7 @@ def test_equal_faults_are_incidents_of_about_the_same_severity(monitor: MonitorP
         assert until_told(hook, one["id"], 2) == [("firing", None), ("resolved", "returned")]
 
 
+@pytest.mark.full
 def test_a_false_alarm_ends_and_stays_so_after_kills(monitor: MonitorProcess, hook: Receiver) -> None:
     values = np.random.default_rng(4).normal(size=BEFORE + 700)
     values[BEFORE:] += 8
@@ -158,6 +160,7 @@ def test_a_false_alarm_ends_and_stays_so_after_kills(monitor: MonitorProcess, ho
     assert until_told(hook, incident["id"], 2) == [("firing", None), ("resolved", "labelled")]
 
 
+@pytest.mark.full
 def test_what_stays_is_taken_for_normal_and_told_so(monitor: MonitorProcess, hook: Receiver) -> None:
     settings = {"detector": {**SETTINGS, "accept_after": 200}}
     httpx.put(f"{monitor.address}/api/v1/signals/stays", json=settings).raise_for_status()

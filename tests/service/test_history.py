@@ -164,6 +164,7 @@ def test_history_of_a_new_signal_is_learned_and_told_to_nobody(tmp_path: Path, s
         assert str(first) not in told
 
 
+@pytest.mark.full
 def test_history_is_put_in_its_place_in_a_signal_that_is_live(tmp_path: Path, store_url: str) -> None:
     given = values(2600)
     start = start_of(len(given))
@@ -257,6 +258,7 @@ def test_what_is_exported_is_what_was_imported(tmp_path: Path, store_url: str) -
         assert "no signal matches no (--signal)" in refused.stderr
 
 
+@pytest.mark.full
 def test_only_who_may_write_imports_and_it_is_in_the_access_log(tmp_path: Path) -> None:
     file = write_csv(tmp_path / "pump.csv", start_of(100), values(2000)[:50])
     with trying(tmp_path, f"sqlite:///{tmp_path / 'own.db'}") as (monitor, _):

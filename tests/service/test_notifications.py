@@ -37,6 +37,7 @@ def post() -> Iterator[Post]:
     made.close()
 
 
+@pytest.mark.full
 def test_escalation_in_a_monitor_that_is_killed(chat: Channel, pager: Channel, post: Post, tmp_path: Path) -> None:
     config = f"""
         [events]

@@ -111,6 +111,7 @@ class Target:
         self._server.server_close()
 
 
+@pytest.mark.full
 def test_prometheus_writes_and_goes_on_after_the_monitor_was_killed(monitor: Monitor, tmp_path: Path) -> None:
     with Target() as target:
         url = f"{monitor.address}/api/v1/write"

@@ -47,6 +47,7 @@ def numbers(outcomes: list[dict[str, Any]]) -> list[list[Any]]:
     return [[one[name] for name in ("p", "forecast", "low", "high")] for one in outcomes]
 
 
+@pytest.mark.full
 def test_a_reference_is_marked_on_the_page_and_outlives_a_crash(tmp_path: Path, browser: Browser) -> None:
     page = browser.new_page()
     with MonitorProcess(tmp_path, CONFIG) as monitor:

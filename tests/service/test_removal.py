@@ -65,6 +65,7 @@ def exported(monitor: MonitorProcess) -> list[dict[str, Any]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.full
 def test_a_decommissioned_sensor_ends_its_page_and_leaves_nothing(monitor: MonitorProcess, pager: Channel) -> None:
     admin, limited = monitor.make_token(), monitor.make_token("operate", "--match", "hall/*")
     monitor.start()

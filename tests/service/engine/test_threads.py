@@ -142,6 +142,7 @@ def test_many_senders_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_nothing_grows_with_time(tmp_path: Path) -> None:
     def sizes(made: Rig) -> list[int]:
         state = made.state

@@ -48,6 +48,7 @@ def settings_of(api: httpx.Client, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.full
 def test_a_template_is_tried_applied_and_survives_a_kill(browser: "sync_api.Browser", served: MonitorProcess) -> None:
     api = httpx.Client(base_url=f"{served.address}/api/v1", timeout=60)
     page = browser.new_page(viewport={"width": 1280, "height": 900})

@@ -125,6 +125,7 @@ def told_of(receiver: Receiver) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("largest", [20_000, 2_000])
+@pytest.mark.full
 def test_one_refusal_holds_back_nothing_else_in_a_mass_outage(office: Office, metrics: Metrics, largest: int) -> None:
     async def test() -> None:
         receiver = Receiver(largest, hated=("hated",))
