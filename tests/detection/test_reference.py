@@ -44,7 +44,7 @@ def test_how_far_is_too_far_is_as_an_oracle_has_it():
     reference, length = season(300, 3, 2), 16
     fleet = Fleet(1, 2, **SETTINGS)
     fleet.learn_reference(reference)
-    units = fleet.pipeline._views[1]._libraries[0].units[0]
+    units = fleet.pipeline._views[1]._archives[0].units[0]
     middle = np.median(reference[:200], axis=0)
     np.testing.assert_allclose(units, np.median(np.abs(reference[:200] - middle), axis=0), rtol=0.5)
     scaled = reference / units

@@ -46,7 +46,7 @@ _inner = inner()
 _exact = compiled(
     with_files=(
         "conformal/kernels", "constants.py", "detection/incidents/rules.py", "detection/incidents/verdict.py",
-        "detection/views/library.py", "detection/views/view.py",
+        "detection/views/archive.py", "detection/views/view.py",
     )
 )  # fmt: skip
 

@@ -363,11 +363,11 @@ def make_scorers(
 
 
 def _no_past() -> Past:
-    from tocsin.detection.views.library import Library
+    from tocsin.detection.views.archive import Archive
 
     nothing = np.empty(0, dtype=np.int64)
     values, units = np.empty((0, 0, 0), dtype=np.float32), np.empty((0, 0))
-    return Past(Library(values, nothing, nothing, nothing, units, units, 0), nothing, 1)
+    return Past(Archive(values, nothing, nothing, nothing, units, units, 0), nothing, 1)
 
 
 def _load_kernels() -> tuple[ModuleType, ModuleType]:

@@ -9,7 +9,7 @@ from tocsin.compilation import compiled, inner
 from tocsin.conformal.kernels import fit_tail
 from tocsin.constants import Constants
 from tocsin.detection.incidents.verdict import ACCEPTED, MAY_END, NORMAL, ONGOING, RETURNED, SILENT
-from tocsin.detection.views.library import Library, ends, furthest_apart, nearest
+from tocsin.detection.views.archive import Archive, ends, furthest_apart, nearest
 from tocsin.detection.views.view import MOST_AT_ONCE
 
 Array = NDArray[Any]
@@ -46,7 +46,7 @@ ALMOST_ALL = 1.0 - 1e-9
 class Recall(NamedTuple):
     """What signals were like before an incident; arrays without signals if no past is kept."""
 
-    library: Library
+    archive: Archive
     counts: Array  # how many observations there were in all
     block: int  # how many observations a value is the mean of
     length: int  # how many of the newest observations are compared with the past
@@ -62,14 +62,14 @@ def _span(recall: Recall, signal: int, ago: int, before: int) -> tuple[int, int,
 
     `ago` counts the observations since the one judged. How far one can look back does not depend on it.
     """
-    library, block = recall.library, recall.block
+    archive, block = recall.archive, recall.block
     seen = recall.counts[signal]
     complete = (seen - ago) // block
-    end = library.ends[signal] - (seen // block - complete)
-    there = min(complete, library.kept - MOST_AT_ONCE // block - 1)
+    end = archive.ends[signal] - (seen // block - complete)
+    there = min(complete, archive.kept - MOST_AT_ONCE // block - 1)
     length = recall.length // block
     # What is usable is the same for all observations that are judged together.
-    last = min(end - (before + block - 1) // block, ends(signal, library)) - length
+    last = min(end - (before + block - 1) // block, ends(signal, archive)) - length
     return end - there, last, end - length
 
 
@@ -82,7 +82,7 @@ def learn_furthest(recall: Recall, signal: int, ago: int, before: int) -> float:
     if apart < 2 * length:
         return np.inf
     # A little more, so that rounding does not matter.
-    return furthest_apart(recall.library.past[signal], first, last, length, apart, recall.samples) * (1.0 + 1e-6)
+    return furthest_apart(recall.archive.past[signal], first, last, length, apart, recall.samples) * (1.0 + 1e-6)
 
 
 @_inner
@@ -91,7 +91,7 @@ def unlike(recall: Recall, signal: int, ago: int, before: int, furthest: float) 
     first, last, newest = _span(recall, signal, ago, before)
     if not furthest < np.inf or last < first:
         return False
-    past = recall.library.past[signal]
+    past = recall.archive.past[signal]
     near, _ = nearest(past[:, newest : newest + recall.length // recall.block], past, first, last, furthest)
     return furthest < near < np.inf
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
-from tocsin.detection.views.library import (
+from tocsin.detection.views.archive import (
     UNKNOWN,
-    Library,
+    Archive,
     begins,
     ends,
     furthest_apart,
@@ -22,7 +22,7 @@ from tocsin.detection.views.view import MOST_AT_ONCE
 Array = NDArray[Any]
 
 _inner = inner()
-_exact = compiled(with_files=("detection/views/library.py", "detection/views/view.py"))
+_exact = compiled(with_files=("detection/views/archive.py", "detection/views/view.py"))
 
 # Which side of its forecast is anomalous: the codes of the names in `NONCONFORMITIES`.
 BOTH, HIGH, LOW = 0, 1, 2
@@ -63,7 +63,7 @@ def centre_and_spread(values: Array) -> tuple[float, float]:
 
 
 class ShapeMemory(NamedTuple):
-    """What is kept of each signal for one length of stretches, beside the library of its past."""
+    """What is kept of each signal for one length of stretches, beside the archive of its past."""
 
     counts: Array  # (signals,), of observations
     sums: Array  # (signals, features), of the known values in the current block
@@ -71,7 +71,7 @@ class ShapeMemory(NamedTuple):
     gaps: Array  # (signals, features), for how many blocks nothing is known
     newest: Array  # (signals, features, length), the newest stretch
     held: Array  # (signals,), the score since the last complete block
-    frozen: Array  # (signals,), whether the library is a reference that nothing is added to
+    frozen: Array  # (signals,), whether the archive is a reference that nothing is added to
     faulty: Array  # (signals, 2 * MOST_AT_ONCE), whether each of the newest observations belongs to a fault
 
 
@@ -130,41 +130,41 @@ def quiets(values: Array, rows: Array, count: Array, steps: Array, last: Array, 
 
 
 @_inner
-def _take_units(signal: int, memory: ShapeMemory, library: Library) -> None:
+def _take_units(signal: int, memory: ShapeMemory, archive: Archive) -> None:
     """Take the offset and unit of each feature anew from its values, if they have become others."""
-    end = library.ends[signal]
-    for f in range(library.past.shape[1]):
-        newest = library.past[signal, f, begins(signal, library) : end].astype(np.float64)
+    end = archive.ends[signal]
+    for f in range(archive.past.shape[1]):
+        newest = archive.past[signal, f, begins(signal, archive) : end].astype(np.float64)
         middle, spread = centre_and_spread(np.where(newest < UNKNOWN, newest, np.nan))
         # A signal that has not moved has no unit yet.
-        known = library.units[signal, f] > 0.0
+        known = archive.units[signal, f] > 0.0
         if np.isnan(middle) or spread < 1e-200 or (known and memory.counts[signal] > LAST_UNITS):
             continue
-        unit = library.units[signal, f] if known else 1.0
+        unit = archive.units[signal, f] if known else 1.0
         if known and 0.5 < spread < 2.0 and abs(middle) < 64.0:
             continue
-        for row in (library.past[signal, f, begins(signal, library) : end], memory.newest[signal, f]):
+        for row in (archive.past[signal, f, begins(signal, archive) : end], memory.newest[signal, f]):
             for i in range(row.shape[0]):
                 if row[i] < UNKNOWN:
                     row[i] = in_units(np.float64(row[i]), middle, spread)
-        library.offsets[signal, f] += middle * unit
-        library.units[signal, f] = unit * spread
+        archive.offsets[signal, f] += middle * unit
+        archive.units[signal, f] = unit * spread
 
 
 @_inner
-def _complete_block(signal: int, memory: ShapeMemory, library: Library) -> None:
-    """Add the mean of the block's values to the newest stretch and, unless it is a reference, to the library."""
+def _complete_block(signal: int, memory: ShapeMemory, archive: Archive) -> None:
+    """Add the mean of the block's values to the newest stretch and, unless it is a reference, to the archive."""
     features, length = memory.newest.shape[1], memory.newest.shape[2]
     grows = not memory.frozen[signal]
-    end = make_room(signal, library) if grows else 0
+    end = make_room(signal, archive) if grows else 0
     for f in range(features):
         newest = memory.newest[signal, f]
         value = newest[length - 1]
         if memory.known[signal, f] > 0:
             mean = memory.sums[signal, f] / memory.known[signal, f]
-            if np.isnan(library.offsets[signal, f]):
-                library.offsets[signal, f] = mean
-            value = in_units(mean, library.offsets[signal, f], library.units[signal, f])
+            if np.isnan(archive.offsets[signal, f]):
+                archive.offsets[signal, f] = mean
+            value = in_units(mean, archive.offsets[signal, f], archive.units[signal, f])
             memory.gaps[signal, f] = 0
         else:
             # A short gap repeats the last value; of a long one nothing is known.
@@ -174,12 +174,12 @@ def _complete_block(signal: int, memory: ShapeMemory, library: Library) -> None:
             newest[i] = newest[i + 1]
         newest[length - 1] = value
         if grows:
-            library.past[signal, f, end] = value
+            archive.past[signal, f, end] = value
         memory.sums[signal, f], memory.known[signal, f] = 0.0, 0
 
 
 @_inner
-def _make_usable(signal: int, block: int, memory: ShapeMemory, library: Library) -> None:
+def _make_usable(signal: int, block: int, memory: ShapeMemory, archive: Archive) -> None:
     """Let stretches be compared with all but the newest observations, and with none that belong to a fault.
 
     The newest ones stay as they are for a while: whether an incident is over shows in them.
@@ -187,14 +187,14 @@ def _make_usable(signal: int, block: int, memory: ShapeMemory, library: Library)
     count, slots = memory.counts[signal], memory.faulty.shape[1]
     pieces = count // MOST_AT_ONCE
     if pieces > 0 and pieces & (pieces - 1) == 0:
-        _take_units(signal, memory, library)
-    library.usable[signal] = max(library.sizes[signal] - MOST_AT_ONCE // block, 0)
+        _take_units(signal, memory, archive)
+    archive.usable[signal] = max(archive.sizes[signal] - MOST_AT_ONCE // block, 0)
     for number in range(max(count - slots, 0), count - MOST_AT_ONCE):
         # A block goes with its last observation.
         if memory.faulty[signal, number % slots] and (number + 1) % block == 0:
-            at = library.ends[signal] - (count // block - number // block)
-            for f in range(library.past.shape[1]):
-                library.past[signal, f, at] = UNKNOWN
+            at = archive.ends[signal] - (count // block - number // block)
+            for f in range(archive.past.shape[1]):
+                archive.past[signal, f, at] = UNKNOWN
         memory.faulty[signal, number % slots] = False
 
 
@@ -206,7 +206,7 @@ def shapes(
     newest: int,
     least: int,
     memory: ShapeMemory,
-    library: Library,
+    archive: Archive,
     scores: Array,
 ) -> None:
     """The root mean square distance `[T, N]` of the newest stretch to the nearest one before it.
@@ -220,7 +220,7 @@ def shapes(
         signal = rows[n]
         for t in range(values.shape[0]):
             if memory.counts[signal] % MOST_AT_ONCE == 0 and not memory.frozen[signal]:
-                _make_usable(signal, block, memory, library)
+                _make_usable(signal, block, memory, archive)
             known = False
             for f in range(features):
                 value = values[t, n, f]
@@ -231,17 +231,17 @@ def shapes(
             memory.counts[signal] += 1
             count = memory.counts[signal]
             if count % block == 0:
-                _complete_block(signal, memory, library)
+                _complete_block(signal, memory, archive)
                 # Stretches that share values with the newest one are no comparison.
-                last = ends(signal, library) - length
+                last = ends(signal, archive) - length
                 if not memory.frozen[signal]:
-                    last = min(last, library.ends[signal] - 2 * length)
-                first = begins(signal, library)
+                    last = min(last, archive.ends[signal] - 2 * length)
+                first = begins(signal, archive)
                 memory.held[signal] = np.nan
                 if last - first >= least:
-                    near, at = nearest(memory.newest[signal], library.past[signal], first, last, 0.0)
+                    near, at = nearest(memory.newest[signal], archive.past[signal], first, last, 0.0)
                     if near < np.inf:
-                        other = library.past[signal][:, at : at + length]
+                        other = archive.past[signal][:, at : at + length]
                         near = min(near, newest_apart(memory.newest[signal], other, newest))
                         memory.held[signal] = np.sqrt(near)
             scores[t, n] = memory.held[signal] if known else np.nan
@@ -257,12 +257,12 @@ def note_faults(faulty: Array, rows: Array, memory: ShapeMemory) -> None:
 
 
 @_exact
-def furthest_within(signal: int, length: int, samples: int, library: Library) -> float:
+def furthest_within(signal: int, length: int, samples: int, archive: Archive) -> float:
     """How far stretches of a reference are from the nearest other one that shares no value, at most.
 
     About `samples` stretches are compared with all others. Infinite where there is no other one.
     """
-    first, last = begins(signal, library), library.ends[signal] - length
+    first, last = begins(signal, archive), archive.ends[signal] - length
     if last - first < length:
         return np.inf
-    return float(np.sqrt(furthest_apart(library.past[signal], first, last, length, length, samples)))
+    return float(np.sqrt(furthest_apart(archive.past[signal], first, last, length, length, samples)))

@@ -78,11 +78,11 @@ class ShapeSession(ViewSession):
     """Keeps the newest values of each signal at each scale, and compares the newest stretch with all of them."""
 
     def __init__(self, signals: int, features: int, scales: tuple[Scale, ...], least: int) -> None:
-        from tocsin.detection.views import kernels, library
+        from tocsin.detection.views import archive, kernels
 
         self._kernels, self._scales, self._least = kernels, scales, least
-        self._libraries = [
-            library.Library(
+        self._archives = [
+            archive.Archive(
                 past=np.zeros((signals, features, scale.kept + max(scale.kept // 32, MOST_AT_ONCE)), dtype=np.float32),
                 ends=np.zeros(signals, dtype=np.int64),
                 sizes=np.zeros(signals, dtype=np.int64),
@@ -99,7 +99,7 @@ class ShapeSession(ViewSession):
                 sums=np.zeros((signals, features)),
                 known=np.zeros((signals, features), dtype=np.int64),
                 gaps=np.zeros((signals, features), dtype=np.int64),
-                newest=np.full((signals, features, scale.blocks), library.UNKNOWN, dtype=np.float32),
+                newest=np.full((signals, features, scale.blocks), archive.UNKNOWN, dtype=np.float32),
                 held=np.full(signals, np.nan),
                 frozen=np.zeros(signals, dtype=np.bool_),
                 faulty=np.zeros((signals, 2 * MOST_AT_ONCE), dtype=np.bool_),
@@ -111,7 +111,7 @@ class ShapeSession(ViewSession):
         for stream, scale in enumerate(self._scales):
             self._kernels.shapes(
                 seen.values, rows, scale.block, scale.newest, self._least, self._memories[stream],
-                self._libraries[stream], scores[:, :, 0, stream],
+                self._archives[stream], scores[:, :, 0, stream],
             )  # fmt: skip
 
     def forget(self, faulty: Mask, rows: Rows) -> None:
@@ -120,33 +120,33 @@ class ShapeSession(ViewSession):
 
     @property
     def past(self) -> Past:
-        return Past(self._libraries[-1], self._memories[-1].counts, self._scales[-1].block)
+        return Past(self._archives[-1], self._memories[-1].counts, self._scales[-1].block)
 
     def freeze(self, rows: Rows) -> Floats:
-        for memory, library in zip(self._memories, self._libraries, strict=True):
+        for memory, archive in zip(self._memories, self._archives, strict=True):
             memory.frozen[rows] = True
-            library.usable[rows] = library.sizes[rows]
-        length, library = self._scales[0].blocks, self._libraries[0]
+            archive.usable[rows] = archive.sizes[rows]
+        length, archive = self._scales[0].blocks, self._archives[0]
         samples = 4 * self._least
-        return np.array([self._kernels.furthest_within(signal, length, samples, library) for signal in rows])
+        return np.array([self._kernels.furthest_within(signal, length, samples, archive) for signal in rows])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything but the libraries' values, by name."""
+        """Everything but the archives' values, by name."""
         return {
             f"{name} {number}": getattr(part, name)
-            for number, parts in enumerate(zip(self._memories, self._libraries, strict=True))
+            for number, parts in enumerate(zip(self._memories, self._archives, strict=True))
             for part, names in zip(parts, (parts[0]._fields, ("sizes", "usable", "offsets", "units")), strict=True)
             for name in names
         }
 
     def state(self, rows: Rows) -> State:
         state = {name: array[rows] for name, array in self._arrays().items()}
-        for number, library in enumerate(self._libraries):
-            past = np.zeros((rows.size, library.past.shape[1], library.kept), dtype=np.float32)
+        for number, archive in enumerate(self._archives):
+            past = np.zeros((rows.size, archive.past.shape[1], archive.kept), dtype=np.float32)
             for row, signal in enumerate(rows):
-                end, there = library.ends[signal], min(library.sizes[signal], library.kept)
-                newest = library.past[signal, :, end - there : end]
-                past[row, :, library.kept - newest.shape[1] :] = newest
+                end, there = archive.ends[signal], min(archive.sizes[signal], archive.kept)
+                newest = archive.past[signal, :, end - there : end]
+                past[row, :, archive.kept - newest.shape[1] :] = newest
             state[f"past {number}"] = past
         return state
 
@@ -156,9 +156,9 @@ class ShapeSession(ViewSession):
             if given.dtype == np.int64 and np.any(given < 0):
                 raise ValueError(f"state[{name!r}] must hold counts")
             array[rows] = given
-        for number, library in enumerate(self._libraries):
+        for number, archive in enumerate(self._archives):
             past, units = state[f"past {number}"], state[f"units {number}"]
             if not np.isfinite(past).all() or not (np.isfinite(units) & (units >= 0)).all():
                 raise ValueError(f"state['past {number}'] and state['units {number}'] must hold numbers")
-            library.past[rows, :, : library.kept] = past
-            library.ends[rows] = library.kept
+            archive.past[rows, :, : archive.kept] = past
+            archive.ends[rows] = archive.kept

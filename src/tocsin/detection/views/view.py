@@ -50,11 +50,11 @@ class Seen(NamedTuple):
 
 
 class Past(NamedTuple):
-    """The values that a session keeps of signals, for use by others: see `tocsin.detection.views.library`."""
+    """The values that a session keeps of signals, for use by others: see `tocsin.detection.views.archive`."""
 
-    library: Any
+    archive: Any
     counts: NDArray[np.int64]  # how many observations each signal has had
-    block: int  # how many observations each value of the library is the mean of
+    block: int  # how many observations each value of the archive is the mean of
 
 
 class ViewSession(ABC):

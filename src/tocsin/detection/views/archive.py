@@ -1,4 +1,4 @@
-"""Compiled: the library of a signal's past, and how far a stretch is from the nearest one in it.
+"""Compiled: the archive of a signal's past, and how far a stretch is from the nearest one in it.
 
 Shapes, references and the end of incidents all go by this one distance. Values are kept in units of their own spread,
 as means over blocks of a few observations where stretches are long. The newest observations are compared with only
@@ -25,7 +25,7 @@ FURTHEST = 1e6
 TOGETHER, PART = 256, 8
 
 
-class Library(NamedTuple):
+class Archive(NamedTuple):
     """The newest values of signals, the oldest first."""
 
     past: Array  # (signals, features, width)
@@ -44,30 +44,30 @@ def in_units(value: float, offset: float, unit: float) -> Any:
 
 
 @_inner
-def make_room(signal: int, library: Library) -> int:
+def make_room(signal: int, archive: Archive) -> int:
     """Where the next value of the signal goes; the oldest give way if there is no room."""
-    end = library.ends[signal]
-    if end == library.past.shape[2]:
-        for f in range(library.past.shape[1]):
-            row = library.past[signal, f]
-            for i in range(library.kept):
-                row[i] = row[end - library.kept + i]
-        end = library.kept
-    library.ends[signal] = end + 1
-    library.sizes[signal] += 1
+    end = archive.ends[signal]
+    if end == archive.past.shape[2]:
+        for f in range(archive.past.shape[1]):
+            row = archive.past[signal, f]
+            for i in range(archive.kept):
+                row[i] = row[end - archive.kept + i]
+        end = archive.kept
+    archive.ends[signal] = end + 1
+    archive.sizes[signal] += 1
     return int(end)
 
 
 @_inner
-def ends(signal: int, library: Library) -> int:
+def ends(signal: int, archive: Archive) -> int:
     """Where the values of the signal end that may be compared with."""
-    return int(library.ends[signal] - (library.sizes[signal] - library.usable[signal]))
+    return int(archive.ends[signal] - (archive.sizes[signal] - archive.usable[signal]))
 
 
 @_inner
-def begins(signal: int, library: Library) -> int:
+def begins(signal: int, archive: Archive) -> int:
     """Where the oldest value of the signal is."""
-    return int(library.ends[signal] - min(library.sizes[signal], library.kept))
+    return int(archive.ends[signal] - min(archive.sizes[signal], archive.kept))
 
 
 @_reduction
