@@ -16,7 +16,7 @@ EVERYTHING := --editable ".[dev]" --editable "./monitor[opcua,postgres,protobuf]
 PROJECTS := pyproject.toml monitor/pyproject.toml bench/pyproject.toml
 COMPILE := uv pip compile --quiet --extra dev --extra opcua --extra postgres --extra protobuf --no-emit-package tocsin $(PROJECTS)
 
-.PHONY: help venv demo serve check test test-full test-pretrained test-spark test-lowest coverage lock lint lint-page docs release-check benchmark clean
+.PHONY: help venv demo serve warm check test test-full test-pretrained test-spark test-lowest coverage lock lint lint-page docs release-check benchmark clean
 
 help:
 	@echo "make demo             set up what it needs and show the main job"
@@ -98,14 +98,22 @@ lint-page: node_modules
 WORKERS := $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2 or 1)')
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-# For while one works.
-check: lint
-	$(PYTEST) -m "not slow and not full"
+# The tests start hundreds of processes, which would each compile all of Python's files.
+unexport PYTHONDONTWRITEBYTECODE
+
+# The inner loops, once for all workers.
+warm: venv
+	$(BIN)/python -m tests.warm
+
+# For while one works. A worker for each core: quick tests wait for nobody.
+check:
+	@$(MAKE) --no-print-directory -j 2 lint warm
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not full"
 
 # For a change that is ready. How many minutes it took is left in build/test_minutes, if everything passed.
 test: venv
 	@mkdir -p build && rm -f build/test_minutes && date +%s > build/test_began
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory -j 2 lint warm
 	$(PYTEST) -m "not full"
 	@echo "$$(cat build/test_began) $$(date +%s)" | awk '{ printf "%.1f\n", ($$2 - $$1) / 60 }' > build/test_minutes
 	@echo "test_minutes=$$(cat build/test_minutes)"

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tocsin.detection import Fleet
-from tocsin.evaluation.families import FAMILIES
+from tocsin_bench.families import FAMILIES
 
 ALPHA = 0.01
 LOOK_EVERY = 50

@@ -21,7 +21,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tocsin.detection import Fleet
-from tocsin.evaluation.families import FAMILIES
+from tocsin_bench.families import FAMILIES
 
 BUDGETS = (1, 5, 50)
 SHARES = (0.1, 0.3)

@@ -292,7 +292,7 @@ def peer_table(timings, parameters):
             table.add_row(peer.name, f"{parameters[peer.name]:,}", *cells)
         else:
             extra = available_forecasters()[peer.adapter].extra
-            table.add_row(peer.name, escape(f"not installed: pip install 'tocsin[{extra}]'"))
+            table.add_row(peer.name, escape(f"not installed: pip install '{extra}'"))
     return table
 
 

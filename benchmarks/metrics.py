@@ -27,7 +27,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from tocsin.evaluation.metrics import (
+from tocsin_bench.metrics import (
     ALARM_METRICS,
     MIN_MAX_THRESHOLDS,
     THRESHOLDS,

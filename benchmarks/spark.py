@@ -30,9 +30,8 @@ from rich.table import Table
 import tocsin.spark
 from tocsin.data import open_writer, read_signals
 from tocsin.detection import detect_signals
-from tocsin.spark.columns import Clock
-from tocsin.spark.files import keep_files_whole
-from tocsin.spark.plan import SparkPlan
+from tocsin.spark.backfill import keep_files_whole
+from tocsin.spark.plan import Clock, SparkPlan
 from tocsin.spark.step import Step
 from tocsin.spark.stream import PROVIDER, ROCKSDB
 

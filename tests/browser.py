@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 
 @pytest.fixture(scope="session")
@@ -28,12 +28,23 @@ def started_browser() -> "Iterator[tuple[Browser, asyncio.AbstractEventLoop]]":
         started.close()
 
 
+@pytest.fixture(scope="session")
+def tab(started_browser: "tuple[Browser, asyncio.AbstractEventLoop]") -> "Page":
+    """One that tests share, and leave as they found it: to open another takes longer than to load a page."""
+    started, loop = started_browser
+    asyncio._set_running_loop(loop)
+    made = started.new_context().new_page()
+    asyncio._set_running_loop(None)
+    return made
+
+
 @pytest.fixture
 def browser(started_browser: "tuple[Browser, asyncio.AbstractEventLoop]") -> "Iterator[Browser]":
     """The browser, for one test. Playwright's loop counts as running only meanwhile: other tests run loops, too."""
     started, loop = started_browser
     asyncio._set_running_loop(loop)
+    kept = started.contexts
     yield started
-    for context in started.contexts:
+    for context in set(started.contexts).difference(kept):
         context.close()
     asyncio._set_running_loop(None)

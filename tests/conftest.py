@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import settings
 
-from tests.browser import browser, started_browser
+from tests.browser import browser, started_browser, tab
 
-__all__ = ["browser", "started_browser"]
+__all__ = ["browser", "started_browser", "tab"]
 
 # No deadline: the first call of a kernel may compile it. The same examples every time: a failure is the change's.
 settings.register_profile("full", deadline=None, derandomize=True, max_examples=150)

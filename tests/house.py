@@ -28,8 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 TEST_MINUTES = ROOT / "build" / "test_minutes"
 PUBLIC = ("", ".conformal", ".forecasting", ".detection", ".data", ".evaluation", ".reports")
 MONITORS = ("tocsin_monitor",)
+#: Known to everything else by their entry points only.
+PLUGINS = ("tocsin.adapters", "tocsin.spark", "tocsin_monitor.plugins")
 #: Modules for packages that add commands: all of their names are public.
-FOR_COMMANDS = frozenset({"tocsin.cli.application", "tocsin.cli.commands", "tocsin.cli.options"})
+FOR_COMMANDS = frozenset({"tocsin.cli.application", "tocsin.cli.options"})
 
 # Records the files of the package in which a function is called, other than by the import of a module. Comprehensions
 # and class bodies do not count as functions.
@@ -106,6 +108,8 @@ def _read_imports(node: ast.AST, module: Module, *, within: bool) -> None:
                 package = package.rpartition(".")[0]
             base = ".".join(filter(None, (package if child.level else "", child.module)))
             found.extend((base, one.name) for one in child.names)
+        elif isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING":
+            continue  # read by type checkers only
         elif isinstance(child, ast.Assign) and any(getattr(one, "id", "") == "__all__" for one in child.targets):
             module.offered = frozenset(ast.literal_eval(child.value))
         _read_imports(
@@ -256,9 +260,11 @@ def main() -> None:
     print_list("import cycles", map(" <-> ".join, top))
     print_list("cycles closed by imports within functions (not counted)", map(" <-> ".join, within))
     print_list("private names that the monitor imports", (f"{module}: {name}" for module, name in private))
+    plugins = sum(one.lines for name, one in modules.items() if name.startswith(PLUGINS))
     print(
         f"\nsrc_lines={sum(one.lines for one in modules.values())} src_files={len(modules)} detect_files={len(ran)} "
-        f"cycles={len(top)} monitor_private_imports={len(private)}{test_minutes(given.test_minutes)}"
+        f"cycles={len(top)} monitor_private_imports={len(private)} plugin_lines={plugins}"
+        f"{test_minutes(given.test_minutes)}"
     )
 
 

@@ -9,7 +9,7 @@ Array = NDArray[np.float64]
 
 
 def p_value(past: Array, weights: Array, score: float) -> float:
-    """Eqs. 4-6 in closed form: ties count towards p."""
+    """Eqs. 6 and 7 in closed form: ties count towards p."""
     return (1 + np.sum(weights[past >= score])) / (1 + np.sum(weights))
 
 
@@ -84,7 +84,7 @@ def surprise(
 
 
 def wasserstein_to_uniform(p: Array) -> float:
-    """W1 between the empirical law of `p` and the uniform one (Eq. 9): |p_(k) - a| integrated piece by piece."""
+    """W1 between the empirical law of `p` and the uniform one (Eq. 11): |p_(k) - a| integrated piece by piece."""
     n = len(p)
 
     def integral_up_to(a: float, value: float) -> float:
@@ -94,7 +94,7 @@ def wasserstein_to_uniform(p: Array) -> float:
 
 
 def wasserstein_slopes(p: Array) -> Array:
-    """Eq. 11; equal p-values are ranked in the order of their arrival."""
+    """Eq. 13; equal p-values are ranked in the order of their arrival."""
     n = len(p)
     slopes = np.empty(n)
     for rank, i in enumerate(np.argsort(p, kind="stable"), start=1):

@@ -141,6 +141,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.slow
 def test_loops_are_found() -> None:
     """Those of every file that imports the decorator."""
     using = {file for file in PACKAGE.rglob("*.py") if "compiled" in read(file).imported}

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from tests.cases import full
 from tocsin import NONCONFORMITIES, available_forecasters
 from tocsin.cli import app
-from tocsin.cli.commands import load
+from tocsin.cli.application import load
 from tocsin.conformal import MERGES, SCORERS
 from tocsin.data import KINDS
 from tocsin.detection.settings.arguments import settings_table
@@ -27,6 +28,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_print_what_they_say(page):
     examples = "\n".join(re.findall(r"```pycon\n(.*?)```", page.read_text(), flags=re.DOTALL))
@@ -40,7 +42,11 @@ def console_blocks(page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if console_blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [page if page.name == "README.md" else full(page) for page in PAGES if console_blocks(page)],
+    ids=lambda page: page.name,
+)
 def test_commands_print_what_they_say(page, tmp_path):
     """Lines after a command must stand in its output; `...` stands for anything."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

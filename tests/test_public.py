@@ -37,6 +37,7 @@ def test_every_public_name_is_there_and_documented(module):
         assert callable(value) <= bool(value.__doc__), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["tocsin", "tocsin.testing"])
 def test_import_is_light(module):
     script = f"import sys, {module}; print(*sys.modules)"
@@ -46,7 +47,7 @@ def test_import_is_light(module):
     assert not heavy & {name.split(".")[0] for name in loaded}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_works_where_numba_finds_no_folder_for_its_cache():
     script = (
         "from numba.core.caching import CacheImpl; CacheImpl._locator_classes = []\n"
@@ -56,6 +57,7 @@ def test_works_where_numba_finds_no_folder_for_its_cache():
     assert output.strip() == "[1.0, 1.0, 0.6666666666666666]"
 
 
+@pytest.mark.slow
 def test_scorers_import_nothing_but_numerics():
     allowed = {"numpy", "numba", "scipy", "tocsin"} | set(sys.stdlib_module_names)
     for path in (SOURCE / "conformal").glob("*.py"):

@@ -9,6 +9,7 @@ import river.datasets
 from river import anomaly, checks
 
 import tocsin.river
+from tests.cases import full
 from tocsin import Detector
 from tocsin.river import RiverDetector
 
@@ -33,6 +34,13 @@ def river_checks():
 
 
 CHECKS = river_checks()
+#: They take many times as long as the others.
+LONG = {
+    "check_emerging_features",
+    "check_disappearing_features",
+    "check_predict_one_pure",
+    "check_bounded_memory_growth",
+}
 
 
 def test_the_checks_are_those_of_river():
@@ -42,7 +50,11 @@ def test_the_checks_are_those_of_river():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(CHECKS)), ids=lambda number: CHECKS[number].__name__)
+@pytest.mark.parametrize(
+    "number",
+    [full(number) if check.__name__ in LONG else number for number, check in enumerate(CHECKS)],
+    ids=lambda number: CHECKS[number].__name__,
+)
 def test_river_finds_nothing_wrong(number):
     fresh = river_checks()[number]  # a stream can be gone through once
     model = RiverDetector(**QUICK)
@@ -50,6 +62,7 @@ def test_river_finds_nothing_wrong(number):
     fresh(model.clone())
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_a_detector():
     rng = random.Random(1)
     model, detector = RiverDetector(**QUICK), Detector(2, **QUICK)
@@ -61,6 +74,7 @@ def test_scores_are_those_of_a_detector():
         assert step < 1 or found == (0.0 if severity != severity else severity)
 
 
+@pytest.mark.slow
 def test_what_is_scored_and_not_learned_leaves_no_trace():
     rng = random.Random(2)
     values = [rng.gauss(0, 1) for _ in range(400)]

@@ -107,6 +107,7 @@ def test_a_view_that_breaks_the_contract_is_told_how(name):
         check_view(view_with(run=run))
 
 
+@pytest.mark.slow
 def test_a_view_may_not_count_on_a_second_forecaster():
     with pytest.raises(IndexError):
         check_view(view_with(run=run_that(lambda s, seen, rows, scores: seen.forecasts[1])))
@@ -123,6 +124,7 @@ def test_states_that_are_not_whole_or_not_copies_are_told():
         check_view(view_with(state=lambda self, rows: {"sums": self._sums[rows].T.copy()}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -13,7 +13,7 @@ MODULES = {
     "tocsin.data": "Files, frames and lines of text become signals.",
     "tocsin.detection": "The parts of a detector.",
     "tocsin.evaluation": "Simulations with known truth, and how they are judged.",
-    "tocsin.evaluation.metrics": "Measures for labelled series.",
+    "tocsin_bench.metrics": "Measures for labelled series.",
     "tocsin.spark": "Tocsin on Apache Spark.",
     "tocsin.testing": "Checks that your own scorers, forecasters and views must pass.",
 }
@@ -40,7 +40,7 @@ def commands() -> str:
     from typer.cli import get_docs_for_click
 
     from tocsin.cli import app
-    from tocsin.cli.commands import load, whole
+    from tocsin.cli.application import load, whole
 
     load()
     command = whole(app)
@@ -81,10 +81,19 @@ def _parameters(route: dict[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def metrics() -> str:
     """Every metric that the monitor gives to Prometheus."""
-    with tempfile.TemporaryDirectory() as folder:
-        families = sorted(_monitor(folder).metrics.registry.collect(), key=lambda family: family.name)
-    rows = ((f"`{family.name}`", family.type, family.documentation) for family in families)
-    return "\n".join(["# Metrics of the monitor\n", *_table(("metric", "type", "meaning"), rows)])
+    from tocsin_monitor.http.status import SignalMetrics
+    from tocsin_monitor.metrics import Metrics
+
+    registry = Metrics().registry
+    own = {one.name + "_total" * (one.type == "counter"): one for one in registry.collect()}
+    labels = {name: registry._names_to_collectors[name]._labelnames for name in own}
+    of_signals = {one.name: one for one in SignalMetrics().collect()}
+    labels |= {name: one._labelnames for name, one in of_signals.items()}
+    lines = ["# Metrics of the monitor\n"]
+    for address, families in (("/metrics", own), ("/metrics/signals", of_signals)):
+        rows = ((f"`{name}`", one.type, ", ".join(labels[name]), one.documentation) for name, one in families.items())
+        lines += [f"## `GET {address}`\n", *_table(("metric", "type", "labels", "meaning"), rows)]
+    return "\n".join(lines)
 
 
 def _table(heads: tuple[str, ...], rows: Any) -> list[str]:

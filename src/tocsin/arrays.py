@@ -28,9 +28,9 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     [0, 1, 2]
     """
     plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    told = json.dumps([(name, array.dtype.str, arrays[name].shape) for name, array in plain.items()]).encode()
-    content = b"".join([told, *(array.tobytes() for array in plain.values())])
-    return _PACKED + _HEAD.pack(zlib.crc32(content), len(told)) + content
+    index = json.dumps([(name, array.dtype.str, arrays[name].shape) for name, array in plain.items()]).encode()
+    content = b"".join([index, *(array.tobytes() for array in plain.values())])
+    return _PACKED + _HEAD.pack(zlib.crc32(content), len(index)) + content
 
 
 def is_packed(data: bytes) -> bool:

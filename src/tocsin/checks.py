@@ -3,9 +3,11 @@
 Errors carry the names of arguments as data, so that a command can name its options instead: see `Message`.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -148,6 +150,17 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ArgumentError(name, f"must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
+
+
+def arguments_of(made: Any) -> dict[str, Any]:
+    """The arguments that recreate an object which keeps each of them in the attribute of its name."""
+    kind: Any = type(made)
+    return {name: getattr(made, name) for name in _argument_names(kind)}
+
+
+@cache
+def _argument_names(kind: type) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
 
 
 def names(name: str, value: Any, singular: str) -> list[str]:

@@ -17,7 +17,9 @@ except ImportError as error:
 
 # After this many observations the state is copied again.
 COPY_EVERY = 64
-_KEPT = [name for name in declared(DetectorSettings) if name != "features"]
+# The data define the features, and have no times.
+_NOT_TAKEN = ("features", "zone", "holidays")
+_KEPT = [name for name in declared(DetectorSettings) if name not in _NOT_TAKEN]
 
 
 class RiverDetector(base.AnomalyDetector):
@@ -43,7 +45,7 @@ class RiverDetector(base.AnomalyDetector):
     True
     """
 
-    @keeps_settings("features")
+    @keeps_settings(*_NOT_TAKEN)
     def __init__(self) -> None:
         self._detector: Detector | None = None
         # The last observation scored, and its verdict, until it is learned or discarded.

@@ -16,8 +16,8 @@ try:
 except ImportError as error:
     raise ImportError("tocsin.sklearn needs scikit-learn: pip install 'tocsin[sklearn]'") from error
 
-# The data define the features, and predictions are about single observations.
-_NOT_TAKEN = ("features", "promise")
+# The data define the features and have no times, and predictions are about single observations.
+_NOT_TAKEN = ("features", "promise", "zone", "holidays")
 _KEPT = [name for name in declared(DetectorSettings) if name not in _NOT_TAKEN]
 
 

@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.cli.calling import invoke, run_process, words
 from tests.evaluation.bench.making import LENGTH, make_folder, name_of, noise, write_all_normal, write_file, write_text
 from tocsin.forecasting import available_forecasters
@@ -38,19 +39,20 @@ def runs_in(out):
 
 
 @pytest.mark.slow
-def test_run_then_report(folder, out, tmp_path):
-    result = run(folder, out, *QUICK)
+@pytest.mark.parametrize("chosen", [("conformal", "tocsin-light", "ewma-288"), full((*METHODS, *RIVALS))], ids=len)
+def test_run_then_report(chosen, folder, out, tmp_path):
+    result = run(folder, out, *QUICK, *(word for name in chosen for word in ("--method", name)))
     assert result.exit_code == 0, result.output
     assert f"tocsin bench report {out}" in words(result)
     # Two files of one feature, and one of two, which methods on forecasts merge in two ways.
-    merged = sum(len(method.for_features()) for method in METHODS.values())
-    assert merged == 2 * len(METHODS) - 2
-    assert len(runs_in(out)) == 2 * len(METHODS) + merged + 3 * len(RIVALS)
+    methods = [METHODS[name] for name in chosen if name in METHODS]
+    merged = sum(len(method.for_features()) for method in methods)
+    assert len(runs_in(out)) == 2 * len(methods) + merged + 3 * (len(chosen) - len(methods))
     assert {row.status for row in runs_in(out)} == {"ok"}
 
     report = invoke("bench", "report", out)
     assert report.exit_code == 0, report.output
-    for method in (*METHODS, *RIVALS):
+    for method in chosen:
         assert method in report.stdout
     for heading in ("found", "fault time", "PA-F1", "VUS-PR", "last-value"):
         assert heading in report.stdout
@@ -66,6 +68,7 @@ def test_run_then_report(folder, out, tmp_path):
     assert not list((tmp_path / "elsewhere").rglob("*.png"))
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_run_again(folder, out):
     assert run(folder, out, *ONE_METHOD, "--dataset", "TINY", "--limit", 1).exit_code == 0
     first = runs_in(out)
@@ -80,6 +83,7 @@ def test_what_is_there_is_not_run_again(folder, out):
     ]
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_moved_goes_on(folder, out, tmp_path):
     assert run(folder, out, *ONE_METHOD).exit_code == 0
     before = runs_in(out)
@@ -88,6 +92,7 @@ def test_a_folder_that_was_moved_goes_on(folder, out, tmp_path):
     assert list(map(repr, runs_in(out))) == list(map(repr, before))  # their times too
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["conformal", "gaussian"])
 def test_other_files_of_the_same_name_need_another_folder(folder, out, tmp_path, method):
     assert run(folder, out, *ONE_METHOD).exit_code == 0
@@ -162,6 +167,7 @@ def scores(tmp_path):
     return ["--dataset", "TINY", "--jobs", "1", "--scores", f"mine={scores}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "methods"),
     [
@@ -180,6 +186,7 @@ def test_scores_from_elsewhere(folder, out, scores, more, methods):
     assert {row.status for row in found} == {"ok"}
 
 
+@pytest.mark.slow
 def test_scores_alone_go_with_any_horizons(folder, out, scores):
     assert run(folder, out, *scores).exit_code == 0
     assert run(folder, out, *ONE_METHOD, "--dataset", "TINY").exit_code == 0  # 2 horizons, not those of no forecast
@@ -189,6 +196,7 @@ def test_scores_alone_go_with_any_horizons(folder, out, scores):
         assert {run.method for run in results.runs()} == {"csv-mine", "csv-yours", "conformal"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -254,6 +262,9 @@ def test_other_horizons_need_another_folder(folder, out):
     result = run(folder, out, *QUICK, "--method", "conformal", "--horizons", 3)
     assert result.exit_code == 2
     assert "holds results for 2 horizons, not 3" in words(result)
+    result = run(folder, out, *QUICK, "--method", "conformal", "--horizons", 2, "--protocol", "tsb-ad")
+    assert result.exit_code == 2
+    assert "holds results by the protocol paper, not tsb-ad" in words(result)
     assert list(map(repr, runs_in(out))) == list(map(repr, before))
 
 
@@ -284,6 +295,7 @@ def second(tmp_path):
     return tmp_path / "second"
 
 
+@pytest.mark.slow
 def test_several_folders_are_as_one(folder, second, out, tmp_path):
     result = invoke("bench", "run", folder, second, "--out", out, *ONE_METHOD)
     assert result.exit_code == 0, result.output
@@ -310,6 +322,7 @@ def test_two_files_of_the_same_name(folder, second, out, command):
     assert all(str(path / f"{name_of(2)}.csv") in told for path in (folder, second))
 
 
+@pytest.mark.slow
 def test_ablate_several_folders(folder, second, out):
     chosen = ["--setting", "horizons", "--limit", 1, "--no-plot", "--forecaster", "last-value", "--jobs", 1]
     result = invoke("bench", "ablate", folder, second, "--out", out, *chosen)
@@ -336,8 +349,9 @@ def test_ablate_one_setting(folder, out):
     assert "ablation.csv" in words(result)
     assert (out / "ablation.png").read_bytes().startswith(b"\x89PNG")
     found = means(out)
-    assert list(found) == [("horizons", str(value)) for value in (1, 2, 5, 10, 15)]
-    assert len(set(found.values())) > 1
+    tried = [("horizons", str(value)) for value in (1, 2, 5, 10, 15)]
+    assert list(found) == [*tried, *(("reference", label) for label in ablation.REFERENCES)]
+    assert len({found[one] for one in tried}) > 1
     # Another forecaster in the same folder, whatever the order of their names, changes nothing of it.
     (out / "ablation.png").unlink()
     other = ablate(folder, out, *chosen, "--no-plot", "--forecaster", "seasonal-naive:period=7")
@@ -394,6 +408,7 @@ def table(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_select(long_files, out):
     result = select(long_files, out, *TRIED)
     assert result.exit_code == 0, result.output
@@ -432,7 +447,7 @@ def test_select(long_files, out):
     assert "best on all data sets: preset=light views=" in words(result)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_select_goes_on_and_its_results_can_be_reported(long_files, out):
     assert select(long_files, out, *TRIED, "--limit", 1).exit_code == 0
     first = {row.key: repr(row) for row in runs_in(out)}
@@ -465,6 +480,7 @@ def test_select_with_nothing_to_compare(tmp_path, out):
     assert "Fewer than two data sets" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

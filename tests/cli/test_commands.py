@@ -9,8 +9,8 @@ import typer.main
 
 from tests.cli.calling import invoke, run_process
 from tocsin.cli import app
-from tocsin.cli.commands import commands as listed
-from tocsin.cli.commands import load
+from tocsin.cli.application import commands as listed
+from tocsin.cli.application import load
 
 
 def test_the_list_says_what_the_commands_say():
@@ -28,6 +28,7 @@ def test_commands_are_listed_in_the_order_of_need():
     assert list(listed())[:3] == ["demo", "detect", "watch"]
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy():
     script = "import sys; from tocsin.cli import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -41,7 +42,7 @@ def test_an_unknown_command_is_refused():
     assert "detct" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_shells_complete_commands_and_options():
     def completed(text):
         words = text.split(" ")

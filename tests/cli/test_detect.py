@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import re
+import time
 
 import numpy as np
 import pyarrow.parquet
@@ -12,6 +13,7 @@ import pytest
 from tests.cli.calling import csv_text, invoke, noisy_values, run_process, words
 from tests.data.workbook import workbook
 from tocsin import Detector
+from tocsin.cli import application
 from tocsin.data import read_signals
 
 #: Quick, and with nothing to say of what leads up to a spike.
@@ -121,6 +123,7 @@ def test_a_budget_is_shared_by_all_signals(budget, told, tmp_path):
     assert f"budget {budget}: the {len(incidents)} rarest of" in words(result)
 
 
+@pytest.mark.slow
 def test_a_share_of_false_incidents(tmp_path):
     result = invoke("detect", fleet_file(tmp_path / "fleet.csv"), "--separate", "--budget", 0.2, "--preset", "light")
     assert result.exit_code == 0, result.output
@@ -128,6 +131,7 @@ def test_a_share_of_false_incidents(tmp_path):
     assert "s2" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -142,6 +146,7 @@ def test_what_is_no_budget_is_told(arguments, said, file):
     assert said in words(result)
 
 
+@pytest.mark.slow
 def test_features_or_separate_signals(tmp_path):
     path = tmp_path / "wide.csv"
     one, other = noisy_values(700, 1, 650), noisy_values(700, 2, None)
@@ -165,6 +170,7 @@ def test_scores_from_outside(tmp_path):
     assert invoke("detect", path, "--scores", "--forecaster", "last-value").exit_code == 2
 
 
+@pytest.mark.slow
 def test_exit_codes_for_scripts(file, tmp_path):
     assert invoke("detect", file, "--exit-code").exit_code == 4
     quiet = tmp_path / "quiet.csv"
@@ -204,6 +210,7 @@ def test_bad_cells_are_named_and_the_rest_is_done(kind, tmp_path):
     assert (rows[50]["value"], rows[50]["p"], rows[50]["alarm"]) == ("", "", "false")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said", "code"),
     [
@@ -224,6 +231,7 @@ def test_each_kind_of_trouble(change, said, code, tmp_path):
     assert "observations" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -263,6 +271,7 @@ def test_a_truncated_gzip_gives_what_could_be_read(tmp_path):
     assert "2026-01-04 03:00:00" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -365,7 +374,7 @@ def test_forecasters_are_listed():
         assert name in result.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_demo_finds_the_faults(tmp_path):
     result = invoke("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 0, result.output
@@ -383,6 +392,7 @@ def test_demo_finds_the_faults(tmp_path):
     assert (tmp_path / "again" / "verdicts.csv").read_bytes() == (tmp_path / "demo" / "verdicts.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_patterns_and_folders_and_workbooks(tmp_path):
     """Whatever the files are, the same history gives the same incidents."""
     text = csv_text(noisy_values())
@@ -426,3 +436,24 @@ def test_a_sheet_that_is_not_there(tmp_path):
     assert "has no sheet 'data' (given as --sheet); its sheets: 'Data', 'More'" in words(result)
     refused = invoke("detect", tmp_path / "x.csv", "--sheet", "Data")
     assert refused.exit_code == 1
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path):
+    names, values = ("rate [/min]", "[bar]"), noisy_values()
+    lines = csv_text(values).splitlines()
+    path = tmp_path / "[red].csv"
+    path.write_text("\n".join([",".join(("time", *names)), *(f"{line},{line.split(',')[1]}" for line in lines[1:])]))
+    result = invoke("detect", path, "--separate", *QUICK)
+    assert result.exit_code == 0, result.output
+    assert all(name in words(result) for name in names)
+
+
+def test_progress_is_told_once_a_minute_where_nobody_watches(monkeypatch, capsys):
+    with application.progress() as bar:
+        task = bar.add_task("pump.csv", total=1000)
+        bar.update(task, advance=10)
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+        bar.update(task, advance=240)
+        bar.update(task, advance=1)
+    assert capsys.readouterr().err == "pump.csv: 250 of 1,000\n"

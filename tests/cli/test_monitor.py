@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import full
 from tests.cli.calling import invoke, run_process, words
 from tocsin_monitor.store import Store
 from tocsin_monitor.tokens import hash_token, looks_like_token
@@ -61,8 +62,8 @@ def test_help_imports_nothing_of_the_monitor():
     [
         (["serve"], ["uvicorn"]),
         (["config", "check"], ["pydantic"]),
-        (["token", "list"], ["sqlalchemy"]),
-        (["backup", "x"], ["sqlalchemy"]),
+        full(["token", "list"], ["sqlalchemy"]),
+        full(["backup", "x"], ["sqlalchemy"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
@@ -122,6 +123,7 @@ def test_the_example_passes_the_check(tmp_path):
     assert given == [f"detector = {{}}  # {file}"], "all others are defaults"
 
 
+@pytest.mark.slow
 def test_tokens_are_made_listed_and_revoked(data):
     made = invoke("token", "create", "gateway", "--role", "write", "--expires", "90d", "--data", data)
     assert made.exit_code == 0, made.output
@@ -156,6 +158,7 @@ def test_tokens_are_made_listed_and_revoked(data):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -177,6 +180,7 @@ def test_tokens_that_cannot_be(data, arguments, code, said):
     assert [row.name for row in tokens_in(data)] == ["there"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["token", "list"], ["token", "revoke", "a"], ["backup", "x.db"]])
 def test_looking_makes_no_store(data, arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -198,9 +202,9 @@ def test_backup_and_restore(data, tmp_path):
     again = invoke("backup", file, "--data", data)
     assert again.exit_code == 1
     assert "already" in words(again)
-    full = invoke("restore", file, "--data", data)
-    assert full.exit_code == 1
-    assert "empty store" in words(full)
+    taken = invoke("restore", file, "--data", data)
+    assert taken.exit_code == 1
+    assert "empty store" in words(taken)
     file.write_bytes(b"nothing of the kind")
     assert invoke("restore", file, "--data", tmp_path / "third").exit_code == 1
 
@@ -263,7 +267,7 @@ def send(address, value):
 
 
 @pytest.mark.slow
-def test_serve_says_where_it_is_and_what_it_resumed(data):
+def test_serve_says_where_it_is_what_is_taken_and_what_it_resumed(data):
     served = Served(data)
     try:
         assert re.fullmatch(r"listening: http://127\.0\.0\.1:\d+", served.said[0])
@@ -275,6 +279,11 @@ def test_serve_says_where_it_is_and_what_it_resumed(data):
         assert another.returncode == 1
         assert "in use by another monitor" in another.stderr
         assert "Traceback" not in another.stderr
+        port = served.address.rpartition(":")[2]
+        other = run_process("serve", "--port", port, "--data", Path(f"{data}2"), timeout=60)
+        assert other.returncode == 1
+        assert f"cannot listen on 127.0.0.1 port {port}" in other.stderr
+        assert "Traceback" not in other.stderr
     finally:
         code, _, errors = served.stop()
     assert code == 0, errors
@@ -297,7 +306,7 @@ app()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_store_that_goes_just_when_the_monitor_is_ready_does_not_end_it(data):
     served = Served(data, ("-c", GONE))
     try:
@@ -305,16 +314,3 @@ def test_a_store_that_goes_just_when_the_monitor_is_ready_does_not_end_it(data):
     finally:
         code, _, errors = served.stop()
     assert code == 0, errors
-
-
-@pytest.mark.slow
-def test_the_port_that_is_taken_is_named(data):
-    served = Served(data)
-    try:
-        port = served.address.rpartition(":")[2]
-        other = run_process("serve", "--port", port, "--data", Path(f"{data}2"), timeout=60)
-        assert other.returncode == 1
-        assert f"cannot listen on 127.0.0.1 port {port}" in other.stderr
-        assert "Traceback" not in other.stderr
-    finally:
-        served.stop()

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.calling import invoke, run_process, words
+from tests.cases import full
+from tests.cli.calling import invoke, words
 
 QUICK = ("--preset", "light", "--views", "error", "--gap", 2)
 
@@ -90,6 +91,7 @@ def test_what_goes_wrong_while_reading_is_told_in_options_and_the_others_are_don
     assert "600 observations" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "arguments", "said"),
     [
@@ -122,6 +124,7 @@ def test_errors_name_the_option_that_helps(content, arguments, said, tmp_path):
     assert said in words(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -203,49 +206,42 @@ def test_rows_made_up_for_gaps_are_no_observations(tmp_path):
 LINES = "Date;Time;Wärme;anomaly\n" + "".join(f"{day:02d}.04.2024;18.00.00;{day},5;0\n" for day in range(1, 9))
 
 
-def watch(content, *arguments):
-    command = [sys.executable, "-m", "tocsin", "watch", *map(str, arguments)]
-    return subprocess.run(command, input=content, capture_output=True)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("encoding", [full("utf-8"), full("latin-1"), "utf-16", full("utf-16-le")])
 def test_watch_understands_lines_in_any_encoding(encoding):
-    result = watch(LINES.encode(encoding))
+    command = [sys.executable, "-m", "tocsin", "watch"]
+    result = subprocess.run(command, input=LINES.encode(encoding), capture_output=True)
     assert result.returncode == 0, result.stderr
-    said = result.stderr.decode()
-    assert said.startswith("time: Date + Time, day first; decimal comma; 1 feature; not anomaly\n")
+    assert result.stderr.decode().startswith("time: Date + Time, day first; decimal comma; 1 feature; not anomaly\n")
     records = [json.loads(line) for line in result.stdout.splitlines()]
     assert [record["value"] for record in records] == [day + 0.5 for day in range(1, 9)]
     assert records[0]["time"] == "2024-04-01T18:00:00"
 
 
-@pytest.mark.slow
 def test_watch_takes_the_options_for_what_lines_do_not_tell():
     lines = "logger 5\ntime;x;y\n01/02/2024;1,234;-9\n02/02/2024;5,678;3\n"
     options = ["--skip", 1, "--month-first", "--decimal", ",", "--missing", "-9", "--encoding", "utf-32-le"]
-    result = watch(lines.encode("utf-32-le"), *options)
-    assert result.returncode == 0, result.stderr
+    result = invoke("watch", *options, stdin=lines.encode("utf-32-le"))
+    assert result.exit_code == 0, result.stderr
     first = json.loads(result.stdout.splitlines()[0])
     assert (first["time"], first["value"]) == ("2024-01-02T00:00:00", [1.234, None])
-    refused = run_process("watch", "--skip", 1, stdin=lines)
-    assert refused.returncode == 3
+    refused = invoke("watch", "--skip", 1, stdin=lines)
+    assert refused.exit_code == 3
     assert "line 3: numbers such as '1,234' are ambiguous" in refused.stderr
     assert "set --decimal" in refused.stderr
 
 
-@pytest.mark.slow
 def test_watch_puts_observations_together():
     times = np.datetime64("2024-01-01T00:00:00") + np.arange(9) * np.timedelta64(20, "s")
     lines = "time,x\n" + "".join(f"{time},{i}\n" for i, time in enumerate(times))
-    result = run_process("watch", "--every", "1min", "--aggregate", "max", stdin=lines)
-    assert result.returncode == 0, result.stderr
+    result = invoke("watch", "--every", "1min", "--aggregate", "max", stdin=lines)
+    assert result.exit_code == 0, result.stderr
     records = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(record["time"], record["value"]) for record in records] == [
         ("2024-01-01T00:00:00", 2.0), ("2024-01-01T00:01:00", 5.0), ("2024-01-01T00:02:00", 8.0),
     ]  # fmt: skip
-    refused = run_process("watch", "--every", "1min", stdin="1\n")
-    assert refused.returncode == 3
+    refused = invoke("watch", "--every", "1min", stdin="1\n")
+    assert refused.exit_code == 3
     assert "--every needs times, but the lines have none; set --time to the time field" in refused.stderr
 
 

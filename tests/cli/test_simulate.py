@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tocsin
+from tests.cases import full
 from tests.cli.calling import invoke
 from tocsin.evaluation import METHODS, SCENARIOS
 
@@ -27,14 +28,16 @@ def test_no_command_shows_help():
 
 
 @pytest.mark.slow
-def test_simulate_prints_writes_and_draws(tmp_path):
-    result = invoke(*SMALL, "--out", tmp_path / "deep" / "er")
+@pytest.mark.parametrize("scenarios", [("switching", "iid"), full(tuple(SCENARIOS))], ids=len)
+def test_simulate_prints_writes_and_draws(scenarios, tmp_path):
+    chosen = [] if scenarios == tuple(SCENARIOS) else [word for name in scenarios for word in ("--scenario", name)]
+    result = invoke(*SMALL, *chosen, "--out", tmp_path / "deep" / "er")
     assert result.exit_code == 0, result.output
-    for name in (*SCENARIOS, *METHODS):
+    for name in (*scenarios, *METHODS):
         assert name in result.stdout
     with (tmp_path / "deep" / "er" / "simulation.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [(row["scenario"], row["method"]) for row in rows] == [(s, m) for s in SCENARIOS for m in METHODS]
+    assert [(row["scenario"], row["method"]) for row in rows] == [(s, m) for s in scenarios for m in METHODS]
     assert all(0 <= float(row["gap"]) <= 0.5 for row in rows)
     assert {"error_0.0-0.1", "error_0.9-1.0", "rate_0.01", "rate_0.05", "rate_0.1"} <= rows[0].keys()
     picture = tmp_path / "deep" / "er" / "simulation.png"
@@ -43,7 +46,7 @@ def test_simulate_prints_writes_and_draws(tmp_path):
     from matplotlib.image import imread
 
     pixels = imread(picture)
-    assert pixels.shape[0] > 350 * len(SCENARIOS)
+    assert pixels.shape[0] > 350 * len(scenarios)
     assert np.unique(pixels[..., :3].reshape(-1, 3), axis=0).shape[0] > 50
 
 

@@ -28,7 +28,7 @@ def test_wrong_options_are_refused_before_spark_is_started(options, message):
 
 def test_without_spark_the_extra_is_named(monkeypatch):
     find = importlib.util.find_spec
-    monkeypatch.setattr("tocsin.spark.extra.find_spec", lambda name: None if name == "pyspark" else find(name))
+    monkeypatch.setattr("tocsin.spark.plan.find_spec", lambda name: None if name == "pyspark" else find(name))
     result = invoke("spark-detect", "in", "out")
     assert result.exit_code == 1
     assert "Spark needs pyspark: pip install 'tocsin[spark]'" in result.stderr

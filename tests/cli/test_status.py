@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -17,8 +18,8 @@ from tests.service.sinks.certificates import make_certificate
 from tests.service.sinks.office import Office
 from tests.service.sinks.post import PASSWORD, Post
 from tests.service.test_tls import write_certificate
-from tocsin_monitor.doctor import machine
-from tocsin_monitor.doctor.machine import validity_of
+from tocsin_monitor.doctor import checks
+from tocsin_monitor.doctor.checks import validity_of
 from tocsin_monitor.store import Store, TemplateRow
 from tocsin_monitor.store.migrations import newest_version
 
@@ -53,6 +54,16 @@ class TestDoctor:
         assert {"settings", "libraries", "open files", "disk space", "store", "tables", "tokens"} <= found.keys()
         assert found["store"]["message"].startswith("SQLite 3.")
         assert found["tables"]["message"] == f"version {newest_version()}"
+
+    def test_an_extra_that_is_missing_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "asyncua", None)
+        monkeypatch.delitem(sys.modules, "tocsin_monitor.plugins.opcua.source", raising=False)
+        found, code = examined(tmp_path, '[[sources.opcua]]\nname = "plc"\nnodes = [{node = "ns=2;s=x"}]\n')
+        assert (found["libraries"]["state"], code) == ("failed", 1)
+        assert (
+            "sources.opcua[0]: this needs an extra: pip install 'tocsin-monitor[opcua]'"
+            in found["libraries"]["message"]
+        )
 
     def test_it_prints_a_table_and_makes_nothing(self, tmp_path: Path) -> None:
         result = invoke("doctor", "--data", tmp_path / "none")
@@ -127,7 +138,7 @@ class TestDoctor:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with_token(tmp_path)
-        monkeypatch.setattr(machine, "TOO_FEW", 2**60)
+        monkeypatch.setattr(checks, "TOO_FEW", 2**60)
         found, code = examined(tmp_path, f'[storage]\nurl = "sqlite:///{tmp_path}/data/tocsin.db"\n')
         assert (found["disk space"]["state"], code) == ("failed", 1)
         assert str(tmp_path / "data") in found["disk space"]["message"]
@@ -164,6 +175,7 @@ class TestDoctor:
         assert found["sources.files[0] files"]["state"] == "warning"
         assert "secret-of" not in json.dumps(found)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("at_once", [False, True])
     def test_the_mail_server_is_signed_in_to_and_gets_no_mail(self, tmp_path: Path, at_once: bool) -> None:
         made = make_certificate(tmp_path)

@@ -74,6 +74,7 @@ def test_every_scorer_is_on_the_list():
     assert {type(make()).__name__ for make in MAKERS.values()} == set(SCORERS)
 
 
+@pytest.mark.slow
 @every_scorer
 def test_every_scorer_keeps_the_contract(make):
     check_scorer(make)
@@ -97,6 +98,7 @@ def test_run_in_pieces_is_run(make):
     np.testing.assert_array_equal(one.run(scores), np.concatenate(pieces))
 
 
+@pytest.mark.slow
 @every_scorer
 @pytest.mark.parametrize("at", [0, 1, 2, 9, 13, 20, 31, 64, 97, 200, 333])
 def test_saved_and_loaded_at_any_point_continues_exactly(make, at):
@@ -140,6 +142,7 @@ def test_copies_are_whole_and_independent(make, duplicate):
     same_state(scorer, expected)
 
 
+@pytest.mark.slow
 @every_unsmoothed_scorer
 @pytest.mark.parametrize("at", [0, 1, 13, 97, 333])
 def test_streams_taken_out_continue_exactly(make, at):
@@ -165,6 +168,7 @@ def test_the_state_of_some_streams_holds_no_others(make):
     assert all(array.base is None or array.base.nbytes <= few.nbytes for array in many.state([3, 39]).values())
 
 
+@pytest.mark.slow
 @every_unsmoothed_scorer
 @pytest.mark.parametrize(("before", "after"), [(0, 0), (0, 50), (50, 0), (333, 7), (7, 333), (100, 250)])
 def test_adopted_streams_continue_exactly_and_disturb_nobody(make, before, after):
@@ -398,6 +402,7 @@ def test_masked_scores_are_missing(make):
     same_state(one, other)
 
 
+@pytest.mark.slow
 @every_scorer
 @pytest.mark.parametrize(
     ("call", "message"),

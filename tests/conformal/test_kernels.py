@@ -25,6 +25,7 @@ def bits_of(score):
     return bits, 2 ** (8 * score.itemsize - 1) - 1
 
 
+@pytest.mark.slow
 @given(
     past=hnp.arrays(np.float32, st.integers(0, 300), elements=SCORES),
     score=SCORES,
@@ -78,6 +79,7 @@ def test_quantile_with_signed_zeros_infinities_and_subnormals(dtype):
         assert kernels.conformal_p(past, weights, 8.0, past.dtype.type(found)) >= (1 + k) / 9
 
 
+@pytest.mark.slow
 @given(p=hnp.arrays(float, st.integers(1, 40), elements=st.floats(0, 1)))
 def test_slopes_are_equation_11(p):
     slopes = np.empty_like(p)

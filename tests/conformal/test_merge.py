@@ -43,12 +43,14 @@ def test_every_merge_has_a_formula_here():
     assert FORMULAS.keys() == MERGES.keys()
 
 
+@pytest.mark.slow
 @every_merge
 @given(p=st.lists(st.floats(1e-3, 1 - 1e-3), min_size=2, max_size=20))
 def test_formula(name, p):
     assert MERGES[name](p) == pytest.approx(min(1.0, FORMULAS[name](p)), rel=1e-8)
 
 
+@pytest.mark.slow
 @every_merge
 @given(p=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 1e-300, 5e-324])))
 def test_one_p_value_is_its_own_merge(name, p):
@@ -56,6 +58,7 @@ def test_one_p_value_is_its_own_merge(name, p):
     assert MERGES[name]([np.nan, p, np.nan]) == p
 
 
+@pytest.mark.slow
 @every_merge
 @given(p=st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_in_range_symmetric_and_monotone(name, p):
@@ -181,6 +184,7 @@ def dependent_p(kind, rng, count, k=15):
 KINDS = ["independent", "equal", "correlated", "opposed", "majority", "spread"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_of_the_merged_p_values_is_uniform(kind):
     p = dependent_p(kind, np.random.default_rng(3), 50_000)
@@ -202,6 +206,7 @@ def test_valid_under_any_dependence(name, kind, alpha):
     assert rate <= bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(GUARANTEES[Guarantee.INDEPENDENCE]))
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
 def test_exact_under_independence(name, alpha):
@@ -209,12 +214,14 @@ def test_exact_under_independence(name, alpha):
     assert alpha - (bound - alpha) <= rate <= bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_cauchy_is_close_for_small_alpha(kind):
     rate, bound = rate_and_bound("cauchy", kind, 0.001)
     assert rate <= 1.15 * bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "alpha"),
     [

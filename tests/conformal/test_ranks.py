@@ -106,6 +106,7 @@ def test_a_larger_score_never_has_the_smaller_surprise(pairs, one, other, length
     assert surprise_of(past, weights, low, length) <= surprise_of(past, weights, high, length) + 1e-12
 
 
+@pytest.mark.slow
 def test_no_distance_overflows():
     """Two doubles may lie further apart than any double is large."""
     past, weights = np.array([-1.7e308, 1.7e308]), np.ones(2)
@@ -149,6 +150,7 @@ def test_a_rank_is_never_above_its_p(make):
     assert np.nanmax(rank - p) <= 0
 
 
+@pytest.mark.slow
 @every_history
 def test_ranks_are_those_of_the_oracle(make):
     """From the scores and weights that a scorer has at the time, one score at a time."""
@@ -244,6 +246,7 @@ def test_threads_do_not_change_ranks():
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["exponential", "normal", "uniform"])
 @pytest.mark.parametrize(
     "make",
@@ -280,6 +283,7 @@ def test_ranks_are_about_uniform_below_the_smallest_p(make, law):
     assert np.all((rates.mean(axis=0) + band >= levels / (1 + allowed))[reached])
 
 
+@pytest.mark.slow
 def test_ranks_of_independent_streams_are_uniform():
     """Kolmogorov-Smirnov over 4,000 streams after 200 scores, error level 1e-3: at that size no departure shows."""
     streams = 4000

@@ -39,6 +39,7 @@ def test_independent_scores_alarm_at_most_at_the_level(make, law):
     assert np.all(rates.mean(axis=0) <= bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learned", [0, 1, 10, 99])
 def test_smoothed_equal_weight_p_is_uniform(learned):
     """Kolmogorov-Smirnov over 6,000 independent streams, after any number of past scores; error level 1e-3."""

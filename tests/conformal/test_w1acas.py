@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import oracles
+from tests.cases import full
 from tocsin.conformal import W1ACAS, critical_size, kernels
 
 STEPS = 3000
@@ -53,7 +54,7 @@ def errors(kind, seed=1, steps=STEPS):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["iid", "periodic"])
+@pytest.mark.parametrize("kind", [full("iid"), "periodic"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_whole_trajectory_in_double_precision(name, kind):
     settings = settings_of(name)
@@ -66,7 +67,8 @@ def test_whole_trajectory_in_double_precision(name, kind):
     assert fast.effective_size[0] == pytest.approx(slow.weights.sum(), abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["iid", "periodic"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [full("iid"), "periodic"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_whole_trajectory_in_single_precision(name, kind):
     """Stated tolerance of float32 over 3,000 steps: 1e-6 in p and 1e-5 in the weights.

@@ -9,6 +9,7 @@ import pytest
 
 from tests.data.tables import write
 from tocsin.data import KINDS, LONGEST_GAP, DataError, merge_problems, read_signals
+from tocsin.data.formats import import_pyarrow
 
 
 def read(text, **options):
@@ -66,6 +67,7 @@ def test_wrong_numbers_of_fields():
     assert problems["wrong number of fields"].where == ("line 3: 2 instead of 3", "line 4: 4 instead of 3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 20, 50, 10_000])
 @pytest.mark.parametrize("place", [0, 3, 200, 399])
 def test_a_stray_quote_costs_its_own_line_only(monkeypatch, chunk, place):
@@ -84,6 +86,7 @@ def test_two_stray_quotes_do_not_swallow_what_is_between():
     assert problems["unclosed quote"].where == ("line 2", "line 4")
 
 
+@pytest.mark.slow
 def test_a_quote_behind_megabytes():
     rows = "".join(f"{i},{i}\n" for i in range(60_000))
     signal, problems = read('time,a\n-1,"x\n' + rows)
@@ -171,6 +174,7 @@ def test_undecodable_bytes():
 CONTENT = ("time,a\n" + "".join(f"{i},{i * 7919 % 1_000_003}\n" for i in range(50_000))).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.9999])
 def test_a_truncated_gzip_gives_what_is_there(tmp_path, share):
     path = tmp_path / "x.csv.gz"
@@ -298,11 +302,10 @@ def test_a_problem_in_laying_out_names_the_signal():
         list(signals)
 
 
-def test_without_pyarrow(monkeypatch, tmp_path):
-    path = write(tmp_path / "x.parquet", {"a": [1.0]})
+def test_without_pyarrow(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DataError, match=r"pip install 'tocsin\[parquet\]'"):
-        read_signals(path)
+        import_pyarrow()
 
 
 def test_every_kind_has_a_severity():

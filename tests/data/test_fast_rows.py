@@ -57,6 +57,7 @@ ROWS = st.tuples(mostly(TIMES, NOT_TIMES), mostly(["a", "b"], ["", "c d", '"x,y"
                  mostly(NUMBERS, ODD)).map(",".join)  # fmt: skip
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(0, 30).flatmap(lambda n: st.sampled_from(LINES) if n == 0 else ROWS), max_size=60),
     st.sampled_from(["\n", "\r\n", "\r"]),
@@ -68,6 +69,7 @@ def test_any_rows(lines, end, chunk, options):
     both(text.encode(), chunk, **options)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["1,5", "2", "1.234,5", "-0,25", "", "x", "1.5"]), st.integers(1, 28)),
                 min_size=5, max_size=60), st.integers(30, 300))  # fmt: skip
 def test_decimal_commas_and_days_first(rows, chunk):

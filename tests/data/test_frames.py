@@ -17,6 +17,7 @@ every_frame = pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys()
 WITHOUT_COMMENT = {name: column for name, column in WIDE.items() if name != "comment"}
 
 
+@pytest.mark.slow
 @every_frame
 @pytest.mark.parametrize(
     ("table", "options"),

@@ -25,12 +25,14 @@ def agree(digits, powers):
     return sure.mean()
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 2**60), st.integers(LEAST, MOST)), min_size=1, max_size=50))
 @example([(2**53 + 1, 0), (2**54 + 2, 0), (2**54 + 6, 0), (9007199254740993, 3), (1, 0), (5, -1), (2**60 - 1, -20)])
 def test_any(numbers):
     agree(*zip(*numbers, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", range(LEAST, MOST + 1, 3))
 def test_many(power):
     digits = np.random.default_rng(power + 100).integers(0, 2**60, 3000).tolist()

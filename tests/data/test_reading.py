@@ -260,6 +260,7 @@ def test_a_name_can_be_given():
     assert read_one("1\n", name="pump").name == "pump"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "parquet"])
 def test_standard_input(tmp_path, suffix):
     path = write(tmp_path / f"x.{suffix}", LONG)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.data.tables import assert_same
 from tocsin.data import open_writer, read_signals
-from tocsin.data.spool import Spool
+from tocsin.data.assembly import Spool
 
 
 @given(
@@ -60,6 +60,7 @@ def interleaved(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_5000_interleaved_signals_on_disk_equal_those_in_memory(interleaved):
     with (
         read_signals(interleaved, id="sensor", limit=3000) as on_disk,
@@ -75,6 +76,7 @@ def test_5000_interleaved_signals_on_disk_equal_those_in_memory(interleaved):
             assert np.array_equal(left.values[seen, 0], number + np.arange(8)[seen] / 10)
 
 
+@pytest.mark.slow
 def test_the_temporary_file_goes_away(interleaved, monkeypatch):
     import tempfile
 
@@ -120,7 +122,7 @@ def peak_memory(path, options):
     return int(rows), float(peak)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_memory_is_bounded(tmp_path):
     """300,000 rows of a long CSV: the file, let alone its cells as texts, is never held."""
     path = tmp_path / "long.csv"

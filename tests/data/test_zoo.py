@@ -11,12 +11,14 @@ from tests.data.zoo import ZOO, examine
 from tocsin.data import DataError, read_signals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ZOO)
 def test_every_kind_of_file(name, tmp_path):
     line, right = examine(ZOO[name], tmp_path)
     assert right, line
 
 
+@pytest.mark.slow
 def test_the_zoo_tells_how_many_are_right():
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-m", "tests.data.zoo"], cwd=root, capture_output=True, text=True)
@@ -24,6 +26,7 @@ def test_the_zoo_tells_how_many_are_right():
     assert done.stdout.splitlines()[-1] == f"files={len(ZOO)} right={len(ZOO)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, one in ZOO.items() if isinstance(one.content, bytes)])
 def test_damage_never_ends_in_another_error(name, tmp_path):
     """Bytes left out, doubled and changed: a file is read or refused, never anything else."""

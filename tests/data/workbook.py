@@ -70,3 +70,27 @@ def _cell(cell: Any, place: str) -> str:
     if isinstance(cell, time):
         return f'<c r="{place}" s="3"><v>{(cell.hour * 60 + cell.minute) / 1440!r}</v></c>'
     return f'<c r="{place}"><v>{cell!r}</v></c>'
+
+
+def rewritten(content: bytes, changes: Mapping[str, str]) -> bytes:
+    """A workbook in which each of these texts is replaced by another, wherever it is."""
+    result = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as before, zipfile.ZipFile(result, "w", zipfile.ZIP_DEFLATED) as after:
+        for name in before.namelist():
+            text = before.read(name).decode()
+            for old, new in changes.items():
+                text = text.replace(old, new)
+            after.writestr(name, text)
+    return result.getvalue()
+
+
+def far_away() -> bytes:
+    """A small workbook that says that it is as large as the format allows: its two rows are at the ends of a sheet."""
+    rows = [["time", "value"], ["2026-01-01", 1.0]]
+    return rewritten(workbook({"lies": rows}), {'row r="2"': 'row r="1048576"', 'r="B2"': 'r="XFD1048576"'})
+
+
+def bomb(rows: int) -> bytes:
+    """A workbook of few bytes with very many rows, which are all the same."""
+    one = '<row><c t="inlineStr"><is><t>2026-01-01</t></is></c><c><v>1</v></c></row>'
+    return rewritten(workbook({"bomb": [["time", "value"]]}), {"</sheetData>": one * rows + "</sheetData>"})

@@ -271,6 +271,37 @@ ZOO: dict[str, Specimen] = {
         refused=("no sheet 'Sheet2' (given as `sheet`)", "'Sheet1', 'More'"),
         suffix="xlsx",
     ),
+    "a preamble that fills some columns": Specimen(
+        table(
+            "Messzeit;Temperatur;Last;;;",
+            lambda i: f"{iso(i)};{comma(TEMPERATURE[i])};{comma(LOAD[i])};;;",
+            before="Anlage;Werk 3;;;;\n",
+        ),
+        ("time: Messzeit; 1 line before the header; decimal comma; 2 features",),
+    ),
+    "months by their names": Specimen(
+        table(HEADER, lambda i: f"{TIMES[i]:%d-%b-%y %H:%M:%S},{TEMPERATURE[i]},{LOAD[i]}"),
+        ("time: time; 2 features; every 1 h",),
+    ),
+    "whole names of months": Specimen(
+        table(HEADER, lambda i: f"{TIMES[i]:%d %B %Y %H:%M:%S},{TEMPERATURE[i]},{LOAD[i]}"),
+        ("time: time; 2 features; every 1 h",),
+    ),
+    "units in brackets": Specimen(
+        table("time,temperature [°C],load [/min]", plain), ("time: time; 2 features; every 1 h",)
+    ),
+    "two lines of a preamble": Specimen(
+        table(
+            "Messzeit;Temperatur;Last",
+            lambda i: f"{iso(i)};{TEMPERATURE[i]};{LOAD[i]}",
+            before="Anlage;Werk 3;\nLinie;;\n",
+        ),
+        ("time: Messzeit; 2 lines before the header; 2 features",),
+    ),
+    "German months": Specimen(
+        table(HEADER, lambda i: f"{TIMES[i]:%d. Mrz %Y %H:%M},{TEMPERATURE[i]},{LOAD[i]}"),
+        ("time: time; 2 features; every 1 h",),
+    ),
     "gzip": Specimen(gzip.compress(table(HEADER, plain)), ("time: time; 2 features",), suffix="csv.gz"),
 }
 

@@ -1,6 +1,7 @@
 """A detector of one signal, slow and obvious: plain lists, one observation at a time, written from the documents.
 
-Only the weights that W1-ACAS learns are taken from the library, where they have an oracle of their own.
+Only the weights that W1-ACAS learns and the search for a season are taken from the library, where they have tests of
+their own.
 """
 
 import itertools
@@ -13,15 +14,20 @@ import numpy as np
 
 from tests.oracles import surprise
 from tocsin.conformal import W1ACAS
+from tocsin.detection.views.season import find_season
 
 # The streams of each view: how many of the newest observations each looks at.
-VIEWS = {"error": [1, 1], "quiet": [48], "shape": [16, 64], "score": [1]}
-JOINT, SIDED = ("shape",), ("error",)
+VIEWS = {"error": [1, 1], "quiet": [48], "shape": [16, 64], "level": [1, 16, 64, 512], "score": [1]}
+JOINT, SIDED = ("shape",), ("error", "level")
 HORIZONS = {"error": 15}
 WITNESSES = 2.25
 VIEW_WARM_UP, LEAST_LEARNED = 300, 50
 # Whether a signal is as before is asked of so many observations, and so many are judged together at most.
 STRETCH, TOGETHER = 32, 50
+# All scores of stretches up to this long are kept; whether a level is usual is asked of stretches from this long on.
+LONG = 64
+# What is kept of a signal to tell what is usual: values, and means of blocks.
+FINE, COARSE, BLOCK = 10_240, 6_144, 8
 LEVELS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 UNKNOWN = np.float32(1e18)
 NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT = range(6)
@@ -170,12 +176,124 @@ class OracleShape:
             self.faulty.add(len(self.entries) - 1)
 
 
+class OracleLevel:
+    """How far one feature is from what is usual: from the same time of earlier cycles or, without a season, at all."""
+
+    def __init__(self, sided, seasons, calendar):
+        self.sided, self.seasons, self.calendar = sided, seasons, calendar
+        self.values, self.blocks = [], []  # everything since the beginning, and the means of blocks of it
+        self.away, self.away_blocks = [], []  # the distances since the season was found, and the means of blocks
+        self.faulty, self.faulty_blocks, self.noted = set(), set(), set()
+        self.period, self.centre, self.spread, self.held = 0, math.nan, 0.0, math.nan
+        self.current = []
+
+    def look_back(self):
+        """Now and then; returns whether distances mean something else from now on."""
+        count = len(self.values)
+        often = TOGETHER if count < 500 else 500 if count < 2000 else 2000
+        renewed = False
+        if count and count % often == 0:
+            fine, coarse = np.array(self.values[-FINE:]), np.array(self.blocks[-COARSE:])
+            period = self._season(fine, coarse)
+            renewed = abs(period - self.period) > 0.02 * max(period, 1)
+            if renewed:
+                self.faulty, self.faulty_blocks = set(), set()
+                self.away, self.away_blocks, self.held = [], [], math.nan
+            first = len(self.blocks) - coarse.size
+            sound = [block for n, block in enumerate(coarse, start=first) if n not in self.faulty_blocks]
+            self.period, self.centre = period, self._level(known(fine if count < 500 else sound))
+            self.spread = self._spread(fine, coarse)
+        if count % TOGETHER == 0:
+            # What belongs to a fault is known by then, and no comparison.
+            late = {number for number in self.noted if number < count - TOGETHER}
+            self.faulty |= late
+            self.faulty_blocks |= {number // BLOCK for number in late}
+            self.noted -= late
+        return renewed
+
+    def _season(self, fine, coarse):
+        if self.seasons is None:
+            return find_season(fine, coarse, BLOCK, self.calendar, self.period)
+        return max((one for one in self.seasons if 2 * one <= len(self.values)), default=0)
+
+    def _level(self, there):
+        """The median, unless the newer half has moved away by more than what is usual."""
+        if len(there) < 2:
+            return math.nan
+        half, middle = len(there) // 2, statistics.median(there)
+        moved = abs(statistics.median(there[half:]) - statistics.median(there[:half]))
+        usual = statistics.median(abs(one - middle) for one in there)
+        return middle if moved <= usual or max(there) == min(there) else math.nan
+
+    def _spread(self, fine, coarse):
+        """The median distance from what is usual, or the mean where most are zero."""
+        values, lag = (fine, self.period) if 2 * self.period <= fine.size else (coarse, self.period // BLOCK)
+        if self.period:
+            apart = [abs(new - old) / math.sqrt(2) for old, new in zip(values, values[lag:], strict=False)]
+        else:
+            middle = statistics.median(known(fine) or [0.0])
+            apart = [abs(one - middle) for one in fine]
+        apart = known(apart)
+        return (statistics.median(apart) or statistics.fmean(apart)) if apart else 0.0
+
+    def update(self, value):
+        """The distance of the value, and of the newest 16, 64 and 512 on average."""
+        value = value if abs(value) <= 1e38 else math.nan
+        away = self.sided(value - self._usual())
+        limit = 6 * self.spread or math.inf
+        self.away.append(away if math.isnan(away) else min(max(away, -limit), limit))
+        self.values.append(single(value))
+        self.current.append(value)
+        if len(self.values) % BLOCK == 0:
+            self.blocks.append(single(self._mean(self.current, BLOCK)))
+            self.away_blocks.append(self._mean(self.away, BLOCK))
+            self.held = self._mean(self.away_blocks, LONG)
+            self.current = []
+        if math.isnan(away):
+            return [math.nan] * 4
+        return [away, self._mean(self.away, 16), self._mean(self.away, LONG), self.held]
+
+    def _usual(self):
+        if self.period == 0:
+            return self.centre
+        now = len(self.values)
+        if 5 * self.period <= FINE:
+            entries, faulty, kept, size = self.values, self.faulty, FINE, 1
+        else:
+            entries, faulty, kept, size = self.blocks, self.faulty_blocks, COARSE, BLOCK
+        # The newest hundred may yet turn out to belong to a fault.
+        first = next(cycle for cycle in itertools.count(1) if cycle * self.period > 2 * TOGETHER + size)
+        cycles = []
+        for cycle in itertools.count(first):
+            at = (now - cycle * self.period) // size
+            if at + 1 < max(len(entries) - kept, 0) or len(cycles) == 5:
+                break
+            around = [i for i in (at - 1, at, at + 1) if max(len(entries) - kept, 0) <= i < len(entries)]
+            there = known([entries[i] for i in around if i not in faulty])
+            if there:
+                cycles.append(there)
+        there = [*itertools.chain(*cycles)]
+        return statistics.median(there) if len(there) >= 3 else math.nan
+
+    def _mean(self, entries, length):
+        """The mean of the newest; NaN if fewer than half are known."""
+        there = known(entries[-length:])
+        return sum(there) / len(there) if 2 * len(there) >= length else math.nan
+
+    def forget(self):
+        """The newest observation belongs to a fault."""
+        self.noted.add(len(self.values) - 1)
+
+
 class Past:
-    """The newest scores of a stream with equal weights, and scores that wait to be among them."""
+    """The newest scores of a stream with equal weights, and scores that wait to be among them.
+
+    A score about n observations waits for n, and of those about very many only every few are kept.
+    """
 
     def __init__(self, window, waits=0):
         self.scores, self.learned = deque(maxlen=window), 0
-        self.pending, self.waits = deque(), waits
+        self.pending, self.waits, self.every, self.number = deque(), waits, max(waits // LONG, 1), 0
 
     def compare(self, score, length=1):
         """p-value and surprise of a score about so many observations."""
@@ -185,12 +303,16 @@ class Past:
 
     def learn(self, score):
         """One that shares no observation with a newest score to come."""
-        if len(self.pending) == self.waits:
+        if self.number % self.every == 0:
             self.pending.append(score)
-            self.scores.appendleft(self.pending.popleft())
-            self.learned += 1
-        else:
-            self.pending.append(score)
+            if len(self.pending) > self.waits // self.every:
+                self.scores.appendleft(self.pending.popleft())
+                self.learned += 1
+        self.number += 1
+
+    def drop_pending(self):
+        self.pending.clear()
+        self.number = 0
 
 
 class Learned:
@@ -201,7 +323,7 @@ class Learned:
             alpha_c=sizes.alpha_c, window=sizes.window, learning_rate=learning_rate * sizes.window, optimizer="sgd",
             prior="extend",
         )  # fmt: skip
-        self.pending = deque()
+        self.every = 1
 
     @property
     def learned(self):
@@ -214,6 +336,9 @@ class Learned:
 
     def learn(self, score):
         self.scorer.update(score)
+
+    def drop_pending(self):
+        """Nothing waits."""
 
 
 class OracleRecall:
@@ -272,6 +397,7 @@ class OracleDetector:
         gap=10,
         refresh=1,
         learning_rate=0.01,
+        season="auto",
         **_,
     ):
         self.features, self.sizes, self.forecaster, self.rate = features, sizes, forecaster, alarm_rate
@@ -295,11 +421,10 @@ class OracleDetector:
             for feature in ((None,) if view in JOINT else range(features))
             for stream, length in enumerate(VIEWS[view])
         ]
-        self.past = [
-            Learned(sizes, learning_rate) if length == 1 else Past(sizes.window, waits=length)
-            for *_, length in self.cells
-        ]
-        self.longest = max(length for *_, length in self.cells)
+        self.learning_rate = learning_rate
+        self.past = [self._new_past(length) for *_, length in self.cells]
+        seasons = None if season == "auto" else () if season == "none" else (season,)
+        self.levels = [OracleLevel(self._sided, seasons, ()) for _ in range(features if "level" in self.views else 0)]
         scales = ((16, 1, 2000, 16), (32, 2, 10_000, 16)) if "shape" in self.views else ()
         self.shapes = [OracleShape(features, *scale) for scale in scales]
         self.final = Past(sizes.final)
@@ -307,13 +432,18 @@ class OracleDetector:
         self.issued = []  # after each observation: for each feature the age of its forecasts, medians and spreads
         self.seen = self.scored = 0
         self.gaps, self.rests = [0] * features, [0] * features
-        self.open, self.since, self.lasted = False, 0, 0
+        self.open, self.since, self.lasted, self.settled = False, 0, 0, 0
         self.blocks, self.highest, self.in_block = deque(maxlen=sizes.blocks), -math.inf, 0
-        self.tightened, self.certain = 0.0, False
+        self.tightened, self.certain = -0.2, False
         self.thresholds = [math.log(level) for level in LEVELS]
         self.recall = OracleRecall(self.shapes[-1]) if self.shapes and alarm_rate <= 1 / STRETCH else None
-        self.furthest, self.was_unlike, self.rest = None, False, 0
+        self.furthest, self.was_unlike, self.farthest = None, False, 0.0
+        self.ended = math.inf  # how many observations ago the signal was as before again after an incident
         self.highest_learned = math.inf
+        self.away_while_certain = 0  # for tests to see that this was tried
+
+    def _new_past(self, length):
+        return Learned(self.sizes, self.learning_rate) if length == 1 else Past(self.sizes.window, waits=length)
 
     def run(self, table):
         rows = [self.update(row) for row in table]
@@ -378,6 +508,13 @@ class OracleDetector:
     def _scores(self, values, predicted, ready, second):
         """One number for each cell."""
         shapes = [shape.update(values) for shape in self.shapes]
+        renewed = [level.look_back() for level in self.levels]
+        if any(renewed):
+            self.past = [
+                self._new_past(length) if view == "level" else past
+                for past, (view, *_, length) in zip(self.past, self.cells, strict=True)
+            ]
+        levels = [level.update(value) for level, value in zip(self.levels, values, strict=False)]
         scores = []
         for view, f, stream, _ in self.cells:
             if view in JOINT:
@@ -386,6 +523,8 @@ class OracleDetector:
                 score = values[f]
             elif view == "quiet":
                 score = self._quiet(f)
+            elif view == "level":
+                score = levels[f][stream]
             elif stream == 1 and second is not None:
                 score = self._error(f, values[f], [second[f][0]]) if second[f][1] else math.nan
             else:
@@ -423,30 +562,37 @@ class OracleDetector:
 
     def _judge(self, scores, forecast):
         sizes = [self._size(score, view) for score, (view, *_) in zip(scores, self.cells, strict=True)]
-        rests, self.rest = self.rest > 0, max(self.rest - 1, 0)
+        heard = self._heard()
+        self.ended += 1
         p, surprises = [], []
         for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
             one, strange = (math.nan, math.nan) if math.isnan(size) else past.compare(size, length)
-            heard = past.learned >= LEAST_LEARNED * math.sqrt(length)
+            ranked = past.learned * past.every >= LEAST_LEARNED * math.sqrt(length)
             p.append(one)
-            surprises.append(strange if heard else math.nan)
+            surprises.append(strange if ranked else math.nan)
         feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
-        votes, by_view = self._votes(surprises, rests)
+        votes, by_view = self._votes(surprises, heard)
         self.scored += bool(votes)
         evidence = math.nan
         if votes and self.scored > VIEW_WARM_UP:
             shares = [min(1.0, WITNESSES - n) for n in range(min(len(votes), math.ceil(WITNESSES)))]
             evidence = single(sum(map(operator.mul, shares, votes)) / sum(shares))
         cause, score, stretch = (-1, -1, -1), math.nan, 0
-        there = [c for c, one in enumerate(surprises) if not math.isnan(one)]
+        there = [c for c, one in enumerate(surprises) if not math.isnan(one) and self.cells[c][3] in heard]
         if there:
             close = [c for c in there if surprises[c] >= 0.5 * max(surprises[c] for c in there)]
             most = min(close, key=lambda c: (self.cells[c][3], -surprises[c], c))
             view, feature, stream, stretch = self.cells[most]
             cause = (self.views.index(view), stream, -1 if feature is None else feature)
             score = self._sided(scores[most])
-        found = self._decide(evidence, p, stretch)
-        self._learn(sizes, rests or self.rest > 0)
+        found = self._decide(
+            evidence,
+            p,
+            stretch,
+            self._away(scores, sizes, surprises),
+            [length for one, (*_, length) in zip(surprises, self.cells, strict=True) if not math.isnan(one)],
+        )
+        self._learn(sizes, heard)
         return {
             **found, "forecast": forecast, "evidence": evidence, "feature_p": feature_p, "views": by_view,
             "cause": cause, "score": score,
@@ -456,7 +602,21 @@ class OracleDetector:
         there = known([one for one, (_, feature, *_) in zip(p, self.cells, strict=True) if chosen(feature)])
         return min(1.0, len(there) * min(there)) if there else math.nan
 
-    def _votes(self, surprises, rests):
+    def _heard(self):
+        """The lengths of stretches that do not reach back into an incident, nor do the forecasts for them."""
+        return {length for *_, length in self.cells if length <= STRETCH or 2 * length <= self.ended}
+
+    def _away(self, scores, sizes, surprises):
+        """The largest level that is beyond its past, if the newest part of the stretch shows at least half of it."""
+        most = 0.0
+        for c, (view, _, stream, length) in enumerate(self.cells):
+            if view in SIDED and stream > 0 and length >= LONG and not math.isnan(surprises[c]):
+                shorter = scores[c - 1] if scores[c] > 0 else -scores[c - 1]
+                if all(sizes[c] > one for one in self.past[c].scores) and 2 * shorter >= abs(scores[c]):
+                    most = max(most, abs(scores[c]))
+        return most
+
+    def _votes(self, surprises, heard):
         """One vote for each stream, over its features, the largest first; and the largest of each view."""
         votes, by_view = [], []
         for view in self.views:
@@ -472,7 +632,7 @@ class OracleDetector:
                 if there:
                     vote = harmonic(there) if len(there) > 1 else there[0]
                     largest = vote if math.isnan(largest) else max(largest, vote)
-                    if not (rests and length > STRETCH):
+                    if length in heard:
                         votes.append(vote)
             by_view.append(largest)
         return sorted(votes, reverse=True), by_view
@@ -495,7 +655,7 @@ class OracleDetector:
             self.thresholds[n] = min(self.thresholds[n] + 0.05 * (level - hit) / math.sqrt(level), 0.0)
         return min(math.exp(p), 1.0)
 
-    def _decide(self, evidence, p, stretch):
+    def _decide(self, evidence, p, stretch, away, ranked):
         singles = [one if cell[3] == 1 else math.nan for one, cell in zip(p, self.cells, strict=True)]
         bound = self._bonferroni(singles if known(singles) else p)
         alarm, warm, estimated, rate = False, False, False, math.nan
@@ -517,23 +677,31 @@ class OracleDetector:
                 warm, estimated = calibrated, not own
             else:
                 rate = math.nan
-        lasts = self._lasts(alarm, stretch)
+        if not self.open:
+            self.reach = max(ranked, default=0)
+        lasts = self._lasts(alarm, stretch, away)
         alarm = alarm and lasts
         opened = alarm and not self.open
         state = self._follow(alarm, lasts, evidence)
         return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened, "state": state,
                 "estimated": estimated}  # fmt: skip
 
-    def _lasts(self, alarm, stretch):
-        """An incident that is certain lasts while the signal is unlike what it was before."""
+    def _lasts(self, alarm, stretch, away):
+        """An incident that is certain lasts while the signal is unlike what it was before, or not at its usual level.
+
+        It is accepted in the end, but not while it grows.
+        """
         if self.recall is None or not self.open or not self.certain:
             return alarm
-        before = self.lasted + self.longest
+        before = self.lasted + self.reach
         if self.furthest is None:
             self.furthest = self.recall.furthest(before)
-        if self.lasted > self.accept_after:
+        self.away_while_certain += away > 0
+        if self.settled > self.accept_after:
             return alarm
-        if self.recall.unlike(before, self.furthest):
+        if away > 1.125 * self.farthest:
+            self.farthest, self.settled = away, 0
+        if away > 0 or self.recall.unlike(before, self.furthest):
             self.was_unlike = True
             return True
         return alarm and (self.by_p or stretch <= STRETCH or not self.was_unlike)
@@ -582,24 +750,25 @@ class OracleDetector:
         state = ONGOING if lasts else MAY_END if self.open else NORMAL
         if alarm and not self.open:
             self.tightened -= 0.1
-            self.open, self.lasted = True, 0
+            self.open, self.lasted, self.settled = True, 0, 0
         if lasts:
             self.since = 0
         elif self.open:
             self.since += 1
             patience = self.gap
-            if self.furthest is not None and self.lasted <= self.accept_after:
+            if self.furthest is not None and self.settled <= self.accept_after:
                 patience = max(self.gap, 2 * STRETCH)
             if self.since > patience:
                 self.open = False
-                state = SILENT if math.isnan(evidence) else RETURNED if self.lasted <= self.accept_after else ACCEPTED
+                state = SILENT if math.isnan(evidence) else RETURNED if self.settled <= self.accept_after else ACCEPTED
                 if self.certain and not self.by_p:
-                    self.highest_learned = self._least_evidence() + 1.5
+                    self.highest_learned = self._least_evidence()
                 if self.was_unlike and state == RETURNED:
-                    self.rest = max(2 * self.longest - self.since, 0)
+                    self.ended = self.since
         if not self.open:
-            self.certain, self.furthest, self.was_unlike = False, None, False
+            self.certain, self.furthest, self.was_unlike, self.farthest = False, None, False, 0.0
         self.lasted += self.open
+        self.settled += self.open
         if math.isnan(evidence):
             return state
         self.highest = max(self.highest, evidence)
@@ -609,14 +778,21 @@ class OracleDetector:
             self.highest, self.in_block, self.highest_learned = -math.inf, 0, math.inf
         return state
 
-    def _learn(self, sizes, rests):
+    def _learn(self, sizes, heard):
         """What belongs to an incident that is no chance is not learned until it is accepted, nor what waited then."""
-        if self.certain and self.lasted <= self.accept_after:
+        if self.certain and self.settled <= self.accept_after:
             for past in self.past:
-                past.pending.clear()
-            for shape in self.shapes if self.lasted > STRETCH else ():
-                shape.forget()
+                past.drop_pending()
+            for part in (*self.shapes, *self.levels) if self.lasted > STRETCH else ():
+                part.forget()
             return
+        if self.was_unlike and self.settled > self.accept_after:
+            # Another level is normal now, and has to be learned.
+            self.past = [
+                self._new_past(length) if view == "level" and length > 1 else past
+                for past, (view, *_, length) in zip(self.past, self.cells, strict=True)
+            ]
+            self.was_unlike = False
         for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
-            if not math.isnan(size) and not (rests and length > STRETCH):
+            if not math.isnan(size) and length in heard & self._heard():
                 past.learn(size)

@@ -22,7 +22,7 @@ from tocsin.detection.incidents.audit import (
     rate_bounds,
 )
 from tocsin.detection.incidents.audit_kernels import FORGIVEN_IN, MOST_WON, RATIOS
-from tocsin.evaluation.families import FAMILIES
+from tocsin_bench.families import FAMILIES
 
 
 def log_mixture(alarms, quiet, promised):
@@ -124,6 +124,7 @@ def counted_by_hand(exceeds, counted):
     return len(seen), sum(seen), blocks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_counts_are_those_of_the_oracle(seed):
     rng = np.random.default_rng(seed)
@@ -202,6 +203,7 @@ def test_bets_on_bursts_are_those_of_the_oracle(seed, clustering):
     assert (audit.bursts_since, audit.bursts_ratio) == (since, pytest.approx(ratio))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.002, 0.01, 0.1])
 def test_independent_alarms_seldom_win_bets_on_bursts(rate):
     """1,000 sequences of 3,000 observations: at most a twentieth ever has twenty times its stake; error level 1e-4."""

@@ -69,6 +69,7 @@ def check_batch_is_stream(settings, features, seed, offset=0.0):
     return whole
 
 
+@pytest.mark.slow
 @every_forecaster
 def test_batch_is_stream_for_every_forecaster(forecaster):
     """With all views and several features."""
@@ -85,6 +86,7 @@ def test_batch_is_stream_for_every_view(view):
     check_batch_is_stream(settings, features=1, seed=3, offset=1e9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonconformity", NONCONFORMITIES)
 def test_batch_is_stream_for_every_nonconformity(nonconformity):
     check_batch_is_stream(settings_of("autoregression", nonconformity=nonconformity), 1, 1)
@@ -162,6 +164,7 @@ def test_rows_in_any_order_are_the_same_signals():
         np.testing.assert_array_equal(getattr(one, name)[:, order], getattr(other, name), err_msg=name)
 
 
+@pytest.mark.slow
 def test_threads_do_not_change_the_numbers():
     settings = settings_of("autoregression")
     values = np.stack([values_for(settings, seed, 3) for seed in range(3)], axis=1)
@@ -174,6 +177,7 @@ def test_threads_do_not_change_the_numbers():
     same_verdicts(two.run_arrays(values), three.run_arrays(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [0, 3])
 def test_incidents_of_a_fleet_come_in_the_same_order_at_once_and_one_by_one(gap):
     """Also where those of one signal end between those of another, and where some are not over."""
@@ -192,6 +196,7 @@ def test_incidents_of_a_fleet_come_in_the_same_order_at_once_and_one_by_one(gap)
     assert at_once.log.state() == one_by_one.log.state()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forecaster", [*FORECASTERS, None])
 def test_nothing_given_changes_nothing(forecaster):
     settings = {**SMALL, "forecaster": None} if forecaster is None else settings_of(forecaster)
@@ -199,7 +204,7 @@ def test_nothing_given_changes_nothing(forecaster):
     for _ in range(2):
         empty = detector.run([]).verdicts
         assert empty.p.shape == (0, 1)
-        assert empty.views.shape == (0, 1, 1 if forecaster is None else 3)
+        assert empty.views.shape == (0, 1, 1 if forecaster is None else 4)
         assert detector.run(np.empty((0, 1))).verdicts.forecast.shape == (0, 1, 1)
         detector.run(hard_values(0, 60))
         other.run(hard_values(0, 60))

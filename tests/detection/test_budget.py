@@ -22,6 +22,7 @@ def proposals(count, rate, seed):
     return zip(-np.log(rate * rng.uniform(size=count)), np.cumsum(rng.exponential(1 / rate, count)), strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claimed", [1.0, 10.0, 0.1])
 def test_the_budget_is_kept_whatever_the_signals_claim(claimed):
     """The signals' own rates may be wrong by a factor: what counts is which incident is rarer than which."""
@@ -115,7 +116,7 @@ def test_incidents_are_some_of_those_that_the_signals_propose():
     assert "1/week" in fleet.guarantee
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_fleet_keeps_its_budget():
     """50 in 42 weeks; the loop keeps the number closer than Poisson's 2.6 sigma, which the band is."""
     fleet = Fleet(100, budget="1.2/week", preset="light", **HOURLY)

@@ -58,7 +58,8 @@ def test_frames_come_back_with_their_names_and_their_zone(kind):
     assert detector.features == ["flow", "heat"]
     assert (times_of(found) == HOURS).all()
     assert type_of(found, "when") == type_of(frame, "when")
-    np.testing.assert_array_equal(np.asarray(found["p"]), expected().p)
+    # The interval tells how long a day is.
+    np.testing.assert_array_equal(np.asarray(found["p"]), expected(interval="1h").p)
     np.testing.assert_array_equal(np.asarray(found["value heat"]), VALUES[:, 1])
 
 
@@ -214,7 +215,7 @@ def test_columns_of_a_wide_frame_are_signals():
     fleet = Fleet(["heat", "flow"], **LAST)
     results = fleet.run(frame)
     for number, name in enumerate(("flow", "heat")):
-        same_verdicts(results[name].verdicts, Detector(**LAST).run(VALUES[:, number]).verdicts)
+        same_verdicts(results[name].verdicts, Detector(**LAST, interval="1h").run(VALUES[:, number]).verdicts)
     assert fleet.incidents(fleet.names.index("flow")) != []
     with pytest.raises(ValueError, match=r"signals must be among the 2 of the fleet, 'heat', 'flow', got 'cold'"):
         fleet.run(frame.rename({"heat": "cold"}))
@@ -239,6 +240,7 @@ def test_a_fleet_goes_on_from_frame_to_frame(tmp_path):
     assert fleet.clone().run(frame[:400])["flow"].before == 0
 
 
+@pytest.mark.slow
 def test_a_budget_is_one_whatever_the_signals_start_with():
     settings = {"window": 250, "forecaster": "last-value", "budget": "1/week"}
     fleet = Fleet(["a", "b"], 2, **settings, interval="1h")
@@ -255,6 +257,7 @@ def test_a_budget_is_one_whatever_the_signals_start_with():
 SECONDS = pd.date_range("2024-01-01", periods=700 * 6, freq="10s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregate", ["mean", "last", "max", "sum", "count"])
 def test_rows_are_put_together(aggregate):
     raw = pd.Series(np.random.default_rng(0).normal(size=len(SECONDS)), index=SECONDS, name="flow")
@@ -337,6 +340,7 @@ def test_detectors_say_what_they_are():
     assert repr(Fleet(**LAST)) == "Fleet that waits for its first frame; alarm rate 0.03"
 
 
+@pytest.mark.slow
 def test_pictures():
     detector = Detector(**WEEKLY)
     series = pd.Series(VALUES[:, 0], index=HOURS, name="flow")

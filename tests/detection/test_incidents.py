@@ -36,6 +36,8 @@ def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, per
         evidence=np.log(10) * (-np.log10(p) if severity is None else np.asarray(severity, dtype=float)),
         cause=np.zeros((*p.shape, 3), dtype=np.int16) if cause is None else np.asarray(cause, dtype=np.int16),
         state=states_of(alarms, gap), estimated=np.zeros(alarms.shape, dtype=bool),
+        usual=np.full((*feature_p.shape, 2), np.nan), seasonal=np.zeros(feature_p.shape, dtype=bool),
+        began=np.full((*p.shape, 2), -1, dtype=np.int16),
     )  # fmt: skip
 
 
@@ -131,6 +133,7 @@ def test_an_exact_hit_has_no_direction():
     assert log.incidents()[0].direction is None
 
 
+@pytest.mark.slow
 def test_only_the_newest_incidents_are_kept():
     log = log_of(["s"], ["a"], 1)
     alarms = np.arange(2 * (MOST_KEPT + 50))[:, np.newaxis] % 2 == 0
@@ -166,8 +169,9 @@ def test_a_verdict_has_direction_and_severity():
     detector.run(np.random.default_rng(0).normal(size=700))
     verdict = detector.update(20.0)
     assert verdict.direction == "above"
-    assert (verdict.view, verdict.feature) == ("error", "feature")
-    assert " above the forecast" in verdict.explanation
+    assert (verdict.view, verdict.feature) == ("level", "feature")
+    assert verdict.explanation == "20.0, usually -1.6 to 1.6"
+    assert verdict.usual_low < 0 < verdict.usual_high < verdict.value
     assert verdict.severity == pytest.approx(-np.log10(verdict.merged))
     assert max(verdict.views.values()) >= verdict.severity > 1
     assert verdict.return_period > 50
@@ -181,6 +185,7 @@ def test_a_verdict_has_direction_and_severity():
         missing.p = 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [1, 3])
 @pytest.mark.parametrize(
     "guards",
@@ -246,6 +251,7 @@ def with_gaps(values, seed=0, longest=4):
     return np.datetime64("2024-01-01", "ns") + np.cumsum(steps) * MINUTE + jitter
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["datetime64", "numbers", "text", "datetime"])
 def test_gaps_in_a_stream_are_missing_observations_as_in_a_file(kind):
     values = hard_values(3, 1100)[:, 0]
@@ -306,6 +312,7 @@ def test_a_very_long_gap_is_cut():
     assert detector.observations == LONGEST_GAP + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "then", "error"),
     [
@@ -372,6 +379,7 @@ def column_of(frame, name):
     return np.asarray(frame[name].to_numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("features", [1, 2])
 def test_frames_give_the_numbers_of_arrays(kind, features):
@@ -379,7 +387,8 @@ def test_frames_give_the_numbers_of_arrays(kind, features):
     times = np.datetime64("2024-01-01", "ns") + np.arange(800) * MINUTE
     names = ["a", "b"][:features]
     frame = FRAMES[kind]({"time": times, **{name: values[:, k] for k, name in enumerate(names)}})
-    detector, plain = Detector(names, **LAST), Detector(names, **LAST)
+    # A frame tells the interval, and with it when incidents began.
+    detector, plain = Detector(names, **LAST), Detector(names, **LAST, interval="1min")
     result = detector.detect(frame, values=names)
     assert type(result) is type(frame)
     verdicts = plain.run(values, times).verdicts
@@ -469,7 +478,7 @@ def test_columns_without_times_are_numbered():
     with signals_from_frame(frame) as signals:
         signal = next(iter(signals))
     columns = Detector(**LAST).run_signal(signal).columns
-    names = "time value forecast low high p severity alarm merged return_period warm estimated"
+    names = "time value forecast low high usual_low usual_high p severity alarm merged return_period warm estimated"
     assert list(columns) == names.split()
     assert columns["time"].tolist() == list(range(600))
 

@@ -19,6 +19,7 @@ def fleet(request: pytest.FixtureRequest) -> Fleet:
     return made
 
 
+@pytest.mark.slow
 def test_states_taken_together_are_those_taken_one_by_one(fleet: Fleet) -> None:
     rows = [3, 0, 4]
     together = fleet.signal_states(rows, [1.0, 2.0, None])
@@ -31,6 +32,7 @@ def test_states_taken_together_are_those_taken_one_by_one(fleet: Fleet) -> None:
         assert Detector.from_state(state).observations == STEPS
 
 
+@pytest.mark.slow
 def test_states_put_together_go_on_as_put_one_by_one(fleet: Fleet) -> None:
     last = [7.0, None, 3.0, None, 5.0]
     states = fleet.signal_states(range(SIGNALS), last)

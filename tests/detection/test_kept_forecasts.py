@@ -17,6 +17,7 @@ def asked_for_nothing(weights, memory, patches, asked, quantiles):
     assert len(asked) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("features", "settings"),
     [

@@ -65,6 +65,7 @@ def test_a_view_by_itself_is_evidence_enough(view):
     assert verdicts.alarm[1900:, 0].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alarm_rate", [0.034, 0.05, 0.2, 0.49])
 @pytest.mark.parametrize("kind", ["noise", "constant"])
 def test_incidents_end_whatever_is_tolerated(alarm_rate, kind):

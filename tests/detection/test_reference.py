@@ -24,6 +24,7 @@ def watching(features=1, seed=0):
     return detector
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [1, 3])
 def test_a_signal_unlike_its_reference_is_in_an_incident_until_it_is_like_it_again(features):
     detector = watching(features)
@@ -39,6 +40,7 @@ def test_a_signal_unlike_its_reference_is_in_an_incident_until_it_is_like_it_aga
     assert "resemble no earlier stretch" in longest.explanation
 
 
+@pytest.mark.slow
 def test_how_far_is_too_far_is_as_an_oracle_has_it():
     """1.2 times as far as any stretch of the reference is from all others that share no value with it."""
     reference, length = season(300, 3, 2), 16

@@ -9,6 +9,7 @@ from tocsin.detection.state.rerating import rerated
 QUICK = {"forecaster": "last-value", "views": ["error"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", ["incidents", "observations"])
 @pytest.mark.parametrize(("before", "after"), [(0.002, 0.01), (0.01, 0.002), (0.01, 0.01)])
 def test_what_was_learned_goes_on_under_another_rate(promise, before, after):
@@ -33,6 +34,7 @@ def test_what_was_learned_goes_on_under_another_rate(promise, before, after):
         np.testing.assert_array_equal(after_it.rate, before_it.rate)
 
 
+@pytest.mark.slow
 def test_blocks_that_get_longer_are_put_together_and_the_newest_stay():
     values = np.random.default_rng(1).normal(size=9000)
     detector = Detector(alarm_rate=0.02, **QUICK)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import full
 from tests.detection.helpers import ARRAYS, LAST, MovingMean, hard_values, same_verdicts
 from tocsin.data import LONGEST_GAP
 from tocsin.detection import Detector, Fleet
@@ -27,6 +28,8 @@ KINDS = {
     "scores": {"forecaster": None},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
+FEW = ("last-value", "own", "features", "scores")
+few_kinds = pytest.mark.parametrize("kind", [kind if kind in FEW else full(kind) for kind in KINDS])
 
 
 def made(kind, signals=None):
@@ -59,7 +62,7 @@ def same_column(verdicts, row, other, other_row=0):
 
 
 @pytest.mark.slow
-@every_kind
+@few_kinds
 @settings(max_examples=3, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_a_signal_moves_between_fleets_at_any_moment(kind, data):
@@ -95,7 +98,7 @@ def test_a_signal_moves_between_fleets_at_any_moment(kind, data):
 
 
 @pytest.mark.slow
-@every_kind
+@few_kinds
 def test_a_row_made_fresh_is_a_fresh_detector(kind):
     values, later = material(kind, 0), material(kind, 50)
     fleet, undisturbed, detector = made(kind, SIGNALS), made(kind, SIGNALS), made(kind)
@@ -111,6 +114,7 @@ def test_a_row_made_fresh_is_a_fresh_detector(kind):
     same_states(fleet.signal_state(3), detector.state())
 
 
+@pytest.mark.slow
 @every_kind
 def test_detectors_and_rows_are_exchanged_as_bytes(kind):
     """A detector with times becomes a row, and then a detector again."""
@@ -196,6 +200,7 @@ def busy():
     return fleet
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "message"), OTHER_WAYS.values(), ids=OTHER_WAYS)
 def test_signals_made_in_another_way_are_refused(busy, changes, message):
     states, names, incidents = whole(busy)
@@ -215,6 +220,7 @@ def test_a_fleet_without_forecaster_refuses_one_with():
         made("scores", 2).put(0, made("last-value").state())
 
 
+@pytest.mark.slow
 def test_damaged_states_leave_the_fleet_as_it_was(busy):
     states, names, incidents = whole(busy)
     good = busy.signal_state(2)
@@ -265,6 +271,7 @@ def test_damaged_bytes_are_refused():
     assert Detector.from_bytes(bytearray(data)).observations == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

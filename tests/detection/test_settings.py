@@ -12,7 +12,8 @@ import pytest
 
 import tocsin
 from tests.detection.helpers import LAST, MovingMean, hard_values, same_verdicts
-from tocsin.detection import Detector, DetectorSettings, Fleet
+from tests.fuzzing import hostile_settings
+from tocsin.detection import Detector, DetectorSettings, Fleet, memory_bytes, working_bytes
 from tocsin.detection.settings.declaration import declared, setting
 from tocsin.detection.settings.history_settings import FleetSettings, HistorySettings
 
@@ -147,15 +148,15 @@ def test_settings_can_be_changed_one_by_one():
 
 def test_a_preset_chooses_what_is_not_chosen():
     full, light = DetectorSettings(), DetectorSettings(preset="light")
-    assert [view.name for view in full.chosen_views] == ["error", "shape", "quiet"]
-    assert [view.name for view in light.chosen_views] == ["error", "shape", "quiet"]
+    assert [view.name for view in full.chosen_views] == ["error", "shape", "quiet", "level"]
+    assert [view.name for view in light.chosen_views] == ["error", "shape", "quiet", "level"]
     assert (full.forecaster_name, light.forecaster_name) == ("embedded", "autoregression")
     assert (full.sizes.window, light.sizes.window) == (2000, 2000)
     assert [len(one.chosen_forecasters) for one in (full, light)] == [2, 1]
     own = DetectorSettings(preset="light", forecaster="last-value", views="error", window=300)
     assert [view.name for view in own.chosen_views] == ["error"]
     assert (own.forecaster_name, own.sizes.window) == ("last-value", 300)
-    assert [view.name for view in DetectorSettings(nonconformity="low").chosen_views] == ["error"]
+    assert [view.name for view in DetectorSettings(nonconformity="low").chosen_views] == ["error", "level"]
 
 
 def test_checking_makes_no_detector(monkeypatch):
@@ -232,3 +233,50 @@ def test_a_time_until_something_is_accepted_becomes_observations():
         DetectorSettings.check({"accept_after": "soon"}, interval_known=False)
     with pytest.raises(ValueError, match="accept_after='6h' is a duration: set the sampling interval"):
         DetectorSettings(accept_after="6h")
+
+
+def test_a_season_is_a_duration_or_a_number_of_observations():
+    assert DetectorSettings().seasons is None
+    assert DetectorSettings(season="none").seasons == DetectorSettings(season=None).seasons == ()
+    assert DetectorSettings(season=24).seasons == DetectorSettings(season="24").seasons == (24,)
+    assert DetectorSettings(season="1d, 1w", interval="5min").seasons == (288, 2016)
+    assert DetectorSettings(season=["1d", 12], interval="1h").seasons == (24, 12)
+    assert DetectorSettings(interval="1h").calendar_periods == (24, 168)
+    assert DetectorSettings(interval="7min").calendar_periods == (1440,)  # a day is no whole number of these
+    assert DetectorSettings().calendar_periods == DetectorSettings(interval="1w").calendar_periods == ()
+    DetectorSettings.check({"season": "1d"}, interval_known=False)
+    with pytest.raises(ValueError, match=r"season must be .*soon"):
+        DetectorSettings.check({"season": "soon"}, interval_known=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"season": "1d"}, "season='1d' is a duration: set the sampling interval too, such as interval='5min'"),
+        ({"season": "soon"}, r"season must be a number of observations or a duration: .*'1d'.*got 'soon'"),
+        ({"season": 1}, r"season must be 2 to 24,576 observations long, got \(1,\), which is 1"),
+        ({"season": "1w", "interval": "1s"}, "season must be 2 to 24,576 observations long, got .*1w.*604,800"),
+        ({"season": 1.5}, "season must be an integer .*got 1.5"),
+        ({"season": []}, r"season must name at least one period, or be 'none', got \[\]"),
+    ],
+)
+def test_what_is_no_season_is_refused(given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        DetectorSettings(**given)
+
+
+@pytest.mark.slow
+def test_what_is_accepted_of_hostile_settings_can_be_run():
+    values = np.random.default_rng(1).normal(size=(40, 1, 1))
+    times = (np.arange(40) * 60 * 10**9).view("datetime64[ns]")[:, np.newaxis]
+    accepted = 0
+    for given in hostile_settings():
+        try:
+            settings = DetectorSettings(**given)
+            if memory_bytes(settings) + working_bytes(settings) > 64 * 2**20:
+                continue
+        except (OSError, TypeError, ValueError):
+            continue
+        Fleet.of(["a"], settings).run_arrays(values, times=times)
+        accepted += 1
+    assert accepted > 100

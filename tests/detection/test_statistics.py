@@ -29,6 +29,7 @@ def lies_around(rates, alpha, level=1e-3):
     assert abs(rates.mean() - alpha) <= band, (rates.mean(), alpha, band)
 
 
+@pytest.mark.slow
 def test_p_values_of_independent_scores_are_calibrated():
     """Scores of a heavy-tailed law, 24 signals of 4,000: the rate at three levels; error level 1e-3 each."""
     scores = np.abs(np.random.default_rng(5).standard_cauchy(size=(4000, 24)))
@@ -42,7 +43,8 @@ def test_p_values_of_independent_scores_are_calibrated():
     assert fleet.audit().finding == "as promised"
 
 
-@pytest.mark.parametrize("features", [1, 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("features", [full(1), 3])
 def test_p_values_of_all_views_are_calibrated(features):
     """16 signals of independent noise, 3,500 observations: evidence of overlapping stretches is close enough to
     exchangeable for P(p < alpha) to lie within a third of alpha; error level 1e-3."""
@@ -57,7 +59,7 @@ def test_p_values_of_all_views_are_calibrated(features):
     ("forecaster", "more"),
     [
         full("last-value", {"views": "error"}),
-        ("last-value", {}),
+        full("last-value", {}),
         full("exponential-smoothing", {"nonconformity": "high"}),
         full("exponential-smoothing", {"views": "error"}),
         (None, {}),
@@ -89,6 +91,7 @@ def nasty(kind, steps):
     }[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alarm_rate", [0.005, 0.03, 0.2])
 @pytest.mark.parametrize("kind", ["growing steps", "regimes", "growing regimes", "growing spikes", "bursts", "stops"])
 def test_no_signal_has_more_incidents_than_the_long_run_bound(kind, alarm_rate):
@@ -116,6 +119,7 @@ def test_scores_that_grow_for_ever_have_no_more_incidents_than_the_bound():
     assert incidents[-1] > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [1, 3])
 def test_during_warm_up_p_is_a_bound(features):
     """60 signals of independent noise at three levels; error level 1e-3 each. And there is no alarm."""
@@ -149,6 +153,7 @@ def test_missing_values_never_alarm():
         assert verdicts.alarm.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonconformity", ["high", "low"])
 def test_one_sided_detectors_alarm_on_one_side_only(nonconformity):
     """Spikes of twelve deviations, seldom enough for the long run to tolerate them all."""
@@ -168,6 +173,7 @@ def test_one_sided_detectors_alarm_on_one_side_only(nonconformity):
     assert np.isfinite(ends[1][-1]).all()
 
 
+@pytest.mark.slow
 def test_the_band_is_where_the_error_alone_alarms():
     """Of twelve signals with spikes of all sizes: what lies far beyond the band alarms, and little within it does."""
     rng = np.random.default_rng(9)
@@ -213,6 +219,7 @@ def test_what_was_strange_before_does_not_hide_what_comes_after(mask, finder):
     assert verdicts.alarm[2400:2500].any(axis=0).sum() >= 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["stuck", "quieter"])
 def test_a_signal_that_moves_too_little_is_found(kind):
     """Eight signals of white noise; the sensor sticks, or the noise falls to .3 of what it was, for 150 observations.
@@ -261,6 +268,7 @@ def test_signals_with_many_ties_alarm_no_more_than_promised(kind, preset):
         assert not verdicts.alarm.any()
 
 
+@pytest.mark.slow
 def test_a_shift_that_lasts_is_one_incident_and_accepted_in_the_end():
     """Eight signals, scores from outside, so that no forecaster gets used to it: alarms while it is not learned, and
     none any more once it is."""

@@ -3,21 +3,19 @@
 import numpy as np
 import pytest
 
-from tocsin.evaluation import BASES, FAULTS
-from tocsin.evaluation.faults import AMPLITUDE, noise_times, repeated, shift
+from tocsin_bench.faults import AMPLITUDE, BASES, FAULTS, LASTING, QUIET, noise_times, repeated, shift
 
 START = 400
+
+
+ALL = FAULTS | LASTING
 
 
 def drawn(name, signals=6, length=1000):
     return BASES[name](np.random.default_rng(0), signals, length)
 
 
-def possible(fault, base):
-    return not FAULTS[fault].seasonal or BASES[base].period is not None
-
-
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("name", [name for name in BASES if name != "walk"])
 def test_the_unit_is_the_deviation_of_the_noise(name):
     signals = drawn(name, 300, 2000)
     assert signals.noise.std() == pytest.approx(signals.sd, rel=0.02)
@@ -27,30 +25,35 @@ def test_the_unit_is_the_deviation_of_the_noise(name):
     assert np.array_equal(again.values, signals.values)
 
 
-@pytest.mark.parametrize("name", ["season 48", "season 288"])
+def test_the_unit_of_a_walk_is_its_step():
+    signals = drawn("walk", 100, 1000)
+    assert np.diff(signals.noise, axis=0).std() == pytest.approx(signals.sd, rel=0.02)
+
+
+@pytest.mark.parametrize("name", [name for name, base in BASES.items() if base.period])
 def test_seasons_repeat_and_differ_between_signals(name):
-    signals = drawn(name)
+    signals = drawn(name, length=5000)
     season, period = signals.season(), signals.period
     np.testing.assert_allclose(season[period:], season[:-period], atol=1e-9)
     assert np.abs(season).max() == pytest.approx(AMPLITUDE, rel=0.01)
     assert np.unique(season[0]).size == 6
 
 
-@pytest.mark.parametrize(("fault", "base"), [(f, b) for f in FAULTS for b in BASES if possible(f, b)])
+@pytest.mark.parametrize(("fault", "base"), [(f, b) for f in ALL for b in BASES if ALL[f].fits(BASES[b])])
 def test_a_fault_stays_in_its_place_and_is_in_every_signal(fault, base):
-    signals = drawn(base)
+    signals = drawn(base, length=5000)
     before = signals.noise.copy()
-    changed = FAULTS[fault](signals, START) != signals.values
+    changed = ALL[fault](signals, START) != signals.values
     assert np.array_equal(signals.noise, before)
     assert changed.any(axis=0).all()
     places = np.flatnonzero(changed.any(axis=1))
-    assert START <= places.min() <= places.max() < START + FAULTS[fault].lasts(signals.period)
+    assert START <= places.min() <= places.max() < START + ALL[fault].lasts(signals)
 
 
 def difference(fault, base="white noise"):
     """What a fault adds while it lasts, in deviations of the noise."""
-    signals = drawn(base)
-    stretch = slice(START, START + fault.lasts(signals.period))
+    signals = drawn(base, length=5000)
+    stretch = slice(START, START + fault.lasts(signals))
     return (fault(signals, START) - signals.values)[stretch] / signals.sd
 
 
@@ -59,6 +62,10 @@ def test_shifts_go_up_and_down_by_their_size():
     np.testing.assert_allclose(difference(FAULTS["shift 1 sd"], "AR .9")[:, 1], -np.ones(100))
     drift = difference(FAULTS["drift to 3 sd"])
     assert (drift.shape, drift[0, 0], drift[-1, 0], drift[-1, 1]) == ((200, 6), 0, pytest.approx(3), pytest.approx(-3))
+    leak = difference(LASTING["leak"])
+    assert (len(leak), leak[-1, 0], leak[1000, 0]) == (2000, pytest.approx(4), pytest.approx(2, abs=0.01))
+    assert len(difference(LASTING["slow drift"])) == 4000
+    np.testing.assert_allclose(difference(LASTING["lasting shift .5 sd"])[:, 0], np.full(2000, 0.5))
 
 
 def test_stuck_repeats_the_value_before():
@@ -89,6 +96,40 @@ def test_what_happens_to_seasons():
     assert cut[START : START + 48].min() == pytest.approx(-AMPLITUDE, rel=0.01)
 
 
+def test_a_cycle_that_is_missing():
+    for name, length in (("season 48", 48), ("week 2016", 288)):
+        signals = drawn(name)
+        stretch = slice(START, START + length)
+        found = FAULTS["missing cycle"](signals, START)
+        assert np.array_equal(found[stretch], signals.noise[stretch])
+        assert np.array_equal(found[START + length :], signals.values[START + length :])
+
+
+def test_a_week_has_two_quiet_days():
+    signals = drawn("week 2016", 1, 2 * 2016)
+    # The first whole week, day by day, observation 0 at midnight.
+    midnight = 2016 - round(signals.phase[0] * 2016)
+    days = signals.season()[midnight : midnight + 2016, 0].reshape(7, 288)
+    np.testing.assert_allclose(days.min(axis=1), -AMPLITUDE, atol=0.01)
+    np.testing.assert_allclose(days[:5].max(axis=1), AMPLITUDE, atol=0.01)
+    np.testing.assert_allclose(days[5:].max(axis=1), AMPLITUDE * (2 * QUIET - 1), atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "weekend", "height"), [("weekend as weekday", True, 1.0), ("weekday as holiday", False, 2 * QUIET - 1)]
+)
+def test_one_whole_day_is_like_one_of_the_other_kind(name, weekend, height):
+    signals = drawn("week 2016", 40, 5000)
+    found = FAULTS[name](signals, START) - signals.noise
+    for row in range(40):
+        places = np.flatnonzero(np.abs(found[:, row] - signals.season()[:, row]) > 1e-9)
+        days = signals.cycles()[places, row]
+        assert np.unique(np.floor(days)).size == 1
+        assert 285 <= places.size <= 288  # midnight, when all days are alike, may be one of them
+        assert (days[0] % 7 >= 5) == weekend
+        assert found[places, row].max() == pytest.approx(AMPLITUDE * height, abs=0.01)
+
+
 def test_the_same_fault_several_times():
     signals = drawn("white noise")
     fault = repeated(shift(3, 10), 3, 50)
@@ -104,6 +145,10 @@ def test_what_is_wrong_is_said():
     signals = drawn("white noise")
     with pytest.raises(ValueError, match=r"phase by 1/8 needs a season: .* must have a period, got none"):
         FAULTS["phase by 1/8"](signals, START)
+    with pytest.raises(ValueError, match="weekend as weekday needs a week, got none"):
+        FAULTS["weekend as weekday"](drawn("season 48"), START)
+    with pytest.raises(ValueError, match="fault must last a number of observations, got missing cycle, which lasts a"):
+        repeated(FAULTS["missing cycle"], 2, 10)
     with pytest.raises(ValueError, match="stuck must end within the signals, which have 1000 observations, got 1100"):
         FAULTS["stuck"](signals, 900)
     with pytest.raises(ValueError, match="start must be an integer >= 1, got 0"):

@@ -5,9 +5,8 @@ import pytest
 
 from tests.bands import margin
 from tocsin.data import infer_interval
-from tocsin.evaluation import FAMILIES
-from tocsin.evaluation.families import PERIOD
 from tocsin.evaluation.machine import FEATURES, simulate_machine
+from tocsin_bench.families import FAMILIES, PERIOD
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -81,6 +80,13 @@ def test_noise_in_proportion_to_the_level():
 def test_weeks_have_quiet_days():
     days = drawn("weekly-with-holidays", 24 * 700)
     assert lagged_correlation(days, 24 * 7).mean() > lagged_correlation(days, 24).mean() > 0.3
+
+
+@pytest.mark.parametrize(("name", "day"), [("weekly-hourly", 24), ("weekly-5min", 288)])
+def test_weeks_repeat(name, day):
+    """The season's share of the variance is what a week later still agrees."""
+    values = drawn(name, 21 * day)
+    assert lagged_correlation(values, 7 * day).mean() > 0.55 > lagged_correlation(values, 2 * day).mean() > 0.2
 
 
 def test_values_that_are_few():

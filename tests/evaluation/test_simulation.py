@@ -16,6 +16,7 @@ from tocsin.evaluation import METHODS, SCENARIOS, simulate, simulation_report
 from tocsin.evaluation.simulation import CALIBRATION, CURVE, steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_true_p_values_are_uniform_at_every_time(name):
     """Kolmogorov-Smirnov over 3,000 independent realisations at several times; error level 1e-3 each."""
@@ -119,7 +120,8 @@ def outcomes(name):
     return {outcome.method.name: outcome for outcome in result.outcomes}
 
 
-@pytest.mark.parametrize("name", ["random-shift", "jump-shift"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["random-shift", full("jump-shift")])
 def test_the_papers_experiments(name):
     """W1-ACAS far ahead of the long window and of split conformal; the short window as good (error level 1e-4 each).
 
@@ -136,8 +138,8 @@ def test_the_papers_experiments(name):
     assert np.mean(by["w1-acas-recent"].gap) < 0.025
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["period-24", full("period-96")])
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["period-24", "period-96"])
 def test_periodic_scale_is_learned(name):
     """Only learned weights see a period: a third to a half of every fixed weighting's error (error level 1e-4)."""
     error = {method: outcome.error for method, outcome in outcomes(name).items()}
@@ -147,6 +149,7 @@ def test_periodic_scale_is_learned(name):
         assert certainly_less(error["w1-acas-recent"], 0.37 * error[fixed])
 
 
+@pytest.mark.slow
 def test_a_batch_as_long_as_the_period_learns_nothing():
     drawn = SCENARIOS["period-24"].draw(np.random.default_rng(0), 8000, 8)
     errors = {
@@ -157,6 +160,7 @@ def test_a_batch_as_long_as_the_period_learns_nothing():
     assert certainly_less(errors[10], errors[24] / 2)
 
 
+@pytest.mark.full
 def test_switching_scale():
     error = {method: outcome.error for method, outcome in outcomes("switching").items()}
     assert certainly_less(error["w1-acas-recent"], error["window-2000"])
@@ -165,7 +169,7 @@ def test_switching_scale():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["iid", "heavy-tails"])
+@pytest.mark.parametrize("name", ["iid", full("heavy-tails")])
 def test_nothing_to_adapt_to(name):
     """The more past, the better, and no rate above its level (error level 1e-4 each)."""
     by = outcomes(name)

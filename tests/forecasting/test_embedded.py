@@ -99,6 +99,7 @@ def test_forecasts_are_those_of_the_formulas(network):
     assert np.all(np.diff(forecast.quantiles, axis=-1) >= 0)
 
 
+@pytest.mark.slow
 def test_short_contexts_are_those_of_the_formulas(network):
     path, oracle = network
     values = noisy_wave(40)
@@ -194,6 +195,7 @@ def followed(forecaster, values, horizon=3):
         yield forecast, int(state["length"][0]), int(state["normalised"][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context_length", [1, 2, 7, 20, 100, 1024])
 def test_a_session_forecasts_from_what_it_keeps(small, context_length):
     """Exactly as from the context that it keeps, in the units of its beginning; right then, as from any context."""

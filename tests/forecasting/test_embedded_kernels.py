@@ -5,10 +5,8 @@ import pytest
 from numba import njit
 
 from tests.forecasting import embedded_oracle
-from tocsin.forecasting.embedded import functions, observations, products
-from tocsin.forecasting.embedded.products import PANEL, multiply, panels
-from tocsin.forecasting.embedded.softmax import shares
-from tocsin.forecasting.embedded.vectors import LANES
+from tocsin.forecasting.embedded import arithmetic, observations
+from tocsin.forecasting.embedded.arithmetic import LANES, PANEL, multiply, panels, shares
 
 
 def from_python(function):
@@ -21,7 +19,7 @@ def from_python(function):
     return call
 
 
-compare, gather = from_python(products.compare), from_python(products.gather)
+compare, gather = from_python(arithmetic.compare), from_python(arithmetic.gather)
 centre_and_scale = from_python(observations.centre_and_scale)
 
 
@@ -29,6 +27,7 @@ def singles(rng, *shape):
     return rng.normal(size=shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 5, 6, 7, 11, 12, 13, 64])
 @pytest.mark.parametrize(("depth", "columns"), [(1, 32), (49, 64), (115, 96), (768, 160)])
 def test_a_product_is_right_and_each_row_is_alone(count, depth, columns):
@@ -47,6 +46,7 @@ def test_a_product_is_right_and_each_row_is_alone(count, depth, columns):
         np.testing.assert_array_equal(alone[0], out[row])
 
 
+@pytest.mark.slow
 def test_a_product_adds_from_the_first_term_to_the_last():
     """As a chain of fused multiply-adds does: the sum of 2^24 and ones stays, in single precision, unless they pair."""
     rows = np.ones((6, 4), dtype=np.float32)
@@ -68,6 +68,7 @@ def test_only_as_many_columns_as_there_is_room_for():
     assert np.all(whole[:, 70:] == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heads", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("width", [16, 32])
 def test_products_with_keys_and_values(heads, width):
@@ -106,17 +107,18 @@ def test_shares_are_a_softmax_with_one_more_score_of_0(count, size):
     np.testing.assert_array_equal(scores[0], given[0])
 
 
-log = from_python(functions.log)
+log = from_python(arithmetic.log)
 FUNCTIONS = {
-    "exp": (from_python(functions.exp), np.exp, 700.0),
-    "sinh": (from_python(functions.sinh), np.sinh, 700.0),
-    "asinh": (from_python(functions.asinh), np.arcsinh, 1e6),
-    "softplus": (from_python(functions.softplus), lambda x: np.logaddexp(0.0, x), 1000.0),
-    "sigmoid": (from_python(functions.sigmoid), lambda x: 0.5 * (1 + np.tanh(0.5 * x)), 1000.0),
+    "exp": (from_python(arithmetic.exp), np.exp, 700.0),
+    "sinh": (from_python(arithmetic.sinh), np.sinh, 700.0),
+    "asinh": (from_python(arithmetic.asinh), np.arcsinh, 1e6),
+    "softplus": (from_python(arithmetic.softplus), lambda x: np.logaddexp(0.0, x), 1000.0),
+    "sigmoid": (from_python(arithmetic.sigmoid), lambda x: 0.5 * (1 + np.tanh(0.5 * x)), 1000.0),
     "log": (lambda x: log(np.exp(x)), lambda x: np.log(np.exp(x)), 700.0),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "exact", "reach"), FUNCTIONS.values(), ids=FUNCTIONS.keys())
 def test_functions_are_right(function, exact, reach):
     sizes = np.concatenate([[0.0], np.geomspace(1e-9, reach, 400)])
@@ -124,6 +126,7 @@ def test_functions_are_right(function, exact, reach):
         assert function(x) == pytest.approx(exact(x), rel=2e-15, abs=1e-15), x
 
 
+@pytest.mark.slow
 def test_centre_and_scale():
     rng = np.random.default_rng(0)
     for size in (1e-300, 1e-30, 1.0, 1e30, 1e299):
@@ -135,6 +138,7 @@ def test_centre_and_scale():
             np.testing.assert_allclose(centre_and_scale(values), embedded_oracle.centre_and_scale(values), rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e300, 5e-324, 1e15 / 3])
 def test_the_centre_of_a_constant_is_exact(value):
     values = np.full(50, value)

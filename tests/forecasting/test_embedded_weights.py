@@ -6,8 +6,7 @@ import pytest
 from tests.forecasting.embedded_oracle import random_arrays
 from tocsin.arrays import write_arrays
 from tocsin.forecasting import EmbeddedForecaster
-from tocsin.forecasting.embedded.weights import SHIPPED, load_weights
-from tocsin.forecasting.pretrained import WeightsError
+from tocsin.forecasting.embedded.weights import SHIPPED, WeightsError, load_weights
 
 
 def written(path, **changes):
@@ -74,6 +73,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD.keys())
 def test_what_is_wrong_with_a_file_is_said(tmp_path, changes, message):
     path = written(tmp_path / "weights.npz", **changes)

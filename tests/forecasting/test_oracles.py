@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tests.cases import full
 from tests.forecasting import oracles
 from tocsin.forecasting import Autoregression, ExponentialSmoothing, LastValue, SeasonalNaive, find_period
 from tocsin.forecasting.simple import FORGET, RATES
@@ -56,6 +57,7 @@ def test_seasonal_naive(history, horizon, period):
     np.testing.assert_array_equal(run(SeasonalNaive(period), history, horizon), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["wave", "pulses", "noise"])
 @pytest.mark.parametrize("seed", [0, 3])
 def test_seasonal_naive_with_a_period_searched(kind, seed):
@@ -77,6 +79,7 @@ def test_exponential_smoothing_with_a_rate(history, rate):
     np.testing.assert_allclose(run(ExponentialSmoothing(rate), history, 2), expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["noise", "walk", "wave", "pulses"])
 def test_exponential_smoothing_with_the_rate_chosen(kind):
     """Continuous signals: where two rates tie, rounding would decide."""
@@ -103,7 +106,7 @@ SETTINGS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["noise", "walk", "wave", "pulses", "steps"])
+@pytest.mark.parametrize("kind", [full("noise"), full("walk"), "wave", full("pulses"), "steps"])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 @pytest.mark.parametrize("horizon", [1, 7])
 def test_autoregression(settings, kind, horizon):
@@ -117,6 +120,7 @@ def test_autoregression(settings, kind, horizon):
     assert not np.array_equal(got[:, 0], run(LastValue(), history, 1)[:, 0], equal_nan=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 1000), lags=st.integers(2, 9), horizon=st.integers(1, 6),
@@ -156,6 +160,7 @@ def test_constant_stretches_teach_nothing_and_are_not_forgotten_through():
     assert after.mean() < 1.5 * before.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_find_period(seed):
     rng = np.random.default_rng(seed)

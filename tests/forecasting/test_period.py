@@ -23,6 +23,7 @@ def most_failures(rate, level=1e-3):
     return int(binom.isf(level, SIGNALS, rate))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [waves, pulses])
 @pytest.mark.parametrize("period", [5, 7, 12, 24, 50, 100, 168, 200])
 @pytest.mark.parametrize("disturbance", ["nothing", "trend", "missing", "spike"])
@@ -91,6 +92,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "rate"), NOTHING.values(), ids=NOTHING.keys())
 def test_what_has_no_period_is_let_alone(make, rate):
     """Of 200 signals none, or a small share, is mistaken for periodic; band around the share, error level 1e-3.

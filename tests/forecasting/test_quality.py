@@ -38,6 +38,7 @@ GAINS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "gain"), GAINS.values(), ids=GAINS.keys())
 def test_it_beats_the_last_value_where_there_is_something_to_learn(make, gain):
     """Paired over 16 independent signals, by the stated share; error level 1e-4."""
@@ -57,6 +58,7 @@ def test_a_period_searched_is_as_good_as_one_given(period):
     assert certainly_less(searched, 0.65 * errors(LastValue(), values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", [None, 0, 50])
 def test_it_costs_little_on_a_random_walk(period):
     """Nothing can beat the last value there: at most 4% worse over 16 walks, error level 1e-3."""

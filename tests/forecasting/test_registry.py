@@ -9,21 +9,21 @@ import pytest
 from tocsin.forecasting import Autoregression, Forecaster, LastValue, available_forecasters, make_forecaster, registry
 from tocsin.forecasting.registry import BUILT_IN, RegisteredForecaster
 
-PLAIN = [entry for entry in BUILT_IN if entry.extra is None]
+ADAPTERS = ("stats", "chronos", "ttm", "flowstate", "tirex")
 
 
 def test_every_built_in_forecaster_is_there_once():
     names = [entry.name for entry in BUILT_IN]
     assert len(names) == len(set(names))
     assert set(names) == {
-        "embedded", "autoregression", "last-value", "seasonal-naive", "exponential-smoothing", "stats", "chronos",
-        "ttm", "flowstate", "tirex",
+        "embedded", "autoregression", "last-value", "seasonal-naive", "exponential-smoothing",
     }  # fmt: skip
     entries = available_forecasters()
+    assert {*names, *ADAPTERS} <= entries.keys()
     assert [entries[name] for name in names] == list(BUILT_IN)
 
 
-@pytest.mark.parametrize("entry", PLAIN, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", BUILT_IN, ids=lambda entry: entry.name)
 def test_a_name_makes_its_forecaster(entry):
     assert entry.missing == ()
     assert entry.about
@@ -34,20 +34,24 @@ def test_a_name_makes_its_forecaster(entry):
     assert make_forecaster(entry.name, forecaster.parameters()).parameters() == forecaster.parameters()
 
 
-@pytest.mark.parametrize("entry", [entry for entry in BUILT_IN if entry.extra], ids=lambda entry: entry.name)
-def test_who_needs_an_extra_says_which(entry, monkeypatch):
-    """As where nothing of it is installed; the class's own names agree with the list's."""
-    assert entry.modules
-    for module in entry.modules:
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_who_needs_an_extra_says_which(name, monkeypatch):
+    """As where nothing of it is installed; the class's own name agrees with the entry point's."""
+    entry = available_forecasters()[name]
+    modules = entry.load().modules
+    assert modules
+    assert entry.load().name == name
+    for module in modules:
         monkeypatch.setitem(sys.modules, module, None)
-    assert entry.missing == entry.modules
-    with pytest.raises(ImportError, match=rf"'{entry.name}' needs {', '.join(entry.modules)}: pip install 'tocsin\["):
-        make_forecaster(entry.name)
+    assert entry.missing == modules
+    with pytest.raises(ImportError, match=rf"'{name}' needs {', '.join(modules)}: pip install 'tocsin\["):
+        make_forecaster(name)
 
 
 def test_a_module_that_cannot_be_found_is_named(monkeypatch):
-    needy = RegisteredForecaster("needy", "nowhere:Needy", "", "some", ("json", "no_such_module", "nor_this"))
-    monkeypatch.setattr(registry, "BUILT_IN", (*BUILT_IN, needy))
+    monkeypatch.setattr(LastValue, "modules", ("json", "no_such_module", "nor_this"))
+    monkeypatch.setattr(LastValue, "extra", "tocsin[some]")
+    offered(monkeypatch, needy="tocsin.forecasting:LastValue")
     assert available_forecasters()["needy"].missing == ("no_such_module", "nor_this")
     with pytest.raises(ImportError) as caught:
         make_forecaster("needy", {"model": "x"})
@@ -64,8 +68,12 @@ def test_an_unknown_name_is_answered_with_the_known_ones(name):
 
 
 def test_a_required_argument_is_asked_for(monkeypatch):
-    entry = RegisteredForecaster("picky", "tocsin.forecasting:LastValue", "", required=("model", "place"))
-    monkeypatch.setattr(registry, "BUILT_IN", (entry,))
+    class Picky(LastValue):
+        def __init__(self, model, *, place, colour="red"):
+            super().__init__()
+
+    monkeypatch.setattr(registry, "BUILT_IN", (RegisteredForecaster("picky", ""),))
+    monkeypatch.setattr(RegisteredForecaster, "load", lambda self: Picky)
     with pytest.raises(ValueError, match=r"^forecaster 'picky' needs the argument 'model', 'place', got \{\}$"):
         make_forecaster("picky")
     with pytest.raises(ValueError, match=r"^forecaster 'picky' needs the argument 'place', got \{'model': 1\}$"):
@@ -129,6 +137,8 @@ import numpy as np
 from tocsin.forecasting import ContextForecaster, Forecast
 
 class Zero(ContextForecaster):
+    'The same value, always.'
+
     name = "zero"
 
     def __init__(self, value=0.0):
@@ -154,8 +164,8 @@ SCRIPT = """
 import sys
 from tocsin.forecasting import available_forecasters, make_forecaster
 entries = available_forecasters()
-print(entries["zero"].about)
 print("other_package" in sys.modules)
+print(entries["zero"].about)
 print(make_forecaster("zero", {"value": 2.5}).forecast([[1.0, 3.0]], 2).median.tolist())
 print(repr(make_forecaster("last-value")))
 for name, options in [("no", {}), ("zero", {"colour": 1})]:
@@ -170,6 +180,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.slow
 def test_another_package_offers_a_forecaster(tmp_path):
     """A distribution as an installer leaves it: a module, and a folder that says what it offers."""
     (tmp_path / "other_package.py").write_text(MODULE)
@@ -180,7 +191,7 @@ def test_another_package_offers_a_forecaster(tmp_path):
     script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{SCRIPT}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    assert lines[:4] == ["provided by other-package", "False", "[[2.5, 2.5]]", "LastValue()"]
+    assert lines[:4] == ["False", "The same value, always.", "[[2.5, 2.5]]", "LastValue()"]
     assert lines[4].startswith("forecaster 'no' must be a subclass of tocsin.Forecaster, got <class")
     assert lines[5].startswith("forecaster 'zero' does not take {'colour': 1}:")
     assert lines[6] == "True"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.pretrained.contract import every_check, series
-from tocsin.forecasting import statistical
-from tocsin.forecasting.statistical import LEVELS, MODELS, StatsForecaster
+from tocsin.adapters import statistical
+from tocsin.adapters.statistical import LEVELS, MODELS, StatsForecaster
 
 # AutoARIMA and AutoCES are left to a single test: a fit of theirs takes longer than all others together.
 FORECASTERS = {
@@ -24,6 +24,7 @@ def test_contract(arguments, check):
     check(lambda **options: StatsForecaster(**{"context_length": 48, **arguments, **options}), 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_sees_a_season(model):
     values = series(72)
@@ -34,6 +35,7 @@ def test_every_model_sees_a_season(model):
     assert (forecast.quantiles[0, :, -1] > forecast.median[0]).all()
 
 
+@pytest.mark.slow
 def test_quantiles_are_the_ends_of_the_prediction_intervals():
     from statsforecast.models import AutoETS
 
@@ -48,6 +50,7 @@ def test_quantiles_are_the_ends_of_the_prediction_intervals():
             np.testing.assert_allclose(ours.quantiles[0, :, LEVELS.index(level)], theirs[interval], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_gaps_are_filled_along_a_line_and_forecast_across():
     forecaster = StatsForecaster("AutoETS")
     line = np.arange(40.0)
@@ -96,10 +99,10 @@ def test_bad_arguments_are_named():
 def test_says_which_extra_is_missing():
     script = (
         "import sys; sys.modules['statsforecast'] = None\n"
-        "from tocsin.forecasting.statistical import StatsForecaster\n"
+        "from tocsin.adapters.statistical import StatsForecaster\n"
         "try: StatsForecaster()\n"
         "except ImportError as error: print(error)"
     )
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert output.startswith("StatsForecaster needs the library 'statsforecast.models'")
+    assert output.startswith("StatsForecaster needs statsforecast.models")
     assert "pip install 'tocsin[stats]'" in output

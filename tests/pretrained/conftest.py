@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tocsin.forecasting.chronos import ChronosForecaster
-from tocsin.forecasting.tirex import TiRexForecaster
-from tocsin.forecasting.ttm import FlowStateForecaster, TTMForecaster
+from tocsin.adapters.chronos import ChronosForecaster
+from tocsin.adapters.granite import FlowStateForecaster, TTMForecaster
+from tocsin.adapters.tirex import TiRexForecaster
 
 collect_ignore_glob = [] if find_spec("torch") else ["test_*.py"]
 

@@ -7,7 +7,7 @@ from tests.pretrained.conftest import CONTEXT, FAMILIES
 from tests.pretrained.contract import HORIZON, close, every_check, hard_contexts, series
 
 # Tested once, in test_models.py.
-pytestmark = pytest.mark.filterwarnings("ignore::tocsin.forecasting.tirex.LicenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tocsin.adapters.tirex.LicenceWarning")
 
 
 @every_check

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.pretrained.conftest import FAMILIES
-from tocsin.forecasting.chronos import ChronosForecaster
-from tocsin.forecasting.pretrained import WeightsError
-from tocsin.forecasting.tirex import TiRexForecaster
-from tocsin.forecasting.ttm import FlowStateForecaster, TTMForecaster
+from tocsin.adapters.chronos import ChronosForecaster
+from tocsin.adapters.granite import FlowStateForecaster, TTMForecaster
+from tocsin.adapters.tirex import TiRexForecaster
+from tocsin.forecasting.embedded.weights import WeightsError
 
 # Tested once, in test_models.py.
-pytestmark = pytest.mark.filterwarnings("ignore::tocsin.forecasting.tirex.LicenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tocsin.adapters.tirex.LicenceWarning")
 
 KINDS = [ChronosForecaster, FlowStateForecaster, TTMForecaster, TiRexForecaster]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -26,9 +26,7 @@ def run(script):
 
 
 def test_importing_the_adapters_loads_no_library():
-    names = ["chronos", "pretrained", "statistical", "tirex", "ttm"]
-    imports = ", ".join(f"tocsin.forecasting.{name}" for name in names)
-    loaded = {name.split(".")[0] for name in run(f"import sys, {imports}; print(*sys.modules)").split()}
+    loaded = {name.split(".")[0] for name in run("import sys, tocsin.adapters; print(*sys.modules)").split()}
     assert not loaded & {"torch", "transformers", "chronos", "tsfm_public", "tirex", "statsforecast", "pandas"}
 
 
@@ -42,8 +40,8 @@ def test_says_which_extra_is_missing(kind, missing):
         f"try: {kind.__name__}('some/model')\n"
         "except ImportError as error: print(error)"
     )
-    assert output.startswith(f"{kind.__name__} needs the library ")
-    assert f"pip install 'tocsin[{kind.extra}]'" in output
+    assert output.startswith(f"{kind.__name__} needs ")
+    assert f"pip install '{kind.extra}'" in output
 
 
 @every_kind
@@ -157,8 +155,8 @@ def test_everybodys_logging_stays_as_it_is(make):
 
 def test_the_import_of_a_library_leaves_logging_alone():
     script = (
-        "import logging, tocsin.forecasting.pretrained as pretrained\n"
-        "pretrained.import_library('tsfm_public', 'somebody', 'ttm')\n"
+        "import logging; from tocsin.adapters.base import import_library; from tocsin.adapters import TTMForecaster\n"
+        "import_library('tsfm_public', TTMForecaster)\n"
         "print(logging.getLogger().handlers, logging.getLogger().level)"
     )
     assert run(script).split() == ["[]", "30"]

@@ -6,12 +6,12 @@ import torch
 
 from tests.pretrained.conftest import CONTEXT, HORIZON, LEVELS, PATCH, save_ttm
 from tests.pretrained.contract import series
-from tocsin.forecasting.chronos import ChronosForecaster
-from tocsin.forecasting.tirex import LicenceWarning, TiRexForecaster
-from tocsin.forecasting.ttm import FlowStateForecaster, TTMForecaster
+from tocsin.adapters.chronos import ChronosForecaster
+from tocsin.adapters.granite import FlowStateForecaster, TTMForecaster
+from tocsin.adapters.tirex import LicenceWarning, TiRexForecaster
 
 # Tested once, below.
-pytestmark = pytest.mark.filterwarnings("ignore::tocsin.forecasting.tirex.LicenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::tocsin.adapters.tirex.LicenceWarning")
 
 VALUES = series(CONTEXT)
 

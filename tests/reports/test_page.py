@@ -122,6 +122,7 @@ def test_long_signals_are_thinned_but_not_around_incidents():
     assert values[at].min() == values.min()
 
 
+@pytest.mark.slow
 def test_data_are_plain(report):
     text = report.read_text()
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tocsin.detection import Audit, Incident, SignalResult
-from tocsin.detection.incidents.incident import incident_columns
+from tocsin.data import Signal
+from tocsin.detection import Audit, Incident, Result
+from tocsin.detection.incidents.incident import incident_columns, onset_text
 from tocsin.reports.tables import audit_summary, incident_table, worst_severity
 
 
@@ -15,11 +16,16 @@ def an_incident(number=0, severity=3.0, **more):
     fields = {
         "signal": f"signal {number}", "start": np.datetime64("2026-01-01T00:00:00", "ns"),
         "end": np.datetime64("2026-01-01T01:00:00", "ns"), "peak": np.datetime64("2026-01-01T00:30:00", "ns"),
-        "first": 10, "last": 22, "alarms": 5, "p": 0.001, "severity": severity, "return_period": 3456.0,
+        "first": 10, "last": 22, "alarms": 5, "p": 0.001, "severity": severity, "return_period": 3456.0, "seen": 10_000,
         "view": "error", "explanation": "pressure: 3.25 above the forecast", "direction": "above",
         "deviation": 3.25, "contributions": {"flow": 1.0, "pressure": 4.0}, "ended": "returned", **more,
     }  # fmt: skip
     return Incident(**fields)
+
+
+def a_result(observations, **more):
+    nothing = Signal("a", ("value",), None, np.empty((0, 1)), np.empty(0, dtype=np.int64), None, ())
+    return Result(nothing, observations, **more)
 
 
 def printed(table, width=160):
@@ -44,11 +50,32 @@ def test_lengths_are_told_in_time_where_the_interval_is_known():
     text = printed(incident_table([an_incident()], top=3, many=False, intervals=every))
     assert "65 min" in text  # 13 observations, one every 5 minutes
     assert "about once in 12 days" in text
+    rarer = printed(incident_table([an_incident(seen=576)], top=3, many=False, intervals=every))
+    assert "not seen in these 2 days" in rarer
     numbered = [an_incident(start=10, end=22, peak=15)]
     for incidents, intervals in ((numbered, every), ([an_incident()], {"signal 0": None}), ([an_incident()], None)):
         text = printed(incident_table(incidents, top=3, many=False, intervals=intervals))
         assert "13 observations" in text
         assert "about once in 3,456 observations" in text
+
+
+def test_incidents_that_recur_are_counted():
+    earlier = an_incident(severity=2.0)
+    again = an_incident(first=800, last=812, severity=3.0)
+    text = printed(incident_table([earlier, again], top=3, many=False))
+    assert "the 2nd like this" in text
+    assert "the 1st like this" not in text
+    worse = an_incident(first=900, last=912, severity=6.1)
+    assert "the 3rd like this" not in printed(incident_table([earlier, again, worse], top=3, many=False))
+
+
+def test_when_an_incident_began_is_told_where_it_was_noticed_late():
+    times = np.datetime64("2026-03-01T00:00") + np.array([0, 10, 20]) * np.timedelta64(1, "m")
+    late = an_incident(start=times[2], began_earliest=times[0], began_latest=times[1])
+    at_once = an_incident(start=times[2], began_earliest=times[0], began_latest=times[2])
+    assert onset_text(late) == "between 2026-03-01 00:00:00 and 2026-03-01 00:10:00"
+    assert onset_text(at_once) == ""
+    assert "began" in printed(incident_table([late], top=1, many=False))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +102,7 @@ def test_units_stand_beside_what_was_seen_and_not_in_names():
 
 def test_the_summary_tells_the_finding_with_its_ratio_and_since_when():
     audit = Audit(0.01, 4000, 120, 1.0, 0.99, 0.021, 0.042, first=551)
-    one = SignalResult("a", 4551, [], 0.01, audit)
+    one = a_result(4551, audit=audit)
     assert audit_summary([one]) == (
         "4,551 observations; after warm-up 120 incidents, 40 tolerated (true faults count too)\n"
         "too many: 3.0 times the promised incidents since observation 551 (99% sure: 2.1 to 4.2 times)"
@@ -83,7 +110,7 @@ def test_the_summary_tells_the_finding_with_its_ratio_and_since_when():
     several = audit_summary([one, one])
     assert several.startswith("9,102 observations of 2 signals; after warm-up 240 incidents, 80 tolerated")
     assert "too many: 3.0 times the promised incidents since warm-up" in several
-    nothing = SignalResult("a", 40, [], 0.01, Audit(0.01, 0, 0, 1.0, 0.99, 0.0, 1.0))
+    nothing = a_result(40, audit=Audit(0.01, 0, 0, 1.0, 0.99, 0.0, 1.0))
     assert audit_summary([nothing]) == "40 observations, all of them warm-up"
 
 
@@ -97,15 +124,14 @@ def test_the_summary_tells_the_finding_with_its_ratio_and_since_when():
 )
 def test_the_summary_tells_since_when_and_by_what_a_signal_is_judged(since, own, told):
     audit = Audit(0.01, 4000, 40, 1.0, 0.99, 0.008, 0.012, first=since)
-    one = SignalResult("a", 4551, [], 0.01, audit, judged_since=since, own_past_since=own)
+    one = a_result(4551, audit=audit, judged_since=since, own_past_since=own)
     assert audit_summary([one]).splitlines()[-1] == told
     assert "judged" not in audit_summary([one, one])
 
 
 def test_the_signal_with_the_most_severe_incident_is_the_worst():
-    calm, bad = (SignalResult("a", 1, [an_incident(severity=severity)]) for severity in (1.0, 4.0))
-    none = SignalResult("a", 1, [])
-    assert sorted([calm, none, bad], key=worst_severity) == [none, calm, bad]
+    calm, bad = ([an_incident(severity=severity)] for severity in (1.0, 4.0))
+    assert sorted([calm, [], bad], key=worst_severity) == [[], calm, bad]
 
 
 @pytest.mark.parametrize("times", ["moments", "numbers", "floats"])

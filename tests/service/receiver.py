@@ -2,13 +2,12 @@
 
 import json
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
 class Receiver:
-    """Answers with the statuses given, one after the other, then with 200; None is no answer in time.
+    """Answers with the statuses given, one after the other, then with 200; None is 200 once `late` is set.
 
     As a proxy may do, it refuses bodies that are larger than `largest`, and those that hold one of the texts `hated`.
     """
@@ -17,6 +16,7 @@ class Receiver:
         self.answers: list[int | None] = []
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.taken: list[Any] = []
+        self.late = threading.Event()
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -30,7 +30,7 @@ class Receiver:
                 elif any(word in text for word in hated):
                     status = 403
                 if status is None:
-                    time.sleep(0.5)
+                    receiver.late.wait(60)
                     status = 200
                 if status == 200:
                     receiver.taken.append(body)
@@ -49,5 +49,6 @@ class Receiver:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
+        self.late.set()
         self._server.shutdown()
         self._server.server_close()

@@ -158,6 +158,7 @@ def test_lists_and_tables_come_as_json():
     assert "TOCSIN_SERVER__ALLOWED_HOSTS must be JSON" in problems(TOCSIN_SERVER__ALLOWED_HOSTS="a.example")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

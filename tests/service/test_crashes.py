@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.cases import full
 from tests.service.crashes import Findings, trial
 from tests.service.postgres import Postgres, find_programs
 
@@ -18,9 +17,9 @@ def check(found: Findings) -> None:
     assert (found.lost, found.doubled, found.different) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("kills", [1, full(4)])
-def test_killed_monitors_lose_double_and_change_nothing(kills: int) -> None:
-    check(trial(kills=kills, signals=SIGNALS, seed=11, database=None, least=LEAST))
+@pytest.mark.full
+def test_killed_monitors_lose_double_and_change_nothing() -> None:
+    check(trial(kills=4, signals=SIGNALS, seed=11, database=None, least=LEAST))
 
 
 @pytest.mark.full

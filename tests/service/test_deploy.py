@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.cases import full
 from tests.service.process import MonitorProcess
 from tests.service.test_tls import make_certificate
 from tocsin.data import parse_duration
@@ -71,6 +70,7 @@ def expressions():
 EXPRESSIONS = list(expressions())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "expression"), EXPRESSIONS, ids=[where for where, _ in EXPRESSIONS])
 def test_only_metrics_that_there_are(where, expression):
     expression = re.sub(r'"[^"]*"', '""', expression)
@@ -303,8 +303,8 @@ def test_the_health_check_is_the_same_everywhere():
     assert '["python", "/opt/tocsin/healthcheck.py"]' in text
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tls", [full(False), True])
+@pytest.mark.full
+@pytest.mark.parametrize("tls", [False, True])
 def test_the_health_check_finds_the_monitor(tmp_path, tls):
     def healthy():
         environment = {"TOCSIN_CONFIG": str(monitor.config), "TOCSIN_SERVER__PORT": str(monitor.port)}

@@ -91,6 +91,7 @@ def until_told(hook: Receiver, number: int, count: int) -> list[tuple[str, str |
     return told(hook, number)
 
 
+@pytest.mark.full
 def test_a_step_is_open_until_it_is_over(monitor: MonitorProcess, hook: Receiver) -> None:
     values = np.random.default_rng(1).normal(size=BEFORE + 500)
     values[BEFORE : BEFORE + 300] += 22

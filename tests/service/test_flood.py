@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from benchmarks.flood import flood
 
-from tests.cases import full
 from tests.service.process import MonitorProcess
 from tests.service.receiver import Receiver
 
@@ -33,9 +32,9 @@ url = "http://{place}"
 """
 
 
-@pytest.mark.parametrize("signals", [10, full(60)])
-def test_signals_that_stop_are_one_message_and_one_acknowledgement(tmp_path: Path, signals: int) -> None:
-    began, over, _ = flood(tmp_path, signals)
+@pytest.mark.full
+def test_signals_that_stop_are_one_message_and_one_acknowledgement(tmp_path: Path) -> None:
+    began, over, _ = flood(tmp_path, 60)
     assert (began, over) == (1, 1)
 
 
@@ -61,6 +60,7 @@ def history(signals: int, length: int = 1200) -> str:
     return "\n".join(map(json.dumps, rows))
 
 
+@pytest.mark.full
 def test_imported_history_tells_nobody_and_what_comes_after_it_does(tmp_path: Path) -> None:
     """By the command, and by an upload; a silence of another signal shows that messages do go out."""
     receiver = Receiver()

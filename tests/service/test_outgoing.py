@@ -45,6 +45,7 @@ async def asked(url: str, path: str = "/", timeout: float = 60.0, **given: int) 
         return await ask(client, "GET", path, **given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coding", [b"gzip", b"identity"])
 def test_only_so_much_of_an_answer_is_read(coding: bytes) -> None:
     body = BOMB if coding == b"gzip" else b"a" * 50_000_000

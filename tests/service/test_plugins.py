@@ -36,6 +36,7 @@ def with_package(package: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])}
 
 
+@pytest.mark.slow
 def test_a_new_kind_of_sink_is_in_the_example_of_settings(package: Path) -> None:
     command = [sys.executable, "-m", "tocsin", "config", "example"]
     done = subprocess.run(command, env=with_package(package), capture_output=True, text=True, check=True)
@@ -43,6 +44,7 @@ def test_a_new_kind_of_sink_is_in_the_example_of_settings(package: Path) -> None
     assert "A log file of the plant." in done.stdout
 
 
+@pytest.mark.full
 def test_a_new_kind_of_sink_is_told_of_incidents(package: Path, tmp_path: Path) -> None:
     told = tmp_path / "plant.log"
     config = f"""

@@ -140,6 +140,7 @@ def test_prometheus_writes_and_goes_on_after_the_monitor_was_killed(monitor: Mon
     assert monitor.sources()["remote_write"]["last_error"] is None
 
 
+@pytest.mark.full
 def test_the_opentelemetry_sdk_exports(monitor: Monitor) -> None:
     exporter = OTLPMetricExporter(
         f"{monitor.address}/v1/metrics",

@@ -19,6 +19,7 @@ from tocsin_monitor.config.fields import every_setting
 from tocsin_monitor.config.writing import as_toml
 from tocsin_monitor.http import create_app
 from tocsin_monitor.http.auth import ADMIN, ANYBODY, OPERATOR, READER, SENDER, WRITER
+from tocsin_monitor.http.push import push_formats
 from tocsin_monitor.http.requests import Label
 from tocsin_monitor.http.status import STATES, SignalMetrics
 from tocsin_monitor.metrics import Metrics
@@ -52,9 +53,14 @@ def rows(name, columns):
 def routes():
     """Every route with the role that its endpoint asks for."""
     for module in pkgutil.iter_modules(tocsin_monitor.http.__path__, "tocsin_monitor.http."):
-        for router in vars(importlib.import_module(module.name)).values():
-            if isinstance(router, APIRouter):
-                yield from (route for route in router.routes if isinstance(route, APIRoute) and route.include_in_schema)
+        yield from routes_in(vars(importlib.import_module(module.name)).values())
+    yield from routes_in(one.router for one in push_formats())
+
+
+def routes_in(values):
+    for router in values:
+        if isinstance(router, APIRouter):
+            yield from (route for route in router.routes if isinstance(route, APIRoute) and route.include_in_schema)
 
 
 def role_of(route):
@@ -72,11 +78,13 @@ def documented_routes():
     return {(method, path): role for method, path, role, _ in rows("api.md", 4) if path.startswith("/")}
 
 
+@pytest.mark.slow
 def test_every_route_is_documented_and_no_other(described):
     assert documented_routes().keys() == described
     assert len(described) > 25
 
 
+@pytest.mark.slow
 def test_every_route_is_documented_with_its_role(described):
     documented = documented_routes()
     seen = set()
@@ -90,6 +98,7 @@ def test_every_route_is_documented_with_its_role(described):
     assert seen == described
 
 
+@pytest.mark.slow
 def test_every_query_parameter_is_documented(described):
     app = create_app(SimpleNamespace(settings=Settings(), store=None, metrics=Metrics()))
     lines = {(line[0], line[1]): line[3] for line in rows("api.md", 4)}
@@ -106,22 +115,30 @@ def default_of(setting):
     return "required" if field.is_required() else as_toml(field.get_default(call_default_factory=True), setting)
 
 
+def settings_rows():
+    """The rows of the table: a setting that several kinds of sources, sinks or formats share has one for all."""
+    kinds = {}
+    for path, setting in every_setting(Settings):
+        kind = path[1] if path[0] in ("sources", "sinks", "push") else None
+        rest = path[2:] if kind else path[1:]
+        kinds.setdefault((path[0], rest, default_of(setting), setting.field.description), []).append(kind)
+    every = {family: {kind for key, some in kinds.items() if key[0] == family for kind in some} for family, *_ in kinds}
+    for (family, rest, default, meaning), some in kinds.items():
+        kind = some[0]
+        if len(some) > 1:
+            names = ",".join(one.removesuffix("[]") for one in some)
+            kind = "*[]" if set(some) == every[family] else f"{{{names}}}[]"
+        yield ".".join(filter(None, (family, kind, *rest))), default, meaning
+
+
 def test_every_setting_is_documented_with_its_default():
     documented = [tuple(row) for row in rows("settings.md", 3) if row[0] != "setting"]
-    wanted = [
-        (".".join(path), default_of(setting), setting.field.description) for path, setting in every_setting(Settings)
-    ]
-    assert documented == wanted
+    assert documented == list(settings_rows())
 
 
-def test_every_metric_is_documented_with_its_labels():
-    documented = {name: set(re.findall(r"\w+", labels)) for name, labels, _ in rows("monitor.md", 3)}
-    by_name = Metrics().registry._names_to_collectors
-    for family in Metrics().registry.collect():
-        name = family.name + ("_total" if family.type == "counter" else "")
-        assert documented[name] == set(by_name[name]._labelnames), name
-    for family in SignalMetrics().collect():
-        assert documented[family.name] == set(family._labelnames), family.name
+def test_every_metric_explains_itself():
+    for family in [*Metrics().registry.collect(), *SignalMetrics().collect()]:
+        assert family.documentation.endswith("."), family.name
     for state in STATES:
         assert f"`{state}`" in page("monitor.md")
 

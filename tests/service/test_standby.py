@@ -93,6 +93,7 @@ def accepted(monitor: MonitorProcess, number: int) -> bool:
         return False
 
 
+@pytest.mark.full
 def test_one_on_standby_says_so_and_takes_nothing(pair: Pair) -> None:
     second = pair.second
     assert httpx.get(f"{second.address}/healthz").status_code == 200
@@ -110,6 +111,7 @@ def test_one_on_standby_says_so_and_takes_nothing(pair: Pair) -> None:
     assert "Traceback" not in second.log.read_text()
 
 
+@pytest.mark.full
 def test_it_takes_over_from_one_that_is_killed_and_goes_back_to_standby_when_asked_to(pair: Pair) -> None:
     first, second = pair.first, pair.second
     assert all(send(first, number).status_code == 200 for number in range(5))

@@ -28,7 +28,7 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
     return certificate, key
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_handshakes_that_never_end_keep_out_nobody(tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path)
     config = f'[server]\ntls_certificate = "{certificate}"\ntls_key = "{key}"\nmax_connections = 10\n'
@@ -79,7 +79,7 @@ def served_by(port: int) -> str:
         return str(name.value)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_renewed_certificate_is_used_without_a_restart_and_a_broken_one_is_not(tmp_path: Path) -> None:
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     write_certificate(certificate, key, "first")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.spark.helpers import QUICK
 from tocsin.detection import Detector
-from tocsin.spark.columns import NO_TIME, Clock
-from tocsin.spark.plan import SparkPlan
+from tocsin.spark.plan import NO_TIME, Clock, SparkPlan
 from tocsin.spark.step import Step
 
 pytest.importorskip("pyarrow")
@@ -39,6 +38,7 @@ def oracle(arrivals, triggers, **more):
     return sorted(found, key=repr), detector
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.lists(st.integers(-1, 3), min_size=1, max_size=60),  # steps of time: back, none, one, and over a gap

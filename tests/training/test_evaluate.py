@@ -191,7 +191,7 @@ def test_every_origin(tsb_folder, name, every):
     assert "autoregression" in result.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_origin_in_processes(tsb_folder):
     given = ("--tsb", tsb_folder, "--forecaster", "last-value", "--contexts", "52")
     assert invoke(*given, "--jobs", 2).stdout == invoke(*given, "--jobs", 1).stdout
@@ -231,6 +231,7 @@ def forecast_folder(tmp_path):
 SMALL = ("--windows", 4, "--jobs", 1)
 
 
+@pytest.mark.slow
 def test_beside_others(forecast_folder, tmp_path_factory, monkeypatch):
     kept = tmp_path_factory.mktemp("kept") / "peers.npz"
     given = ("--forecast", forecast_folder, "--peers", kept, *SMALL)
@@ -253,6 +254,7 @@ def test_beside_others(forecast_folder, tmp_path_factory, monkeypatch):
     assert not any("wql" in name or "coverage" in name for name in last_pairs(again))
 
 
+@pytest.mark.slow
 def test_last_value_beside_itself(forecast_folder):
     result = invoke("--forecast", forecast_folder, "--forecaster", "last-value", "--limit", 1, *SMALL)
     found = last_pairs(result)
@@ -269,6 +271,7 @@ def test_last_value_beside_itself(forecast_folder):
         assert found[f"ratio{horizon}_mase"] == 1.0
 
 
+@pytest.mark.slow
 def test_peers_are_forecast_anew_for_other_windows(forecast_folder, tmp_path_factory):
     kept = tmp_path_factory.mktemp("kept") / "peers.npz"
     given = ("--forecast", forecast_folder, "--forecaster", "last-value", "--peers", kept, "--limit", 1, "--jobs", 1)
@@ -308,6 +311,7 @@ def test_contaminated(forecast_folder):
     assert found["growth_shift_last_value"] == 1.0
 
 
+@pytest.mark.slow
 def test_series_that_cannot_be_read_are_left_out(forecast_folder):
     (forecast_folder / "text.npz").write_text("1, 2, 3")
     np.savez(forecast_folder / "table.npz", two=np.ones((100, 2)))

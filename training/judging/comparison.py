@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tocsin.adapters.statistical import LEVELS
 from tocsin.forecasting.forecaster import Forecast
-from tocsin.forecasting.statistical import LEVELS
 from training.judging.metrics import coverage, geometric_mean, scaled_error, weighted_quantile_loss
 from training.judging.windows import Window
 

@@ -6,8 +6,8 @@ from itertools import groupby
 
 import numpy as np
 
+from tocsin.adapters.statistical import LEVELS
 from tocsin.forecasting.forecaster import Floats, Forecast
-from tocsin.forecasting.statistical import LEVELS
 from training.judging.processes import in_processes
 from training.judging.recipe import Recipe
 from training.judging.windows import Window

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.adapters.statistical import LEVELS
 from tocsin.cli.application import say
 from tocsin.forecasting.forecaster import Floats, Forecast
-from tocsin.forecasting.statistical import LEVELS
 from training.judging.folders import load_arrays
 from training.judging.processes import in_processes
 from training.judging.windows import Window

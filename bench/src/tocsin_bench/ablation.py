@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tocsin_bench.forecast_errors import ForecasterChoice
 from tocsin_bench.methods import METHODS, Method
@@ -10,40 +11,47 @@ from tocsin_bench.report.summaries import MethodGroup, Spread, groups_of
 from tocsin_bench.results import MethodRun
 from tocsin_bench.runner import RunPlan
 
-UNCHANGED = METHODS["w1-acas-paper"]
-SETTINGS: dict[str, tuple[float, ...]] = {
+UNCHANGED = METHODS["w1-acas"]
+SETTINGS: dict[str, tuple[Any, ...]] = {
     "horizons": (1, 2, 5, 10, 15),
-    "learning_rate": (0.0001, 0.0003, 0.001, 0.003, 0.01),
+    "learning_rate": (0.0001, 0.0003, 0.001, 0.003, 0.005, 0.01),
     "batch": (2, 5, 10, 20, 50),
     "alpha_c": (0.002, 0.005, 0.01, 0.02, 0.05),
+    "prior": ("extend", "recent"),
+    "stride": (1, 2, 5, 10),
 }
 """The settings that are changed, and the values that they are given."""
+
+REFERENCES = {
+    "equal weights": METHODS["fixed-window"].with_settings(window=UNCHANGED.settings["window"]),
+    "fast learning": UNCHANGED.with_settings(stride=1, learning_rate=0.005),
+}
+"""What learning is compared with: weights that never change, and weights that change about fifty times as fast."""
 
 HORIZONS = int(max(SETTINGS["horizons"]))
 _COLUMNS = ("setting", "value", "dataset", "metric", "mean", "sd", "n")
 
 
 def ablation_plan(forecasters: Sequence[ForecasterChoice], settings: Sequence[str]) -> RunPlan:
-    """The paper's settings, every change of one of them, and weights that never change."""
+    """The paper's settings, every change of one of them, and the references."""
     changed = [_changed(setting, value) for setting in settings for value in SETTINGS[setting]]
-    methods = {method.name: method for method in (UNCHANGED, METHODS["fixed-window"], *changed)}
+    methods = {method.name: method for method in (UNCHANGED, *REFERENCES.values(), *changed)}
     return RunPlan(tuple(forecasters), tuple(methods.values()), HORIZONS)
 
 
-def _changed(setting: str, value: float) -> Method:
-    whole = setting in ("horizons", "batch")
-    return UNCHANGED.with_settings(**{setting: int(value) if whole else value})
+def _changed(setting: str, value: Any) -> Method:
+    return UNCHANGED.with_settings(**{setting: value})
 
 
 def ablation_rows(runs: Sequence[MethodRun], settings: Sequence[str]) -> list[list[str]]:
     """A header, and the mean of each metric for each value of each setting, on each data set and over all of them."""
+    tried = [(setting, str(value), _changed(setting, value)) for setting in settings for value in SETTINGS[setting]]
+    tried += [("reference", label, method) for label, method in REFERENCES.items()]
     rows = [list(_COLUMNS)]
-    for setting in settings:
-        for value in SETTINGS[setting]:
-            spreads = ablation_spreads(runs, _changed(setting, value).name)
-            for dataset, by_metric in spreads.items():
-                for metric, spread in by_metric.items():
-                    rows.append([setting, f"{value:g}", dataset, metric, *(f"{number:.6g}" for number in spread)])
+    for setting, value, method in tried:
+        for dataset, by_metric in ablation_spreads(runs, method.name).items():
+            for metric, spread in by_metric.items():
+                rows.append([setting, value, dataset, metric, *(f"{number:.6g}" for number in spread)])
     return rows
 
 
@@ -69,19 +77,21 @@ def draw_ablation(runs: Sequence[MethodRun], settings: Sequence[str], path: Path
     shown = [measure for measure in MAIN if measure.key != "point_adjusted_false_positive_rate"]
     figure = Figure(figsize=(4 * len(settings), 2.4 * len(shown)), layout="constrained")
     panels = figure.subplots(len(shown), len(settings), squeeze=False, sharey="row")
-    still = ablation_spreads(runs, "fixed-window")["all"]
+    lines = {label: ablation_spreads(runs, method.name)["all"] for label, method in REFERENCES.items()}
     for column, setting in enumerate(settings):
         values = SETTINGS[setting]
+        places = values if setting != "prior" else range(1, len(values) + 1)
         by_value = [ablation_spreads(runs, _changed(setting, value).name) for value in values]
         for row, measure in enumerate(shown):
             axes = panels[row, column]
             for dataset in by_value[0]:
                 means = [spreads[dataset][measure.key].mean for spreads in by_value]
                 bold = {"color": "black", "linewidth": 2.2} if dataset == "all" else {"linewidth": 1.1}
-                axes.plot(values, means, marker="o", markersize=3, label=dataset, **bold)
-            axes.axhline(still[measure.key].mean, color="0.6", linestyle="--", linewidth=1, label="equal weights")
+                axes.plot(places, means, marker="o", markersize=3, label=dataset, **bold)
+            for (label, spreads), style in zip(lines.items(), ("--", ":"), strict=True):
+                axes.axhline(spreads[measure.key].mean, color="0.6", linestyle=style, linewidth=1, label=label)
             axes.set_xscale("log")
-            axes.set_xticks(values, [f"{value:g}" for value in values])  # also where there is nothing to draw
+            axes.set_xticks(places, list(map(str, values)))  # also where there is nothing to draw
             axes.minorticks_off()
             if row == 0:
                 axes.set_title(setting)

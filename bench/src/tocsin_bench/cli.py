@@ -35,7 +35,7 @@ from tocsin_bench.report.sheet import Sheet
 from tocsin_bench.report.summaries import grouped
 from tocsin_bench.results import BenchmarkResults, MethodRun
 from tocsin_bench.rivals import RIVALS
-from tocsin_bench.runner import RunPlan, run_benchmark
+from tocsin_bench.runner import PROTOCOLS, RunPlan, run_benchmark
 from tocsin_bench.selection import (
     CRITERIA,
     Comparison,
@@ -115,9 +115,13 @@ def run(
     baseline_timeout: Annotated[
         int, typer.Option(parser=whole_number(1), metavar="SECONDS", help="Time limit for each TSB-AD method.")
     ] = 600,
+    protocol: Annotated[
+        str, typer.Option(metavar="NAME", help=f"How to evaluate a file: {' or '.join(PROTOCOLS)}.")
+    ] = "paper",
     jobs: Jobs = None,
 ) -> None:
     """Run every method on every file and save the results. An interrupted run resumes where it stopped."""
+    refuse_unknown("--protocol", [protocol], PROTOCOLS)
     # A user who brings scores and asks for nothing else wants to see only these.
     chosen = method or ([] if scores and not forecaster else [*METHODS, *RIVALS])
     refuse_unknown("--method", chosen, [*METHODS, *RIVALS, *BASELINES])
@@ -133,8 +137,9 @@ def run(
         baseline_python=tsb_ad or "",
         baseline_timeout=baseline_timeout,
         outside=tuple(_outside(text) for text in scores or []),
+        protocol=protocol,
     )
-    runs = _benchmark(_files(folders, dataset, limit), out, plan, jobs)
+    runs = _benchmark(_files(folders, dataset, limit), out, plan, jobs, limit)
     typer.echo(f"results: {out}; for tables and figures: tocsin bench report {out}")
     _finish(runs)
 
@@ -293,11 +298,13 @@ def _files(folders: Sequence[Path], datasets: Sequence[str] | None, limit: int |
     return paths
 
 
-def _benchmark(paths: Sequence[Path], out: Path, plan: RunPlan, jobs: int | None) -> list[MethodRun]:
+def _benchmark(
+    paths: Sequence[Path], out: Path, plan: RunPlan, jobs: int | None, limit: int | None = None
+) -> list[MethodRun]:
     """Run a plan, and return all its runs, including earlier ones."""
     with _found(lambda: BenchmarkResults(out), "--out") as results:
         _found(lambda: refuse_other_files(paths, results), "--out")
-        _describe(results, plan)
+        _describe(results, plan, limit)
         with progress() as bar:
             task = bar.add_task("benchmark", total=len(paths))
             run_benchmark(
@@ -311,7 +318,7 @@ def _benchmark(paths: Sequence[Path], out: Path, plan: RunPlan, jobs: int | None
         return [run for run in results.runs() if run.key in wanted]
 
 
-def _describe(results: BenchmarkResults, plan: RunPlan) -> None:
+def _describe(results: BenchmarkResults, plan: RunPlan, limit: int | None) -> None:
     """Record what the results were computed with, and refuse to mix them with results of another kind."""
     # Only methods on forecasts depend on horizons: those that forecast for themselves, baselines and scores fit any.
     on_forecasts = any(not method.forecasts_itself for method in plan.methods)
@@ -322,9 +329,18 @@ def _describe(results: BenchmarkResults, plan: RunPlan) -> None:
             f"{results.folder} holds results for {known['horizons']} horizons, not {plan.horizons}: use another one.",
             param_hint="--out",
         )
+    protocol = known.get("protocol", "paper" if results.finished() else plan.protocol)
+    if protocol != plan.protocol:
+        raise typer.BadParameter(
+            f"{results.folder} holds results by the protocol {protocol}, not {plan.protocol}: use another one.",
+            param_hint="--out",
+        )
     results.describe(
         {
             **horizons,
+            "protocol": plan.protocol,
+            # A later run without a limit completes the files, and one with a limit takes nothing away.
+            "limit": "" if limit is None or known.get("limit") == "" else str(limit),
             "tocsin": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,

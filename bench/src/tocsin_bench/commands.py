@@ -1,6 +1,6 @@
 """The commands of the bench in the list of commands."""
 
-from tocsin.cli.commands import METHODS, ListedCommand
+from tocsin.cli.application import METHODS, ListedCommand
 
 COMMANDS = {
     "bench": ListedCommand(

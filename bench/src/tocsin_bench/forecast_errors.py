@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tocsin import checks
-from tocsin.detection.evidence.forecasts import Alignment
+from tocsin.detection.evidence.forecasts import ForecastStage
+from tocsin.detection.paper.errors import HorizonErrors
+from tocsin.detection.paper.options import CONTEXT
+from tocsin.detection.views import Seen
 from tocsin.forecasting import make_forecaster
 from tocsin_bench.files import LabelledFile
 from tocsin_bench.results import Floats, ForecastErrors
 
-# The paper gives its forecasters 52 observations; nothing earlier is judged.
-FIRST_JUDGED = 52
 # A history is processed in pieces: the quantiles of all of it, which nobody needs, could fill the memory.
 PIECE = 2000
 
@@ -55,24 +56,25 @@ class ForecastMaterial:
     @property
     def calibration(self) -> int:
         """How many observations of the calibration part have errors."""
-        return max(2, self.file.calibration - FIRST_JUDGED)
+        return max(2, self.file.calibration - CONTEXT)
 
 
 def make_material(file: LabelledFile, choice: ForecasterChoice, horizons: int) -> ForecastMaterial:
-    """Forecast a file from beginning to end, always from past values only."""
+    """Forecast a file from beginning to end, always from past values only, as the paper's detector does."""
     horizons = checks.integer("horizons", horizons, least=1, most=1024)
     started = time.perf_counter()
     length, features = file.values.shape
-    session = make_forecaster(choice.name, choice.options).open(features, horizons)
-    alignment = Alignment(features, horizons)
-    everyone = np.arange(features)
+    forecaster = make_forecaster(choice.name, choice.options)
+    stage = ForecastStage(forecaster, 1, features, horizons, refresh=1, scaled=False, longest_gap=horizons)
+    session = HorizonErrors(horizons).open(1, features, 0)
+    only = np.array([0])
     errors = np.empty((length, features, horizons))
     for first in range(0, length, PIECE):
-        piece = file.values[first : first + PIECE]
-        predicted = alignment.push(session.run(piece.copy()).median, everyone)
-        errors[first : first + PIECE] = np.abs(piece[..., np.newaxis] - predicted)
+        piece = file.values[first : first + PIECE, np.newaxis].copy()
+        forecasts, _ = stage.run(piece, only, None, np.array([first]), None)
+        session.run(Seen(piece, (forecasts,)), only, errors[first : first + PIECE, np.newaxis])
+    errors = np.abs(errors)
     seconds = time.perf_counter() - started
-    errors[:FIRST_JUDGED] = np.nan
     mae, rmse = _means(errors)
     return ForecastMaterial(
         file,

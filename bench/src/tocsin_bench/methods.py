@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from tocsin.conformal import (
     MERGES,
-    W1ACAS,
     ExponentialDecay,
     GaussianTail,
     Scorer,
@@ -17,6 +16,8 @@ from tocsin.conformal import (
     SplitConformal,
 )
 from tocsin.detection import Detector, Incident
+from tocsin.detection.paper.options import PAPER_OPTIONS
+from tocsin.detection.paper.scoring import HorizonScoring
 from tocsin_bench.forecast_errors import ForecastMaterial
 from tocsin_bench.results import Floats
 
@@ -24,15 +25,6 @@ Integers = NDArray[np.int64]
 
 FEATURE_MERGES = ("fisher", "harmonic")
 """How the p-values of several features are merged: a row of the tables for each."""
-
-PAPER_SETTINGS: dict[str, Any] = {
-    "alpha_c": 0.01,
-    "batch": 10,
-    "learning_rate": 0.001,
-    "window": 5000,
-    "prior": "extend",
-}
-"""W1-ACAS as the paper's numbers were made."""
 
 DETECTOR_SETTINGS: dict[str, Any] = {"alarm_rate": 0.001}
 """The detector as it is judged, beside its defaults. Its incidents are those that this alarm rate tolerates."""
@@ -45,14 +37,15 @@ class Judgement:
     """`p[T]`, low when anomalous and NaN where there is none, and other output of a method.
 
     `severity[T]`, in nats, is what orders observations and decides alarms where p does neither; `weights` are those
-    learned by lag, the mean over streams; `incidents[n, 2]` the numbers of the first and the last observation of each
-    incident, for a method that has its own.
+    learned by lag, the mean over streams, and `errors` the past errors that they weigh, likewise, the newest first;
+    `incidents[n, 2]` the numbers of the first and the last observation of each incident, for a method that has its own.
     """
 
     p: Floats
     weights: Floats | None = None
     incidents: Integers | None = None
     severity: Floats | None = None
+    errors: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -100,9 +93,12 @@ def _merged(scorer: Scorer, errors: Floats, merge_features: str) -> Judgement:
 
 
 def _w1_acas(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
-    scoring = dict(settings)
-    errors = material.errors[:, :, : scoring.pop("horizons", None)]
-    return _merged(W1ACAS(_streams(errors), **scoring), errors, merge_features)
+    errors = material.errors[:, np.newaxis, :, : settings["horizons"]]
+    options = {**settings, "horizons": errors.shape[-1], "merge_features": merge_features}
+    scoring = HorizonScoring(1, errors.shape[2], **options)
+    p, _ = scoring.run(errors, np.array([0]))
+    weights = scoring.scorer.weights.mean(axis=0)
+    return Judgement(p[:, 0], weights, errors=errors.mean(axis=(1, 2, 3))[::-1][: weights.size])
 
 
 def _window(material: ForecastMaterial, settings: Mapping[str, Any], merge_features: str) -> Judgement:
@@ -154,11 +150,11 @@ def _streams(errors: Floats) -> int:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("w1-acas", "the default detector: ranked and alarmed by severity, calibration by p", _detector,
+        Method("tocsin", "the default detector: ranked and alarmed by severity, calibration by p", _detector,
                DETECTOR_SETTINGS, (), forecasts_itself=True),
-        Method("w1-acas-light", "the same without the network", _detector,
+        Method("tocsin-light", "the same without the network", _detector,
                {**DETECTOR_SETTINGS, "preset": "light"}, (), forecasts_itself=True),
-        Method("w1-acas-paper", "W1-ACAS with the paper's settings", _w1_acas, PAPER_SETTINGS),
+        Method("w1-acas", "the paper's method, as preset=\"paper\" has it", _w1_acas, PAPER_OPTIONS),
         Method("fixed-window", f"conformal, the newest {WINDOW} errors with equal weights", _window,
                {"window": WINDOW}),
         Method("exponential-decay", "conformal, weights 0.99 to the power of the lag", _decay, {"decay": 0.99}),

@@ -10,6 +10,9 @@ from tocsin_bench.baselines import min_max_pseudo_p
 
 Floats = NDArray[np.float64]
 
+OUTSIDE = "csv-"
+"""What the names of such methods begin with."""
+
 COLUMNS = ("score", "p")
 _ACCEPTED = (
     'a column "score" (larger is more anomalous) or "p" (from 0 to 1, low when anomalous), with a row per observation'

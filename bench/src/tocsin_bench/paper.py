@@ -1,7 +1,6 @@
 """The numbers printed in the W1-ACAS paper (ICLR 2026), for comparison."""
 
 import csv
-import re
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -31,19 +30,17 @@ def paper_value(
 ) -> PaperValue | None:
     """What the paper prints for a data set, `SUMMARY` for all of them, or None.
 
-    Both "w1-acas" and "w1-acas-paper" are compared with the paper's W1-ACAS; the former has no label of a forecaster,
-    because it forecasts for itself. The errors of forecasts, "mae" and "rmse", belong to no method. `several_features`
-    asks for the multivariate table alone, or for the univariate one; None for whichever has the data set.
+    The errors of forecasts, "mae" and "rmse", belong to no method. `several_features` asks for the multivariate table
+    alone, or for the univariate one; None for whichever has the data set.
 
-    >>> paper_value("NEK", "embedded-52", "w1-acas-paper", "auc_pr")
+    >>> paper_value("NEK", "embedded-52", "w1-acas", "auc_pr")
     PaperValue(mean=0.421, sd=0.063, forecaster='tirex', method='w1-acas')
     """
-    ours = re.sub("^w1-acas-paper", "w1-acas", method)
-    theirs = MOST_ACCURATE if (forecaster, method) == ("", "w1-acas") else _forecaster(forecaster)
+    theirs = _forecaster(forecaster)
     for table in _tables(dataset, metric, several_features):
-        found = _printed().get((table, dataset.lower(), theirs, ours, metric))
+        found = _printed().get((table, dataset.lower(), theirs, method, metric))
         if found is not None:
-            return PaperValue(*found, forecaster=theirs, method=ours)
+            return PaperValue(*found, forecaster=theirs, method=method)
     return None
 
 

@@ -17,6 +17,9 @@ FILE_NAME = "results.sqlite"
 FORMAT = 1
 STATUSES = ("ok", "failed", "skipped")
 
+WHOLE = "whole_"
+"""What the names of metrics of whole files begin with."""
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS runs (
@@ -204,7 +207,7 @@ class BenchmarkResults:
 
 
 def trace_path(folder: Path, file: str, forecaster: str, method: str) -> Path:
-    """Where the p-values (`p`, one for each observation) and learned weights (`weights`, by lag) of a run are."""
+    """Where the p-values of a run are (`p`, one for each observation), learned `weights` and past `errors` by lag."""
     return folder / "traces" / file / forecaster / f"{method}.npz"
 
 

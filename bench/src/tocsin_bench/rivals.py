@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.compilation import compiled
-from tocsin.evaluation.charts import rolling_z
 from tocsin.forecasting import find_period
+from tocsin_bench.charts import rolling_z
 from tocsin_bench.files import LabelledFile
 from tocsin_bench.results import Floats
 

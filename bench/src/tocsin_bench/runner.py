@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.evaluation.metrics import MIN_MAX_THRESHOLDS, THRESHOLDS, evaluate, false_positive_rate, find_window
 from tocsin_bench.baselines import BASELINES, BaselineWorker, min_max_pseudo_p
 from tocsin_bench.files import LabelledFile, UnusableFileError, dataset_of, feature_count, read_file
 from tocsin_bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
 from tocsin_bench.methods import Judgement, Method
-from tocsin_bench.outside import column_of, read_scores
+from tocsin_bench.metrics import MIN_MAX_THRESHOLDS, THRESHOLDS, evaluate, false_positive_rate, find_window
+from tocsin_bench.outside import OUTSIDE, column_of, read_scores
 from tocsin_bench.results import (
+    WHOLE,
     BenchmarkResults,
     Floats,
     ForecastErrors,
@@ -34,7 +35,14 @@ from tocsin_bench.sources import source_of
 Key = tuple[str, str, str]
 Progress = Callable[[str], None]
 
-OUTSIDE = "csv-"
+PROTOCOLS = {
+    "paper": "what precedes `tr` is not evaluated",
+    "tsb-ad": "the whole file is evaluated as well, as TSB-AD's leaderboard does",
+}
+"""How files are evaluated."""
+
+_OF_WHOLE = ("vus_pr", "vus_roc", "auc_pr", "auc_roc", "pointwise_f1", "point_adjusted_f1", "event_based_f1",
+             "range_based_f1", "affiliation_f1")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class RunPlan:
 
     `rivals` are simple detectors, by name; `outside` are folders of scores from elsewhere, likewise. `baseline_python`
     is the Python that has TSB-AD, and `baseline_timeout` how many seconds a baseline may take for a file. Without
-    `keeps_traces`, p-values are not written to disk, only metrics.
+    `keeps_traces`, p-values are not written to disk, only metrics. `protocol` is one of `PROTOCOLS`.
     """
 
     forecasters: tuple[ForecasterChoice, ...] = ()
@@ -55,6 +63,7 @@ class RunPlan:
     baseline_timeout: float | None = None
     outside: tuple[tuple[str, Path], ...] = ()
     keeps_traces: bool = True
+    protocol: str = "paper"
 
     def keys(self, name: str, several_features: bool) -> list[Key]:
         """The keys of all runs on a file."""
@@ -155,7 +164,7 @@ def judge_file(path: Path, plan: RunPlan, finished: frozenset[Key], folder: Path
     except (UnusableFileError, OSError) as error:
         return FileOutcome(_undone(path, plan, finished, "skipped", str(error)), [])
     todo = {key for key in plan.keys(file.name, file.values.shape[1] > 1) if key not in finished}
-    judged = _Judged(file, folder if plan.keeps_traces else None)
+    judged = _Judged(file, folder if plan.keeps_traces else None, whole=plan.protocol == "tsb-ad")
     for choice in plan.forecasters:
         judged.by_forecasts(plan, choice, todo)
     judged.by_themselves(plan, todo)
@@ -174,8 +183,8 @@ def judge_file(path: Path, plan: RunPlan, finished: frozenset[Key], folder: Path
 class _Judged:
     """One file, and its results so far; its p-values go to the folder, if there is one."""
 
-    def __init__(self, file: LabelledFile, folder: Path | None) -> None:
-        self.file, self.folder = file, folder
+    def __init__(self, file: LabelledFile, folder: Path | None, *, whole: bool = False) -> None:
+        self.file, self.folder, self.whole = file, folder, whole
         self.runs: list[MethodRun] = []
         self.forecasts: list[ForecastErrors] = []
         self._window: int | None = None
@@ -229,12 +238,14 @@ class _Judged:
     def by_outside(self, name: str, scores: Path) -> None:
         """External scores or p-values."""
         try:
-            thresholds = THRESHOLDS if column_of(scores, self.file.name) == "p" else MIN_MAX_THRESHOLDS
+            column = column_of(scores, self.file.name)
         except (OSError, ValueError) as error:
             self.runs.append(self._failed("", name, error))
             return
         length = self.file.labels.size
-        self._try("", name, {}, lambda: Judgement(read_scores(scores, self.file.name, length)), thresholds=thresholds)
+        thresholds = THRESHOLDS if column == "p" else MIN_MAX_THRESHOLDS
+        judge = partial(read_scores, scores, self.file.name, length)
+        self._try("", name, {"column": column}, lambda: Judgement(judge()), thresholds=thresholds)
 
     def _try(
         self,
@@ -255,6 +266,12 @@ class _Judged:
             metrics = evaluate(
                 labels, p, window=self.window, thresholds=thresholds, incidents=incidents, severity=severity,
             ).row()  # fmt: skip
+            if self.whole:
+                everything = evaluate(
+                    self.file.labels, judgement.p, window=self.window, thresholds=thresholds,
+                    severity=judgement.severity,
+                ).row()  # fmt: skip
+                metrics |= {WHOLE + name: everything[name] for name in _OF_WHOLE}
             rates = false_positive_rate(labels, p).tolist()
             self._trace(forecaster, method, judgement)
         except Exception as error:  # a method that fails is a row that says so
@@ -291,8 +308,9 @@ class _Judged:
             signal = signal_path(self.folder, file.name)
             _save(signal, values=file.values, labels=file.labels, first_evaluated=np.array(file.calibration))
             self._signal_kept = True
-        weights = {} if judgement.weights is None else {"weights": judgement.weights}
-        _save(trace_path(self.folder, file.name, forecaster, method), p=judgement.p, **weights)
+        learned = {"weights": judgement.weights, "errors": judgement.errors}
+        known = {name: array for name, array in learned.items() if array is not None}
+        _save(trace_path(self.folder, file.name, forecaster, method), p=judgement.p, **known)
 
 
 def _save(path: Path, **arrays: Any) -> None:

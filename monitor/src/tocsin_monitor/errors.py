@@ -59,6 +59,20 @@ def error_text(error: Exception) -> str:
     return str(error) if isinstance(error, MonitorError) else f"{type(error).__name__}: {error}"
 
 
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Refuse what a detector cannot do, whatever it raises, so that only who asked for it is told.
+
+    Nothing may have changed by then. A lack of memory is nobody's fault.
+    """
+    try:
+        yield
+    except (MonitorError, MemoryError):
+        raise
+    except Exception as error:
+        raise RefusedError(f"{what}: {error}") from error
+
+
 LONGEST = 300.0  # seconds
 
 

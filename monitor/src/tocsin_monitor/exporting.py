@@ -49,7 +49,6 @@ class Export:
             }
 
     def incidents(self) -> Iterator[Columns]:
-        """The incidents, newest first."""
         names = {signal.id: signal.name for signal in self._signals}
         before = None
         while rows := self._reader.incidents(
@@ -96,6 +95,6 @@ def _column(field: DeclaredField, rows: Sequence[IncidentRow]) -> NDArray[Any]:
     given = [getattr(row, field.name) for row in rows]
     if field.is_time:
         return np.array(["NaT" if time is None else np.datetime64(time, "ns") for time in given], "datetime64[ns]")
-    if field.is_text:
-        return np.array([text or "" for text in given], dtype=object)
+    if field.is_text or field.optional:
+        return np.array(["" if one is None else str(one) for one in given], dtype=object)
     return np.array(given, dtype=field.type)

@@ -1,7 +1,7 @@
 """Declares the fields of what is stored and shown once, in a dataclass: its table, its JSON and its model follow.
 
 A field's type says what becomes of it. `Time` is an integer in the store and ISO 8601 in replies; a float that is NaN
-is NULL in the store and null in replies. `Shown` is what its readers are told of it.
+is NULL in the store and null in replies. `Shown` is its description for readers.
 """
 
 from dataclasses import dataclass, fields

@@ -5,16 +5,20 @@ import gc
 import logging
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import cast
 
+from tocsin.data import clear_leftovers
 from tocsin_monitor.config import Settings
 from tocsin_monitor.engine import Engine
 from tocsin_monitor.engine.block import Allocation, load_kernels
 from tocsin_monitor.errors import NotReadyError, OverloadedError, RefusedError, StoreError
 from tocsin_monitor.http import HttpServer, create_app, create_standby_app
+from tocsin_monitor.http.imports import LEFTOVER
 from tocsin_monitor.http.monitor_access import Figures, MonitorAccess, ReadQueue
 from tocsin_monitor.http.server import address_of, listen
 from tocsin_monitor.hub import Hub
@@ -63,6 +67,7 @@ class Monitor:
         server = HttpServer(self.app, self.settings.server, self.metrics)
         log.info("starting at %s; the first start after an installation may compile for up to a minute", self.address)
         self.metrics.leader.set(1)
+        clear_leftovers(Path(tempfile.gettempdir()), LEFTOVER, "-")
         self.engine.start()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         ending = [serving, asyncio.create_task(stop.wait()), asyncio.create_task(self._until_lost())]

@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Iterable
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 MASK = "**********"
@@ -33,6 +34,20 @@ def hide_in_url(text: str) -> str:
 def hide_tokens(text: str) -> str:
     """The text without the monitor's own tokens."""
     return _TOKEN.sub(MASK, text)
+
+
+def shown_path(path: Path | str) -> str:
+    """A path as it may be shown: masked if it neither looks like one nor is there, since it may be a misplaced secret.
+
+    >>> shown_path("/etc/tocsin/gone"), shown_path("hunter2")
+    ('/etc/tocsin/gone', '**********')
+    """
+    file = Path(path)
+    try:
+        known = file.exists() or (len(file.parts) > 1 and file.parent.is_dir())
+    except (OSError, ValueError):  # it cannot even be a path
+        known = False
+    return str(path) if known or (file.is_absolute() and len(file.parts) > 2) else MASK
 
 
 def parts_of_url(url: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from tocsin.cli.application import Exit, app, console, progress, require_matplotlib, say, whole_number
 from tocsin.data import open_writer, read_signals
-from tocsin.detection import SignalResult, detect_signals
+from tocsin.detection import Result, detect_signals
 from tocsin.detection.incidents.incident import incident_columns, time_text
 from tocsin.detection.incidents.verdict import name_and_unit
 from tocsin.evaluation.machine import FEATURES, Machine, simulate_machine
@@ -45,36 +45,36 @@ def demo(
             signals, {"alarm_rate": RATE}, keep=True, progress=lambda count: bar.update(task, advance=count)
         )
         (result,) = done
-    if result.columns is None:
+    if result.audit is None:
         say(f"{recorded}: {result.error}")
         raise typer.Exit(Exit.FAILED)
     with open_writer(out / "verdicts.csv") as writer:
         writer.write(result.columns)
     with open_writer(out / "incidents.csv") as writer:
-        writer.write(incident_columns(result.incidents))
+        writer.write(incident_columns(result.incident_list))
     known = [(machine.times[one.first], machine.times[one.last], one.feature, one.name) for one in machine.faults]
     draw_detection([result], out / "machine.png", faults=known)
     screen = console()
     names = ", ".join(map(_plain, FEATURES))
     screen.print(f"{len(machine.times)} observations of {names}, every 5 minutes: {recorded}")
-    screen.print(f"alarm rate: {RATE}, or one false incident per {1 / (result.alarm_rate or 1):.0f} observations\n")
+    screen.print(f"alarm rate: {RATE}, or one false incident per {1 / result.audit.promised:.0f} observations\n")
     screen.print(_fault_table(machine, result))
     intervals = intervals_of([result])
-    screen.print(incident_table(result.incidents, top=20, many=False, intervals=intervals))
+    screen.print(incident_table(result.incident_list, top=20, many=False, intervals=intervals))
     screen.print(audit_summary([result]))
     screen.print(f"\nthe same by hand: tocsin detect {recorded} --alarm-rate {RATE} --plot {out / 'machine.png'}")
     for name, file in (("verdicts", "verdicts.csv"), ("incidents", "incidents.csv"), ("picture", "machine.png")):
         screen.print(f"{name}: {out / file}")
 
 
-def _fault_table(machine: Machine, result: SignalResult) -> Table:
+def _fault_table(machine: Machine, result: Result) -> Table:
     table = Table(title="The injected faults", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for heading in ("fault", "feature", "from", "to", "first alarm", "blamed", "seen by"):
         table.add_column(heading, overflow="fold")
     for fault in machine.faults:
         found = [
             incident
-            for incident in result.incidents
+            for incident in result.incident_list
             if incident.last >= fault.first and incident.first <= fault.last + AFTERMATH
         ]
         first = max(found[0].first, fault.first) - fault.first if found else None

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.markup import escape
 
 from tocsin.cli.application import Exit, app, check_page, check_picture, console, progress, say, whole_number
 from tocsin.cli.options import (
@@ -32,7 +33,7 @@ from tocsin.data import (
     open_writer,
     read_signals,
 )
-from tocsin.detection import SignalResult, detect_signals
+from tocsin.detection import Result, detect_signals
 from tocsin.detection.batch import select_incidents
 from tocsin.detection.incidents.budget import HistoryBudget, check_budget
 from tocsin.detection.incidents.incident import incident_columns
@@ -69,8 +70,8 @@ class DetectRun:
         self.settings, self.reading, self.jobs, self.drawing = settings, reading, jobs, drawing
         self.reference = reference
         self.shared: HistoryBudget | None = None
-        self.results: list[SignalResult] = []
-        self.drawn: list[SignalResult] = []
+        self.results: list[Result] = []
+        self.drawn: list[Result] = []
         self.problems: list[Problem] = []
         self.report_text = ReportText("")
         self.failed = False
@@ -119,7 +120,7 @@ class DetectRun:
 
         with progress() as bar:
             jobs = min(self.jobs, len(signals)) if signals.rows > WORTH_A_PROCESS else 1
-            task = bar.add_task(Path(file).name, total=signals.rows)
+            task = bar.add_task(escape(Path(file).name), total=signals.rows)
             for result in detect_signals(
                 passing(),
                 self.settings,
@@ -137,32 +138,32 @@ class DetectRun:
         for line in lines:
             say(f"{label}: {line}")
 
-    def _take(self, result: SignalResult, name: str) -> None:
+    def _take(self, result: Result, name: str) -> None:
         if result.error is not None:
             self._fail(name, result.error)
             return
-        result = replace(result, signal=name)
-        for incident in result.incidents:
+        result = replace(result, judged=replace(result.judged, name=name))
+        for incident in result.incident_list:
             incident.signal = name
         if self.drawing:
             self.drawn.append(result)
             if len(self.drawn) > MOST_KEPT:
-                self.drawn.sort(key=worst_severity, reverse=True)
+                self.drawn.sort(key=lambda one: worst_severity(one.incident_list), reverse=True)
                 self.drawn.pop()
-        self.results.append(replace(result, columns=None, weights=None))
+        self.results.append(result.without_verdicts())
 
     def report(self, top: int, targets: Mapping[str, Path | None]) -> None:
         """Write the requested files, and print the summary; `targets` maps contents to files."""
         screen = console()
-        proposed = sum(len(result.incidents) for result in self.results)
+        proposed = sum(len(result.incident_list) for result in self.results)
         if self.shared is not None:
             self.results = select_incidents(self.results, self.shared)
-            selected = {id(incident) for result in self.results for incident in result.incidents}
+            selected = {id(incident) for result in self.results for incident in result.incident_list}
             self.drawn = [
-                replace(result, incidents=[incident for incident in result.incidents if id(incident) in selected])
+                replace(result, incident_list=[one for one in result.incident_list if id(one) in selected])
                 for result in self.drawn
             ]
-        found = [incident for result in self.results for incident in result.incidents]
+        found = [incident for result in self.results for incident in result.incident_list]
         if (path := targets["incidents"]) is not None:
             with open_writer(path) as writer:
                 writer.write(incident_columns(found))
@@ -180,7 +181,7 @@ class DetectRun:
             screen.print("no incidents")
         shared = self.shared
         summary = audit_summary(self.results) if shared is None else budget_summary(self.results, shared, proposed)
-        screen.print(summary)
+        screen.print(summary, markup=False)
         if (path := targets["report"]) is not None:
             self.report_text.title = ", ".join(label for label, *_ in self.report_text.files[:3])
             self.report_text.promised = summary
@@ -188,13 +189,12 @@ class DetectRun:
             path.write_text(detection_page(self.results, self.drawn, self.report_text), encoding="utf-8")
         for name, path in targets.items():
             if path is not None:
-                screen.print(f"{name}: {path}")
+                screen.print(f"{name}: {path}", markup=False)
 
     def exit_code(self, incidents_matter: bool) -> Exit:
-        """The exit code of the command."""
         if self.failed:
             return Exit.FAILED
-        if incidents_matter and any(result.incidents for result in self.results):
+        if incidents_matter and any(result.incident_list for result in self.results):
             return Exit.INCIDENTS
         if any(problem.severity == "damage" for problem in self.problems):
             return Exit.DAMAGED
@@ -283,6 +283,7 @@ def detect(
         "format": file_format,
         "every": number_or_text(reading.get("every")),
         "interval": settings["interval"],
+        "zone": settings["zone"],
         "longest_gap": longest_gap,
         "most_lost": most_lost,
     }

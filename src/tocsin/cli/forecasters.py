@@ -1,6 +1,7 @@
 """`tocsin forecasters`: the available forecasters and what each needs."""
 
 from rich.box import SIMPLE_HEAD
+from rich.markup import escape
 from rich.table import Table
 
 from tocsin.cli.application import app, console
@@ -14,8 +15,11 @@ def forecasters() -> None:
     for heading in ("name", "what it does", "needs", "ready"):
         table.add_column(heading, overflow="fold")
     for entry in available_forecasters().values():
-        needs = [f"tocsin[{entry.extra}]"] if entry.extra else []
-        needs += [f"--forecaster-option {argument}=..." for argument in entry.required]
-        ready = "yes" if not entry.missing else f"no: {', '.join(entry.missing)} not installed"
-        table.add_row(entry.name, entry.about, ", ".join(needs).replace("[", "\\["), ready)
+        try:
+            needs = [entry.extra or "", *(f"--forecaster-option {argument}=..." for argument in entry.required)]
+            ready = f"no: {', '.join(entry.missing)} not installed" if entry.missing else "yes"
+            row = (entry.about, ", ".join(filter(None, needs)), ready)
+        except Exception as error:  # somebody else's package must not hide all others
+            row = ("", "", f"no: {error}")
+        table.add_row(entry.name, *map(escape, row))
     console().print(table)

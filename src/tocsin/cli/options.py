@@ -130,15 +130,20 @@ def number_or_text(text: str | None) -> float | str | None:
         return text
 
 
-def options_of(given: Iterable[str], flag: str) -> dict[str, Any]:
-    """Names and values, given as NAME=VALUE."""
-    options: dict[str, Any] = {}
+def named_texts(given: Iterable[str], flag: str) -> dict[str, str]:
+    """Texts by name, given as NAME=VALUE."""
+    texts = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not (name.strip() and equals):
             raise typer.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint=flag)
-        options[name.strip()] = _value(value.strip())
-    return options
+        texts[name.strip()] = value.strip()
+    return texts
+
+
+def options_of(given: Iterable[str], flag: str) -> dict[str, Any]:
+    """The same with numbers, booleans and None where texts look like them."""
+    return {name: _value(text) for name, text in named_texts(given, flag).items()}
 
 
 def _value(text: str) -> Any:

@@ -1,12 +1,15 @@
-"""`tocsin watch`: lines in, verdicts out."""
+"""`tocsin watch`: verdicts for a live stream on standard input, and the wait for its lines."""
 
+import codecs
 import json
 import math
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,13 +24,106 @@ from tocsin.cli.options import (
     takes_detector_settings,
     takes_reading_options,
 )
-from tocsin.cli.waiting import stopping_gently, waiting_lines
-from tocsin.data import LineError, LineParser, ParsedObservation, Resampler, read_signals
+from tocsin.data import (
+    WESTERN,
+    LineError,
+    LineParser,
+    ParsedObservation,
+    Resampler,
+    clear_leftovers,
+    find_encoding,
+    read_signals,
+)
 from tocsin.data.sources import check_encoding
 from tocsin.data.times import zone_offset
 from tocsin.detection import Watch
 from tocsin.detection.incidents.audit import audit_together
 from tocsin.detection.watching import WatchedObservation
+
+# Bytes to read at once, at most. Later lines wait while these are judged.
+CHUNK = 2**15
+
+
+class Stop:
+    """Records a signal to stop. It interrupts only the wait for lines; work in progress finishes."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.waiting = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        if self.waiting:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def stopping_gently() -> Iterator[Stop]:
+    """On a signal to stop, end the reading so that the state is saved."""
+    stop = Stop()
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def waiting_lines(stop: Stop, encoding: str | None) -> Iterator[list[str]]:
+    """Lines of standard input in batches as they arrive, until the end of input or a request to stop."""
+    stream: Any = None
+    lines: _Lines | None = None
+    while True:
+        try:
+            stop.waiting = True
+            if stop.asked:
+                return
+            if lines is None:
+                stream, lines = _opened(sys.stdin, encoding)
+            data = stream.read1(CHUNK)
+            stop.waiting = False
+        except KeyboardInterrupt:
+            return
+        finally:
+            stop.waiting = False
+        found = lines.add(data)
+        if found:
+            yield found
+        if not data:
+            return
+
+
+class _Lines:
+    """Assembles whole lines from pieces of bytes."""
+
+    def __init__(self, encoding: str | None) -> None:
+        self._decoder = None if encoding is None else codecs.getincrementaldecoder(encoding)(errors="replace")
+        self._rest: Any = b"" if encoding is None else ""
+
+    def add(self, data: bytes) -> list[str]:
+        """The lines that are now complete; with no data, the remainder."""
+        text: Any = data if self._decoder is None else self._decoder.decode(data, final=not data)
+        *whole, self._rest = (self._rest + text).split("\n" if self._decoder else b"\n")
+        if not data and self._rest:
+            whole.append(self._rest)
+        return [_text(line) if isinstance(line, bytes) else line for line in whole]
+
+
+def _opened(stdin: Any, encoding: str | None) -> tuple[Any, _Lines]:
+    """Standard input in bytes, and its line assembler. UTF-16 is detected here, other encodings line by line."""
+    stream = getattr(stdin, "buffer", stdin)
+    if encoding is None and hasattr(stream, "peek"):
+        found = find_encoding(stream.peek(1))  # waits for the first bytes without consuming them
+        encoding = found if found and found.startswith("utf-16") else None
+    return stream, _Lines(encoding)
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode(WESTERN, errors="replace")
+
 
 _VERDICT_FIELDS = ("value", "p", "alarm", "severity", "return_period", "forecast", "low", "high", "warm", "direction")
 #: The fields of an open incident besides its start.
@@ -76,7 +172,7 @@ def watch(
         settings["interval"] = every = number_or_text(every)
     check_settings(settings, interval_known=True)
     # The known-good file is read with the same options as the lines.
-    reading |= {"time": time, "values": value or None}
+    reading |= {"time": time, "values": value or None, "zone": settings["zone"]}
     try:
         parser = LineParser(file_format, id=id, **reading)
         resampler = None if every is None else Resampler(every, aggregate)
@@ -84,6 +180,8 @@ def watch(
         good = None
         if reference is not None:
             good = _good(reference, {**reading, "encoding": encoding, "every": every, "aggregate": aggregate})
+        if state is not None and state.parent.is_dir():
+            clear_leftovers(state.parent, f"{state.name}.", ".unfinished")
         watched = _resumed(state, settings, good)
         if state is not None:
             watched.save(state)  # fail now, not after a thousand lines, if it cannot be written

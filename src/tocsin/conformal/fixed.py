@@ -91,9 +91,6 @@ class SlidingWindow(FixedWeightScorer):
             streams, lag_weights=np.ones(window), capacity=None, smoothing=smoothing, dtype=dtype, threads=threads
         )
 
-    def _parameters(self) -> dict[str, Any]:
-        return {"streams": self.streams, "window": self.window, "smoothing": self.smoothing, "dtype": self.dtype}
-
 
 class ExponentialDecay(FixedWeightScorer):
     """Weights the score at lag k (0 is the newest) by `decay**k` (Barber et al. 2023, as in the W1-ACAS paper).
@@ -133,15 +130,6 @@ class ExponentialDecay(FixedWeightScorer):
             threads=threads,
         )
 
-    def _parameters(self) -> dict[str, Any]:
-        return {
-            "streams": self.streams,
-            "decay": self.decay,
-            "window": self.window,
-            "smoothing": self.smoothing,
-            "dtype": self.dtype,
-        }
-
 
 class SplitConformal(FixedWeightScorer):
     """Compares every score with the first `calibration` scores of its stream.
@@ -174,11 +162,3 @@ class SplitConformal(FixedWeightScorer):
             dtype=dtype,
             threads=threads,
         )
-
-    def _parameters(self) -> dict[str, Any]:
-        return {
-            "streams": self.streams,
-            "calibration": self.calibration,
-            "smoothing": self.smoothing,
-            "dtype": self.dtype,
-        }

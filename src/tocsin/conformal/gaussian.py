@@ -1,7 +1,5 @@
 """Tail probabilities of a normal distribution fitted to the first scores."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -90,9 +88,6 @@ class GaussianTail(Scorer):
             self._mean[k] = (sample / scale).mean() * scale
             with np.errstate(over="ignore"):
                 self._deviation[k] = min((sample / scale).std(ddof=1) * scale, np.finfo(np.float64).max)
-
-    def _parameters(self) -> dict[str, Any]:
-        return {"streams": self.streams, "calibration": self.calibration}
 
     def _snapshot(self, streams: Streams) -> State:
         return {"learned": self._learned[streams], "sample": self._sample[streams]}

@@ -160,9 +160,9 @@ class Scorer(ABC):
         Unless `rank` is empty, the scores' ranks are written to it.
         """
 
-    @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """The arguments that create an equal scorer."""
+        return {name: value for name, value in checks.arguments_of(self).items() if name != "threads"}
 
     @abstractmethod
     def _snapshot(self, streams: Streams) -> State:

@@ -39,8 +39,8 @@ class W1ACAS(HistoryScorer):
     dtype : precision of stored scores, weights and moments, "float32" or "float64".
     threads : how many threads share the streams.
 
-    Errata of the paper that this class does not follow: the rank index in Eq. 6 and Algorithm 1 (the closed form above
-    is the supremum of Eq. 4); the appendix's alarm rule `p > 1 - alpha` (it is `p < alpha`).
+    Errata of the paper that this class does not follow: the rank index in Eq. 7 and Algorithm 1 (the closed form above
+    is the supremum of Eq. 6); the appendix's alarm rule `p > 1 - alpha` (it is `p < alpha`).
 
     Examples
     --------
@@ -132,20 +132,6 @@ class W1ACAS(HistoryScorer):
         self, scores: Floats, learn: Mask, p: Floats, rank: Floats, thread: int, first: int, last: int
     ) -> None:
         self._kernels.advance_learned(scores, learn, p, rank, first, last, *self._scratch[thread], *self.kernel_streams)
-
-    def _parameters(self) -> dict[str, Any]:
-        return {
-            "streams": self.streams,
-            "alpha_c": self.alpha_c,
-            "window": self.window,
-            "batch": self.batch,
-            "stride": self.stride,
-            "learning_rate": self.learning_rate,
-            "optimizer": self.optimizer,
-            "prior": self.prior,
-            "smoothing": self.smoothing,
-            "dtype": self.dtype,
-        }
 
     def _snapshot(self, streams: Streams) -> State:
         own = {name: getattr(self, f"_{name}")[streams] for name in _LEARNED_ARRAYS}

@@ -1,25 +1,29 @@
 """Reads files, frames and streams, and writes results. Gaps and bad values are explicit, never dropped or made up."""
 
-from tocsin.data.columns import Columns
-from tocsin.data.frames import Origin, frame_like, is_frame, signals_from_frame
+from tocsin.data.assembly import ReadSummary
+from tocsin.data.guarded import memory_of_machine
+from tocsin.data.leftovers import check_room, clear_leftovers
 from tocsin.data.lines import LineError, LineParser
 from tocsin.data.numbers import MISSING, read_numbers
-from tocsin.data.options import ReadSummary
 from tocsin.data.problems import KINDS, DataError, DataWarning, Problem, ProblemLog, merge_problems
-from tocsin.data.reading import Signals, read_signals
-from tocsin.data.resampling import AGGREGATES, Resampler, aggregated, resample
+from tocsin.data.reading import Origin, Signals, frame_like, is_frame, read_signals, signals_from_frame
 from tocsin.data.sources import WESTERN, find_encoding
+from tocsin.data.tables import Columns
 from tocsin.data.timeline import (
+    AGGREGATES,
     LONGEST_GAP,
     Interval,
     ParsedObservation,
+    Resampler,
     Signal,
+    aggregated,
     duration_text,
     infer_interval,
     missing_steps,
     parse_duration,
+    resample,
 )
-from tocsin.data.times import format_times, parse_time
+from tocsin.data.times import format_times, parse_time, parse_times
 from tocsin.data.writers import Writer, check_writable, open_writer
 
 __all__ = [
@@ -44,18 +48,22 @@ __all__ = [
     "Signals",
     "Writer",
     "aggregated",
+    "check_room",
     "check_writable",
+    "clear_leftovers",
     "duration_text",
     "find_encoding",
     "format_times",
     "frame_like",
     "infer_interval",
     "is_frame",
+    "memory_of_machine",
     "merge_problems",
     "missing_steps",
     "open_writer",
     "parse_duration",
     "parse_time",
+    "parse_times",
     "read_numbers",
     "read_signals",
     "resample",

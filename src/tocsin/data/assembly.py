@@ -1,17 +1,24 @@
-"""From a reader's blocks to signals: turns cells into numbers, assigns rows to signals and locates problems."""
+"""From a reader's blocks to signals: what a caller asks for, cells to numbers, rows to signals, problems."""
 
+import tempfile
+import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.checks import Message
-from tocsin.data.columns import Columns, shortened, time_cells
+from tocsin import checks
+from tocsin.checks import Argument, ArgumentError, Message
+from tocsin.data.leftovers import check_room
 from tocsin.data.numbers import (
     KIND_OF,
     MISSING,
+    PLAIN,
+    Cells,
     NumberFormat,
     Sentinels,
     is_missing,
@@ -19,13 +26,285 @@ from tocsin.data.numbers import (
     split_missing,
     without_words,
 )
-from tocsin.data.options import ReadOptions, ReadSummary
 from tocsin.data.problems import DataError, Problem, ProblemLog, check_losses, merge_problems
-from tocsin.data.resampling import resample
-from tocsin.data.spool import SignalIds, Spool
-from tocsin.data.tables import BlockReader, RowBlock
-from tocsin.data.timeline import Signal, Timeline, as_interval, regularize
+from tocsin.data.tables import BlockReader, Columns, RowBlock, shortened, time_cells
+from tocsin.data.timeline import (
+    AGGREGATES,
+    LONGEST_GAP,
+    Interval,
+    Signal,
+    Timeline,
+    as_interval,
+    duration_text,
+    regularize,
+    resample,
+)
 from tocsin.data.times import TimeParser
+from tocsin.data.zones import Zone, check_zone
+
+OFTEN = 0.01  # of all steps: more irregular steps than this are mentioned
+
+LIMIT = 2_000_000  # numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """See `read_signals`. With `guess`, labels, counters and sentinels are detected."""
+
+    time: str | None = None
+    values: str | Iterable[str] | None = None
+    id: str | None = None
+    ignore: str | Iterable[str] = ()
+    separate: bool = False
+    interval: Any = None
+    every: Any = None
+    aggregate: str = "mean"
+    time_format: str | None = None
+    day_first: bool | None = None
+    zone: str | None = None
+    decimal: str | None = None
+    missing: str | float | Iterable[str | float] | None = None
+    longest_gap: int = LONGEST_GAP
+    most_lost: float = 1.0
+    limit: int = LIMIT
+    guess: bool = False
+
+    def __post_init__(self) -> None:
+        if self.decimal is not None:
+            checks.choice("decimal", self.decimal, (".", ","))
+        if self.zone is not None:
+            check_zone("zone", self.zone)
+        checks.choice("aggregate", self.aggregate, AGGREGATES)
+        checks.integer("longest_gap", self.longest_gap, least=0)
+        checks.number("most_lost", self.most_lost, least=0, most=1)
+        checks.integer("limit", self.limit, least=1)
+        for name in ("interval", "every"):
+            if getattr(self, name) is not None:
+                as_interval(getattr(self, name), dated=True, name=name)
+        if self.interval is not None and self.every is not None:
+            given = f", which sets it, got {self.interval!r}"
+            raise ArgumentError("interval", Message("must not be given with ", Argument("every", subject=True), given))
+
+
+@dataclass
+class ReadSummary:
+    """How a table was read. Its signals add their part as they are assembled."""
+
+    columns: Columns
+    parser: TimeParser | None = None
+    zone: Zone | None = None  # of times without one
+    notes: Sequence[str] = ()
+    number_format: NumberFormat = PLAIN
+    excluded: Sequence[str] = ()  # labels and counters
+    aggregate: str | None = None
+    signals: int = 1
+    separate: bool = False
+    intervals: set[Interval | None] = field(default_factory=set)
+    steps: int = 0  # from one observation to the next; of these,
+    irregular: int = 0  # irregular ones that are not gaps,
+    gaps: int = 0  # gaps,
+    filled: int = 0  # and observations inserted for the gaps
+    sentinels: Counter[float] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+    @property
+    def message(self) -> Message:
+        """The line, in which arguments are marked."""
+        features = len(self.columns.values)
+        parts: list[str] = [self._time(), *self.notes, *self.number_format.in_words()]
+        if self.signals > 1 or self.separate:
+            parts.append(_count(self.signals, "signal"))
+        if not self.separate:
+            parts.append(_count(features, "feature"))
+        if self.excluded:
+            parts.append(f"not {', '.join(self.excluded)}")
+        parts.extend(self._steps())
+        parts.extend(
+            f"{count:,} {'values were' if count > 1 else 'value was'} {value:g} and "
+            f"{'count' if count > 1 else 'counts'} as missing"
+            for value, count in self.sentinels.items()
+        )
+        return Message.joined("; ", parts)
+
+    def _time(self) -> str:
+        if self.columns.time is None:
+            return "no time: rows in file order"
+        names = " + ".join(name for name in (self.columns.time, self.columns.time_of_day) if name is not None)
+        order = f", {self.parser.order}" if self.parser is not None and self.parser.order else ""
+        zone = "" if self.zone is None else f", {self.zone.name}"
+        return f"time: {names}{order}{zone}"
+
+    def _steps(self) -> Iterable[str]:
+        known = [interval for interval in self.intervals if interval is not None]
+        by = f" ({self.aggregate})" if self.aggregate else ""
+        if len(known) == 1:
+            yield f"every {duration_text(known[0])}{by}"
+        elif known:
+            yield f"every {duration_text(min(known))} to {duration_text(max(known))}"
+        if self.irregular > OFTEN * self.steps:
+            off = f"{self.irregular:,} of {self.steps:,} steps"
+            yield Message(f"{off} are irregular and count as one each (", Argument("every"), " regularises them)")
+        if self.gaps > OFTEN * self.steps:
+            yield f"{self.gaps:,} gaps, {self.filled:,} observations in all, count as missing"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+_PIECE = 65_536  # rows written at a time
+
+
+class SignalIds:
+    """Numbers signals in order of first appearance; -1 for cells without an id."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._codes: dict[str, int] = {"": -1}
+
+    def codes(self, cells: Cells) -> NDArray[np.int64]:
+        """The number of each cell's signal."""
+        texts = list(map(_id_text, cells))
+        found = list(map(self._codes.get, texts))
+        if None in found:
+            for text in texts:
+                if text not in self._codes:
+                    self._codes[text] = len(self.names)
+                    self.names.append(text)
+            found = list(map(self._codes.get, texts))
+        return np.array(found, dtype=np.int64)
+
+
+def _id_text(cell: Any) -> str:
+    """An id as text. Only an empty cell is not an id: "NA" may be a name."""
+    if isinstance(cell, str):
+        return cell.strip()
+    return "" if is_missing(cell) else str(cell)
+
+
+@dataclass(frozen=True, eq=False)
+class _Segment:
+    """Rows in the order of their signals: `codes[i]` owns the rows from `starts[i]` up to `starts[i + 1]`."""
+
+    codes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    fetch: Callable[[int, int], NDArray[Any]]
+
+    def rows(self, code: int) -> NDArray[Any]:
+        place = int(np.searchsorted(self.codes, code))
+        if place == len(self.codes) or self.codes[place] != code:
+            return self.fetch(0, 0)
+        return self.fetch(int(self.starts[place]), int(self.starts[place + 1]))
+
+
+class Spool:
+    """Collects rows and returns them signal by signal, each in order of arrival.
+
+    A row has a code (the number of its signal), a stored time (none if `time_dtype` is None), a line and `features`
+    values. At most `limit` numbers (and at least one added chunk) stay in memory. Then they go to a temporary file,
+    which is removed by `close` or with the spool itself.
+    """
+
+    def __init__(self, features: int, time_dtype: type | None, limit: int = LIMIT) -> None:
+        self._limit = checks.integer("limit", limit, least=1)
+        fields: list[Any] = [("line", np.int64), ("values", np.float64, (features,))]
+        self._dtype = np.dtype(fields if time_dtype is None else [("time", time_dtype), *fields])
+        self._features = features
+        self._waiting: list[tuple[NDArray[np.int64], NDArray[Any]]] = []
+        self._held = 0
+        self._segments: list[_Segment] = []
+        self._file: IO[bytes] | None = None
+        self._written = 0
+        self._counts = np.zeros(0, dtype=np.int64)
+        self._close: Callable[[], Any] = _nothing
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of rows of each signal, by code."""
+        return self._counts
+
+    def add(
+        self,
+        codes: NDArray[np.int64],
+        times: NDArray[Any] | None,
+        lines: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> None:
+        rows = np.empty(len(codes), dtype=self._dtype)
+        if times is not None:
+            rows["time"] = times
+        rows["line"] = lines
+        rows["values"] = values
+        counts = np.bincount(codes, minlength=len(self._counts))
+        counts[: len(self._counts)] += self._counts
+        self._counts = counts
+        self._waiting.append((codes, rows))
+        self._held += len(codes) * self._features
+        if self._held >= self._limit:
+            self._write_out()
+
+    def rows(self, code: int) -> NDArray[Any]:
+        """All rows of one signal, as records with the fields `time` (if any), `line` and `values`."""
+        if self._waiting:
+            self._segments.append(self._gather())
+        parts = [segment.rows(code) for segment in self._segments]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=self._dtype), *parts])
+
+    def close(self) -> None:
+        """Release all rows and the temporary file."""
+        self._waiting.clear()
+        self._segments.clear()
+        self._close()
+
+    def _gather(self) -> _Segment:
+        """The pending rows as one segment in memory."""
+        codes = np.concatenate([part for part, _ in self._waiting])
+        rows = np.concatenate([part for _, part in self._waiting])
+        self._waiting.clear()
+        self._held = 0
+        fetch: Callable[[int, int], NDArray[Any]] = partial(_slice, rows)
+        if np.any(codes[1:] < codes[:-1]):
+            order = np.argsort(codes, kind="stable")
+            codes = codes[order]
+            fetch = partial(_pick, rows, order)
+        starts = np.flatnonzero(np.diff(codes, prepend=-1))
+        return _Segment(codes[starts], np.append(starts, len(codes)), fetch)
+
+    def _write_out(self) -> None:
+        segment = self._gather()
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="tocsin-")  # noqa: SIM115
+            self._close = weakref.finalize(self, self._file.close)
+        file, offset = self._file, self._written
+        count = int(segment.starts[-1])
+        check_room(count * self._dtype.itemsize)
+        file.seek(offset)
+        for first in range(0, count, _PIECE):
+            file.write(segment.fetch(first, min(first + _PIECE, count)).tobytes())
+        self._written += count * self._dtype.itemsize
+        self._segments.append(_Segment(segment.codes, segment.starts, partial(_read, file, offset, self._dtype)))
+
+
+def _slice(rows: NDArray[Any], first: int, last: int) -> NDArray[Any]:
+    """Rows in memory that arrived in the order of their signals."""
+    return rows[first:last]
+
+
+def _pick(rows: NDArray[Any], order: NDArray[np.intp], first: int, last: int) -> NDArray[Any]:
+    """Rows in memory in order of arrival; only requested rows are copied."""
+    return rows[order[first:last]]
+
+
+def _read(file: IO[bytes], offset: int, dtype: np.dtype[Any], first: int, last: int) -> NDArray[Any]:
+    """Rows of a segment in a file."""
+    file.seek(offset + first * dtype.itemsize)
+    return np.frombuffer(file.read((last - first) * dtype.itemsize), dtype=dtype)
+
+
+def _nothing() -> None:
+    """A placeholder to close while there is no file."""
 
 
 class Assembly:
@@ -36,6 +315,7 @@ class Assembly:
         reader: BlockReader,
         columns: Columns,
         parser: TimeParser | None,
+        zone: Zone | None,
         options: ReadOptions,
         number_format: NumberFormat,
         log: ProblemLog,
@@ -46,6 +326,7 @@ class Assembly:
         self.damaged_rows = 0  # of these, rows without any value because their cells are damaged
         self._unit = reader.unit
         self._time_parser = parser
+        self._zone = zone  # of times without one
         self._options = options
         self._number_format = number_format
         self._log = log
@@ -61,6 +342,7 @@ class Assembly:
         self.summary = ReadSummary(
             columns=columns,
             parser=parser,
+            zone=zone,
             notes=reader.notes,
             number_format=number_format,
             excluded=columns.excluded,
@@ -69,7 +351,6 @@ class Assembly:
         )
 
     def add(self, block: RowBlock) -> None:
-        """Add some rows."""
         codes, keep = self._read_ids(block)
         read = [
             read_numbers(without_words(block.cells[name], self._words), self._number_format)
@@ -100,7 +381,6 @@ class Assembly:
             self.spool.add(codes, times, lines, values)
 
     def signal(self, code: int, name: str) -> Signal:
-        """Assemble one signal."""
         log = ProblemLog()
         for problem in self._logs.get(code, ()):
             log.add(problem.kind, problem.count, problem.where)
@@ -144,6 +424,8 @@ class Assembly:
         if not good.all():
             log.add("bad time", int((~good).sum()), (f"{self._unit} {line}: no such date" for line in lines[~good]))
             times, values, lines = times[good], values[good], lines[good]
+        if self._zone is not None:
+            times = self._zone.moments(times)
         options, dated = self._options, times.dtype.kind == "M"
         interval = None if options.interval is None else as_interval(options.interval, dated=dated)
         if options.every is not None:

@@ -2,7 +2,7 @@
 
 import csv
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -43,6 +43,7 @@ class DelimitedReader:
     """
 
     unit = "line"
+    zoned: Collection[str] = ()
 
     def __init__(
         self,

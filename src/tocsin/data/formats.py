@@ -1,15 +1,10 @@
 """Readers of JSON lines, Excel workbooks and Parquet."""
 
-import io
 import json
 import os
-import shutil
-import tempfile
-import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from itertools import chain
 from pathlib import Path
@@ -49,6 +44,7 @@ class JsonLinesReader:
 
     unit = "line"
     notes: Sequence[str] = ()
+    zoned: Collection[str] = ()
 
     def __init__(self, chunks: TextChunks, label: str, log: ProblemLog) -> None:
         self.label = label
@@ -124,6 +120,7 @@ class ExcelReader:
     """
 
     unit = "row"
+    zoned: Collection[str] = ()
 
     def __init__(
         self, source: OpenSource, sheet: str | None, skip: int, header: bool | None, time_format: str | None
@@ -131,8 +128,7 @@ class ExcelReader:
         self.label = source.label
         calamine = import_calamine()
         try:
-            stream = source.stream if source.stream.seekable() else io.BytesIO(source.stream.read())
-            workbook = calamine.CalamineWorkbook.from_filelike(stream)
+            workbook = calamine.CalamineWorkbook.from_filelike(source.stream)
             name, rows = _chosen(workbook, sheet, self.label)
         except (calamine.CalamineError, OSError) as error:
             raise DataError(f"{self.label} is not an Excel workbook, or is damaged: {error}") from error
@@ -229,7 +225,12 @@ class _ParquetRows(ABC):
     notes: Sequence[str] = ()
     label: str
     names: Sequence[str]
+    zoned: Collection[str]
     _arrow: Any
+
+    def _use(self, schema: Any) -> None:
+        self.names = schema.names
+        self.zoned = [column.name for column in schema if getattr(column.type, "tz", None) is not None]
 
     def sample(self) -> Mapping[str, Cells]:
         for batch in self._batches(min(SAMPLE, rows_per_block(len(self.names))), self.names):
@@ -262,22 +263,14 @@ class _ParquetRows(ABC):
 class ParquetReader(_ParquetRows):
     """Reads a Parquet file."""
 
-    def __init__(self, source: OpenSource, resources: ExitStack) -> None:
+    def __init__(self, source: OpenSource) -> None:
         self.label = source.label
         self._arrow = import_pyarrow()
         from pyarrow import parquet
 
-        stream: Any = source.stream
-        if source.compressed or not stream.seekable():
-            # Parquet files are read from the end.
-            stream = resources.enter_context(tempfile.TemporaryFile(prefix="tocsin-"))  # noqa: SIM115
-            try:
-                shutil.copyfileobj(source.stream, stream)
-            except (EOFError, OSError, zlib.error) as error:
-                raise DataError(f"{self.label} cannot be read: {error}") from error
         try:
-            self._file = parquet.ParquetFile(stream)
-            self.names: Sequence[str] = self._file.schema_arrow.names
+            self._file = parquet.ParquetFile(source.stream)
+            self._use(self._file.schema_arrow)
         except (self._arrow.ArrowException, OSError) as error:
             raise DataError(f"{self.label} is not a Parquet file, or is damaged: {error}") from error
         self._check_names()
@@ -309,7 +302,7 @@ class ParquetFolderReader(_ParquetRows):
             )
         except (self._arrow.ArrowException, OSError, ValueError) as error:
             raise DataError(f"{folder} is a folder that cannot be read as one table: {error}") from error
-        self.names = self._dataset.schema.names
+        self._use(self._dataset.schema)
         self.notes = [f"{len(files):,} Parquet file{'s' if len(files) > 1 else ''}"]
         self._check_names()
 

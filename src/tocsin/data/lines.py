@@ -11,7 +11,7 @@ import numpy as np
 
 from tocsin import checks
 from tocsin.checks import Argument, Message
-from tocsin.data.columns import Columns, choose_columns, find_time, find_time_of_day, is_label, shortened, time_cells
+from tocsin.data.assembly import ReadSummary
 from tocsin.data.formats import parse_object
 from tocsin.data.numbers import (
     MISSING,
@@ -23,11 +23,23 @@ from tocsin.data.numbers import (
     split_missing,
     without_words,
 )
-from tocsin.data.options import ReadSummary
 from tocsin.data.problems import DataError, ProblemLog
-from tocsin.data.tables import column_names, find_table, is_units, looks_like_data
+from tocsin.data.tables import (
+    Columns,
+    choose_columns,
+    column_names,
+    find_table,
+    find_time,
+    find_time_of_day,
+    is_label,
+    is_units,
+    looks_like_data,
+    shortened,
+    time_cells,
+)
 from tocsin.data.timeline import ParsedObservation
-from tocsin.data.times import TimeParser, choose_time_parser
+from tocsin.data.times import TimeParser, choose_time_parser, has_zone
+from tocsin.data.zones import Zone
 
 LINE_FORMATS = ("auto", "csv", "jsonl", "plain")
 
@@ -42,13 +54,17 @@ class LineError(DataError):
     """A line that is not an observation. The message gives the line, its content and what is accepted."""
 
 
-def _zone_of(row: Mapping[str, Any], columns: Columns, time: Any) -> str | None:
+def _zone_of(cell: Any) -> str | None:
     """The time zone that a date was written with."""
-    if columns.time is None or not isinstance(time, np.datetime64):
-        return None
-    cell = row.get(columns.time if columns.time_of_day is None else columns.time_of_day)
     found = _ZONE.search(cell) if isinstance(cell, str) else None
     return None if found is None else found[1]
+
+
+def _written(ahead: np.timedelta64) -> str:
+    """A time zone by how far it is ahead of UTC, such as +02:00."""
+    minutes = int(ahead // np.timedelta64(1, "m"))
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02d}:{rest:02d}"
 
 
 class LineParser:
@@ -67,6 +83,8 @@ class LineParser:
     time_format : the format of times, as for `datetime.strptime`.
     day_first : whether the day comes before the month in times such as 01/02/2024. If not given, the first line must
         show it.
+    zone : the time zone of times that are written without one. Where clocks are set back, an hour comes twice: a time
+        is the first that is later than the last one of its signal.
     delimiter : the separator of CSV fields; by default detected from the first line.
     decimal : the decimal point, "." or ","; by default detected from cells that can be read in only one way.
     missing : numbers and words that mark a missing measurement. Unlike in a file, none is detected.
@@ -91,6 +109,7 @@ class LineParser:
         ignore: str | Iterable[str] = (),
         time_format: str | None = None,
         day_first: bool | None = None,
+        zone: str | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
         missing: str | float | Iterable[str | float] | None = None,
@@ -103,6 +122,8 @@ class LineParser:
         self._ignored = (ignore,) if isinstance(ignore, str) else tuple(ignore)
         self._time_format = time_format
         self._day_first = day_first
+        self._zone = None if zone is None else Zone(zone)
+        self._last: dict[str | None, Any] = {}  # the time of each signal's last line, with a zone
         self._delimiter = delimiter
         if decimal is not None:
             checks.choice("decimal", decimal, (".", ","))
@@ -155,14 +176,15 @@ class LineParser:
                 with suppress(DataError) if self._columns else nullcontext():
                     self._learn_number_format(row.values())
             columns = self._columns or self._choose(row)
-            time = self._time_of(row, columns)
-            observation = ParsedObservation(
-                self._id_of(row, columns), time, self._values_of(row, columns), _zone_of(row, columns, time)
-            )
+            id_ = self._id_of(row, columns)
+            time, zone = self._time_of(row, columns, self._last.get(id_))
+            observation = ParsedObservation(id_, time, self._values_of(row, columns), zone)
         except (csv.Error, ValueError) as error:
             raise LineError(Message(f"line {self.line}: ", error)) from None
         if self._columns is None:
             self._columns, self._known = columns, frozenset(row)
+        if self._zone is not None:
+            self._last[id_] = time
         return observation
 
     def _row(self, text: str) -> Mapping[str, Any] | None:
@@ -220,9 +242,10 @@ class LineParser:
             raise ValueError(f"column {columns.id}: expected an id, got {shortened(cell)}")
         return text
 
-    def _time_of(self, row: Mapping[str, Any], columns: Columns) -> np.datetime64 | float | None:
+    def _time_of(self, row: Mapping[str, Any], columns: Columns, last: Any) -> tuple[Any, str | None]:
+        """The time of a line, and the time zone that it is shown in."""
         if columns.time is None:
-            return None
+            return None, None
         names = [name for name in (columns.time, columns.time_of_day) if name is not None]
         (cell,) = time_cells({name: [row.get(name)] for name in names}, columns, self._number_format)
         parser = self._time_parser or choose_time_parser([cell], self._time_format, self._day_first)
@@ -233,7 +256,12 @@ class LineParser:
                 time = parser.finish(stored)[0]
                 if time == time:  # neither NaN nor NaT
                     self._time_parser = parser
-                    return time if isinstance(time, np.datetime64) else float(time)
+                    if not isinstance(time, np.datetime64):
+                        return float(time), None
+                    if self._zone is None or parser.of_moments or has_zone(cell):
+                        return time, _zone_of(cell)
+                    moment = self._zone.moment(time, last)
+                    return moment, _written(time - moment)
         accepted = f"one of the form {self._time_format!r}" if self._time_format else "ISO 8601, a date or a number"
         problem = f"column {columns.time}: {shortened(cell)} is not a time; accepted: {accepted}, as on the first line"
         hint = () if self._time_format else (", or the form in ", Argument("time_format"))

@@ -86,7 +86,7 @@ PLAIN = NumberFormat()
 
 
 class NumberFormatDetector:
-    """NumberFormatDetector about the number format, collected from cells."""
+    """Evidence about the number format, collected from cells."""
 
     def __init__(self, decimal: str | None = None) -> None:
         self._given = decimal
@@ -262,7 +262,6 @@ class Sentinels:
         self._high = np.full(features, -np.inf)
 
     def look(self, values: NDArray[np.float64]) -> None:
-        """Add some rows."""
         if not self._find:
             return
         for column in range(values.shape[1]):
@@ -280,7 +279,6 @@ class Sentinels:
                 self._high[column] = max(self._high[column], others.max())
 
     def conclude(self) -> list[tuple[float, ...]]:
-        """The sentinels of each column."""
         value = KNOWN[:, np.newaxis]
         width = self._high - self._low
         off = np.maximum(self._low - value, value - self._high)

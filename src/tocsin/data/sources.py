@@ -211,7 +211,6 @@ class Chunk:
 
     @cached_property
     def count(self) -> int:
-        """The number of lines."""
         raw = self.raw
         if raw is None or (b"\r" in raw and raw.count(b"\r") != raw.count(b"\r\n")):
             return len(self.lines)

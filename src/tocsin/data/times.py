@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tocsin.checks import Argument, Message
 from tocsin.data.numbers import Cells, is_missing, read_numbers
 from tocsin.data.problems import DataError
+from tocsin.data.zones import Zone
 
 NAT = np.iinfo(np.int64).min  # numpy's "not a time"
 FIRST_YEAR, LAST_YEAR = 1678, 2261  # the full years that 64-bit nanoseconds can represent
@@ -32,6 +33,7 @@ _LOOSE = re.compile(
     r"(?:\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?))?",
     re.ASCII | re.IGNORECASE,
 )
+_ZONED = re.compile(r"\d\s*(?:Z|UTC|GMT)\s*$|:\d\d(?:[.,]\d+)?\s*[+-]\d\d(?::?\d\d)?\s*$", re.ASCII | re.IGNORECASE)
 
 ParsedTimes = tuple[NDArray[np.int64], NDArray[np.bool_] | None]
 
@@ -100,6 +102,17 @@ def parse_formatted_times(cells: Sequence[Any], form: str) -> ParsedTimes:
     return stamps, zoned if zoned.any() else None
 
 
+def has_zone(cell: Any) -> bool:
+    """Whether a time has a time zone, rather than being what some clock shows.
+
+    >>> has_zone("2026-10-25T02:30Z"), has_zone("2026-10-25 02:30")
+    (True, False)
+    """
+    if isinstance(cell, str):
+        return _ZONED.search(cell) is not None
+    return getattr(cell, "tzinfo", None) is not None
+
+
 def zone_offset(zone: str | None) -> int:
     """How many nanoseconds a time zone such as +02:00 is ahead of UTC; 0 for Z, UTC and no zone."""
     if zone is None or zone[0] not in "+-":
@@ -114,6 +127,7 @@ class TimeParser(ABC):
 
     dtype: type = np.int64
     of_numbers = False  # whether the cells are numbers, which need not be times at all
+    of_moments = False  # whether they are moments, the same everywhere, even if no time zone is written
     iso = False  # whether they are ISO 8601 texts, which may also arrive parsed
     order = ""  # "day first" or "month first", if that had to be detected
 
@@ -163,6 +177,7 @@ class _Stamps(TimeParser):
 class _Numbers(TimeParser):
     dtype = np.float64
     of_numbers = True
+    of_moments = True
 
     def read(self, cells: Cells) -> Read:
         return read_numbers(cells)[0], None
@@ -176,6 +191,7 @@ class _Numbers(TimeParser):
 
 class _UnixTimes(TimeParser):
     of_numbers = True
+    of_moments = True
 
     def __init__(self, unit: int) -> None:
         self._unit = unit
@@ -276,6 +292,35 @@ class _SlashedDates(TimeParser):
         return np.where(bad, NAT, np.where(bad, 0, days) + time_of_day * 1000).view("datetime64[ns]")
 
 
+_MONTHS = {
+    "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11,
+    "dec": 12, "mär": 3, "mrz": 3, "mai": 5, "okt": 10, "dez": 12,
+}  # fmt: skip
+_NAMED = re.compile(
+    r"(\d{1,2})[-/. ]+([A-Za-zä]{3})[a-zä]*\.?[-/. ]+(\d{4}|\d{2})"
+    r"(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,6}))?)?)?"
+)
+
+
+class _NamedMonths(TimeParser):
+    """Dates such as 01-Jan-25 00:00:00. Two digits of a year from 70 on are of the last century."""
+
+    def read(self, cells: Cells) -> Read:
+        return np.fromiter(map(self._stamp, cells), np.int64, len(cells)), None
+
+    def _stamp(self, cell: Any) -> int:
+        match = _NAMED.fullmatch(cell.strip()) if isinstance(cell, str) else None
+        month = None if match is None else _MONTHS.get(match[2].lower())
+        if match is None or month is None:
+            return NAT
+        year = int(match[3]) + (0 if len(match[3]) == 4 else 1900 if int(match[3]) >= 70 else 2000)
+        hour, minute, second = (int(match[group] or 0) for group in (4, 5, 6))
+        fraction = int((match[7] or "").ljust(6, "0"))
+        with suppress(ValueError):  # no such day or hour
+            return nanoseconds(datetime(year, month, int(match[1]), hour, minute, second, fraction))[0]
+        return NAT
+
+
 def is_time_name(name: str) -> bool:
     """Whether a column has a time-like name, with or without a unit or time zone in brackets."""
     return re.split(r"[\[(]", name, maxsplit=1)[0].strip().lower() in TIME_NAMES
@@ -298,7 +343,7 @@ def choose_time_parser(
     numbers = numbers[np.isfinite(numbers)]
     if 2 * len(numbers) >= len(sample) and len(numbers):
         return _number_parser(numbers)
-    for new in (_Texts, partial(_SlashedDates, day_first)):
+    for new in (_Texts, partial(_SlashedDates, day_first), _NamedMonths):
         parser: TimeParser = new()
         if 2 * np.count_nonzero(parser.bad(parser.read(sample)[0])) < len(sample):
             return new()
@@ -311,8 +356,12 @@ def is_time(cell: str, time_format: str | None = None) -> bool:
     return parser is not None and not parser.of_numbers and not parser.bad(parser.read([cell])[0])[0]
 
 
-def parse_time(time: Any, time_format: str | None = None) -> np.datetime64 | float:
+def parse_time(
+    time: Any, time_format: str | None = None, *, zone: Zone | None = None, last: Any = None
+) -> np.datetime64 | float:
     """One time, by the rules for columns: datetime64[ns] or a plain number. ValueError says what is accepted.
+
+    A time without a time zone is what clocks in `zone` show, later than the `last` one; datetime64 is always in UTC.
 
     Examples
     --------
@@ -328,9 +377,32 @@ def parse_time(time: Any, time_format: str | None = None) -> np.datetime64 | flo
         parser.conclude()
         moment = parser.finish(stored)[0]
         if moment == moment:  # neither NaN nor NaT
+            if zone is not None and not (parser.of_moments or has_zone(time) or isinstance(time, np.datetime64)):
+                moment = zone.moment(moment, last)
             return moment if isinstance(moment, np.datetime64) else float(moment)
     wanted = f"a time of the form {time_format!r}" if time_format else "an ISO 8601 time, a date, or a number"
     raise ValueError(f"a time must be {wanted}, got {time!r}")
+
+
+def parse_times(times: Any, shape: tuple[int, ...], zone: Zone | None = None) -> NDArray[Any]:
+    """Times as datetime64 or numbers, from any kind of dates; `zone` is that of texts and dates without one."""
+    array = np.asarray(times)
+    if array.shape != shape:
+        raise ValueError(f"times must have shape {shape}, got {array.shape}")
+    if array.dtype.kind in "iufM":
+        return array
+    try:
+        moments = [_column_of_times(column, zone) for column in ([array] if array.ndim == 1 else array.T)]
+    except ValueError as error:
+        raise ValueError(f"times must be dates or numbers: {error}") from None
+    return np.array(moments).T.reshape(shape)
+
+
+def _column_of_times(times: NDArray[Any], zone: Zone | None) -> list[np.datetime64 | float]:
+    moments: list[np.datetime64 | float] = []
+    for time in times:
+        moments.append(parse_time(time, zone=zone, last=moments[-1] if moments else None))
+    return moments
 
 
 def format_times(times: NDArray[np.datetime64]) -> list[str | None]:

@@ -1,13 +1,22 @@
 """Detectors: values in; verdicts, alarms and incidents out."""
 
 from tocsin.arrays import pack_arrays, unpack_arrays
-from tocsin.detection.batch import SignalResult, detect_signal, detect_signals
+from tocsin.detection.batch import detect_signal, detect_signals
 from tocsin.detection.detector import Detector, ResolutionWarning
 from tocsin.detection.fleet import Fleet
 from tocsin.detection.frames import missing_times
 from tocsin.detection.incidents.audit import OF_STRETCHES, Audit, audit_together, rate_bounds
 from tocsin.detection.incidents.budget import POOL, IncidentBudget
-from tocsin.detection.incidents.incident import Ending, Incident, ending_of, length_text, rarity
+from tocsin.detection.incidents.incident import (
+    MUCH_SEVERER,
+    Ending,
+    Incident,
+    alike,
+    ending_of,
+    length_text,
+    ordinal,
+    rarity,
+)
 from tocsin.detection.incidents.verdict import Verdict, Verdicts
 from tocsin.detection.results import Result, Results, verdict_columns
 from tocsin.detection.settings.alarm_rate import SECONDS, parse_budget
@@ -18,6 +27,7 @@ from tocsin.detection.state.storage import arrays_from_bytes, arrays_to_bytes
 from tocsin.detection.watching import Watch
 
 __all__ = [
+    "MUCH_SEVERER",
     "NONCONFORMITIES",
     "OF_STRETCHES",
     "POOL",
@@ -32,10 +42,10 @@ __all__ = [
     "ResolutionWarning",
     "Result",
     "Results",
-    "SignalResult",
     "Verdict",
     "Verdicts",
     "Watch",
+    "alike",
     "arrays_from_bytes",
     "arrays_to_bytes",
     "audit_together",
@@ -47,6 +57,7 @@ __all__ = [
     "memory_bytes",
     "missing_times",
     "named_forecasters",
+    "ordinal",
     "pack_arrays",
     "parse_budget",
     "rarity",

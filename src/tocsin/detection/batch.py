@@ -5,19 +5,20 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.checks import ArgumentError, message_of
-from tocsin.data import Signal, parse_time
+from tocsin.data import Origin, Signal, parse_time
+from tocsin.data.zones import Zone
 from tocsin.detection.detector import Detector, ResolutionWarning
-from tocsin.detection.incidents.audit import Audit
 from tocsin.detection.incidents.budget import HistoryBudget
 from tocsin.detection.incidents.incident import Incident
-from tocsin.detection.results import verdict_columns
+from tocsin.detection.incidents.verdict import Verdicts
+from tocsin.detection.results import Result, first_time, result_of, verdict_columns
 from tocsin.detection.settings.detector_settings import DetectorSettings
 
 Sink = Callable[[str, dict[str, NDArray[Any]]], None]
@@ -29,32 +30,6 @@ PIECE = 20_000
 WAITING = 4
 
 
-@dataclass(frozen=True)
-class SignalResult:
-    """What was found in the history of one signal.
-
-    `columns` are those of `verdict_columns`, None if not requested; `weights` the learned weights by lag, averaged over
-    features and horizons; `interval` the seconds between two observations, if known; `longest_period` the longest
-    return period ever reported. `judged_since` and `own_past_since` are the times, or the numbers of the observations,
-    from which there may be alarms, and from which the signal's own past determines how rare they are; None if that
-    never happened. `error` says why there is no result, `warning` what to keep in mind.
-    """
-
-    signal: str
-    observations: int
-    incidents: list[Incident]
-    alarm_rate: float | None = None
-    audit: Audit | None = None
-    columns: dict[str, NDArray[Any]] | None = None
-    weights: NDArray[Any] | None = None
-    error: str | None = None
-    warning: str | None = None
-    interval: float | None = None
-    longest_period: float = np.inf
-    judged_since: Any = None
-    own_past_since: Any = None
-
-
 def detect_signal(
     signal: Signal,
     settings: Mapping[str, Any],
@@ -64,13 +39,13 @@ def detect_signal(
     sink: Sink | None = None,
     progress: Progress | None = None,
     shared: HistoryBudget | None = None,
-) -> SignalResult:
+) -> Result:
     """Run a new detector with these settings over the history of one signal.
 
     `reference` names a known-good stretch, in the format of `stretch_of`: the detector learns it first and judges all
     observations by it. The verdicts are passed to `sink` with the signal's name, piece by piece, and kept if `keep`.
     `progress` receives the number of observations done since the last call. With a `shared` budget the incidents are
-    the signal's proposals, for `select_incidents`.
+    the signal's proposals, for `select_incidents`. With a `zone` among the settings, all times of the result are local.
     """
     try:
         interval = settings.get("interval")
@@ -79,66 +54,60 @@ def detect_signal(
             given["interval"] = float(given["interval"])
         chosen = DetectorSettings(signal.features, **given)
         detector = Detector.of(chosen if shared is None else shared.proposing(chosen))
+        zone = detector.fleet.zone
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ResolutionWarning)
-            detector.warn_if_short(signal)
+            detector.warn_about(signal)
+        known_good = slice(0, 0) if reference is None else stretch_of(signal, reference, zone)
         if reference is not None:
-            detector.learn_reference(signal.values[stretch_of(signal, reference)])
-        pieces = []
+            detector.learn_reference(signal.values[known_good])
+        shown = replace(signal, times=_shown(signal.times, zone))
+        pieces: list[Verdicts] = []
         judged_since = own_past_since = None
         for first in range(0, max(len(signal), 1), PIECE):
-            piece = signal.piece(first, first + PIECE)
-            verdicts = detector.run(piece.values, piece.times).verdicts
-            warm, own = verdicts.warm[:, 0], (verdicts.warm & ~verdicts.estimated)[:, 0]
-            judged_since = _first_time(piece, warm, first) if judged_since is None else judged_since
-            own_past_since = _first_time(piece, own, first) if own_past_since is None else own_past_since
-            columns = verdict_columns(piece, verdicts, first) if keep or sink else {}
+            piece, shown_piece = signal.piece(first, first + PIECE), shown.piece(first, first + PIECE)
+            verdicts = detector.run(piece.values, piece.times).kept_verdicts
+            warm = verdicts.warm[:, 0]
+            if judged_since is None:
+                judged_since = first_time(shown_piece, warm, first)
+            if own_past_since is None:
+                own_past_since = first_time(shown_piece, warm & ~verdicts.estimated[:, 0], first)
             if sink is not None:
-                sink(signal.name, columns)
-            if keep:
-                pieces.append(columns)
+                sink(signal.name, verdict_columns(shown_piece, verdicts, first))
+            if keep or not pieces:  # a result is made of some verdicts, and drops them if they are not wanted
+                pieces.append(verdicts)
             if progress is not None:
                 progress(len(piece))
-        kept = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if keep else None
-        return SignalResult(
-            signal=signal.name,
-            observations=signal.observed,
-            incidents=[_of(incident, signal.name) for incident in detector.incidents],
-            alarm_rate=detector.alarm_rate,
-            audit=detector.audit,
-            columns=kept,
-            weights=detector.weights.mean(axis=(0, 1)) if keep else None,
-            warning=str(caught[0].message) if caught else None,
-            interval=detector.fleet.interval,
-            longest_period=1 / detector.fleet.settings.rarest_rate,
+        result = replace(
+            result_of(detector.fleet, 0, shown, Verdicts.joined(pieces), 0, Origin()),
+            # Somebody has said that nothing was wrong in the reference.
+            incident_list=[
+                _in_zone(replace(incident, signal=signal.name), zone)
+                for incident in detector.incidents
+                if not known_good.start <= incident.first <= incident.last < known_good.stop
+            ],
             judged_since=judged_since,
             own_past_since=own_past_since,
+            warning="; ".join(str(one.message) for one in caught) or None,
         )
+        return result if keep else result.without_verdicts()
     except (ValueError, TypeError, MemoryError) as error:
-        return SignalResult(signal.name, signal.observed, [], error=message_of(error))
+        return Result(signal.piece(0, 0), signal.observed, error=message_of(error))
 
 
-def _first_time(piece: Signal, there: NDArray[np.bool_], first: int) -> Any:
-    """The time or number of the first marked observation, or None."""
-    if not there.any():
-        return None
-    at = int(np.argmax(there))
-    return first + at if piece.times is None else piece.times[at]
-
-
-def stretch_of(signal: Signal, text: str) -> slice:
-    """The rows named by a text: a number of first rows ("400"), or a time range ("START/END")."""
+def stretch_of(signal: Signal, text: str, zone: Zone | None = None) -> slice:
+    """The rows named by a text: a number of first rows ("400"), or a time range ("START/END", local in `zone`)."""
     start, between, end = text.partition("/")
     if not between:
         if not start.isdecimal() or not 0 < int(start) <= len(signal):
             accepted = f"a number of rows from 1 to {len(signal)}, or START/END"
             raise ArgumentError("reference", f"must be {accepted}, got {text!r}")
-        return slice(int(start))
+        return slice(0, int(start))
     if signal.times is None:
         reason = f"must be a number of rows, because signal {signal.name!r} has no times, got {text!r}"
         raise ArgumentError("reference", reason)
     try:
-        first, last = (parse_time(part.strip()) for part in (start, end))
+        first, last = (parse_time(part.strip(), zone=zone) for part in (start, end))
     except ValueError as error:
         raise ArgumentError("reference", f"must be a number of rows, or START/END: {error}") from None
     rows = np.flatnonzero((signal.times >= first) & (signal.times < last))
@@ -147,9 +116,17 @@ def stretch_of(signal: Signal, text: str) -> slice:
     return slice(int(rows[0]), int(rows[-1]) + 1)
 
 
-def _of(incident: Incident, signal: str) -> Incident:
-    incident.signal = signal
+def _in_zone(incident: Incident, zone: Zone | None) -> Incident:
+    """An incident with times as clocks in the zone show them."""
+    for name in ("start", "end", "peak", "began_earliest", "began_latest"):
+        setattr(incident, name, _shown(getattr(incident, name), zone))
     return incident
+
+
+def _shown(times: Any, zone: Zone | None) -> Any:
+    """What clocks in a zone show at a time or times; numbers stay as they are."""
+    dated = zone is not None and isinstance(times, (np.datetime64, np.ndarray)) and times.dtype.kind == "M"
+    return zone.shown(np.asarray(times))[()] if zone is not None and dated else times
 
 
 def detect_signals(
@@ -162,7 +139,7 @@ def detect_signals(
     progress: Progress | None = None,
     jobs: int = 1,
     shared: HistoryBudget | None = None,
-) -> Iterator[SignalResult]:
+) -> Iterator[Result]:
     """`detect_signal` for each of the signals, in their order, on `jobs` processes.
 
     If a signal fails, its result says so; the others continue.
@@ -174,17 +151,17 @@ def detect_signals(
             )
         return
 
-    def taken(future: Future[SignalResult]) -> SignalResult:
+    def taken(future: Future[Result]) -> Result:
         result = future.result()
-        if sink is not None and result.columns is not None:
+        if sink is not None and result.verdicts is not None:
             sink(result.signal, result.columns)
         if progress is not None:
             progress(result.observations)
-        return result if keep else replace(result, columns=None, weights=None)
+        return result if keep else result.without_verdicts()
 
     # Not forked: forking a process with threads (such as a progress bar's) may deadlock.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting: deque[Future[SignalResult]] = deque()
+        waiting: deque[Future[Result]] = deque()
         for signal in signals:
             work = pool.submit(
                 detect_signal, signal, settings, keep=keep or sink is not None, reference=reference, shared=shared
@@ -196,9 +173,9 @@ def detect_signals(
             yield taken(waiting.popleft())
 
 
-def select_incidents(results: Sequence[SignalResult], shared: HistoryBudget) -> list[SignalResult]:
+def select_incidents(results: Sequence[Result], shared: HistoryBudget) -> list[Result]:
     """The results with only the proposed incidents that the budget allows."""
-    proposed = [(result, incident) for result in results for incident in result.incidents]
+    proposed = [(result, incident) for result in results for incident in result.incident_list]
     watched = [result.audit.observations if result.audit else 0 for result in results]
     chosen = shared.select(
         np.array([incident.return_period for _, incident in proposed], dtype=np.float64),
@@ -206,7 +183,9 @@ def select_incidents(results: Sequence[SignalResult], shared: HistoryBudget) -> 
         np.array(watched, dtype=np.float64),
         np.array([result.interval or np.nan for result in results]),
     )
-    told = {id(incident) for (_, incident), one in zip(proposed, chosen, strict=True) if one}
+    allowed = {id(incident) for (_, incident), one in zip(proposed, chosen, strict=True) if one}
     for result, incident in proposed:
         incident.return_period = min(incident.return_period, result.longest_period)
-    return [replace(result, incidents=[one for one in result.incidents if id(one) in told]) for result in results]
+    return [
+        replace(result, incident_list=[one for one in result.incident_list if id(one) in allowed]) for result in results
+    ]

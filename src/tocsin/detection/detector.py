@@ -1,5 +1,6 @@
 """The detector of one signal."""
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -9,28 +10,51 @@ from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
-from tocsin.data import Origin, Signal, is_frame, parse_time
+from tocsin.data import Origin, Signal, is_frame, parse_time, parse_times
 from tocsin.detection.fleet import Fleet
 from tocsin.detection.frames import (
-    as_times,
     called,
     check_features,
     gap_before,
     missing_times,
     pass_gap,
     read_frame,
-    result_of,
 )
 from tocsin.detection.incidents.audit import Audit
-from tocsin.detection.incidents.incident import Incident
-from tocsin.detection.incidents.verdict import Verdict, Verdicts, verdict_on
-from tocsin.detection.results import Result
+from tocsin.detection.incidents.incident import Incident, length_text
+from tocsin.detection.incidents.verdict import Verdict, verdict_on
+from tocsin.detection.results import Result, result_of
 from tocsin.detection.settings.arguments import takes_settings
 from tocsin.detection.settings.declaration import lists_settings
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.settings.history_settings import ALONE, HistorySettings
 from tocsin.detection.state.storage import Given, arrays_from_bytes, arrays_to_bytes, read_header
 from tocsin.forecasting.registry import find_forecaster
+
+# Warn if at least this share of the values is missing, or if the signal moves less than once in this many observations.
+MOSTLY_MISSING, SELDOM = 0.5, 200
+
+
+def sampling_problems(signal: Signal) -> list[str]:
+    """What the sampling of a signal hides, and what would show it; empty if nothing."""
+    known = np.asarray(np.isfinite(signal.values).all(axis=1))
+    values = signal.values[known]
+    problems = []
+    if len(known) and known.mean() <= 1 - MOSTLY_MISSING:
+        each = math.ceil(2 * len(known) / max(len(values), 1))
+        problems.append(f"has no value at {1 - known.mean():.0%} of its times{_aggregating(signal, each)}")
+    moves = int(np.count_nonzero((np.diff(values, axis=0) != 0).any(axis=1)))
+    if moves and len(values) > SELDOM * moves:
+        each = len(values) // moves
+        problems.append(f"moves only once in {each:,} observations{_aggregating(signal, each)}")
+    return problems
+
+
+def _aggregating(signal: Signal, each: int) -> str:
+    between = signal.interval
+    seconds = float(between / np.timedelta64(1, "s")) if isinstance(between, np.timedelta64) else None
+    length = length_text(each, seconds)
+    return f": most observations say nothing new. Aggregate over {length} (every=...) to see more"
 
 
 class ResolutionWarning(UserWarning):
@@ -125,12 +149,13 @@ class Detector:
         """Judge one observation: a number, or one for each feature; NaN or None if missing.
 
         With an `interval` and times, observations skipped since the last one count as missing. Times must increase.
+        With a `zone`, a time without one is local; a datetime64 is in UTC.
         """
         self._refuse_every()
         row = self._row(value)
         moment = None
         if time is not None:
-            moment = parse_time(time)
+            moment = parse_time(time, zone=self.fleet.zone, last=self._last_time)
             pass_gap(self.fleet, 0, missing_times(self._last_time, moment, self.fleet.interval))
         times = None if moment is None else np.array([[moment]])
         verdicts = self.fleet.judge(row, self.fleet.pipeline.everything, times)
@@ -183,7 +208,7 @@ class Detector:
                 raise ValueError(f"{name} names a column and needs a frame, got {given!r} with {type(data).__name__}")
         self._refuse_every()
         table = self._table(data)
-        column = None if times is None else as_times(times, table.shape[:1])
+        column = None if times is None else parse_times(times, table.shape[:1], self.fleet.zone)
         signal = Signal(
             name=ALONE,
             features=tuple(self.features),
@@ -193,8 +218,7 @@ class Detector:
             interval=None,
             problems=(),
         )
-        before = self.observations
-        return result_of(self.fleet, 0, signal, self._run_arrays(table, column), before, Origin())
+        return self._judge(signal, Origin())
 
     def _table(self, data: ArrayLike) -> NDArray[np.float64]:
         """An array as one row per observation, which provides the features if they were not given."""
@@ -220,18 +244,17 @@ class Detector:
         self.fleet.complete_from(features=signal.features, interval=signal.interval)
         signal = check_features(signal, self.features, chosen=chosen)
         gap = gap_before(self.fleet, self._last_time, signal)
-        self.warn_if_short(signal)
+        self.warn_about(signal)
         pass_gap(self.fleet, 0, gap)
-        before = self.observations
-        verdicts = self._run_arrays(signal.values, signal.times)
-        return result_of(self.fleet, 0, signal, verdicts, before, origin or Origin())
+        return self._judge(signal, origin or Origin())
 
-    def _run_arrays(self, table: NDArray[np.float64], times: NDArray[Any] | None) -> Verdicts:
-        column = None if times is None else times[:, np.newaxis]
-        verdicts = self.fleet.judge(table[:, np.newaxis], self.fleet.pipeline.everything, column)
-        if times is not None and times.size:
-            self._last_time = times[-1]
-        return verdicts
+    def _judge(self, signal: Signal, origin: Origin) -> Result:
+        before = self.observations
+        times = None if signal.times is None else signal.times[:, np.newaxis]
+        verdicts = self.fleet.judge(signal.values[:, np.newaxis], self.fleet.pipeline.everything, times)
+        if signal.times is not None and len(signal):
+            self._last_time = signal.times[-1]
+        return result_of(self.fleet, 0, signal, verdicts, before, origin)
 
     def learn_reference(
         self, data: Any, /, *, time: str | None = None, values: str | Iterable[str] | None = None
@@ -270,8 +293,8 @@ class Detector:
         """
         return self._run_frame(frame, time, values).frame
 
-    def warn_if_short(self, signal: Signal) -> None:
-        """Warn if the signal has too few observations for the alarm rate."""
+    def warn_about(self, signal: Signal) -> None:
+        """Warn if a signal is too short for the alarm rate, or if its sampling hides what happens."""
         if self.observations + signal.observed < self.warm_up:
             warnings.warn(
                 f"signal {signal.name!r} has {self.observations + signal.observed} observations, but an alarm rate of "
@@ -280,6 +303,8 @@ class Detector:
                 ResolutionWarning,
                 stacklevel=5,
             )
+        for problem in sampling_problems(signal):
+            warnings.warn(f"signal {signal.name!r} {problem}", ResolutionWarning, stacklevel=5)
 
     def __repr__(self) -> str:
         fleet = self.fleet

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from tocsin import checks
 from tocsin.arrays import File, read_arrays, write_arrays
 from tocsin.conformal.scorer import MOST_THREADS, differences
-from tocsin.data import is_frame
+from tocsin.data import is_frame, parse_times
 from tocsin.detection.evidence.pipeline import OnForecast, Pipeline
-from tocsin.detection.frames import as_times, run_frame
+from tocsin.detection.frames import run_frame
 from tocsin.detection.incidents.audit import OF_ERRORS, OF_SCORES, OF_STRETCHES, Audit, AuditTrail, audit_together
 from tocsin.detection.incidents.budget import Sharing, make_selection
 from tocsin.detection.incidents.incident import Incident, IncidentLog
@@ -189,7 +189,8 @@ class Fleet(LazyFleet):
         """Judge a history in arrays, as repeated calls of `update` would.
 
         `values` are `(T, S)` or `(T, S, F)`; `times`, dates or numbers, have the shape (T, S), and `rows` are the
-        signals' indices, all of them if None.
+        signals' indices, all of them if None. With a `zone`, texts and datetimes without one are local times, and
+        datetime64 is in UTC.
 
         `on_forecast` receives the forecasts made after the observations, `(t, S, F, forecast_width)`, piece by piece. A
         caller that has kept them, and judges the same observations again in the same state, passes them as
@@ -208,9 +209,8 @@ class Fleet(LazyFleet):
         if kept_forecasts is not None and kept_forecasts.shape != (*table.shape, self.forecast_width):
             wanted = (*table.shape, self.forecast_width)
             raise ValueError(f"kept_forecasts must have shape {wanted}, got shape {kept_forecasts.shape}")
-        return self.judge(
-            table, chosen, None if times is None else as_times(times, table.shape[:2]), kept_forecasts, on_forecast
-        )
+        moments = None if times is None else parse_times(times, table.shape[:2], self.zone)
+        return self.judge(table, chosen, moments, kept_forecasts, on_forecast)
 
     def judge(
         self, table: NDArray[np.float64], chosen: NDArray[np.intp], times: NDArray[Any] | None = None,
@@ -218,7 +218,9 @@ class Fleet(LazyFleet):
     ) -> Verdicts:  # fmt: skip
         """`run_arrays`, with everything checked: numbers `(T, S, F)` of the rows `chosen`."""
         numbers = self.pipeline.seen[chosen] + np.arange(table.shape[0])[:, np.newaxis]
-        verdicts = self.pipeline.run(table, chosen, kept_forecasts, on_forecast)
+        local = self.settings.local_calendar
+        calendar = None if local is None else local.places(times)
+        verdicts = self.pipeline.run(table, chosen, kept_forecasts, on_forecast, calendar)
         exceeds = verdicts.opened if self.settings.promise == "incidents" else verdicts.alarm.copy()
         if self.parts.sharing is not None:
             verdicts = self.parts.sharing.select(verdicts, chosen)
@@ -235,6 +237,10 @@ class Fleet(LazyFleet):
         the row is replaced. A reference should cover everything that the signal usually does, and have at least
         `warm_up` observations for alarms right after it.
         """
+        if self.settings.is_paper:
+            raise ValueError(
+                f"preset={self.settings.preset!r} has no reference, since it always learns: use another preset"
+            )
         table = checks.numbers("values", values)
         table = table[:, np.newaxis] if table.ndim == 1 else table
         least = self.least_reference
@@ -306,7 +312,7 @@ class Fleet(LazyFleet):
         return audit_together([self.trail.audit(row, level) for row in range(len(self.names))])
 
     def label_fault(self, row: int, alarms: int = 1, *, taken_back: bool = False) -> None:
-        """Label an incident as a true fault for the audit: it does not count against the promise.
+        """Label an incident as a true fault: it does not count against the promise, nor tighten the threshold.
 
         `alarms` is how many alarms it had, which matters only with promise="observations". A false alarm needs no
         label, since it counts anyway; if it was labelled as a fault before, `taken_back` undoes that.
@@ -314,6 +320,7 @@ class Fleet(LazyFleet):
         alarms = checks.integer("alarms", alarms, least=1)
         counted = alarms if self.settings.promise == "observations" else 1
         self.trail.label_fault(self._row(row), -counted if taken_back else counted)
+        self.pipeline.ranking.give_back(self._row(row), -1 if taken_back else 1)
 
     def weights(self, signal: int) -> NDArray[Any]:
         """The learned weights of past errors, `(features, streams of a feature, window)`, the newest lag first."""
@@ -472,7 +479,9 @@ class Fleet(LazyFleet):
 
 
 def _new_log(names: Sequence[str], settings: DetectorSettings) -> IncidentLog:
-    return IncidentLog(names, settings.feature_names, settings.chosen_views, settings.min_duration)
+    return IncidentLog(
+        names, settings.feature_names, settings.chosen_views, settings.min_duration, settings.interval_seconds
+    )
 
 
 def _new_trail(signals: int, settings: DetectorSettings, shared_rate: float | None) -> AuditTrail:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,15 @@ from tocsin.data import (
     Signal,
     merge_problems,
     missing_steps,
-    parse_time,
     signals_from_frame,
 )
-from tocsin.data.frames import eager_frame
+from tocsin.data.reading import eager_frame
 from tocsin.detection.incidents.verdict import Verdicts
-from tocsin.detection.lazy_fleet import LazyFleet
-from tocsin.detection.results import Result, Results
+from tocsin.detection.results import Results, result_of
 from tocsin.detection.settings.history_settings import ALONE, are_named
+
+if TYPE_CHECKING:
+    from tocsin.detection.fleet import Fleet
 
 
 def missing_times(last_time: Any, time: Any, interval: float | None) -> NDArray[Any]:
@@ -50,22 +51,8 @@ def missing_times(last_time: Any, time: Any, interval: float | None) -> NDArray[
     return np.asarray(last_time + np.arange(1, missing + 1) * step)
 
 
-def as_times(times: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Times as datetime64 or numbers, from any kind of dates."""
-    array = np.asarray(times)
-    if array.shape != shape:
-        raise ValueError(f"times must have shape {shape}, got {array.shape}")
-    if array.dtype.kind in "iufM":
-        return array
-    try:
-        moments = [parse_time(time) for time in array.flat]
-    except ValueError as error:
-        raise ValueError(f"times must be dates or numbers: {error}") from None
-    return np.array(moments).reshape(shape)
-
-
 def run_frame(
-    fleet: LazyFleet,
+    fleet: "Fleet",
     data: Any,
     *,
     time: str | None,
@@ -109,7 +96,7 @@ def _usual(intervals: Sequence[Any]) -> Any:
     return max(known, key=known.count) if known else None
 
 
-def _row_of(fleet: LazyFleet, name: str, number: int, count: int) -> int:
+def _row_of(fleet: "Fleet", name: str, number: int, count: int) -> int:
     """The row of a signal: by its name or, if the fleet has only numbers, by position."""
     if name in fleet.names:
         return fleet.names.index(name)
@@ -119,7 +106,7 @@ def _row_of(fleet: LazyFleet, name: str, number: int, count: int) -> int:
     raise ValueError(f"signals must be among the {len(fleet.names)} of the fleet, {known}, got {name!r}")
 
 
-def gap_before(fleet: LazyFleet, last_time: Any, signal: Signal) -> NDArray[Any]:
+def gap_before(fleet: "Fleet", last_time: Any, signal: Signal) -> NDArray[Any]:
     """The times of observations missing between what was seen before and a signal; ValueError if it is not later."""
     if signal.times is None or not len(signal):
         return np.empty(0)
@@ -131,7 +118,7 @@ def gap_before(fleet: LazyFleet, last_time: Any, signal: Signal) -> NDArray[Any]
         ) from None
 
 
-def pass_gap(fleet: LazyFleet, row: int, times: NDArray[Any]) -> None:
+def pass_gap(fleet: "Fleet", row: int, times: NDArray[Any]) -> None:
     """Insert missing observations for a signal."""
     if times.size:
         nothing = np.full((times.size, 1, len(fleet.features)), np.nan)
@@ -139,7 +126,7 @@ def pass_gap(fleet: LazyFleet, row: int, times: NDArray[Any]) -> None:
 
 
 def read_frame(
-    fleet: LazyFleet,
+    fleet: "Fleet",
     data: Any,
     *,
     time: str | None,
@@ -158,14 +145,16 @@ def read_frame(
     with signals_from_frame(
         data, time=time, values=values, id=id, separate=separate, name=name, every=fleet.every,
         aggregate=fleet.aggregate, interval=None if fleet.every is not None else fleet.expected.interval_seconds,
+        zone=fleet.expected.zone,
     ) as read:  # fmt: skip
         signals = list(read)
-        column = read.columns.time
+        column, zone = read.columns.time, read.summary.zone
         problems = merge_problems([*read.problems, *(problem for signal in signals for problem in signal.problems)])
     for problem in problems:
         if problem.severity == "damage":
             warnings.warn(f"the frame is damaged: {problem}", DataWarning, stacklevel=4)
-    return signals, Origin.of(data, column, regrouped=fleet.every is not None)
+    local = None if zone is None else zone.name
+    return signals, Origin.of(data, column, regrouped=fleet.every is not None, local=local)
 
 
 def called(data: Any) -> str:
@@ -189,24 +178,7 @@ def check_features(signal: Signal, features: Sequence[str], *, chosen: bool) -> 
     return replace(signal, features=tuple(features)) if are_named(features, "feature") else signal
 
 
-def result_of(fleet: LazyFleet, row: int, signal: Signal, verdicts: Verdicts, before: int, origin: Origin) -> Result:
-    """A fleet's result for one of its signals, after it has judged these observations."""
-    incidents = [replace(one, signal=signal.name) for one in fleet.incidents(row) if one.last >= before]
-    return Result(
-        judged=signal,
-        verdicts=verdicts,
-        before=before,
-        incident_list=incidents,
-        audit=fleet.audit(row),
-        alarm_rate=fleet.settings.alarm_rate if fleet.budget is None else fleet.alarm_rate,
-        budget=fleet.budget,
-        interval=fleet.interval,
-        warm_up=fleet.warm_up,
-        origin=origin,
-    )
-
-
-def run_signals(fleet: LazyFleet, rows: Sequence[int], signals: Sequence[Signal]) -> list[Verdicts]:
+def run_signals(fleet: "Fleet", rows: Sequence[int], signals: Sequence[Signal]) -> list[Verdicts]:
     """Verdicts on histories of several signals of a fleet, in time order if they share a budget."""
     times = [np.arange(len(signal)) if signal.times is None else signal.times for signal in signals]
     parts: list[list[Verdicts]] = [[] for _ in signals]

@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
-
 from tocsin import checks
+from tocsin.data.zones import Zone
 from tocsin.detection.evidence.pipeline import Pipeline
-from tocsin.detection.incidents.audit import Audit, AuditTrail
+from tocsin.detection.incidents.audit import AuditTrail
 from tocsin.detection.incidents.budget import Sharing
-from tocsin.detection.incidents.incident import Incident, IncidentLog
-from tocsin.detection.incidents.verdict import Verdicts
+from tocsin.detection.incidents.incident import IncidentLog
 from tocsin.detection.settings.arguments import Signals
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.settings.history_settings import ALONE, HistorySettings, resolve_names
@@ -86,32 +84,6 @@ class LazyFleet(ABC):
     def _make(self, signals: Signals, settings: DetectorSettings, budget: Budget) -> FleetParts:
         """Create all parts."""
 
-    @property
-    @abstractmethod
-    def alarm_rate(self) -> float:
-        """The tolerated rate of false incidents per observation."""
-
-    @property
-    @abstractmethod
-    def warm_up(self) -> int:
-        """How many observations the warm-up takes."""
-
-    @abstractmethod
-    def run_arrays(self, values: ArrayLike, *, rows: ArrayLike | None = None, times: Any = None) -> Verdicts:
-        """Judge a history in arrays."""
-
-    @abstractmethod
-    def incidents(self, signal: int | None = None) -> list[Incident]:
-        """The newest incidents, of one signal or of all."""
-
-    @abstractmethod
-    def observations(self, row: int) -> int:
-        """How many observations of a signal it has seen."""
-
-    @abstractmethod
-    def audit(self, signal: int | None = None) -> Audit:
-        """Whether the promised alarm rate is kept so far."""
-
     def clone(self) -> Self:
         """A new fleet with the same settings."""
         return self.of(self.names, self.settings, self.budget) if self.given is None else self.pending(*self.given)
@@ -172,6 +144,12 @@ class LazyFleet(ABC):
     def interval(self) -> float | None:
         """The sampling interval in seconds, if known."""
         return self.parts.interval
+
+    @property
+    def zone(self) -> Zone | None:
+        """The time zone of times without one; None if they are left as they are."""
+        calendar = self.settings.local_calendar
+        return None if calendar is None else calendar.zone
 
     @property
     def budget(self) -> Budget:

@@ -1,8 +1,8 @@
 """A detector's results for the history of one signal, and of many."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,17 @@ from tocsin.detection.incidents.audit import Audit
 from tocsin.detection.incidents.incident import Incident, incident_columns
 from tocsin.detection.incidents.verdict import Verdicts
 
+if TYPE_CHECKING:
+    from tocsin.detection.fleet import Fleet
+
 # The verdict fields with an entry for each feature.
-_BY_FEATURE = frozenset({"value", "forecast", "low", "high", "feature_p"})
-_MOMENTS = ("start", "end", "peak")
+_BY_FEATURE = frozenset({"value", "forecast", "low", "high", "usual_low", "usual_high", "feature_p"})
+_MOMENTS = ("start", "end", "peak", "began_earliest", "began_latest")
 
 
 def _array(name: str, doc: str) -> Any:
     def get(self: "Result") -> NDArray[Any]:
-        array: NDArray[Any] = getattr(self.verdicts, name)[:, 0]
+        array: NDArray[Any] = getattr(self.kept_verdicts, name)[:, 0]
         return array[:, 0] if name in _BY_FEATURE and len(self.features) == 1 else array
 
     return property(get, doc=doc)
@@ -43,28 +46,39 @@ class Result:
     >>> result.alarm.shape, np.flatnonzero(result.alarm)[0]
     ((1000,), np.int64(800))
     >>> result.incident_list[0].explanation
-    '9.02 above the forecasts of the last 15 observations'
+    '9.0, usually -1.6 to 1.6'
     """
 
-    #: The observations that were judged, including those inserted for gaps.
+    #: The observations that were judged, including those inserted for gaps; none if the verdicts were not kept.
     judged: Signal
-    #: The verdicts in the form of a fleet: with an axis for signals and one for features.
-    verdicts: Verdicts
-    #: How many observations the detector had seen before.
-    before: int
+    #: How many observations were judged, without those inserted for gaps.
+    observations: int
     #: The incidents that include these observations.
-    incident_list: Sequence[Incident]
-    #: Whether the promised alarm rate was kept up to the end of these observations.
-    audit: Audit
+    incident_list: Sequence[Incident] = ()
+    #: The verdicts in the form of a fleet, with an axis for signals and one for features; None if they were not kept.
+    verdicts: Verdicts | None = None
+    #: How many observations the detector had seen before.
+    before: int = 0
+    #: Whether the promised alarm rate was kept up to the end of these observations; None if nothing was judged.
+    audit: Audit | None = None
     #: The tolerated rate of false incidents, as it was given.
-    alarm_rate: float | str
+    alarm_rate: float | str | None = None
     #: The fleet's shared budget instead, if there is one.
-    budget: float | str | None
+    budget: float | str | None = None
     #: The seconds between two observations, if known.
-    interval: float | None
+    interval: float | None = None
     #: How many observations precede the first possible alarm.
-    warm_up: int
-    origin: Origin
+    warm_up: int = 0
+    #: The longest return period that the detector reports, in observations.
+    longest_period: float = np.inf
+    #: The times, or the numbers of the observations, from which there may be alarms, and from which the signal's own
+    #: past determines how rare they are; None if that never happened.
+    judged_since: Any = None
+    own_past_since: Any = None
+    #: Why there is no result, and what to keep in mind.
+    error: str | None = None
+    warning: str | None = None
+    origin: Origin = field(default_factory=Origin)
 
     value = _array("value", "The observations.")
     p = _array("p", "The p-value: how often to expect this much evidence; low when anomalous.")
@@ -72,6 +86,8 @@ class Result:
     forecast = _array("forecast", "What was forecast one step before.")
     low = _array("low", "The values below which the one-step error alone is enough evidence.")
     high = _array("high", "The values above which it is.")
+    usual_low = _array("usual_low", "The lower end of the usual range at this time: nine of ten values lie in it.")
+    usual_high = _array("usual_high", "Its upper end.")
     severity = _array("severity", "How anomalous each observation is, -log10 of a mean of ranks.")
     merged = _array("merged", "The mean rank over all views. It is not a p-value.")
     return_period = _array("return_period", "The expected number of observations until as much evidence recurs.")
@@ -103,9 +119,16 @@ class Result:
         return self.judged.times
 
     @property
+    def kept_verdicts(self) -> Verdicts:
+        """The verdicts; ValueError if they were not kept."""
+        if self.verdicts is None:
+            raise ValueError(f"the verdicts on {self.signal!r} were not kept")
+        return self.verdicts
+
+    @property
     def columns(self) -> dict[str, NDArray[Any]]:
         """All verdicts as columns of a table."""
-        return verdict_columns(self.judged, self.verdicts)
+        return verdict_columns(self.judged, self.kept_verdicts)
 
     @property
     def frame(self) -> Any:
@@ -138,6 +161,10 @@ class Result:
 
         return results_html([self])
 
+    def without_verdicts(self) -> "Result":
+        """The same without values and verdicts, which take the most memory."""
+        return replace(self, judged=self.judged.piece(0, 0), verdicts=None)
+
     def incidents_within(self) -> list[Incident]:
         """The incidents, with observations counted from the first of these and clipped to them."""
         times, last = self.columns["time"], len(self) - 1
@@ -148,6 +175,35 @@ class Result:
             peak = peak if times[first] <= peak <= times[end] else times[first]
             cut.append(replace(one, first=first, last=end, start=times[first], end=times[end], peak=peak))
         return cut
+
+
+def result_of(fleet: "Fleet", row: int, signal: Signal, verdicts: Verdicts, before: int, origin: Origin) -> Result:
+    """A fleet's result for one of its signals, after it has judged these observations."""
+    warm = verdicts.warm[:, 0]
+    return Result(
+        judged=signal,
+        observations=signal.observed,
+        incident_list=[replace(one, signal=signal.name) for one in fleet.incidents(row) if one.last >= before],
+        verdicts=verdicts,
+        before=before,
+        audit=fleet.audit(row),
+        alarm_rate=fleet.settings.alarm_rate if fleet.budget is None else fleet.alarm_rate,
+        budget=fleet.budget,
+        interval=fleet.interval,
+        warm_up=fleet.warm_up,
+        longest_period=1 / fleet.settings.rarest_rate,
+        judged_since=first_time(signal, warm),
+        own_past_since=first_time(signal, warm & ~verdicts.estimated[:, 0]),
+        origin=origin,
+    )
+
+
+def first_time(signal: Signal, there: NDArray[np.bool_], first: int = 0) -> Any:
+    """The time of the first marked observation or, without times, its number counted from `first`; None for none."""
+    if not there.any():
+        return None
+    at = int(np.argmax(there))
+    return first + at if signal.times is None else signal.times[at]
 
 
 def drawn(results: Sequence[Result]) -> Any:
@@ -178,7 +234,7 @@ def verdict_columns(signal: Signal, verdicts: Verdicts, first: int = 0) -> dict[
     columns: dict[str, Any] = {}
     columns["time"] = first + np.arange(len(signal)) if signal.times is None else signal.times
     single = len(signal.features) == 1
-    for name in ("value", "forecast", "low", "high"):
+    for name in ("value", "forecast", "low", "high", "usual_low", "usual_high"):
         for index, feature in enumerate(signal.features):
             columns[name if single else f"{name} {feature}"] = getattr(verdicts, name)[:, 0, index]
     for name in ("p", "severity", "alarm", "merged", "return_period", "warm", "estimated"):
@@ -225,7 +281,7 @@ class Results(Mapping[str, Result]):
     @property
     def incidents(self) -> Any:
         """The incidents as a frame, one row each."""
-        dated = any(result.times is not None and result.times.dtype.kind == "M" for result in self.values())
+        dated = any(_is_dated(result.judged) for result in self.values())
         return incident_frame(self.incident_list, self.origin, dated=dated)
 
     def plot(self) -> Any:

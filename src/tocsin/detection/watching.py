@@ -158,7 +158,10 @@ class Watch:
         coming = _Coming(detector)
         for observation in observations:
             coming.add([observation.values[place] for place in order], observation.time)
-        answers = coming.judge()
+        try:
+            answers = coming.judge()
+        except ValueError as error:  # such as times that a calendar needs
+            return [error] * len(observations)
         if any(isinstance(answer, WatchedObservation) for answer in answers):
             self.detectors[name] = detector
         return answers

@@ -9,8 +9,7 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tocsin.evaluation.calibration import Floats
-from tocsin.evaluation.simulation import ALPHA_C, CURVE, METHODS, RATES, WINDOW, MethodOutcome, ScenarioResult
+from tocsin.evaluation.simulation import ALPHA_C, CURVE, METHODS, RATES, WINDOW, Floats, MethodOutcome, ScenarioResult
 
 DECILES = [f"{low / 10:.1f}-{(low + 1) / 10:.1f}" for low in range(10)]
 

@@ -1,12 +1,9 @@
 """Forecasters: one small contract, simple forecasters, and adapters to pretrained models."""
 
-from tocsin.forecasting.autoregression import Autoregression
-from tocsin.forecasting.context import ContextForecaster, StreamForecaster
 from tocsin.forecasting.embedded import EmbeddedForecaster
-from tocsin.forecasting.forecaster import Floats, Forecast, Forecaster, Session
-from tocsin.forecasting.period import find_period
+from tocsin.forecasting.forecaster import ContextForecaster, Floats, Forecast, Forecaster, Session, StreamForecaster
 from tocsin.forecasting.registry import available_forecasters, make_forecaster
-from tocsin.forecasting.simple import ExponentialSmoothing, LastValue, SeasonalNaive
+from tocsin.forecasting.simple import Autoregression, ExponentialSmoothing, LastValue, SeasonalNaive, find_period
 
 __all__ = [
     "Autoregression",

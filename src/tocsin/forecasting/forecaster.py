@@ -1,7 +1,8 @@
-"""The contract of every forecaster."""
+"""The contract of every forecaster, and the bases of those that read contexts and of those that follow series."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -140,8 +141,11 @@ class Forecaster(ABC):
 
     #: Its name in commands and files.
     name: ClassVar[str]
-    #: The extra that installs its libraries, or None.
+    #: The modules of other libraries that it needs, and what to install for them, such as "tocsin[chronos]".
+    modules: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str | None] = None
+    #: Those of its arguments that name files, folders or downloads: the monitor does not take these from just anyone.
+    paths: ClassVar[tuple[str, ...]] = ()
     #: The levels of its quantiles, ascending; empty if it gives only medians.
     levels: tuple[float, ...] = ()
     #: How many observations its warm-up takes, roughly. Errors made before are not used: they would spoil the
@@ -192,9 +196,9 @@ class Forecaster(ABC):
             parts.append(Forecast(*(None if part is None else part[asked, 0] for part in forecast)))  # type: ignore[arg-type]
         return joined(parts)
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The arguments that recreate this forecaster, in JSON types."""
+        """The arguments that recreate this forecaster, in JSON types; each is kept in the attribute of its name."""
+        return checks.arguments_of(self)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
@@ -248,3 +252,114 @@ def as_contexts(contexts: Sequence[ArrayLike] | ArrayLike) -> list[Floats]:
     if not arrays:
         raise ValueError("contexts must hold at least one context, got none")
     return arrays
+
+
+class ContextForecaster(Forecaster):
+    """A stateless forecaster: a forecast depends only on the newest `context_length` observations.
+
+    Parameters
+    ----------
+    context_length : how many of the newest observations it reads, at most.
+    batch_size : how many contexts go through the model in one call, at most.
+    time_batch : how many steps of a history go through the model together. More is faster, but the last digits of a
+        model's numbers depend on how many contexts share a call. Only 1 gives exactly the same numbers for a history
+        and a stream of the same observations.
+    """
+
+    def __init__(self, *, context_length: int, batch_size: int = 256, time_batch: int = 1) -> None:
+        self.context_length = checks.integer("context_length", context_length, least=1, most=2**20)
+        self.batch_size = checks.integer("batch_size", batch_size, least=1, most=2**20)
+        self.time_batch = checks.integer("time_batch", time_batch, least=1, most=2**20)
+
+    @abstractmethod
+    def _predict(self, contexts: Floats, horizon: int) -> Forecast:
+        """Forecast from `contexts[B, L]`, the newest value last; NaN where one is missing, and left of short ones.
+
+        L is at most `context_length` and as short as the contexts allow, B at most `batch_size`; every context holds
+        at least one number.
+        """
+
+    def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:
+        horizon = checks.integer("horizon", horizon, least=1, most=self.longest_horizon)
+        arrays = [array[-self.context_length :] for array in as_contexts(contexts)]
+        padded = np.full((len(arrays), max(1, *(array.size for array in arrays))), np.nan)
+        for row, array in zip(padded, arrays, strict=True):
+            row[row.size - array.size :] = array
+        return self._forecast_padded(padded, horizon)
+
+    def open(self, series: int, horizon: int) -> Session:
+        return _BufferSession(self, series, checks.integer("horizon", horizon, least=1, most=self.longest_horizon))
+
+    def _forecast_padded(self, padded: Floats, horizon: int) -> Forecast:
+        """Forecast from contexts padded with NaN on the left; all-NaN contexts give NaN."""
+        forecast = _nothing((padded.shape[0], horizon), len(self.levels))
+        known = np.flatnonzero(~np.isnan(padded).all(axis=1))
+        for first in range(0, known.size, self.batch_size):
+            batch = known[first : first + self.batch_size]
+            used = np.flatnonzero(~np.isnan(padded[batch]).all(axis=0))
+            part = self._predict(padded[batch, used[0] :], horizon)
+            forecast.median[batch] = part.median
+            if forecast.quantiles is not None and part.quantiles is not None:
+                # A network's neighbouring quantiles may cross slightly.
+                forecast.quantiles[batch] = np.sort(part.quantiles, axis=-1)
+        return forecast
+
+
+def _nothing(shape: tuple[int, ...], levels: int) -> Forecast:
+    quantiles = np.full((*shape, levels), np.nan) if levels else None
+    return Forecast(np.full(shape, np.nan), quantiles)
+
+
+class _BufferSession(Session):
+    """Keeps the newest observations of every series, and forecasts from them."""
+
+    def __init__(self, forecaster: ContextForecaster, series: int, horizon: int) -> None:
+        super().__init__(series, horizon)
+        self._forecaster = forecaster
+        self._newest = np.full((self.series, forecaster.context_length), np.nan)
+
+    def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
+        forecast = _nothing((*values.shape, self.horizon), len(self._forecaster.levels))
+        length = self._forecaster.context_length
+        for first in range(0, values.shape[0], self._forecaster.time_batch):
+            block = values[first : first + self._forecaster.time_batch]
+            history = np.concatenate([self._newest[rows], block.T], axis=1)
+            contexts = np.lib.stride_tricks.sliding_window_view(history, length, axis=1)[:, 1:]
+            steps, columns = np.nonzero(wanted[first : first + block.shape[0]])
+            if steps.size:
+                part = self._forecaster._forecast_padded(contexts[columns, steps], self.horizon)
+                forecast.median[first + steps, columns] = part.median
+                if forecast.quantiles is not None:
+                    forecast.quantiles[first + steps, columns] = part.quantiles
+            self._newest[rows] = history[:, -length:]
+        return forecast
+
+    def _snapshot(self, rows: Rows) -> State:
+        return {"newest": self._newest[rows]}
+
+    def _restore(self, state: State, rows: Rows) -> None:
+        check_saved("newest", not np.isinf(state["newest"]).any(), "finite numbers or NaN")
+        self._newest[rows] = state["newest"]
+
+
+class StreamForecaster(Forecaster):
+    """A forecaster that follows a series. It forecasts from a context by following it from beginning to end."""
+
+    slow = False
+
+    def forecast(self, contexts: Sequence[ArrayLike] | ArrayLike, horizon: int) -> Forecast:
+        medians = []
+        for context in as_contexts(contexts):
+            session = self.open(1, horizon)
+            history = context if context.size else np.array([np.nan])
+            wanted = np.zeros((history.size, 1), dtype=np.bool_)
+            wanted[-1] = True
+            medians.append(session.run(history[:, np.newaxis], wanted=wanted).median[-1, 0])
+        return Forecast(np.array(medians))
+
+
+def load_kernels() -> ModuleType:
+    """The compiled loops; numba is slow to import, so only forecasting waits for it."""
+    from tocsin.forecasting import kernels
+
+    return kernels

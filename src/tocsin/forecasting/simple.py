@@ -1,14 +1,180 @@
-"""Forecasters without a model: the last value, the last period, a smoothed level."""
+"""Forecasters without a network: the last value, the last period, a smoothed level, and regressions learned online."""
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tocsin import checks
-from tocsin.forecasting.context import StreamForecaster, load_kernels
-from tocsin.forecasting.forecaster import Floats, Forecast, Rows, Session, State, check_saved
-from tocsin.forecasting.period import PeriodicSession, checked_period
+from tocsin.forecasting.forecaster import (
+    MOST_STEPS,
+    Floats,
+    Forecast,
+    Rows,
+    Session,
+    State,
+    StreamForecaster,
+    check_saved,
+    load_kernels,
+    without_infinities,
+)
+
+# A peak of the autocorrelation counts as a period if it is this high, rises this much above the lowest value before
+# it, and comes back after another period with at least this share of its height.
+HIGH = 0.3
+RISE = 0.3
+RETURN = 0.5
+# Among peaks almost as high as the highest, the first is the period and the others its multiples.
+ALMOST = 0.9
+# A periodic value occurs this often, since a period is at most a third of all values. So the values farthest from the
+# median, one fewer than this, count no more than the next: an anomaly or two do not hide the period.
+OFTEN = 3
+
+
+def find_period(values: ArrayLike) -> int | None:
+    """The period of `values` in observations, at most a third of their number, or None.
+
+    NaN is ignored. The two values farthest from the median count no more than the third, so that a spike hides
+    nothing. A linear trend is removed.
+
+    >>> import numpy as np
+    >>> hours = np.arange(500)
+    >>> noise = np.random.default_rng(0).normal(size=500)
+    >>> find_period(np.sin(2 * np.pi * hours / 24) + 0.5 * noise), find_period(noise)
+    (24, None)
+    """
+    array = checks.numbers("values", values)
+    if array.ndim != 1:
+        raise ValueError(f"values must have one dimension, got shape {array.shape}")
+    without_infinities(array)
+    most = array.size // 3
+    if most < 3 or np.isfinite(array).sum() < array.size / 2:
+        return None
+    correlation = autocorrelation(array, 2 * most)
+    if correlation is None:
+        return None
+    lags = np.arange(2, most + 1)
+    peaks = lags[(correlation[lags] >= correlation[lags - 1]) & (correlation[lags] > correlation[lags + 1])]
+    lowest = np.minimum.accumulate(correlation)
+    peaks = peaks[(correlation[peaks] >= HIGH) & (correlation[peaks] - lowest[peaks] >= RISE)]
+    peaks = peaks[correlation[2 * peaks] >= RETURN * correlation[peaks]]
+    if not peaks.size:
+        return None
+    first = peaks[correlation[peaks] >= ALMOST * correlation[peaks].max()][0]
+    # Noise makes many small peaks of a broad one: the highest of those around the first.
+    around = peaks[(peaks >= first) & (peaks < 1.5 * first)]
+    return int(around[np.argmax(correlation[around])])
+
+
+def autocorrelation(values: Floats, most: int) -> Floats | None:
+    """Autocorrelation at the lags from 0 to `most`, over the pairs without a missing value; None for a constant."""
+    there = np.isfinite(values)
+    at = np.flatnonzero(there)
+    known = values[at] - np.median(values[at])
+    limit = np.partition(np.abs(known), -OFTEN)[-OFTEN]
+    if limit == 0:
+        return None
+    known = np.clip(known, -limit, limit) / limit
+    slope, intercept = np.polyfit(at - at.mean(), known, 1)
+    filled = np.zeros(values.size)
+    filled[at] = known - intercept - slope * (at - at.mean())
+    length = 2 ** int(np.ceil(np.log2(values.size + most + 1)))
+    energy = np.square(filled)
+    if energy.sum() <= 1e-12 * at.size:
+        return None
+    # Over the squares of the same pairs: the mean square of all would let a few missing peaks lower some lags.
+    products = _correlate(filled, filled, length)[: most + 1]
+    energies = (_correlate(energy, there, length) + _correlate(there, energy, length))[: most + 1] / 2
+    return np.asarray(np.divide(products, energies, out=np.zeros(most + 1), where=energies > 1e-9 * energies[0]))
+
+
+def _correlate(earlier: NDArray[Any], later: NDArray[Any], length: int) -> Floats:
+    """Sums of `earlier[t] * later[t + lag]`."""
+    return np.fft.irfft(np.fft.rfft(earlier, length).conj() * np.fft.rfft(later, length), length)
+
+
+MOST_PERIOD = 2**20
+NEVER = 2**62
+
+
+def checked_period(period: int | None) -> int | None:
+    """The argument `period` of a forecaster: None to look for one, 0 for none, or a number of observations."""
+    if period is None:
+        return None
+    if checks.integer("period", period, least=0, most=MOST_PERIOD) == 1:
+        raise ValueError(f"period must be None, 0 or an integer from 2 to {MOST_PERIOD}, got {period!r}")
+    return int(period)
+
+
+class PeriodicSession(Session):
+    """Follows series whose period is given, or detected during warm-up.
+
+    Whenever a series has grown to one of a few lengths, each twice the one before, the last of them `search`, the
+    period of what was seen so far is looked for, so that a short period is found early and a long one in the end.
+    """
+
+    def __init__(self, series: int, horizon: int, period: int | None, search: int, reach: int) -> None:
+        super().__init__(series, horizon)
+        self._given, self._most_period = period, search // 3
+        self._stops = [] if period is not None else [search >> k for k in range(5, -1, -1)]
+        # How many observations of each series may come, at least, before one of the stops.
+        self._left = np.full(self.series, self._stops[0] if self._stops else NEVER)
+        capacity = search + reach if period is None else (period or 0) + reach
+        self._past = np.full((self.series, capacity), np.nan)
+
+    @property
+    @abstractmethod
+    def _seen(self) -> NDArray[np.int64]:
+        """How many observations of each series there have been."""
+
+    @abstractmethod
+    def _advance(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_], median: Floats) -> None:
+        """Process a part of a history without a search for the period, and write its forecasts to `median`."""
+
+    @abstractmethod
+    def _set_period(self, series: int, period: int | None) -> None:
+        """Use another period from now on."""
+
+    def _known(self, series: int, length: int) -> Floats:
+        """The first `length` observations of a series, NaN where missing."""
+        return self._past[series, :length]
+
+    def _run(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_]) -> Forecast:
+        median = np.empty((*values.shape, self.horizon))
+        step = 0
+        while step < values.shape[0] and rows.size:
+            left = self._left[rows]
+            until = min(values.shape[0], step + int(left.min()))
+            self._advance(values[step:until], rows, wanted[step:until], median[step:until])
+            left -= until - step
+            self._left[rows] = left
+            for series in () if np.count_nonzero(left) == left.size else rows[left == 0]:
+                self._look_for_period(int(series))
+            step = until
+        return Forecast(median)
+
+    def _look_for_period(self, series: int) -> None:
+        seen = int(self._seen[series])
+        # A series that began late has not come as far as was counted on.
+        if seen in self._stops:
+            self._set_period(series, find_period(self._known(series, seen)))
+        self._left[series] = self._until_stop(seen)
+
+    def _until_stop(self, seen: int) -> int:
+        return next((stop - seen for stop in self._stops if stop > seen), NEVER)
+
+    def _check_saved(self, name: str, counts: NDArray[np.int64], periods: NDArray[np.int64]) -> None:
+        """Reject counts and periods that would lead out of bounds."""
+        check_saved(name, np.all((counts >= 0) & (counts < NEVER)), "counts of zero or more")
+        if self._given is None:
+            good, accepted = (periods >= 0) & (periods <= self._most_period), f"periods up to {self._most_period}"
+        else:
+            good, accepted = periods == self._given, f"the period {self._given}"
+        check_saved(name, np.all(good), accepted)
+
+    def _restore(self, state: State, rows: Rows) -> None:
+        self._left[rows] = [self._until_stop(int(seen)) for seen in self._seen[rows]]
 
 
 class LastValue(StreamForecaster):
@@ -22,9 +188,6 @@ class LastValue(StreamForecaster):
 
     def open(self, series: int, horizon: int) -> Session:
         return _LastValueSession(series, horizon)
-
-    def parameters(self) -> dict[str, Any]:
-        return {}
 
 
 class _LastValueSession(Session):
@@ -72,9 +235,6 @@ class SeasonalNaive(StreamForecaster):
 
     def open(self, series: int, horizon: int) -> Session:
         return _SeasonalSession(series, horizon, self.period, self.search)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"period": self.period, "search": self.search}
 
 
 class _SeasonalSession(PeriodicSession):
@@ -141,9 +301,6 @@ class ExponentialSmoothing(StreamForecaster):
     def open(self, series: int, horizon: int) -> Session:
         return _SmoothingSession(RATES if self.rate is None else (self.rate,), series, horizon)
 
-    def parameters(self) -> dict[str, Any]:
-        return {"rate": self.rate}
-
 
 class _SmoothingSession(Session):
     def __init__(self, rates: tuple[float, ...], series: int, horizon: int) -> None:
@@ -167,3 +324,99 @@ class _SmoothingSession(Session):
         check_saved("levels", not np.isinf(state["levels"]).any(), "finite numbers or NaN")
         self._levels[rows] = state["levels"]
         self._errors[rows] = state["errors"]
+
+
+class Autoregression(StreamForecaster):
+    """Forecasts each step ahead by a separate linear regression on the newest values, learned online.
+
+    All of them share one matrix of products, so that an observation costs a few microseconds. Values count relative to
+    the last one: a constant signal is forecast exactly, and a shift of level moves the forecasts along. For a signal
+    whose period is longer than `lags`, the values one period before now and before each step count too. Rows far
+    larger than usual are scaled down before they are learned, so that an anomaly does not spoil what follows. A missing
+    value is filled by what was forecast for it.
+
+    Parameters
+    ----------
+    lags : how many of the newest values each forecast uses.
+    period : in observations; None: detected by autocorrelation during warm-up; 0: none.
+    memory : how many observations it learns from, roughly; older ones are discounted.
+    ridge : how many observations outweigh the prior assumption that nothing changes.
+    search : how many observations are searched for a period; the longest that can be found is a third of it.
+
+    >>> import numpy as np
+    >>> wave = np.sin(np.arange(304) * 2 * np.pi / 25)
+    >>> Autoregression().forecast([wave[:301]], horizon=3).median.round(2)
+    array([[0.25, 0.48, 0.68]])
+    >>> wave[301:].round(2)
+    array([0.25, 0.48, 0.68])
+    """
+
+    name = "autoregression"
+    warm_up = 200
+
+    def __init__(
+        self, lags: int = 32, *, period: int | None = None, memory: int = 5000, ridge: float = 10.0, search: int = 4608
+    ) -> None:
+        self.lags = self.recovers = checks.integer("lags", lags, least=2, most=512)
+        self.period = checked_period(period)
+        self.memory = checks.integer("memory", memory, least=10, most=2**30)
+        self.ridge = checks.number("ridge", ridge, above=0, most=1e9)
+        self.search = checks.integer("search", search, least=320, most=2**20)
+
+    def open(self, series: int, horizon: int) -> Session:
+        return _AutoregressionSession(self, series, horizon)
+
+
+class _AutoregressionSession(PeriodicSession):
+    def __init__(self, forecaster: Autoregression, series: int, horizon: int) -> None:
+        horizon = checks.integer("horizon", horizon, least=1, most=MOST_STEPS)
+        super().__init__(series, horizon, forecaster.period, forecaster.search, reach=forecaster.lags + horizon + 1)
+        self._kernels = load_kernels()
+        wide = forecaster.lags - 1 + (0 if forecaster.period == 0 else horizon + 1)
+        self._model = self._kernels.Regression(
+            lags=forecaster.lags,
+            forget=1.0 - 1.0 / forecaster.memory,
+            ridge=forecaster.ridge,
+            past=self._past,
+            missing=np.zeros(self._past.shape, dtype=np.bool_),
+            counters=np.zeros((self.series, self._kernels.COUNTERS), dtype=np.int64),
+            gram=np.zeros((self.series, wide, wide)),
+            cross=np.zeros((self.series, wide, horizon)),
+            totals=np.zeros((self.series, 2)),
+            weights=np.zeros((self.series, wide, horizon)),
+            issued=np.zeros((self.series, horizon)),
+        )
+        self._model.counters[:, self._kernels.PERIOD] = forecaster.period or 0
+        self._scratch = np.zeros((wide + 2, max(wide, horizon)))
+
+    @property
+    def _seen(self) -> NDArray[np.int64]:
+        return np.asarray(self._model.counters[:, self._kernels.SEEN])
+
+    def _known(self, series: int, length: int) -> Floats:
+        return np.where(self._model.missing[series, :length], np.nan, self._past[series, :length])
+
+    def _advance(self, values: Floats, rows: Rows, wanted: NDArray[np.bool_], median: Floats) -> None:
+        self._kernels.autoregression(values, rows, wanted, self._model, self._scratch, median)
+
+    def _set_period(self, series: int, period: int | None) -> None:
+        if self._model.counters[series, self._kernels.PERIOD] == (period or 0):
+            return
+        self._model.counters[series, self._kernels.PERIOD] = period or 0
+        self._kernels.relearn(series, self._model, self._scratch)
+
+    def _snapshot(self, rows: Rows) -> State:
+        return {name: getattr(self._model, name)[rows] for name in _ARRAYS}
+
+    def _restore(self, state: State, rows: Rows) -> None:
+        counters = state["counters"]
+        self._check_saved("counters", counters, counters[:, self._kernels.PERIOD])
+        check_saved("past", not np.isinf(state["past"]).any(), "finite numbers or NaN")
+        for name in ("gram", "cross", "totals", "weights", "issued"):
+            check_saved(name, np.isfinite(state[name]).all(), "finite numbers")
+        for name in _ARRAYS:
+            getattr(self._model, name)[rows] = state[name]
+        super()._restore(state, rows)
+
+
+_ARRAYS = ("past", "missing", "counters", "gram", "cross", "totals", "weights", "issued")

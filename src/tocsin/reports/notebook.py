@@ -4,19 +4,20 @@ import io
 from collections.abc import Sequence
 from functools import partial
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from tocsin.conformal.scorer import Floats
 from tocsin.data import duration_text
-from tocsin.detection import SignalResult
 from tocsin.detection.incidents.audit import audit_together
 from tocsin.detection.incidents.incident import Incident, time_text
-from tocsin.detection.results import Result
 from tocsin.reports.picture import detection_figure
 from tocsin.reports.tables import incident_cells
+
+if TYPE_CHECKING:
+    from tocsin.detection.results import Result
 
 # This many incidents get their own line: the most severe.
 MOST_LINES = 5
@@ -28,23 +29,23 @@ LINE, INCIDENT = "#1f4e79", "#c00000"
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 
 
-def result_text(result: Result) -> str:
+def result_text(result: "Result") -> str:
     """What was judged, what was found and what is guaranteed."""
     return "\n".join([headline(result), findings_line([result]), *_lines([result])])
 
 
-def results_text(results: Sequence[Result]) -> str:
+def results_text(results: Sequence["Result"]) -> str:
     """The same for many signals."""
     if not results:
         return "no signals"
-    observations = sum(result.judged.observed for result in results)
+    observations = sum(result.observations for result in results)
     first = f"{len(results)} signals, {observations:,} observations, {_every(results[0])}".removesuffix(", ")
     return "\n".join([first, findings_line(results), *_lines(results)])
 
 
-def headline(result: Result) -> str:
+def headline(result: "Result") -> str:
     """What was judged."""
-    count = result.judged.observed
+    count = result.observations
     parts = [f"{result.signal}: {count:,} observation{'s' if count != 1 else ''}"]
     if len(result.features) > 1:
         parts.append(f"features {', '.join(result.features)}")
@@ -53,7 +54,7 @@ def headline(result: Result) -> str:
     return ", ".join(filter(None, [*parts, _every(result)]))
 
 
-def _every(result: Result) -> str:
+def _every(result: "Result") -> str:
     if result.interval is None or result.times is None:
         return ""
     dated = result.times.dtype.kind == "M"
@@ -61,10 +62,12 @@ def _every(result: Result) -> str:
     return f"every {duration_text(step)}"
 
 
-def findings_line(results: Sequence[Result]) -> str:
+def findings_line(results: Sequence["Result"]) -> str:
     """What was found, next to what is tolerated."""
     count = sum(len(result.incident_list) for result in results)
-    audits = [result.audit for result in results]
+    audits = [result.audit for result in results if result.audit is not None]
+    if not audits:
+        return "; ".join(f"not judged: {result.error}" for result in results)
     audit = audits[0] if len(audits) == 1 else audit_together(audits)
     one = results[0]
     rate = f"an alarm rate of {one.alarm_rate}" if one.budget is None else f"a budget of {one.budget}"
@@ -75,7 +78,7 @@ def findings_line(results: Sequence[Result]) -> str:
     return f"{found}, {tolerated:,.3g} tolerated since warm-up ({audit.in_words()})"
 
 
-def local_time_text(result: Result, time: object) -> str:
+def local_time_text(result: "Result", time: object) -> str:
     """A readable time in the caller's time zone."""
     zone = result.origin.zone
     if zone is None or not isinstance(time, np.datetime64):
@@ -84,19 +87,19 @@ def local_time_text(result: Result, time: object) -> str:
     return str(local.isoformat(sep=" ", timespec="auto" if local.second or local.microsecond else "minutes"))
 
 
-def worst_incidents(results: Sequence[Result], most: int) -> list[tuple[Result, Incident]]:
+def worst_incidents(results: Sequence["Result"], most: int) -> list[tuple["Result", Incident]]:
     """The most severe incidents, in order of severity."""
     found = [(result, incident) for result in results for incident in result.incident_list]
     return sorted(found, key=lambda one: (-one[1].severity, one[1].p))[:most]
 
 
-def _row_cells(result: Result, incident: Incident) -> list[str]:
+def _row_cells(result: "Result", incident: Incident) -> list[str]:
     """An incident in words, with its start in the caller's time zone."""
     start = local_time_text(result, incident.start)
     return [*incident_cells(incident, start, result.interval), incident.explanation or ""]
 
 
-def _lines(results: Sequence[Result]) -> list[str]:
+def _lines(results: Sequence["Result"]) -> list[str]:
     shown = worst_incidents(results, MOST_LINES)
     rows = [([result.signal] if len(results) > 1 else []) + _row_cells(result, incident) for result, incident in shown]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -105,7 +108,7 @@ def _lines(results: Sequence[Result]) -> list[str]:
     return [*lines, *([f"  and {more:,} more in .incidents"] if more else [])]
 
 
-def results_html(results: Sequence[Result]) -> str:
+def results_html(results: Sequence["Result"]) -> str:
     """HTML without scripts or external resources."""
     if not results:
         return "<p>no signals</p>"
@@ -125,7 +128,7 @@ def _text(text: str, style: str = "") -> str:
     return f'<div style="margin:3px 0;{style}">{escape(text)}</div>'
 
 
-def _picture(result: Result) -> str:
+def _picture(result: "Result") -> str:
     """The first feature, or that of the worst incident, as a line, with incidents shaded."""
     count = len(result)
     if not count:
@@ -142,7 +145,7 @@ def _picture(result: Result) -> str:
     return (
         f'{named}<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="100%" height="{HEIGHT}" preserveAspectRatio="none" '
         f'role="img" aria-label="{escape(result.signal)}">{bands}'
-        f'<path d="{_path(result.verdicts.value[:, 0, feature])}" fill="none" stroke="{LINE}" '
+        f'<path d="{_path(result.kept_verdicts.value[:, 0, feature])}" fill="none" stroke="{LINE}" '
         'vector-effect="non-scaling-stroke"/></svg>'
     )
 
@@ -171,7 +174,7 @@ def _path(values: Floats) -> str:
     return "".join(steps)
 
 
-def _table(results: Sequence[Result]) -> str:
+def _table(results: Sequence["Result"]) -> str:
     shown = worst_incidents(results, MOST_ROWS)
     if not shown:
         return ""
@@ -192,10 +195,10 @@ def _row(tag: str, texts: Sequence[str]) -> str:
     return f"<tr>{''.join(content)}</tr>"
 
 
-def figure_of(results: Sequence[Result]) -> Any:
+def figure_of(results: Sequence["Result"]) -> Any:
     """The picture of `draw_detection`, in the caller's time zone, as a figure."""
     try:
-        figure = detection_figure([_drawable(result) for result in results])
+        figure = detection_figure(results)
     except ImportError as error:
         raise ImportError(f"pictures need matplotlib: pip install 'tocsin[plot]' ({error})") from error
     zones = {result.origin.zone for result in results}
@@ -220,11 +223,3 @@ def _png(figure: Any) -> bytes:
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=80)
     return file.getvalue()
-
-
-def _drawable(result: Result) -> SignalResult:
-    incidents = result.incidents_within()
-    return SignalResult(
-        result.signal, result.judged.observed, incidents, columns=result.columns, audit=result.audit,
-        interval=result.interval,
-    )  # fmt: skip

@@ -6,22 +6,17 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tocsin import __version__
-from tocsin.detection import Incident, SignalResult
-from tocsin.reports.tables import (
-    alarms_of,
-    feature_column,
-    features_of,
-    incident_rows,
-    intervals_of,
-    is_blamed,
-    worst_severity,
-)
+from tocsin.detection.incidents.incident import Incident
+from tocsin.reports.tables import Chart, incident_rows, intervals_of, is_blamed, worst_severity
+
+if TYPE_CHECKING:
+    from tocsin.detection.results import Result
 
 # The most signals on a page, and the most features of one; the file stays below about 20 MB.
 MOST_SIGNALS = 20
@@ -66,19 +61,19 @@ class ReportText:
     notes: list[str] = field(default_factory=list)
 
 
-def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult], text: ReportText) -> str:
+def detection_page(results: Sequence["Result"], drawn: Sequence["Result"], text: ReportText) -> str:
     """The page. `results` are those of all signals, `drawn` those whose verdicts were kept."""
-    shown = sorted((one for one in drawn if one.columns is not None), key=worst_severity, reverse=True)[:MOST_SIGNALS]
+    kept = sorted(drawn, key=lambda result: worst_severity(result.incident_list), reverse=True)[:MOST_SIGNALS]
+    shown = [Chart.of(result) for result in kept]
     charts = charts_of(shown)
-    first = shown[0].columns if shown else None
     left = len(results) - len(shown)
     return filled_page(
         _text(files("tocsin") / "reports" / "assets" / "report.html"),
         charts,
-        dated=first is not None and first["time"].dtype.kind == "M",
+        dated=bool(shown) and shown[0].columns["time"].dtype.kind == "M",
         title=escape(text.title),
         lead=escape(_lead(results)),
-        incidents=_incidents(results, [result.signal for result in shown], charts),
+        incidents=_incidents(results, [chart.signal for chart in shown], charts),
         left_out=f'<p class="note">The {left:,} signals with milder incidents or none are not drawn.</p>'
         if left
         else "",
@@ -87,11 +82,11 @@ def detection_page(results: Sequence[SignalResult], drawn: Sequence[SignalResult
     )
 
 
-def charts_of(shown: Sequence[SignalResult]) -> list[dict[str, Any]]:
-    """The charts of signals whose verdicts were kept, together not too large for a page."""
-    curves = sum(min(len(features_of(one)), MOST_FEATURES) + 1 for one in shown)
+def charts_of(shown: Sequence[Chart]) -> list[dict[str, Any]]:
+    """The data of the charts, together not too large for a page."""
+    curves = sum(min(len(one.features), MOST_FEATURES) + 1 for one in shown)
     points = max(200, MOST_POINTS // max(curves, 1))
-    return [_signal(result, number, points) for number, result in enumerate(shown)]
+    return [_signal(chart, number, points) for number, chart in enumerate(shown)]
 
 
 def filled_page(template: str, charts: Sequence[Mapping[str, Any]], *, dated: bool, **parts: str) -> str:
@@ -120,8 +115,8 @@ def _text(path: Any) -> str:
     return text
 
 
-def _lead(results: Sequence[SignalResult]) -> str:
-    incidents = sum(len(result.incidents) for result in results)
+def _lead(results: Sequence["Result"]) -> str:
+    incidents = sum(len(result.incident_list) for result in results)
     observations = sum(result.observations for result in results)
     signals = f" of {len(results):,} signals" if len(results) > 1 else ""
     return f"{incidents:,} incident{'' if incidents == 1 else 's'} in {observations:,} observations{signals}"
@@ -136,8 +131,8 @@ def _paragraphs(lines: Sequence[str]) -> str:
     return f'<div class="panel">{"".join(f"<p>{escape(line)}</p>" for line in lines)}</div>'
 
 
-def _incidents(results: Sequence[SignalResult], drawn: Sequence[str], charts: Sequence[Mapping[str, Any]]) -> str:
-    incidents = [incident for result in results for incident in result.incidents]
+def _incidents(results: Sequence["Result"], drawn: Sequence[str], charts: Sequence[Mapping[str, Any]]) -> str:
+    incidents = [incident for result in results for incident in result.incident_list]
     if not incidents:
         return '<div class="panel"><p>No incidents.</p></div>'
     headings, rows = incident_rows(incidents, top=MOST_ROWS, many=len(results) > 1, intervals=intervals_of(results))
@@ -183,14 +178,13 @@ def _cell(heading: str, text: str, linked: bool) -> str:
     return html_cell(heading, shown)
 
 
-def _signal(result: SignalResult, number: int, points: int) -> dict[str, Any]:
-    columns = result.columns or {}
+def _signal(chart: Chart, number: int, points: int) -> dict[str, Any]:
+    columns = chart.columns
     time = _seconds(columns["time"])
     warm = columns["warm"]
     judged = int(np.argmax(warm)) if warm.any() else len(time) - 1
-    features = features_of(result)[:MOST_FEATURES]
-    charts = [_values(result, feature, time, points) for feature in features]
-    at = _picked(columns["severity"], result.incidents, points)
+    charts = [_values(chart, feature, time, points) for feature in chart.features[:MOST_FEATURES]]
+    at = _picked(columns["severity"], chart.incidents, points)
     alarm = columns["alarm"]
     charts.append(
         {
@@ -198,12 +192,12 @@ def _signal(result: SignalResult, number: int, points: int) -> dict[str, Any]:
             "time": time[at].tolist(),
             "severity": _numbers(columns["severity"][at]),
             "alarms": [time[alarm].tolist(), _numbers(columns["severity"][alarm])],
-            "incidents": _spans(result.incidents),
+            "incidents": _spans(chart.incidents),
         }
     )
     return {
         "number": number,
-        "name": result.signal,
+        "name": chart.signal,
         "start": float(time[0]),
         "end": float(time[-1]),
         "step": float(np.median(np.diff(time))) if len(time) > 1 else 1.0,
@@ -212,19 +206,18 @@ def _signal(result: SignalResult, number: int, points: int) -> dict[str, Any]:
     }
 
 
-def _values(result: SignalResult, feature: str | None, time: NDArray[np.float64], points: int) -> dict[str, Any]:
-    value, forecast, low, high = (
-        feature_column(result, name, feature) for name in ("value", "forecast", "low", "high")
-    )
-    at = _picked(value, result.incidents, points)
+def _values(chart: Chart, feature: str | None, time: NDArray[np.float64], points: int) -> dict[str, Any]:
+    value, forecast, low, high = (chart.of_feature(name, feature) for name in ("value", "forecast", "low", "high"))
+    at = _picked(value, chart.incidents, points)
     known = value[np.isfinite(value)]
     bottom, top = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     room = 0.06 * (top - bottom) or 0.5
     bottom, top = bottom - room, top + room
     # A band wider than the chart shows nothing.
     bounded = (np.isfinite(low) | np.isfinite(high)) & ~(high - low > top - bottom)
-    alarm = alarms_of(result, feature)
-    blamed = [incident for incident in result.incidents if is_blamed(incident, feature)]
+    usual_low, usual_high = (np.clip(one, bottom, top)[at] for one in chart.usual_range(feature))
+    alarm = chart.alarms(feature)
+    blamed = [incident for incident in chart.incidents if is_blamed(incident, feature)]
     return {
         "title": feature or "value",
         "range": [bottom, top],
@@ -233,6 +226,8 @@ def _values(result: SignalResult, feature: str | None, time: NDArray[np.float64]
         "forecast": _numbers(np.where((forecast >= bottom) & (forecast <= top), forecast, np.nan)[at]),
         "low": _numbers(np.where(bounded, np.clip(low, bottom, top), np.nan)[at]),
         "high": _numbers(np.where(bounded, np.clip(high, bottom, top), np.nan)[at]),
+        "usual_low": _numbers(usual_low),
+        "usual_high": _numbers(usual_high),
         "alarms": [time[alarm].tolist(), _numbers(value[alarm])],
         "incidents": _spans(blamed),
     }

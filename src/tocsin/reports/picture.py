@@ -3,22 +3,17 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.detection import Incident, SignalResult
+from tocsin.detection.incidents.incident import Incident, onset_text
 from tocsin.detection.views import available_views, make_view
-from tocsin.reports.tables import (
-    alarms_of,
-    blamed_feature,
-    columns_of,
-    feature_column,
-    features_of,
-    is_blamed,
-    worst_severity,
-)
+from tocsin.reports.tables import Chart, blamed_feature, is_blamed, worst_severity
+
+if TYPE_CHECKING:
+    from tocsin.detection.results import Result
 
 # The most signals in a picture, the most features of one, and the most close-ups of incidents.
 MOST_SIGNALS = 6
@@ -28,7 +23,7 @@ MOST_CLOSE_UPS = 3
 AROUND = 60
 LONGEST_CLOSE_UP = 400
 
-VALUE, FORECAST, ALARM, NEAREST, FAULT = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333"
+VALUE, FORECAST, ALARM, NEAREST, FAULT, USUAL = "#1f4e79", "#d98c00", "#c00000", "#7b2d8b", "#333333", "#2e8b57"
 COLOURS = {"error": "#d62728", "shape": "#9467bd", "quiet": "#1f9eb5"}
 OTHER_VIEW = "#8c564b"
 # What each view detects, for readers who do not know the views.
@@ -43,37 +38,36 @@ LAGS = 2000
 MOST_POINTS = 6000
 
 
-def draw_detection(results: Sequence[SignalResult], path: Path, *, faults: Sequence[Fault] = ()) -> None:
+def draw_detection(results: Sequence["Result"], path: Path, *, faults: Sequence[Fault] = ()) -> None:
     """Write `detection_figure` to a file."""
     detection_figure(results, faults=faults).savefig(path, dpi=110)
 
 
-def detection_figure(results: Sequence[SignalResult], *, faults: Sequence[Fault] = ()) -> Any:
+def detection_figure(results: Sequence["Result"], *, faults: Sequence[Fault] = ()) -> Any:
     """One signal: values, forecast, band, incidents, severity, and the worst incidents close up. Several: the worst.
 
     Known `faults` are labelled: they should be found.
     """
     from matplotlib.figure import Figure
 
-    shown = [result for result in results if result.columns is not None]
+    shown = [Chart.of(result) for result in results if result.verdicts is not None]
     if len(shown) == 1:
         return _draw_one(shown[0], faults)
-    shown = sorted(shown, key=worst_severity, reverse=True)
-    shown = shown[:MOST_SIGNALS]
+    shown = sorted(shown, key=lambda chart: worst_severity(chart.incidents), reverse=True)[:MOST_SIGNALS]
     figure = Figure(figsize=(12, 2.4 * len(shown)), layout="constrained")
-    for axes, result in zip(figure.subplots(len(shown), squeeze=False)[:, 0], shown, strict=True):
-        feature = features_of(result)[0]
-        _draw_values(axes, result, feature)
-        _shade(axes, result, feature)
-        axes.set_title(result.signal if feature is None else f"{result.signal}: {feature}", loc="left", fontsize=10)
+    for axes, chart in zip(figure.subplots(len(shown), squeeze=False)[:, 0], shown, strict=True):
+        feature = chart.features[0]
+        _draw_values(axes, chart, feature)
+        _shade(axes, chart, feature)
+        axes.set_title(chart.signal if feature is None else f"{chart.signal}: {feature}", loc="left", fontsize=10)
     return figure
 
 
-def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
+def _draw_one(chart: Chart, faults: Sequence[Fault]) -> Any:
     from matplotlib.figure import Figure
 
-    features = features_of(result)[:MOST_FEATURES]
-    close = sorted(result.incidents, key=lambda incident: -incident.severity)[:MOST_CLOSE_UPS]
+    features = chart.features[:MOST_FEATURES]
+    close = sorted(chart.incidents, key=lambda incident: -incident.severity)[:MOST_CLOSE_UPS]
     heights = [*([2.6] * len(features)), 1.8, *([3.0] if close else [])]
     figure = Figure(figsize=(12, sum(heights)), layout="constrained")
     grid = figure.add_gridspec(len(heights), max(len(close), 1), height_ratios=heights)
@@ -81,23 +75,23 @@ def _draw_one(result: SignalResult, faults: Sequence[Fault]) -> Any:
     for row, feature in enumerate(features):
         axes = figure.add_subplot(grid[row, :], sharex=first)
         first = axes if first is None else first
-        _draw_values(axes, result, feature)
-        _shade(axes, result, feature)
+        _draw_values(axes, chart, feature)
+        _shade(axes, chart, feature)
         _name_faults(axes, [fault for fault in faults if feature is None or fault[2] == feature])
-        axes.set_title(feature or result.signal, loc="left", fontsize=10)
+        axes.set_title(feature or chart.signal, loc="left", fontsize=10)
         if row == 0:
-            _explain_colours(axes, result, named=bool(faults))
-    _draw_severity(figure.add_subplot(grid[len(features), :], sharex=first), result)
+            _explain_colours(axes, chart, named=bool(faults))
+    _draw_severity(figure.add_subplot(grid[len(features), :], sharex=first), chart)
     for column, incident in enumerate(sorted(close, key=lambda incident: incident.first)):
         during = [name for start, end, _, name in faults if start <= incident.end and end >= incident.start]
-        _draw_close_up(figure.add_subplot(grid[-1, column]), result, incident, ", ".join(during))
+        _draw_close_up(figure.add_subplot(grid[-1, column]), chart, incident, ", ".join(during))
     return figure
 
 
-def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: slice = slice(None)) -> None:
-    time, alarm = columns_of(result)["time"][part], alarms_of(result, feature)[part]
+def _draw_values(axes: Any, chart: Chart, feature: str | None, part: slice = slice(None)) -> None:
+    time, alarm = chart.columns["time"][part], chart.alarms(feature)[part]
     value, forecast, low, high = (
-        feature_column(result, name, feature)[part] for name in ("value", "forecast", "low", "high")
+        chart.of_feature(name, feature)[part] for name in ("value", "forecast", "low", "high")
     )
     bottom, top = _limits(value)
     # A band wider than the picture shows nothing.
@@ -105,6 +99,10 @@ def _draw_values(axes: Any, result: SignalResult, feature: str | None, part: sli
     if bounded.any():
         at, (low, high) = averaged(time, [np.clip(low, bottom, top), np.clip(high, bottom, top)], bounded)
         axes.fill_between(at, low, high, color=FORECAST, alpha=0.2, linewidth=0, label="expected range")
+    usual = chart.usual_range(feature)
+    if np.isfinite(usual[0]).any():
+        at, (least, most) = averaged(time, [one[part] for one in usual], np.isfinite(usual[0][part]))
+        axes.fill_between(at, least, most, color=USUAL, alpha=0.2, linewidth=0, label="usual range")
     if np.isfinite(forecast).any():
         axes.plot(*thinned(time, forecast), color=FORECAST, linewidth=0.6, alpha=0.8, label="forecast")
     axes.plot(*thinned(time, value), color=VALUE, linewidth=0.8, label="value")
@@ -125,22 +123,24 @@ def _limits(values: NDArray[Any]) -> tuple[float, float]:
     return low - room, high + 2 * room
 
 
-def _shade(axes: Any, result: SignalResult, feature: str | None) -> None:
+def _shade(axes: Any, chart: Chart, feature: str | None) -> None:
     """Incidents from start to end, in the colour of the view that saw them; strongly where this feature is blamed."""
-    blamed = [incident for incident in result.incidents if is_blamed(incident, feature)]
-    for incident in result.incidents:
+    blamed = [incident for incident in chart.incidents if is_blamed(incident, feature)]
+    for incident in chart.incidents:
         strong = incident in blamed
+        if strong and onset_text(incident):
+            axes.axvspan(incident.began_earliest, incident.start, facecolor=_colour(incident), alpha=0.1, zorder=0.4)
         # The edge keeps an incident of a single observation visible.
         axes.axvspan(
             incident.start, incident.end, facecolor=_colour(incident), edgecolor=_colour(incident),
             alpha=0.3 if strong else 0.08, linewidth=1.2 if strong else 0.5, zorder=0.5,
         )  # fmt: skip
-    _label(axes, result, blamed)
+    _label(axes, chart, blamed)
 
 
-def _label(axes: Any, result: SignalResult, incidents: Sequence[Incident]) -> None:
+def _label(axes: Any, chart: Chart, incidents: Sequence[Incident]) -> None:
     """Write over each incident what was seen: over the most severe first, and nothing over anything else."""
-    count = max(len(columns_of(result)["time"]), 1)
+    count = max(len(chart.columns["time"]), 1)
     taken: list[tuple[float, float]] = []
     for incident in sorted(incidents, key=lambda incident: -incident.severity):
         name = _seen(incident)
@@ -170,12 +170,12 @@ def _name_faults(axes: Any, faults: Sequence[Fault]) -> None:
         )  # fmt: skip
 
 
-def _explain_colours(axes: Any, result: SignalResult, *, named: bool) -> None:
+def _explain_colours(axes: Any, chart: Chart, *, named: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     handles, labels = axes.get_legend_handles_labels()
-    views = {_seen(incident): _colour(incident) for incident in result.incidents}
+    views = {_seen(incident): _colour(incident) for incident in chart.incidents}
     for view in sorted(views):
         handles.append(Patch(facecolor=views[view], alpha=0.35))
         labels.append(f"incident: {view}")
@@ -188,12 +188,12 @@ def _explain_colours(axes: Any, result: SignalResult, *, named: bool) -> None:
     )  # fmt: skip
 
 
-def _draw_severity(axes: Any, result: SignalResult) -> None:
-    columns = columns_of(result)
+def _draw_severity(axes: Any, chart: Chart) -> None:
+    columns = chart.columns
     time, severity, alarm = columns["time"], columns["severity"], columns["alarm"]
     axes.plot(*thinned(time, severity), color="#555555", linewidth=0.6)
     axes.plot(time[alarm], severity[alarm], "o", color=ALARM, markersize=2.5)
-    for incident in result.incidents:
+    for incident in chart.incidents:
         axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.25, linewidth=1, zorder=0.5)
     _shade_early(axes, columns)
     axes.set_ylim(bottom=0)
@@ -216,12 +216,12 @@ def _shade_early(axes: Any, columns: Mapping[str, NDArray[Any]]) -> None:
             )  # fmt: skip
 
 
-def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: str) -> None:
+def _draw_close_up(axes: Any, chart: Chart, incident: Incident, fault: str) -> None:
     """An incident with what came before it; for an anomalous shape the stretch of the past that resembles it most.
 
     `fault` is what was wrong at that time, where it is known.
     """
-    columns = columns_of(result)
+    columns = chart.columns
     time = columns["time"]
     peak = int(np.flatnonzero(time == incident.peak)[0])
     first, last = incident.first, incident.last
@@ -230,18 +230,18 @@ def _draw_close_up(axes: Any, result: SignalResult, incident: Incident, fault: s
     part = slice(max(first - AROUND, 0), min(last + AROUND, time.size - 1) + 1)
     features = [*incident.contributions]
     feature = None if len(features) < 2 else blamed_feature(incident)
-    _draw_values(axes, result, feature, part)
+    _draw_values(axes, chart, feature, part)
     axes.axvspan(incident.start, incident.end, color=_colour(incident), alpha=0.2, linewidth=1, zorder=0.5)
     length = _stretch(incident)
     if length:
         names = [None] if feature is None else features
-        values = np.column_stack([feature_column(result, "value", name) for name in names])
+        values = np.column_stack([chart.of_feature("value", name) for name in names])
         lag = nearest_lag(values[: peak + 1], length)
         if lag:
             here = slice(peak - length + 1, peak + 1)
             past = slice(here.start - lag, here.stop - lag)
             axes.plot(
-                time[here], feature_column(result, "value", feature)[past], color=NEAREST, linewidth=1.6,
+                time[here], chart.of_feature("value", feature)[past], color=NEAREST, linewidth=1.6,
                 label=f"most similar earlier stretch, {lag} before",
             )  # fmt: skip
             axes.legend(handles=[axes.get_lines()[-1]], loc="best", fontsize=7, framealpha=0.7)

@@ -1,56 +1,81 @@
 """What was found as a table and a few lines of text, and which features it is about."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.detection import Incident, SignalResult
 from tocsin.detection.incidents.audit import audit_together
 from tocsin.detection.incidents.budget import HistoryBudget
-from tocsin.detection.incidents.incident import ending_of, length_text, rarity, time_text
+from tocsin.detection.incidents.incident import (
+    MUCH_SEVERER,
+    Incident,
+    alike,
+    ending_of,
+    length_text,
+    onset_text,
+    ordinal,
+    rarity,
+    time_text,
+)
 from tocsin.detection.incidents.verdict import name_and_unit
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-
-def worst_severity(result: SignalResult) -> float:
-    """The severity of a signal's worst incident; -1 if it has none."""
-    return max((incident.severity for incident in result.incidents), default=-1.0)
+    from tocsin.detection.results import Result
 
 
-def features_of(result: SignalResult) -> list[str | None]:
-    """The features, those first that the worst incident is about; None for a single one."""
-    columns = columns_of(result)
-    names = [name.removeprefix("value ") for name in columns if name.startswith("value ")]
-    if not names:
-        return [None]
-    if result.incidents:
-        return [*max(result.incidents, key=lambda incident: incident.severity).features]
-    return [*names]
+def worst_severity(incidents: Sequence[Incident]) -> float:
+    """The severity of the worst incident; -1 if there is none."""
+    return max((incident.severity for incident in incidents), default=-1.0)
 
 
-def columns_of(result: SignalResult) -> dict[str, NDArray[Any]]:
-    """The verdicts of a result, which must have been kept."""
-    if result.columns is None:
-        raise ValueError(f"the verdicts on {result.signal!r} were not kept")
-    return result.columns
+@dataclass(frozen=True)
+class Chart:
+    """What charts of a signal show: verdicts as columns of a table, and the incidents among these observations."""
 
+    signal: str
+    columns: Mapping[str, NDArray[Any]]
+    incidents: Sequence[Incident]
 
-def feature_column(result: SignalResult, name: str, feature: str | None) -> NDArray[Any]:
-    """A column of verdicts, of one feature."""
-    return columns_of(result)[name if feature is None else f"{name} {feature}"]
+    @classmethod
+    def of(cls, result: "Result") -> Self:
+        """The chart of a result with verdicts."""
+        return cls(result.signal, result.columns, result.incidents_within())
 
+    @property
+    def features(self) -> list[str | None]:
+        """The features, those first that the worst incident is about; None for a single one."""
+        names = [name.removeprefix("value ") for name in self.columns if name.startswith("value ")]
+        if not names:
+            return [None]
+        if self.incidents:
+            return [*max(self.incidents, key=lambda incident: incident.severity).features]
+        return [*names]
 
-def alarms_of(result: SignalResult, feature: str | None) -> NDArray[np.bool_]:
-    """Which observations alarm; of those in incidents only where this feature is to blame."""
-    alarm: NDArray[np.bool_] = columns_of(result)["alarm"].copy()
-    for incident in result.incidents:
-        if not is_blamed(incident, feature):
-            alarm[incident.first : incident.last + 1] = False
-    return alarm
+    def of_feature(self, name: str, feature: str | None) -> NDArray[Any]:
+        """A column of verdicts, of one feature."""
+        return self.columns[name if feature is None else f"{name} {feature}"]
+
+    def usual_range(self, feature: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Between which values a feature usually is; NaN where that is unknown or was not kept."""
+        names = [name if feature is None else f"{name} {feature}" for name in ("usual_low", "usual_high")]
+        unknown = np.full(len(self.columns["time"]), np.nan)
+        low, high = (self.columns.get(name, unknown) for name in names)
+        known = np.isfinite(low) & np.isfinite(high)
+        return np.where(known, low, np.nan), np.where(known, high, np.nan)
+
+    def alarms(self, feature: str | None) -> NDArray[np.bool_]:
+        """Which observations alarm; of those in incidents only where this feature is to blame."""
+        alarm: NDArray[np.bool_] = self.columns["alarm"].copy()
+        for incident in self.incidents:
+            if not is_blamed(incident, feature):
+                alarm[incident.first : incident.last + 1] = False
+        return alarm
 
 
 def blamed_feature(incident: Incident) -> str:
@@ -75,6 +100,7 @@ def incident_table(
     """The most severe incidents as a table; see `incident_rows`."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
 
     title = f"{len(incidents)} incidents" if len(incidents) != 1 else "1 incident"
     if len(incidents) > top:
@@ -87,7 +113,7 @@ def incident_table(
         else:
             table.add_column(heading, justify="right" if heading == "severity" else "left", no_wrap=True)
     for _, row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # as they are: a name may look like markup
     return table
 
 
@@ -101,17 +127,31 @@ def incident_rows(
     several = any(len(incident.contributions) > 1 for incident in incidents)
     headings = [*(["signal"] if many else []), "start", "lasts", "ended", "how rare", "severity"]
     headings += [*(["feature"] if several else []), "what was seen"]
-    rows = []
+    rows, times = [], numbered(incidents)
     for incident in sorted(incidents, key=lambda incident: (-incident.severity, incident.p))[:top]:
         row = [incident.signal] if many else []
         row += incident_cells(incident, time_text(incident.start), (intervals or {}).get(incident.signal))
+        if times[id(incident)] > 1:
+            row[-2] = f"the {ordinal(times[id(incident)])} like this"
         seen = incident.explanation or ""
         if several:
             feature = name_and_unit(blamed_feature(incident))[0]
             row.append(feature)
             seen = seen.removeprefix(f"{feature}: ")
-        rows.append((incident, [*row, seen]))
+        began = onset_text(incident)
+        rows.append((incident, [*row, f"{seen}; began {began}" if began else seen]))
     return headings, rows
+
+
+def numbered(incidents: Sequence[Incident]) -> dict[int, int]:
+    """The number of each incident among those like it, in time order, by its `id`."""
+    so_far: defaultdict[Any, list[float]] = defaultdict(list)
+    numbers = {}
+    for incident in sorted(incidents, key=lambda one: one.first):
+        others = so_far[alike(incident)]
+        numbers[id(incident)] = 1 + sum(incident.severity <= MUCH_SEVERER * severity for severity in others)
+        others.append(incident.severity)
+    return numbers
 
 
 def incident_cells(incident: Incident, start: str, interval: float | None) -> list[str]:
@@ -121,17 +161,17 @@ def incident_cells(incident: Incident, start: str, interval: float | None) -> li
         start,
         length_text(incident.duration, seconds),
         ending_of(incident.ended).short,
-        rarity(incident.return_period, seconds),
+        rarity(incident.return_period, seconds, incident.seen),
         f"{incident.severity:.1f}",
     ]
 
 
-def intervals_of(results: Sequence[SignalResult]) -> dict[str, float | None]:
+def intervals_of(results: Sequence["Result"]) -> dict[str, float | None]:
     """The seconds between two observations of each signal."""
     return {result.signal: result.interval for result in results}
 
 
-def audit_summary(results: Sequence[SignalResult]) -> str:
+def audit_summary(results: Sequence["Result"]) -> str:
     """How much was watched, promised and observed counts, and the audit over all signals."""
     observations = sum(result.observations for result in results)
     audits = [result.audit for result in results if result.audit is not None]
@@ -147,7 +187,7 @@ def audit_summary(results: Sequence[SignalResult]) -> str:
     return f"{line}\n{_judged(results[0])}" if len(results) == 1 and results[0].judged_since is not None else line
 
 
-def _judged(result: SignalResult) -> str:
+def _judged(result: "Result") -> str:
     """From when there could be alarms, and how they were decided."""
     since, own = result.judged_since, result.own_past_since
     if own is None:
@@ -157,10 +197,10 @@ def _judged(result: SignalResult) -> str:
     return f"judged since {time_text(since)}; by its own past since {time_text(own)}, before that estimated"
 
 
-def budget_summary(results: Sequence[SignalResult], shared: HistoryBudget, proposed: int) -> str:
+def budget_summary(results: Sequence["Result"], shared: HistoryBudget, proposed: int) -> str:
     """How much was watched, and how many of the proposed incidents the shared budget allowed."""
     observations = sum(result.observations for result in results)
-    reported = sum(len(result.incidents) for result in results)
+    reported = sum(len(result.incident_list) for result in results)
     line = f"{observations:,} observations of {shared.signals} signal{'s' if shared.signals != 1 else ''}"
     if isinstance(shared.budget, str):
         return (

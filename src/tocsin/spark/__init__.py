@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tocsin.spark.batch import detect
-    from tocsin.spark.findings import Findings
+    from tocsin.spark.rows import Findings
     from tocsin.spark.stream import watch
 
 __all__ = ["Findings", "detect", "watch"]
 
-_MODULES = {"Findings": "findings", "detect": "batch", "watch": "stream"}
+_MODULES = {"Findings": "rows", "detect": "batch", "watch": "stream"}
 
 
 def __getattr__(name: str) -> Any:

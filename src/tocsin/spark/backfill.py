@@ -5,14 +5,48 @@ line for every finished part. Spark writes all of it, so `target` may be anywher
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tocsin.data import DataError
 from tocsin.spark.batch import detect
-from tocsin.spark.files import files_of, is_whole, keep_files_whole
-from tocsin.spark.findings import Findings
+from tocsin.spark.plan import quoted
+from tocsin.spark.rows import Findings
+
+#: About how many files a task reads: enough to hide the cost of starting a task, few enough to keep cores busy.
+FILES_OF_A_TASK = 8
+
+
+def largest(spark: Any, paths: Sequence[str]) -> int:
+    """The bytes of the largest of these files."""
+    from pyspark.sql import functions
+
+    listed = spark.read.format("binaryFile").load(list(paths))  # Spark reads only their lengths
+    return int(listed.agg(functions.max("length")).first()[0])
+
+
+def files_of(frame: Any) -> list[str]:
+    """The files that a table is read from, in order."""
+    return sorted(frame.inputFiles())
+
+
+def is_whole(frame: Any, id: str) -> bool:  # noqa: A002
+    """Whether no signal is in more than one file. Only the column of ids is read."""
+    from pyspark.sql import functions
+
+    name = quoted(id)
+    places = frame.select(functions.col(name).alias("signal"), functions.input_file_name().alias("file")).distinct()
+    return bool(places.groupBy("signal").count().where("count > 1").isEmpty())
+
+
+def keep_files_whole(spark: Any, paths: Sequence[str]) -> None:
+    """Configure Spark so that no file is split between tasks. It would split any file larger than a core's share."""
+    most = largest(spark, paths)
+    # A file is split at the smaller of the first and, if that is larger than a core's share, the second.
+    spark.conf.set("spark.sql.files.maxPartitionBytes", str(2 * FILES_OF_A_TASK * most))
+    spark.conf.set("spark.sql.files.openCostInBytes", str(most))
+
 
 #: About how many observations a part has: minutes of work for a few dozen cores.
 OBSERVATIONS = 10_000_000
@@ -107,8 +141,8 @@ class BackFill:
             mine = files_of(frame)[part::parts]
             some = spark.read.option("basePath", self.source).schema(frame.schema).parquet(*mine) if mine else None
         else:
-            name = "`" + self.id.replace("`", "``") + "`"
-            share = functions.pmod(functions.xxhash64(functions.trim(functions.col(name).cast("string"))), parts)
+            column = functions.col(quoted(self.id)).cast("string")
+            share = functions.pmod(functions.xxhash64(functions.trim(column)), parts)
             some = frame.where(share == part)
         counts = {"signals": 0, "verdicts": 0, "incidents": 0, "damage": 0, "errors": 0}
         if some is not None:

@@ -3,12 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from tocsin.spark.columns import as_times, carried, choose
-from tocsin.spark.extra import require_spark
-from tocsin.spark.findings import Findings
 from tocsin.spark.partition import DetectPartition
-from tocsin.spark.plan import make_plan
-from tocsin.spark.rows import Layout
+from tocsin.spark.plan import as_times, carried, choose, make_plan, quoted, require_spark
+from tocsin.spark.rows import Findings, Layout
 
 
 def detect(
@@ -49,8 +46,5 @@ def detect(
 def with_times(rows: Any, layout: Layout) -> Any:
     """The result table, with times in their original type."""
     return rows.select(
-        *(
-            as_times(name, layout.clock) if name in layout.times else rows["`" + name.replace("`", "``") + "`"]
-            for name in layout.types
-        )
+        *(as_times(name, layout.clock) if name in layout.times else rows[quoted(name)] for name in layout.types)
     )

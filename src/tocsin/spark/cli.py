@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tocsin.cli.application import Exit, app, console, refuse_unknown, say, whole_number
-from tocsin.cli.options import check_settings, takes_detector_settings
+from tocsin.cli.options import check_settings, named_texts, takes_detector_settings
 from tocsin.data import DataError
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def spark_detect(
     refuse_unknown("--layout", [layout], LAYOUTS)
     if table and layout == "whole":
         raise typer.BadParameter("'whole' works for folders of files, not for a table.", param_hint="--layout")
-    given = _settings_of_spark(conf or [])
+    given = named_texts(conf or [], "--conf")
     try:
         from tocsin.spark.backfill import BackFill
-        from tocsin.spark.extra import require_spark
+        from tocsin.spark.plan import require_spark
 
         require_spark()
         job = BackFill(
@@ -86,16 +86,6 @@ def spark_detect(
         raise typer.Exit(Exit.DAMAGED)
 
 
-def _settings_of_spark(given: list[str]) -> dict[str, str]:
-    settings = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not (name.strip() and equals):
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="--conf")
-        settings[name.strip()] = value.strip()
-    return settings
-
-
 def _session(master: str | None, settings: dict[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
@@ -112,7 +102,7 @@ def _session(master: str | None, settings: dict[str, str]) -> Any:
 def _report(totals: "Totals", target: str) -> None:
     screen = console()
     screen.print(f"{totals.signals} signals, {totals.verdicts} verdicts, {totals.incidents} incidents")
-    screen.print(f"parts: {totals.parts}, of which {totals.skipped} were already done")
+    screen.print(f"parts: {totals.parts}, {totals.skipped} of them done before")
     if totals.errors:
         screen.print(f"not judged: {totals.errors} signals; {target}/problems says why")
     for name in ("verdicts", "incidents", "problems"):

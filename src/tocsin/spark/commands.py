@@ -1,6 +1,6 @@
 """The command of Tocsin on Spark in the list of commands."""
 
-from tocsin.cli.commands import FILES, ListedCommand
+from tocsin.cli.application import FILES, ListedCommand
 
 COMMANDS = {
     "spark-detect": ListedCommand(

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.data import DataError, Problem, Signal
+from tocsin.data.assembly import Spool
 from tocsin.data.numbers import KIND_OF, read_numbers
 from tocsin.data.problems import ProblemLog
-from tocsin.data.spool import Spool
 from tocsin.data.timeline import as_interval, regularize
 from tocsin.data.times import NAT, choose_time_parser
 from tocsin.detection import detect_signals
@@ -55,8 +55,8 @@ class DetectPartition:
         if result.warning is not None:
             yield layout.message(signal.name, "too short", "note", result.warning)
         yield from pieces
-        if result.incidents:
-            yield layout.incidents(signal.name, result.incidents)
+        if result.incident_list:
+            yield layout.incidents(signal.name, result.incident_list)
 
 
 class _Gathered:
@@ -71,7 +71,6 @@ class _Gathered:
         self._spool = Spool(len(plan.features), np.int64 if plan.dated else np.float64)
 
     def add(self, batch: Any) -> None:
-        """Add some rows."""
         signal, time, *values = batch.columns
         lines = self._rows + 1 + np.arange(batch.num_rows)
         self._rows += batch.num_rows

@@ -1,9 +1,7 @@
-"""The result table: verdicts, incidents and problems in one, distinguished by `kind`.
-
-Spark recomputes a table for each use; in one table all three come from one pass over the data.
-"""
+"""The rows that workers return, and the results: one table, and three views of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +10,14 @@ from numpy.typing import NDArray
 from tocsin.data import Problem
 from tocsin.detection import Incident
 from tocsin.detection.incidents.incident import incident_columns
-from tocsin.spark.columns import Clock
+from tocsin.spark.plan import Clock, quoted
 
 VERDICT, INCIDENT, PROBLEM = "verdict", "incident", "problem"
 #: Columns that only rows of that kind have. Incidents also have `p`, `severity` and `return_period`, like verdicts.
 OF_INCIDENTS = {
     "start": "time", "end": "time", "peak": "time", "duration": "bigint", "alarms": "bigint", "view": "string",
-    "explanation": "string", "direction": "string", "deviation": "double", "features": "string", "open": "boolean",
-    "ended": "string",
+    "explanation": "string", "direction": "string", "deviation": "double", "features": "string",
+    "began_earliest": "time", "began_latest": "time", "open": "boolean", "ended": "string",
 }  # fmt: skip
 OF_PROBLEMS = {"problem": "string", "level": "string", "count": "bigint", "text": "string"}
 
@@ -31,7 +29,7 @@ class Layout:
         self.clock = clock
         single = len(features) == 1
         types = {"signal": "string", "kind": "string", **({"status": "string"} if streamed else {}), "time": "time"}
-        for name in ("value", "forecast", "low", "high"):
+        for name in ("value", "forecast", "low", "high", "usual_low", "usual_high"):
             types |= {name if single else f"{name} {feature}": "double" for feature in features}
         types |= {"p": "double", "severity": "double", "alarm": "boolean", "merged": "double"}
         types |= {"return_period": "double", "warm": "boolean", "estimated": "boolean"}
@@ -86,5 +84,55 @@ class Layout:
 
     def _plain(self, name: str, column: Any) -> Any:
         if name in self.times and self.clock is not Clock.NUMBERS:
-            return np.asarray(column).astype("datetime64[us]").astype(np.int64)
+            times = np.asarray(column).astype("datetime64[us]")
+            return [None if np.isnat(time) else int(time.astype(np.int64)) for time in times]
         return column.tolist() if isinstance(column, np.ndarray) and column.dtype.kind in "OU" else column
+
+
+_INCIDENT = (
+    "signal", "start", "end", "peak", "duration", "alarms", "p", "severity", "return_period", "view", "explanation",
+    "direction", "deviation", "features", "began_earliest", "began_latest", "open", "ended",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Verdicts, incidents and problems of all signals.
+
+    Attributes
+    ----------
+    rows : one table with all of them, distinguished by its column `kind`. Spark computes nothing before rows are
+        requested, and everything again for every use: write it, or `persist` it, before using several views.
+    """
+
+    rows: Any
+
+    @property
+    def verdicts(self) -> Any:
+        """One row per observation, with the columns of `Detector.detect` and the signal."""
+        others = {"kind", *OF_INCIDENTS, *OF_PROBLEMS}
+        return self._only(VERDICT, [name for name in self.rows.columns if name not in others])
+
+    @property
+    def incidents(self) -> Any:
+        """One row per incident, with the columns of `tocsin detect --incidents`."""
+        return self._only(INCIDENT, list(_INCIDENT))
+
+    @property
+    def problems(self) -> Any:
+        """Problems with the data, and which signals could not be judged and why (`level` is "error")."""
+        return self._only(PROBLEM, ["signal", *OF_PROBLEMS])
+
+    def write(self, folder: str, part: str) -> None:
+        """Write the three tables as Parquet: `folder/verdicts/part`, and so on; existing files are replaced.
+
+        For parts of a back-fill and for `foreachBatch`: writing a part again changes nothing. `rows` are used three
+        times: `persist` them first.
+        """
+        for name in ("verdicts", "incidents", "problems"):
+            getattr(self, name).write.mode("overwrite").parquet(f"{folder}/{name}/{part}")
+
+    def _only(self, kind: str, columns: list[str]) -> Any:
+        from pyspark.sql import functions
+
+        return self.rows.where(functions.col("kind") == kind).select(*map(quoted, columns))

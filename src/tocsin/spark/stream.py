@@ -7,11 +7,8 @@ import numpy as np
 
 from tocsin.data import parse_duration
 from tocsin.spark.batch import with_times
-from tocsin.spark.columns import carried, choose
-from tocsin.spark.extra import require_streaming
-from tocsin.spark.findings import Findings
-from tocsin.spark.plan import make_plan
-from tocsin.spark.rows import Layout
+from tocsin.spark.plan import carried, choose, make_plan, require_streaming
+from tocsin.spark.rows import Findings, Layout
 from tocsin.spark.step import Stepped, step_of
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

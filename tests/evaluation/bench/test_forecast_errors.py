@@ -8,7 +8,7 @@ import pytest
 from tests.evaluation.bench.making import name_of, noise, write_file
 from tocsin_bench import forecast_errors
 from tocsin_bench.files import read_file
-from tocsin_bench.forecast_errors import FIRST_JUDGED, ForecasterChoice, make_material, without_forecasts
+from tocsin_bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
 
 LAST_VALUE = ForecasterChoice("last-value")
 HORIZONS = 3
@@ -54,7 +54,6 @@ def test_pieces_make_no_difference(tmp_path, gaps, monkeypatch):
 
 def test_nothing_is_judged_before_there_were_52(tmp_path):
     errors = make_material(read_file(write_file(tmp_path)), LAST_VALUE, 60).errors
-    assert FIRST_JUDGED == 52
     assert np.isnan(errors[:52]).all()
     assert np.isfinite(errors[52, 0, :52]).all()
     # Nobody had made these forecasts.

@@ -6,16 +6,17 @@ import pytest
 from tests.evaluation.bench.making import FAULT, noise, write_file
 from tocsin import Detector
 from tocsin.conformal import MERGES, W1ACAS, ExponentialDecay, GaussianTail, SlidingWindow, SplitConformal
+from tocsin.detection.paper.options import PAPER_OPTIONS
 from tocsin_bench.files import read_file
 from tocsin_bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
-from tocsin_bench.methods import DETECTOR_SETTINGS, METHODS, PAPER_SETTINGS
+from tocsin_bench.methods import DETECTOR_SETTINGS, METHODS
 
 HORIZONS = 3
 # A detector watches for longer than other methods before it says anything, and for longer still before it alarms.
 BEFORE = 1500
 # It looks at stretches of this length too, which end later than the fault.
 STRETCH = 16
-DETECTORS = ("w1-acas", "w1-acas-light")
+DETECTORS = ("tocsin", "tocsin-light")
 
 
 def material_of(folder, features, before=0):
@@ -44,6 +45,7 @@ def long_several(tmp_path_factory):
     return material_of(tmp_path_factory.mktemp("long several"), 3, BEFORE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_sees_the_fault(name, long_single, long_several):
     for material, methods in ((long_single, [METHODS[name]]), (long_several, METHODS[name].for_features())):
@@ -69,8 +71,9 @@ def test_nothing_without_errors(name, single):
     assert not np.isnan(p[52:120]).any()
 
 
+SCORING = {"alpha_c": 0.01, "batch": 10, "learning_rate": 0.001, "window": 5000, "prior": "extend", "dtype": "float64"}
 SCORERS = {
-    "w1-acas-paper": lambda: W1ACAS(HORIZONS, **PAPER_SETTINGS),
+    "w1-acas": lambda: W1ACAS(HORIZONS, **SCORING),
     "fixed-window": lambda: SlidingWindow(HORIZONS, window=2000),
     "exponential-decay": lambda: ExponentialDecay(HORIZONS, decay=0.99),
     "conformal": lambda: SplitConformal(HORIZONS, calibration=48),
@@ -102,7 +105,8 @@ def test_features_are_merged_by_name(several):
     assert not np.allclose(fisher(several).p[52:], harmonic(several).p[52:])
 
 
-@pytest.mark.parametrize(("name", "made"), [("w1-acas", {}), ("w1-acas-light", {"preset": "light"})])
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "made"), [("tocsin", {}), ("tocsin-light", {"preset": "light"})])
 def test_the_detector_judges_for_itself(name, made, long_single, long_several):
     ours = METHODS[name]
     assert ours.forecasts_itself
@@ -123,22 +127,21 @@ def test_the_detector_judges_for_itself(name, made, long_single, long_several):
 
 
 def test_learned_weights_by_lag(single):
-    scorer = W1ACAS(HORIZONS, **PAPER_SETTINGS)
+    scorer = W1ACAS(HORIZONS, **SCORING)
     scorer.run(single.errors[:, 0])
-    weights = METHODS["w1-acas-paper"](single).weights
+    weights = METHODS["w1-acas"](single).weights
     assert weights == pytest.approx(np.mean(scorer.weights, axis=0))
     assert weights.shape == (5000,)
-    assert METHODS["w1-acas"](single).weights.ndim == 1
+    assert METHODS["tocsin"](single).weights.ndim == 1
 
 
 def test_other_settings_show_in_the_name(single):
-    method = METHODS["w1-acas-paper"].with_settings(learning_rate=0.0003, horizons=2)
-    assert method.name == "w1-acas-paper[learning_rate=0.0003,horizons=2]"
-    assert method.settings == {**PAPER_SETTINGS, "learning_rate": 0.0003, "horizons": 2}
-    assert "horizons" not in METHODS["w1-acas-paper"].settings
-    expected = W1ACAS(2, **{**PAPER_SETTINGS, "learning_rate": 0.0003}).run(single.errors[:, 0, :2])
+    method = METHODS["w1-acas"].with_settings(learning_rate=0.0003, horizons=2)
+    assert method.name == "w1-acas[learning_rate=0.0003,horizons=2]"
+    assert method.settings == {**PAPER_OPTIONS, "learning_rate": 0.0003, "horizons": 2}
+    expected = W1ACAS(2, **{**SCORING, "learning_rate": 0.0003}).run(single.errors[:, 0, :2])
     assert np.array_equal(method(single).p, np.median(expected, axis=1), equal_nan=True)
-    assert METHODS["w1-acas-paper"].with_settings(prior="recent").name == "w1-acas-paper[prior=recent]"
+    assert METHODS["w1-acas"].with_settings(prior="recent").name == "w1-acas[prior=recent]"
 
 
 def test_methods_are_known_by_their_names():

@@ -9,9 +9,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from rich.console import Console
+from scipy.stats import PermutationMethod, wilcoxon
 
-from tocsin.evaluation.metrics import THRESHOLDS
+from tocsin_bench.metrics import THRESHOLDS
 from tocsin_bench.report import summary_tables, write_report
+from tocsin_bench.report.measures import ranked_by
+from tocsin_bench.report.pairs import signed_rank_p
 from tocsin_bench.report.sheet import MISSING
 from tocsin_bench.results import BenchmarkResults, ForecastErrors, MethodRun
 
@@ -49,7 +52,7 @@ RUNS = [
     failed("yahoo-1", "YAHOO", "poly", "", status="skipped"),
     failed("yahoo-1", "YAHOO", "sand", "out of memory"),
     run("tao-1", "TAO", "w1-acas-fisher", 0.9, features=3),
-    run("nek-m", "NEK", "w1-acas-paper-harmonic", 0.4, features=2),
+    run("nek-m", "NEK", "w1-acas-harmonic", 0.4, features=2),
 ]
 FORECASTS = [
     ForecastErrors("nek-1", "NEK", "embedded-52", 1, 1000, 0.2, 0.5, 0.1),
@@ -70,7 +73,12 @@ def results(tmp_path_factory):
             labels[200:220] = 1
             random = np.random.default_rng(0)
             np.savez(signal, values=random.normal(size=(300, features)), labels=labels, first_evaluated=50)
-            np.savez(trace, p=np.where(np.arange(300) < 50, np.nan, random.random(300)), weights=np.ones(99))
+            np.savez(
+                trace,
+                p=np.where(np.arange(300) < 50, np.nan, random.random(300)),
+                weights=np.ones(99),
+                errors=np.arange(99.0),
+            )
         yield results
 
 
@@ -126,15 +134,68 @@ def test_summary_table(report):
     rows = [[cell.strip() for cell in line.split("|")] for line in text.splitlines() if line.startswith("|")]
     lines = {row[2]: row for row in rows}
     # The best in bold, but what is known for one data set of three is not called that. The paper has not all of them.
-    assert lines["w1-acas"][3] == "**0.567 ± 0.177**"
-    assert lines["w1-acas"][9:12] == ["3", "6/6", ""]
-    assert lines["poly"][3] == "0.990 (0.848)"
-    assert lines["poly"][9:12] == ["1", "1/3", "poly"]
+    assert lines["w1-acas"][3:5] == ["p", "**0.567 ± 0.177**"]
+    assert lines["w1-acas"][10:13] == ["3", "6/6", ""]
+    assert lines["poly"][3:5] == ["score", "0.990 (0.848)"]
+    assert lines["poly"][10:13] == ["1", "1/3", "poly"]
     # CalErr: less is better.
-    assert lines["conformal"][6].startswith("**0.033")
+    assert lines["conformal"][7].startswith("**0.033")
     # What never worked is still there.
-    assert lines["sand"][3] == MISSING
-    assert lines["sand"][9:11] == ["0", "0/1"]
+    assert lines["sand"][4] == MISSING
+    assert lines["sand"][10:12] == ["0", "0/1"]
+    assert "Data sets: " in text
+
+
+def test_two_methods_file_by_file(report):
+    rows = table(report / "tables" / "paired.csv")
+    found = only(rows, beside="conformal · embedded-52", metric="PA-F1")
+    # Four files have both: .6 and .5, .9 and .7, .25 and .3, .8 and .1.
+    assert (found["files"], found["better on"], found["worse on"]) == ("4", "3", "1")
+    assert float(found["median difference"]) == pytest.approx(0.15)
+    assert float(found["p"]) == wilcoxon([0.1, 0.2, -0.05, 0.7]).pvalue == 0.25
+    assert only(rows, beside="poly", metric="VUS-PR")["p"] == "1"
+
+
+@pytest.mark.parametrize("length", [6, 25, 60])
+def test_the_signed_rank_test_against_that_of_a_library(length):
+    values = np.random.default_rng(length).normal(size=length) + 0.3
+    method = PermutationMethod(n_resamples=np.inf) if length < 12 else "exact"
+    assert signed_rank_p(values) == pytest.approx(wilcoxon(values, method=method).pvalue, rel=1e-9)
+    tied = np.round(np.random.default_rng(length).normal(size=min(length, 10)), 0)
+    if np.any(tied):
+        wanted = wilcoxon(tied[tied != 0], method=PermutationMethod(n_resamples=np.inf)).pvalue
+        assert signed_rank_p(tied) == pytest.approx(wanted)
+    assert signed_rank_p(np.zeros(length)) == 1
+
+
+def test_whole_files_have_a_table_of_their_own(report, tmp_path):
+    assert not (report / "tables" / "tsb-ad.csv").exists()
+    with BenchmarkResults(tmp_path / "results") as results:
+        results.add([run("nek-1", "NEK", "w1-acas", 0.6, metrics={"vus_pr": 0.4, "whole_vus_pr": 0.3})])
+        write_report(results, tmp_path / "report", figures=False)
+    (row,) = table(tmp_path / "report" / "tables" / "tsb-ad.csv")
+    assert (row["VUS-PR after `tr`"], row["VUS-PR, whole file"]) == ("0.4", "0.3")
+
+
+def test_a_part_of_the_files_is_told(tmp_path):
+    with BenchmarkResults(tmp_path / "results") as results:
+        results.add([run("nek-1", "NEK", "w1-acas", 0.6)])
+        results.describe({"limit": "2"})
+        write_report(results, tmp_path / "report", figures=False)
+    text = (tmp_path / "report" / "tables" / "summary.md").read_text()
+    assert "Only 2 files of each data set, at most, were run (--limit); the paper's numbers are of all of them." in text
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("tocsin", "severity"), ("tocsin-light", "severity"), ("w1-acas", "p"), ("w1-acas[prior=recent]-fisher", "p"),
+        ("gaussian", "p"), ("z-score-100", "score"), ("cnn", "score"), ("csv-mine", "score"),
+        ("views=error,shape window=1000", "severity"),
+    ],
+)  # fmt: skip
+def test_what_a_method_is_ranked_by(method, expected):
+    assert ranked_by(method) == expected
 
 
 def test_the_paper_is_averaged_over_the_same_data_sets(tmp_path):
@@ -166,7 +227,7 @@ def test_tables_of_data_sets(report):
 def test_multivariate_table(report):
     rows = table(report / "tables" / "multivariate.csv")
     assert [(row["data set"], row["method"], row["PA-F1"]) for row in rows] == [
-        ("NEK (multivariate)", "w1-acas-paper-harmonic", "0.4"),
+        ("NEK (multivariate)", "w1-acas-harmonic", "0.4"),
         ("TAO", "w1-acas-fisher", "0.9"),
     ]
     assert [row["PA-F1 paper"] for row in rows] == ["", "1"]
@@ -282,7 +343,7 @@ def test_page(report):
     assert all(link.startswith("#") for link in page.links)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_figures(results, tmp_path):
     written = write_report(results, tmp_path)
     drawn = {path.name for path in written if path.suffix == ".png"}
@@ -290,7 +351,11 @@ def test_figures(results, tmp_path):
         "examples.png",
         "false-positives-embedded-52.png",
         "false-positives-without-forecaster.png",
-        *(f"{kind}-{name}.png" for kind in ("heatmaps", "trade-offs") for name in ("univariate", "multivariate")),
+        *(
+            f"{kind}-{name}.png"
+            for kind in ("heatmaps", "trade-offs", "operating-points")
+            for name in ("univariate", "multivariate")
+        ),
     }
     images = [link for link in read_page(tmp_path).links if not link.startswith("#")]
     assert len(images) == len(drawn)
@@ -316,10 +381,10 @@ def test_only_failures(tmp_path):
 def test_terminal(results):
     console = Console(width=80, file=io.StringIO(), force_terminal=False)
     tables = summary_tables(results)
-    assert len(tables) == 7
+    assert len(tables) == 8
     for shown in tables:
         console.print(shown)
     text = console.file.getvalue()
-    assert re.search(r"w1-acas +0\.567 .* 6/6", text)
+    assert re.search(r"w1-acas +p +0\.567 .* 6/6", text)
     assert "out of memory" in text
     assert max(len(line) for line in text.splitlines()) <= 80

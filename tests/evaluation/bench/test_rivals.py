@@ -56,6 +56,7 @@ class SlowRegression:
         self.intercept -= 0.01 * slope
 
 
+@pytest.mark.slow
 def test_regression(wave):
     model, expected = SlowRegression(), np.zeros(400)
     for t in range(16, 400):
@@ -67,6 +68,7 @@ def test_regression(wave):
     np.testing.assert_allclose(RIVALS["regression-16"](file_of(wave)), expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_matrix_profile(wave):
     expected = np.zeros(400)
     for start in range(400 - 63):
@@ -77,6 +79,7 @@ def test_matrix_profile(wave):
     np.testing.assert_allclose(RIVALS["matrix-profile-64"](file_of(wave)), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_z_score(wave):
     expected = np.zeros(400)
     for t in range(100, 400):

@@ -18,7 +18,12 @@ from tests.evaluation.bench.making import (
     write_file,
     write_text,
 )
-from tocsin.evaluation.metrics import (
+from tocsin_bench import runner
+from tocsin_bench.baselines import min_max_pseudo_p
+from tocsin_bench.files import read_file
+from tocsin_bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
+from tocsin_bench.methods import METHODS, Method
+from tocsin_bench.metrics import (
     MIN_MAX_THRESHOLDS,
     THRESHOLDS,
     evaluate,
@@ -26,11 +31,6 @@ from tocsin.evaluation.metrics import (
     find_window,
     time_under_incidents,
 )
-from tocsin_bench import runner
-from tocsin_bench.baselines import min_max_pseudo_p
-from tocsin_bench.files import read_file
-from tocsin_bench.forecast_errors import ForecasterChoice, make_material, without_forecasts
-from tocsin_bench.methods import METHODS, Method
 from tocsin_bench.results import BenchmarkResults, MethodRun
 from tocsin_bench.rivals import RIVALS
 from tocsin_bench.runner import RunPlan, judge_file, run_benchmark
@@ -118,8 +118,19 @@ def test_only_what_comes_after_calibration_is_evaluated(folder, results):
     assert run.seconds > 0
 
 
+def test_whole_files_by_the_protocol_of_tsb_ad(folder, results):
+    run = run_all(folder, replace(PLAN, protocol="tsb-ad"), results)[name_of(1), "last-value", "conformal"]
+    file = read_file(folder / f"{name_of(1)}.csv")
+    p = CONFORMAL(make_material(file, LAST_VALUE, 2)).p
+    expected = evaluate(file.labels, p, window=find_window(file.values[:, 0]))
+    assert (run.metrics["whole_vus_pr"], run.metrics["whole_auc_pr"]) == (expected.vus_pr, expected.auc_pr)
+    assert run.metrics["vus_pr"] == evaluate(file.labels[100:], p[100:], window=find_window(file.values[:, 0])).vus_pr
+    assert run.metrics["vus_pr"] != run.metrics["whole_vus_pr"]
+
+
+@pytest.mark.slow
 def test_incidents_of_a_method_s_own_are_counted_after_calibration(folder, results):
-    ours = METHODS["w1-acas"]
+    ours = METHODS["tocsin"]
     path = write_file(folder, name_of(6), noise(before=1500))
     run_benchmark([path], replace(PLAN, methods=(ours,)), results)
     (run,) = results.runs()
@@ -130,18 +141,19 @@ def test_incidents_of_a_method_s_own_are_counted_after_calibration(folder, resul
     assert expected[0] > 0
 
 
+@pytest.mark.slow
 def test_a_method_that_forecasts_for_itself_is_run_once(folder, results, monkeypatch):
     forecast = []
     monkeypatch.setattr(
         runner, "make_material", lambda file, *more: forecast.append(file.name) or make_material(file, *more)
     )
     drifting = ForecasterChoice("exponential-smoothing")
-    light = replace(PLAN, forecasters=(LAST_VALUE, drifting), methods=(METHODS["w1-acas-light"],))
+    light = replace(PLAN, forecasters=(LAST_VALUE, drifting), methods=(METHODS["tocsin-light"],))
     runs = run_all(folder, light, results)
     names = (*map(name_of, (1, 2, 4, 5)), name_of(3, "MANY"))  # several features make one row
-    assert runs.keys() == {(name, "", "w1-acas-light") for name in names}
+    assert runs.keys() == {(name, "", "tocsin-light") for name in names}
     assert forecast == []
-    assert runs[name_of(1), "", "w1-acas-light"].status == "ok"
+    assert runs[name_of(1), "", "tocsin-light"].status == "ok"
     both = run_all(folder, replace(light, methods=(*light.methods, CONFORMAL)), results)
     assert {key[1:] for key in both.keys() - runs.keys() if key[0] == name_of(1)} == {
         ("last-value", "conformal"), ("exponential-smoothing", "conformal"),
@@ -164,14 +176,14 @@ def test_rivals(folder, results):
 
 
 def test_traces_for_pictures(folder, results):
-    run_all(folder, replace(PLAN, methods=(METHODS["w1-acas-paper"], GAUSSIAN)), results)
+    run_all(folder, replace(PLAN, methods=(METHODS["w1-acas"], GAUSSIAN)), results)
     file = read_file(folder / f"{name_of(1)}.csv")
     with np.load(results.signal_of(file.name)) as signal:
         assert np.array_equal(signal["values"], file.values)
         assert np.array_equal(signal["labels"], file.labels)
         assert signal["first_evaluated"] == 100
-    expected = METHODS["w1-acas-paper"](make_material(file, LAST_VALUE, 2))
-    with np.load(results.trace_of(file.name, "last-value", "w1-acas-paper")) as trace:
+    expected = METHODS["w1-acas"](make_material(file, LAST_VALUE, 2))
+    with np.load(results.trace_of(file.name, "last-value", "w1-acas")) as trace:
         assert np.array_equal(trace["p"], expected.p, equal_nan=True)
         assert np.array_equal(trace["weights"], expected.weights)
     with np.load(results.trace_of(file.name, "last-value", "gaussian")) as trace:
@@ -230,6 +242,7 @@ def test_who_interrupts_does_not_wait_for_the_others(folder, results, monkeypatc
     assert len({run.file for run in results.runs()}) == 1
 
 
+@pytest.mark.slow
 def test_a_method_more_is_all_that_is_run(folder, results):
     before = run_all(folder, PLAN, results)
     after = run_all(folder, replace(PLAN, methods=(*PLAN.methods, METHODS["fixed-window"])), results)
@@ -244,6 +257,7 @@ def test_a_file_that_was_mended_is_run(folder, results):
     assert run_all(folder, PLAN, results)[name_of(5), "last-value", "conformal"].status == "ok"
 
 
+@pytest.mark.slow
 def test_a_file_that_broke_later_keeps_what_it_had(folder, results):
     before = run_all(folder, PLAN, results)
     (folder / f"{name_of(1)}.csv").unlink()
@@ -285,7 +299,7 @@ def test_a_forecaster_that_raises_is_a_row_for_every_method(folder, results):
         assert runs[name_of(1), "last-value", method].status == "ok"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_give_the_same_and_one_that_dies_takes_nothing_along(folder, results, tmp_path):
     write_file(folder, FATAL)
     plan = replace(PLAN, methods=(CONFORMAL, Method("fatal", "dies on one file", _fatal, {})))

@@ -71,6 +71,7 @@ def as_values(table):
     }
 
 
+@pytest.mark.slow
 @given(TABLES)
 def test_the_choice_is_the_obvious_one(table):
     values = as_values(table)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.evaluation.metrics import oracles
-from tocsin.evaluation.metrics import (
+from tocsin_bench.metrics import (
     BUDGETS,
     events_found,
     loosest_threshold,

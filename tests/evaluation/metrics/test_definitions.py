@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.evaluation.metrics import oracles
-from tocsin.evaluation.metrics import (
+from tocsin.forecasting import find_period
+from tocsin_bench.metrics import (
     ALARM_METRICS,
     affiliation,
     average_precision,
@@ -18,7 +19,6 @@ from tocsin.evaluation.metrics import (
     roc_auc,
     volume_under_surface,
 )
-from tocsin.forecasting import find_period
 
 flags = st.integers(1, 40).flatmap(lambda length: hnp.arrays(np.int64, (2, length), elements=st.integers(0, 1)))
 few_scores = st.integers(2, 40).flatmap(
@@ -29,6 +29,7 @@ few_scores = st.integers(2, 40).flatmap(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["pointwise", "point-adjusted", "event-based", "range-based"])
 @given(both=flags)
 def test_metrics_that_count(metric, both):
@@ -36,6 +37,7 @@ def test_metrics_that_count(metric, both):
     np.testing.assert_allclose(ALARM_METRICS[metric](*both), oracle(*both.tolist()), rtol=1e-12)
 
 
+@pytest.mark.slow
 @given(both=flags.filter(lambda both: both[0].any() and both.shape[1] <= 16))
 def test_affiliation(both):
     np.testing.assert_allclose(affiliation(*both), oracles.affiliation(*both), atol=2 / oracles.PIECES)
@@ -47,6 +49,7 @@ def test_rankings(both):
     assert roc_auc(*both) == pytest.approx(oracles.roc_auc(*both), abs=1e-12)
 
 
+@pytest.mark.slow
 @given(both=few_scores.filter(lambda both: both[0].size <= 25), window=st.integers(0, 6))
 def test_volume(both, window):
     np.testing.assert_allclose(

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tocsin.evaluation import metrics
-from tocsin.evaluation.metrics import (
+from tocsin_bench import metrics
+from tocsin_bench.metrics import (
     ALARM_METRICS,
     MIN_MAX_THRESHOLDS,
     SEVERITY_THRESHOLDS,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from tocsin.evaluation.metrics import detection_delays, in_operation
+from tocsin_bench.metrics import detection_delays, in_operation
 
 
 @pytest.fixture

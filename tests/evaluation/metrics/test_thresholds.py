@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tocsin.evaluation.metrics import (
+from tocsin_bench.metrics import (
     ALARM_METRICS,
     MIN_MAX_THRESHOLDS,
     THRESHOLDS,

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tocsin.evaluation.metrics import (
+from tocsin_bench.metrics import (
     affiliation,
     average_precision,
     event_based,

@@ -90,6 +90,66 @@ def answers(ground: Ground) -> bool:
     return False
 
 
+def hold_streams(ground: Ground, stack: ExitStack, addresses: int, headers: str = "") -> int:
+    """Open live streams, some hundreds from each address; how many the monitor lets be open."""
+    allow_files(MANY + 1000)
+    asked = f"GET /api/v1/stream HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}\r\n".encode()
+    streams = [
+        stack.enter_context(one)
+        for address in range(addresses)
+        for _ in range(MANY // addresses)
+        if (one := connect(ground, f"127.0.0.{10 + address}", asked))
+    ]
+    accepted = 0
+    for one in streams:
+        one.settimeout(30)
+        with suppress(OSError):
+            accepted += b" 200 " in one.recv(20)
+    return accepted
+
+
+@attack()
+def live_streams_that_are_held(ground: Ground) -> None:
+    with ExitStack() as stack:
+        assert 20 < hold_streams(ground, stack, 12) <= 500
+        for _ in range(20):
+            assert ground.ask("GET", "/healthz", timeout=10).status_code == 200
+            assert ground.ask("GET", "/api/v1/signals", timeout=10).status_code == 200
+        assert ground.sender.longest < 10, ground.sender.longest
+    with ExitStack() as stack:  # and then others can have some
+        ground.until(lambda: hold_streams(ground, stack, 1) > 0)
+
+
+@attack(tokens=True)
+def live_streams_of_one_token_behind_a_proxy(ground: Ground) -> None:
+    token = f"Authorization: {ground.headers['Authorization']}\r\nX-Forwarded-For: 203.0.113.9\r\n"
+    with ExitStack() as stack:
+        assert 20 < hold_streams(ground, stack, 1, token) <= 100
+        assert ground.ask("GET", "/healthz", timeout=10).status_code == 200
+        assert ground.sender.longest < 10, ground.sender.longest
+
+
+@attack()
+def files_of_the_page_that_are_asked_for_and_held(ground: Ground) -> None:
+    allow_files(MANY + 1000)
+    asked = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with ExitStack() as stack:
+        held = [
+            stack.enter_context(one)
+            for number in range(MANY)
+            if (one := connect(ground, f"127.0.0.{10 + number % 4}", asked))
+        ]
+        for _ in range(20):
+            assert ground.ask("GET", "/healthz", timeout=10).status_code == 200
+        last, began = held[-1], time.monotonic()
+        last.settimeout(60)
+        with suppress(ConnectionResetError):
+            while last.recv(2**20):
+                pass
+        assert time.monotonic() - began < 40
+        assert ground.sender.longest < 10, ground.sender.longest
+
+
 @attack(tokens=True)
 def bodies_that_come_drop_by_drop(ground: Ground) -> None:
     token = ground.headers["Authorization"]

@@ -49,3 +49,30 @@ def the_last_token_is_revoked(ground: Ground) -> None:
         assert "tocsin token create admin --role admin" in ground.monitor.log.read_text()
         ground.headers.update(bearer(ground.monitor.make_token()))
         ground.until(lambda: httpx.get(address, headers=ground.headers).status_code == 200)
+
+
+@attack()
+def a_page_of_another_origin_has_the_browser_write(ground: Ground) -> None:
+    line = "page value=1"
+    for path in ("/api/v2/write", "/write", "/api/v1/write", "/v1/metrics", "/api/v1/observations"):
+        for kind in ("", "text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded"):
+            simple = ground.ask("POST", path, content=line, headers={"Content-Type": kind} if kind else {})
+            assert simple.status_code in (403, 415), (path, kind, simple.text)
+    targets = [
+        (method.upper(), path)
+        for path, methods in ground.ask("GET", "/api/v1/openapi.json").json()["paths"].items()
+        for method in methods
+        if method not in ("get", "head")
+    ]
+    assert len(targets) > 30
+    for method, path in targets:
+        for site in ("cross-site", "same-site"):
+            for kind in ("text/plain", "application/json", "application/octet-stream"):
+                headers = {"Sec-Fetch-Site": site, "Content-Type": kind}
+                reply = ground.ask(method, path.replace("{name}", "page"), content=line, headers=headers)
+                assert reply.status_code == 403, (method, path, reply.text)
+    assert ground.ask("GET", "/api/v1/signals/page").status_code == 404
+    own = {"Sec-Fetch-Site": "same-origin", "Origin": ground.monitor.address, "Content-Type": "application/json"}
+    assert (
+        ground.ask("POST", "/api/v1/observations", json={"signal": "own", "value": 1}, headers=own).status_code == 200
+    )

@@ -37,6 +37,7 @@ def test_sensitivity_is_a_rate_of_false_alarms():
     assert [rate_of(one) for one in (95, 75, 55)] == pytest.approx([1e-2, 1e-3, 1e-4])
 
 
+@pytest.mark.slow
 def test_a_series_has_the_detectors_own_verdicts():
     values = np.random.default_rng(2).normal(size=900)
     values[[400, 700, 899]] += 12.0
@@ -120,6 +121,7 @@ def test_at_most_so_many_anomalies_are_the_rarest():
     assert set(np.flatnonzero(few["isAnomaly"])) <= set(all_of_them)
 
 
+@pytest.mark.slow
 def test_noise_alone_alarms_no_more_often_than_the_rate():
     random = np.random.default_rng(3)
     shares = np.array([np.mean(entire(random.normal(size=500))["isAnomaly"]) for _ in range(30)])

@@ -69,6 +69,7 @@ def test_other_signals_are_always_told(tmp_path: Path) -> None:
         assert not any(found.values())
 
 
+@pytest.mark.slow
 def test_an_incident_is_told_once_it_is_rare_enough(tmp_path: Path) -> None:
     values = _noise(1, LENGTH)
     values[-30:, 0] += np.cumsum(np.full(30, 3.0)) * (-1) ** np.arange(30)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.service.engine.helpers import (
+    DEADLINE,
     QUICK,
     SECOND,
     START,
@@ -22,6 +23,7 @@ from tests.service.engine.helpers import (
     verdicts,
 )
 from tocsin.detection import Detector
+from tocsin.forecasting.embedded.weights import SHIPPED
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.observations import Status
 
@@ -51,6 +53,7 @@ def test_create(tmp_path: Path) -> None:
         assert ("signal", {"name": "a", "change": "created"}) in made.events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "given", "told"),
     [
@@ -77,6 +80,7 @@ def test_what_cannot_be_created_is_refused(tmp_path: Path, name: str, given: dic
         assert made.engine.ready
 
 
+@pytest.mark.slow
 def test_configure_without_other_settings_leaves_the_detector(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
@@ -110,6 +114,7 @@ def test_configure_with_other_settings_learns_anew_from_the_store(tmp_path: Path
         assert len(made.state.places.blocks) == 1
 
 
+@pytest.mark.slow
 def test_reset_forgets_all_but_what_is_stored(tmp_path: Path) -> None:
     settings = {**QUICK, "interval": 1.0}
     with rig(tmp_path, detector=settings) as made:
@@ -157,6 +162,7 @@ def test_remove_and_make_again(tmp_path: Path) -> None:
         assert made.sample("tocsin_signals") == 0
 
 
+@pytest.mark.slow
 def test_state_and_restore(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES[:300])
@@ -168,6 +174,7 @@ def test_state_and_restore(tmp_path: Path) -> None:
         assert _rest(made, by_itself)
 
 
+@pytest.mark.slow
 def test_an_incident_in_a_restored_state_is_over(tmp_path: Path) -> None:
     with rig(tmp_path, detector={**QUICK, "gap": 50}) as made:
         made.feed("a", [*VALUES[:-1], 60.0])
@@ -191,6 +198,7 @@ def test_restore_after_a_while_counts_that_as_missing(tmp_path: Path) -> None:
         assert _rest(made, Detector.from_bytes(state))
 
 
+@pytest.mark.slow
 def test_restore_of_a_state_that_is_ahead(tmp_path: Path) -> None:
     ahead = oracle()
     expected_all(ahead, VALUES)
@@ -245,6 +253,7 @@ def test_a_longer_memory_is_rebuilt_from_more_observations(tmp_path: Path) -> No
         assert made.engine.status("a").observations == remembered
 
 
+@pytest.mark.slow
 def test_details(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
@@ -256,3 +265,21 @@ def test_details(tmp_path: Path) -> None:
         assert details.weights == detector.weights.mean(axis=1).astype(float).tolist()
         assert details.memory_bytes > 0
         assert settings_of().detector == details.settings
+
+
+def test_options_name_files_only_in_the_folder_of_models(tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    copy = models / "own.npz"
+    copy.write_bytes(SHIPPED.read_bytes())
+    with rig(tmp_path, engine={"models": str(models)}) as made:
+        signals, options = made.engine.signals, {"forecaster": "embedded", "forecaster_options": {"weights": "own.npz"}}
+        signals.create("a", detector=options).result(DEADLINE)
+        stored = made.state.signals["a"].row.settings["forecaster_options"]
+        assert stored == {"weights": str(copy)}
+        # What is there already may be sent back.
+        signals.configure("a", detector={**options, "forecaster_options": stored, "gap": 4}).result(DEADLINE)
+        for other in (str(SHIPPED), "../models/own.npz", "gone.npz"):
+            given = {"forecaster": "embedded", "forecaster_options": {"weights": other}}
+            with pytest.raises(RefusedError, match=r"forecaster_options.weights must be one of own.npz, since"):
+                signals.create("b", detector=given).result(DEADLINE)

@@ -12,6 +12,7 @@ from tocsin_monitor.errors import RefusedError
 from tocsin_monitor.observations import Status
 
 
+@pytest.mark.slow
 def test_a_signal_that_was_ahead_goes_on_after_one_request(tmp_path: Path) -> None:
     values = noise(7, 300)
     ahead = START + 10**6 * SECOND

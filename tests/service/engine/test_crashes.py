@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import (
     QUICK,
     SECOND,
@@ -66,7 +67,7 @@ def _ends(made: Rig) -> tuple[Any, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, full(2)])
 def test_crashes_at_any_moment_change_nothing(tmp_path: Path, seed: int) -> None:
     batches = _batches(seed)
     with rig(tmp_path / "whole", SETTINGS) as whole:
@@ -192,7 +193,7 @@ def _of_an_older_release() -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", [b"", b"nonsense", "other settings", "older release"])
+@pytest.mark.parametrize("damage", [full(b""), b"nonsense", full("other settings"), "older release"])
 def test_a_state_that_cannot_be_used_is_learned_anew(
     tmp_path: Path, damage: bytes | str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -208,7 +209,7 @@ def test_a_state_that_cannot_be_used_is_learned_anew(
         made = made.crash()
         (said,) = (one.getMessage() for one in caplog.records if "learns anew" in one.getMessage())
         assert said.startswith("the stored state of 'a' cannot be used, so its detector learns anew: ")
-        assert damage != "older release" or "must have format 5, the version this release reads, got 4" in said
+        assert damage != "older release" or "must have format 6, the version this release reads, got 5" in said
         assert made.engine.status("a").incident is None
         assert [row.signal for row in made.incidents(open=True)] == [2]
         assert not next(row for row in made.incidents() if row.id == old.id).open

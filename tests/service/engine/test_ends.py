@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import (
     QUICK,
     SECOND,
@@ -20,7 +21,7 @@ from tests.service.engine.helpers import (
     verdicts,
 )
 from tocsin.detection import Detector
-from tocsin_monitor.engine import incident_changes
+from tocsin_monitor.engine import incident_changes, replay
 from tocsin_monitor.engine.signals import MonitoredSignal, state_of
 from tocsin_monitor.errors import RefusedError, StoreError
 from tocsin_monitor.store import IncidentRow
@@ -119,7 +120,7 @@ def accepted(values: list[float], at: int) -> tuple[Detector, list[Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("crash", ["never", "before", "after", "later"])
+@pytest.mark.parametrize("crash", ["never", full("before"), "after", full("later")])
 def test_a_false_alarm_ends_and_is_learned_whatever_happens(tmp_path: Path, crash: str) -> None:
     values, at = stepped(400, 0), BEFORE + 30
     detector, wanted = accepted(values, at)
@@ -243,3 +244,97 @@ def test_quick_detectors_say_why_too(tmp_path: Path) -> None:
         rows = made.incidents()
         assert QUICK["gap"] == 3
         assert {row.ended for row in rows if not row.open} == {"returned"}
+
+
+def given_back(values: list[float], at: int, withdrawn: int | None = None) -> tuple[Detector, list[Any]]:
+    """A detector by itself that is told after so many observations that there is a fault, and what it says."""
+    detector = Detector(["value"], **HOLDING)
+    found = expected_all(detector, values[:at])
+    alarms = detector.incidents[-1].alarms
+    detector.fleet.label_fault(0, alarms)
+    if withdrawn is not None:
+        found += expected_all(detector, values[at:withdrawn], START + at * SECOND)
+        detector.fleet.label_fault(0, alarms, taken_back=True)
+        at = withdrawn
+    return detector, found + expected_all(detector, values[at:], START + at * SECOND)
+
+
+def is_same_detector(made: Rig, detector: Detector) -> bool:
+    """Whether the detector of the signal "a" is in the same state, bit by bit, apart from its incidents."""
+    state, wanted = made.state.signals["a"].block.fleet.signal_state(made.state.signals["a"].place), detector.state()
+    assert state.keys() == wanted.keys()
+    return all(state[name].tobytes() == wanted[name].tobytes() for name in wanted if name != "header")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["crash", "restart", "relearn", full("renew"), "withdraw"])
+def test_a_fault_gives_its_share_back_whatever_happens(tmp_path: Path, how: str) -> None:
+    values, at = stepped(30, 300), BEFORE + 100
+    detector, wanted = given_back(values, at, at + 50 if how == "withdraw" else None)
+    made = Rig(tmp_path, settings_of(detector=HOLDING, engine={"snapshot_every": 90}))
+    try:
+        made.feed("a", values[:at])
+        fault = fault_of(made)
+        shape = made.engine.incidents.label(fault.id, "fault").result(9)
+        assert (shape["label"], shape["given_back"]) == ("fault", "2023-11-14T22:34:59.000Z")
+        if how in ("crash", "restart"):
+            made = made.crash() if how == "crash" else made.restart()
+        # Whoever had no answer says it again.
+        assert made.engine.incidents.label(fault.id, "fault").result(9)["given_back"] == shape["given_back"]
+        made.feed("a", values[at : at + 50], START + at * SECOND)
+        if how == "withdraw":
+            assert made.engine.incidents.label(fault.id, None).result(9)["given_back"] is None
+        if how == "relearn":
+            for exclude in (True, False):
+                made.engine.incidents.label(fault.id, "fault", exclude).result(20)
+        if how == "renew":
+            made.engine.write(lambda writer: writer.put_state(1, START, 0, b"of another release")).result(9)
+            made = made.crash()
+        made.feed("a", values[at + 50 :], START + (at + 50) * SECOND)
+        assert same([row.judged for row in made.stored("a")], wanted)
+        assert is_same_detector(made, detector)
+        assert made.engine.signals.details("a").result(9).audit == detector.audit
+    finally:
+        made.close()
+
+
+@pytest.mark.slow
+def test_a_detector_gives_back_only_what_it_took(tmp_path: Path) -> None:
+    values = stepped(30, 60)
+    with rig(tmp_path, detector=HOLDING) as made:
+        made.feed("a", values)
+        made.engine.signals.reset("a").result(9)
+        made.feed("a", values[:20], START + len(values) * SECOND)
+        made.engine.incidents.label(fault_of(made).id, "fault").result(9)
+        detector = Detector(["value"], **HOLDING)
+        expected_all(detector, values[:20], START + len(values) * SECOND)
+        assert is_same_detector(made, detector)
+
+
+@pytest.mark.slow
+def test_the_faults_of_an_event_give_their_shares_back(tmp_path: Path) -> None:
+    values = stepped(30, 60)
+    with rig(tmp_path, detector=HOLDING) as made:
+        made.feed("a", values)
+        event = fault_of(made).event
+        assert event is not None
+        for label in ("fault", None, "fault"):
+            made.engine.events.label(event, label).result(9)
+            assert (fault_of(made).given_back is not None) == (label == "fault")
+        assert is_same_detector(made, given_back(values, len(values))[0])
+
+
+@pytest.mark.slow
+def test_a_label_at_the_end_of_a_piece_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values, at = stepped(300, 0), BEFORE + 16
+    monkeypatch.setattr(replay, "PIECE", at // 4)
+    made = Rig(tmp_path, settings_of(detector=HOLDING))
+    try:
+        made.feed("a", values[:at])
+        made.engine.incidents.label(fault_of(made).id, "false alarm").result(9)
+        made.feed("a", values[at:], START + at * SECOND)
+        made.engine.write(lambda writer: writer.put_state(1, START, 0, b"of another release")).result(9)
+        made = made.crash()
+        assert is_same_detector(made, accepted(values, at)[0])
+    finally:
+        made.close()

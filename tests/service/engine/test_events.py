@@ -132,6 +132,7 @@ def test_what_was_to_be_told_of_growth_is_left_when_the_event_is_over(tmp_path: 
         assert [row.status for row in messages(made)] == ["resolved"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sender"), [("yard/gate", "another"), ("mast", "another")], ids=["elsewhere", "without a place"]
 )
@@ -145,6 +146,7 @@ def test_an_unrelated_silence_is_not_swallowed(tmp_path: Path, name: str, sender
         assert len(messages(made)) == 2
 
 
+@pytest.mark.slow
 def test_a_fault_is_not_swallowed_by_a_silence_in_the_same_place(tmp_path: Path) -> None:
     """Not even if it begins at the same moment."""
     with rig(tmp_path, settings(templates=[{"match": "hall/still*", "silent_after": 0.2}, *PATIENT])) as made:
@@ -204,6 +206,7 @@ def test_an_event_goes_on_after_a_crash(tmp_path: Path) -> None:
         made.close()
 
 
+@pytest.mark.slow
 def test_who_sends_is_known_after_a_start(tmp_path: Path) -> None:
     made = Rig(tmp_path, settings(templates=PATIENT))
     try:
@@ -260,6 +263,7 @@ def test_events_go_with_their_incidents(tmp_path: Path) -> None:
         assert made.state.events._groups == {}
 
 
+@pytest.mark.slow
 def test_an_escalation_is_told_of_the_end_if_and_only_if_it_was_told_of_the_start(tmp_path: Path) -> None:
     """The sink's rules and events together: acknowledged in time it hears nothing, and later it hears the end."""
     rules = DeliveryRules(after=0.5)

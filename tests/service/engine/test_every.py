@@ -18,6 +18,7 @@ def minutely(aggregate: str = "mean") -> dict[str, object]:
     return {"templates": [{"match": "*", "every": "1min", "aggregate": aggregate}]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregate", TOGETHER)
 def test_seconds_are_judged_by_the_minute_however_they_come(tmp_path: Path, aggregate: str) -> None:
     values = np.nan_to_num(noise(1, 60 * 40))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cases import full
 from tests.service.engine.helpers import (
     DEADLINE,
     SECOND,
@@ -66,7 +67,7 @@ STEPS = 180
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["before", "after", "reading", "all"])
+@pytest.mark.parametrize("how", [full("before"), full("after"), full("reading"), "all"])
 def test_failures_at_random_lose_and_double_nothing(failing: Rig, how: str) -> None:
     source = random.Random(how)
     store: Any = failing.store
@@ -186,7 +187,7 @@ def test_who_gives_up_waiting_disturbs_nobody(failing: Rig) -> None:
     assert len(failing.stored("a")) == 4  # it was taken: to cancel only means not to wait
 
 
-def test_one_bad_batch_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_detector_that_raises_is_set_aside_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = SignalBlock.run
 
     def break_down(block: SignalBlock, stretches: Any) -> Any:
@@ -206,13 +207,16 @@ def test_one_bad_batch_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             given_up = made.engine.submit(Batch((one("b", START + 51 * SECOND, 666.0),)))
             given_up.cancel()
             good += [made.engine.submit(Batch((one("a", START + at * SECOND, values[at]),))) for at in range(55, 60)]
-        assert isinstance(bad.exception(DEADLINE), ZeroDivisionError)
+        assert statuses(bad.result(DEADLINE)) == [Status.QUARANTINED]
         found = [outcome for future in good for outcome in future.result(DEADLINE)]
         wanted = expected_all(oracle(), values)
         assert same(verdicts(found), wanted[50:])
         assert set(statuses(found)) == {Status.SCORED}
         assert made.engine.ready
-        assert same(verdicts(made.feed("b", values[50:], START + 50 * SECOND)), wanted[50:])
+        assert not any(kind == "status" for kind, _ in made.events[1:]), "nothing else was rebuilt"
+        assert made.engine.status("b").quarantined == "cannot be scored"
+        made.engine.signals.reset("b").result(DEADLINE)
+        assert same(verdicts(made.feed("b", values, START + 60 * SECOND)), wanted)
 
 
 def test_a_store_that_never_comes_back_does_not_hold_up_the_end(failing: Rig) -> None:

@@ -36,6 +36,7 @@ def _nanoseconds(moment: Any) -> int:
     return int(moment.astype("datetime64[ns]").astype(np.int64))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 37, 400])
 def test_they_are_those_of_a_detector(tmp_path: Path, size: int) -> None:
     count = 150 if size == 1 else 400

@@ -21,7 +21,7 @@ from tests.service.engine.helpers import (
     settings_of,
 )
 from tocsin.arrays import pack_arrays, unpack_arrays
-from tocsin.forecasting.embedded.network import load_kernels
+from tocsin.forecasting.embedded.forecaster import load_kernels
 from tocsin_monitor.engine.kept_forecasts import MOST_AT_ONCE, TOGETHER
 
 EMBEDDED = {"forecaster": "embedded", "forecaster_options": {"context_length": 64}}

@@ -11,6 +11,7 @@ from tocsin_monitor.observations import Status
 LARGE = {"forecaster": "seasonal-naive", "forecaster_options": {"search": 2**20}}
 
 
+@pytest.mark.slow
 def test_a_signal_larger_than_is_allowed_is_never_made(tmp_path: Path) -> None:
     features = [f"f{number}" for number in range(16)]
     with rig(tmp_path, engine={"max_signal_bytes": 2**22}) as made:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import full
 from tests.service.engine.helpers import QUICK, SECOND, START, Rig, bits, one, settings_of
 from tests.service.engine.model import Model
 from tocsin_monitor.observations import Observation, StoredVerdict
@@ -48,7 +49,7 @@ def _nothing(judged: StoredVerdict) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {"interval": 1.0}])
+@pytest.mark.parametrize("more", [full({}), {"interval": 1.0}])
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_the_engine_does_what_the_model_says(more: dict[str, Any], steps: list[tuple[str, int, int]]) -> None:

@@ -35,6 +35,7 @@ def with_settings(name: str, **settings: Any) -> Callable[[sqlite3.Connection], 
     return change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [GONE, {"window": 7}, {"no_such_setting": 1}, {"views": ["gone"]}, {"window": 65536, "refresh": 1024}]
 )
@@ -83,6 +84,7 @@ def test_what_is_observed_meanwhile_is_kept_and_learned_when_it_is_mended(tmp_pa
             made.close()
 
 
+@pytest.mark.slow
 def test_one_that_is_quarantined_can_be_reset_and_removed(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         for name in ("a", "b"):

@@ -58,6 +58,7 @@ def _rest(made: Rig, detector: Detector, start: int = AFTER) -> bool:
     return same(found, wanted)
 
 
+@pytest.mark.slow
 def test_a_signal_is_compared_with_its_reference(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
@@ -99,6 +100,7 @@ def test_what_was_not_good_of_it_is_left_out(tmp_path: Path) -> None:
         assert _rest(made, _detector(gone))
 
 
+@pytest.mark.slow
 def test_steps_that_are_left_out_of_it_are_missing(tmp_path: Path) -> None:
     settings = {**QUICK, "interval": 1.0}
     with rig(tmp_path, detector=settings) as made:
@@ -109,6 +111,7 @@ def test_steps_that_are_left_out_of_it_are_missing(tmp_path: Path) -> None:
         assert _rest(made, _detector(gone, interval=1.0))
 
 
+@pytest.mark.slow
 def test_another_reference_replaces_it(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         made.feed("a", VALUES)
@@ -169,6 +172,7 @@ def test_it_outlives_the_observations_that_it_was_made_of(tmp_path: Path) -> Non
         made.close()
 
 
+@pytest.mark.slow
 def test_one_that_a_release_cannot_learn_any_more_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,6 +192,7 @@ def test_one_that_a_release_cannot_learn_any_more_is_given_up(
         made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "end", "told"),
     [
@@ -241,6 +246,7 @@ def test_the_incident_before_it_is_over(tmp_path: Path) -> None:
         assert outcome.incident != going_on.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_it_is_there_as_a_whole_or_not_at_all(tmp_path: Path, when: str) -> None:
     store = FailingStore.open(f"sqlite:///{tmp_path / 'tocsin.db'}")

@@ -31,6 +31,7 @@ def _chores(made: Rig) -> None:
     until(lambda: len(passed) > 3)
 
 
+@pytest.mark.slow
 def test_many_silences_at_once_hold_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are stored some at a time, and what waits comes in between."""
     monkeypatch.setattr(upkeep_module, "SILENCES_AT_ONCE", 5)
@@ -48,6 +49,7 @@ def test_many_silences_at_once_hold_up_nothing(tmp_path: Path, monkeypatch: pyte
     assert max(at_once) == 5
 
 
+@pytest.mark.slow
 def test_a_silence_opens_and_ends_with_the_next_observation(tmp_path: Path) -> None:
     with rig(tmp_path, events={"enabled": False}, sinks=HOOK) as made:
         for name in ("a", "b", "c"):

@@ -188,6 +188,7 @@ def test_templates_say_what_a_signal_that_appears_is(tmp_path: Path) -> None:
         assert made.engine.signals.details("p/1").result(9).settings == {**QUICK, "gap": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [float("inf"), -0.0, 1e308, 5e-324])
 def test_strange_numbers_are_taken_as_a_detector_takes_them(tmp_path: Path, value: float) -> None:
     values = [*noise(3, 60), value, *noise(4, 10)]

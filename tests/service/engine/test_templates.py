@@ -30,6 +30,7 @@ def put(made: Rig, match: str, **given: Any) -> Any:
     return made.engine.templates.put(template(match, **given), "ada").result(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["stop", "crash"])
 def test_stored_templates_are_in_force_at_once_and_after_every_end(tmp_path: Path, end: str) -> None:
     made = Rig(tmp_path, settings_of(templates=FILE))
@@ -123,6 +124,7 @@ def test_a_trial_of_a_template_tries_what_applying_it_does(tmp_path: Path) -> No
         assert sum(one.incidents for one in every.found) < sum(one.raised for one in every.found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("match", "given", "said"),
     [
@@ -150,6 +152,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_stored(
             assert reader.templates() == []
 
 
+@pytest.mark.full
 def test_there_may_not_be_any_number_of_templates(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         with made.store.transaction() as writer:

@@ -96,7 +96,7 @@ def test_nobody_sees_half_a_turn(tmp_path: Path) -> None:
         assert _meanwhile(look, work) > 10
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_signals_may_come_and_go_meanwhile(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
 
@@ -118,6 +118,7 @@ def test_signals_may_come_and_go_meanwhile(tmp_path: Path) -> None:
         assert len(made.engine.overview()) == 24
 
 
+@pytest.mark.slow
 def test_many_senders_at_once(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         found: dict[int, list[Any]] = {}

@@ -8,9 +8,8 @@ import pytest
 
 from tests.service.engine.helpers import QUICK, SECOND, START, one, rig, until
 from tocsin.detection import Detector
-from tocsin_monitor.engine import trial_run as trial_run_module
 from tocsin_monitor.engine import trials as trials_module
-from tocsin_monitor.engine.trial_run import TrialRun
+from tocsin_monitor.engine.trials import TrialRun
 from tocsin_monitor.errors import RefusedError, UnknownError
 
 
@@ -69,6 +68,7 @@ def test_wrong_settings_and_unknown_signals_are_refused(tmp_path: Path) -> None:
             made.engine.trials.progress("a")
 
 
+@pytest.mark.slow
 def test_trials_are_bounded_and_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials_module, "MOST_ROWS", 512)
     with rig(tmp_path) as made:
@@ -129,7 +129,7 @@ def test_a_trial_of_many_adds_up_what_trials_of_each_find(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_trial_of_many_says_how_many_it_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_run_module, "MOST_SIGNALS", 3)
+    monkeypatch.setattr(trials_module, "MOST_SIGNALS", 3)
     with rig(tmp_path) as made:
         for number in range(5):
             made.feed(f"s/{number}", strange(300))
@@ -150,6 +150,7 @@ def test_a_trial_of_many_says_how_many_it_tried(tmp_path: Path, monkeypatch: pyt
             trials.progress_of_many(1, "bob")
 
 
+@pytest.mark.slow
 def test_signals_that_cannot_have_the_settings_are_named(tmp_path: Path) -> None:
     with rig(tmp_path) as made:
         for name in "ab":
@@ -179,6 +180,7 @@ def test_a_result_stays_when_another_trial_is_refused(tmp_path: Path, monkeypatc
         assert made.engine.trials.progress("a") == result
 
 
+@pytest.mark.slow
 def test_a_trial_can_be_ended_while_another_one_takes_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

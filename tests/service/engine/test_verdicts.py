@@ -111,6 +111,7 @@ def test_several_features(tmp_path: Path) -> None:
         assert "got 2 values" in bad[1].message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [None, 3])
 def test_steps_left_out_of_an_interval_are_missing(tmp_path: Path, cut: int | None) -> None:
     source = random.Random(2)

@@ -207,7 +207,7 @@ class FakeEngine:
                     signal=self.statuses[name].id, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1,
                     p=0.001, severity=3.0, return_period=1000.0, view="quiet",
                     explanation="b: has not moved for 32 observations",
-                    direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0},
+                    direction="above", deviation=NAN, contributions={"a": 1.0, "b": 3.0}, alike="quiet · b",
                     open=True, opened=now, closed=None, ended=None,
                 )
             )  # fmt: skip
@@ -239,9 +239,11 @@ class FakeEngine:
     def snooze(self, number: int, until: int | None) -> "Future[dict[str, Any]]":
         return self._change(number, snoozed_until=until)
 
-    def label(self, number: int, label: str | None, exclude: bool | None, note: str | None) -> "Future[dict[str, Any]]":
+    def label(
+        self, number: int, label: str | None, exclude: bool | None, note: str | None, hold: bool
+    ) -> "Future[dict[str, Any]]":
         given = ... if note is None else note
-        return self._change(number, label=label, excluded=... if exclude is None else exclude, note=given)
+        return self._change(number, label=label, excluded=... if exclude is None else exclude, note=given, holds=hold)
 
     def write(self, change: Callable[[StoreWriter], Any]) -> "Future[Any]":
         def call() -> Any:

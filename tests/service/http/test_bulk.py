@@ -35,6 +35,7 @@ def access_log(clients: dict[str, Client], count: int) -> list[tuple[str, str, d
     return [(one["action"], one["target"], json.loads(one["details"])) for one in reversed(deeds)]
 
 
+@pytest.mark.slow
 def test_a_pattern_finds_open_incidents_that_concern_the_caller(clients: dict[str, Client]) -> None:
     reply = clients["operator"].post(f"{URL}/bulk/incidents", json={"pattern": "*", "acknowledge": {"note": "seen"}})
     assert reply.json() == {

@@ -53,6 +53,7 @@ def client(watched: Watched) -> Client:
     return Client(watched.monitor)
 
 
+@pytest.mark.slow
 def test_events_are_listed_and_acknowledged_once_for_all(watched: Watched, client: Client) -> None:
     now = time.time_ns() - 3600 * SECOND
     watched.stop(NAMES, "gateway", now)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tocsin_monitor.config import InfluxRule
 from tocsin_monitor.errors import OverloadedError
+from tocsin_monitor.plugins.influx import InfluxRule
+from tocsin_monitor.plugins.influx.reading import read_lines
 from tocsin_monitor.push import Intake, Naming
 from tocsin_monitor.push.intake import Rates
-from tocsin_monitor.push.line_protocol import read_lines
 from tocsin_monitor.tokens import hash_token, make_token
 
 from .conftest import Client, Make
@@ -24,10 +24,11 @@ from .fake import FakeMonitor
 
 URL = "/api/v2/write"
 T0 = 1_767_225_600
+BYTES = {"Content-Type": "application/octet-stream"}
 
 
 def post(client: Client, lines: str | bytes, query: str = "", **headers: str) -> httpx.Response:
-    return client.post(f"{URL}?org=o&bucket=b{query}", content=lines, headers=headers)
+    return client.post(f"{URL}?org=o&bucket=b{query}", content=lines, headers={**BYTES, **headers})
 
 
 def taken(monitor: FakeMonitor) -> list[tuple[str, int | None, Any]]:
@@ -131,6 +132,7 @@ def test_compressed_bodies(client: Client, monitor: FakeMonitor, pack: Any) -> N
     assert "m_f" in {signal for signal, *_ in taken(monitor)}
 
 
+@pytest.mark.slow
 def test_a_bomb_is_not_unpacked(make: Make) -> None:
     client = Client(make(max_body_bytes=2**20))
     bomb = gzip.compress(b"\n" * 2**26)
@@ -146,9 +148,9 @@ def test_refusals_have_the_form_of_either_version(client: Client, monitor: FakeM
     monitor.engine.refusal = OverloadedError(2.0)
     reply = post(client, "m f=1 1")
     assert (reply.status_code, reply.json()["code"], reply.headers["retry-after"]) == (429, "too many requests", "2")
-    assert set(client.post("/write?db=x", content="m f=1 1").json()) == {"error"}
+    assert set(client.post("/write?db=x", content="m f=1 1", headers=BYTES).json()) == {"error"}
     monitor.engine.refusal = None
-    assert client.post("/write?db=x&precision=s", content=f"m f=1 {T0}").status_code == 204
+    assert client.post("/write?db=x&precision=s", content=f"m f=1 {T0}", headers=BYTES).status_code == 204
     assert taken(monitor) == [("m_f", T0 * 10**9, 1.0)]
 
 
@@ -167,6 +169,7 @@ def test_tokens_as_influx_clients_send_them(monitor: FakeMonitor) -> None:
         assert post(client, "m f=1 4", Authorization=wrong).status_code == 401
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.binary(max_size=80), st.text('m,= "\\\n1f.i#', max_size=60).map(str.encode)))
 def test_broken_lines_are_refused(client: Client, body: bytes) -> None:
@@ -199,6 +202,7 @@ def test_many_small_parts_in_gzip_do_not_take_long(client: Client, monitor: Fake
     assert "at most 100 parts" in reply.json()["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "status"),
     [

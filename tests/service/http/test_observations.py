@@ -52,6 +52,7 @@ def test_values_of_all_forms_reach_the_engine(client: Client, monitor: FakeMonit
     assert [one.features for one in taken] == [None, None, None, None, ("x", "y")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("item", "told"),
     [
@@ -94,6 +95,7 @@ def test_an_infinite_number_is_refused(client: Client) -> None:
     assert "must be finite" in response.json()["outcomes"][0]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "headers", "told"),
     [
@@ -209,6 +211,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(json_values)
 def test_any_item_is_an_observation_or_a_refusal(item: Any) -> None:
     try:
@@ -219,6 +222,7 @@ def test_any_item_is_an_observation_or_a_refusal(item: Any) -> None:
     assert all(not math.isinf(value) for value in taken.values)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=30) | st.text(max_size=30).map(str.encode), st.booleans())
 def test_any_body_is_read_or_refused(body: bytes, lines: bool) -> None:
     with suppress(HttpError):

@@ -15,9 +15,10 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
-from tocsin_monitor.config import OtlpRule, PushSettings
+from tocsin_monitor.config import PushSettings
 from tocsin_monitor.errors import OverloadedError
 from tocsin_monitor.http import push as push_module
+from tocsin_monitor.plugins.otlp import OtlpRule
 from tocsin_monitor.tokens import hash_token, make_token
 
 from .conftest import Client, Make
@@ -168,6 +169,7 @@ def test_refused_points_are_told_in_the_reply(client: Client, monitor: FakeMonit
     assert "two series map to the same signal" in post(client, two).json()["partialSuccess"]["errorMessage"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "headers", "status"),
     [
@@ -209,6 +211,7 @@ def test_overload_is_told_in_protobuf(client: Client, monitor: FakeMonitor) -> N
     assert ExportMetricsServiceResponse.FromString(reply.content) == ExportMetricsServiceResponse()
 
 
+@pytest.mark.slow
 def test_tokens_and_bombs(make: Make) -> None:
     monitor = make(max_body_bytes=2**20)
     token = make_token()
@@ -261,6 +264,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(anything)
 def test_odd_json_is_refused(client: Client, tree: Any) -> None:
@@ -307,6 +311,7 @@ def test_a_point_from_the_future_does_not_silence_its_counter(client: Client, mo
     assert [value for *_, value in taken(monitor)] == [2.0]
 
 
+@pytest.mark.slow
 def test_small_requests_do_not_take_long(client: Client) -> None:
     many = [{"key": f"k{i}", "value": {"stringValue": "v"}} for i in range(20_000)]
     scopes = [{"metrics": [gauge("m", point(0, 1.0))]} for _ in range(2000)]

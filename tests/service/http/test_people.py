@@ -32,6 +32,9 @@ def test_incidents_are_listed_newest_first(client: Client, incident: str, monito
     assert numbers("signal=a%2Fb&kind=alarm&open=true") == [2, 1]
     assert numbers("open=false") == numbers("kind=silence") == []
     assert numbers("since=2200-01-01") == [2, 1]  # they go on
+    assert numbers("like=1") == [2, 1]
+    assert (numbers("suppressed=true"), numbers("suppressed=false")) == ([], [2, 1])
+    assert client.get(f"{URL}/incidents?like=77").status_code == 404
     monitor.engine.close_incident(second)
     assert numbers("since=2200-01-01") == [1]
     assert client.get(f"{URL}/incidents/{second}").json()["ended"] == "returned"
@@ -53,9 +56,12 @@ def test_people_acknowledge_snooze_and_label(client: Client, incident: str) -> N
     assert client.delete(f"{incident}/snooze").json()["snoozed_until"] is None
     labelled = client.post(f"{incident}/label", json={"label": "false alarm", "exclude": True}).json()
     assert (labelled["label"], labelled["excluded"]) == ("false alarm", True)
+    kept = client.post(f"{incident}/label", json={"label": "not interesting", "hold": False}).json()
+    assert (kept["label"], kept["holds"]) == ("not interesting", False)
     assert client.post(f"{incident}/label", json={"label": None}).json()["excluded"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
@@ -75,6 +81,7 @@ def test_what_people_cannot_do_is_told(client: Client, incident: str, path: str,
     assert error_of(response)["field"] == field
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["99", str(2**63 - 1), "0", "-1", str(2**63), "x", "1.5", "%00"])
 def test_incidents_that_are_not_there(client: Client, number: str) -> None:
     for response in (client.get(f"{URL}/incidents/{number}"), client.delete(f"{URL}/incidents/{number}/snooze")):

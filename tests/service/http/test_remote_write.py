@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.service.wire import field, snappy, varint, write_1, write_2
-from tocsin_monitor.config import PushSettings, RemoteWriteRule
+from tocsin_monitor.config import PushSettings
 from tocsin_monitor.errors import NotReadyError, OverloadedError
 from tocsin_monitor.http import push as push_module
+from tocsin_monitor.plugins.remote_write import RemoteWriteRule
 
 from .conftest import Client, Make
 from .fake import FakeMonitor
@@ -147,6 +148,7 @@ def test_refusals_are_counted_and_shown(client: Client, monitor: FakeMonitor) ->
     assert 'tocsin_observations_total{source="remote_write",status="refused"} 1.0' in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "headers", "status"),
     [
@@ -232,6 +234,7 @@ def test_the_extra_is_named_if_it_is_missing(client: Client, monkeypatch: pytest
 valid = write_2((LOAD, [(T0, 1.0)]), ({"__name__": "up"}, [(T0, 1.0)]))
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     raw=st.one_of(st.binary(max_size=200), st.integers(0, len(valid)).map(lambda cut: valid[:cut])),
@@ -280,6 +283,7 @@ def symbols_2(symbols: list[str], series: bytes) -> bytes:
 NAMED = field(1, varint(1) + varint(2) + varint(3) + varint(4)) + field(2, field(2, T0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "headers", "status"),
     [
@@ -307,7 +311,8 @@ def test_labels_beyond_the_limit_are_refused(client: Client, monitor: FakeMonito
 
 
 def test_a_body_is_snappy_even_if_its_headers_do_not_say_so(client: Client, monitor: FakeMonitor) -> None:
-    assert client.post(URL, content=snappy(write_1((LOAD, [(T0, 1.5)])))).status_code == 204
+    kind = {"Content-Type": "application/x-protobuf"}
+    assert client.post(URL, content=snappy(write_1((LOAD, [(T0, 1.5)]))), headers=kind).status_code == 204
     assert [value for *_, value in taken(monitor)] == [1.5]
-    assert client.post(URL, content=write_1((LOAD, [(T0 + 1, 1.5)]))).status_code == 400
-    assert client.post(URL, content=b"x" * 100).status_code == 400
+    assert client.post(URL, content=write_1((LOAD, [(T0 + 1, 1.5)])), headers=kind).status_code == 400
+    assert client.post(URL, content=b"x" * 100, headers=kind).status_code == 400

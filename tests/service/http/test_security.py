@@ -49,6 +49,7 @@ def test_a_browser_on_this_machine_may_do_everything_until_there_is_a_token(clie
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "header",
     ["Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-IP"],
@@ -92,6 +93,7 @@ def test_beyond_loopback_nobody_comes_in_without_a_token(make: Make) -> None:
         assert client.get(path).status_code == 200
 
 
+@pytest.mark.slow
 def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
     clients = {role: Client(monitor, give_token(monitor, role)) for role in ROLES}
     admin = clients["admin"]
@@ -135,6 +137,7 @@ def test_roles_allow_what_is_theirs(monitor: FakeMonitor) -> None:
     assert clients["ingest"].get(f"{URL}/signals").status_code == 403
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "header",
     [None, "", "Bearer", "Bearer ", "Basic dXNlcjpw", "Bearer tocsin_" + "a" * 43, "tocsin_" + "a" * 43, "Bearer ä"],

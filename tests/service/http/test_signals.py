@@ -28,6 +28,7 @@ def observe(client: Client, name: str, *values: float) -> None:
     assert {one["status"] for one in client.post("/api/v1/observations", json=items).json()["outcomes"]} == {"scored"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_names_may_hold_anything_printable(client: Client, name: str) -> None:
     observe(client, name, 1.0)

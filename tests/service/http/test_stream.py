@@ -131,6 +131,7 @@ def test_a_client_that_reads_nothing_is_dropped(monitor: FakeMonitor, monkeypatc
     run(monitor, main)
 
 
+@pytest.mark.slow
 def test_closing_the_hub_ends_the_streams(monitor: FakeMonitor) -> None:
     async def main(client: httpx.AsyncClient) -> None:
         async with client.stream("GET", URL) as response:

@@ -58,6 +58,7 @@ def finished(client: Client, begun: dict[str, Any]) -> dict[str, Any]:
     return now()
 
 
+@pytest.mark.slow
 def test_a_template_is_stored_listed_applied_and_removed(made: Rig, clients: dict[str, Client]) -> None:
     ada = clients["ada"]
     of_file = {"match": "pump/*", "features": None, "silent_after": None, "unit": "bar", "every": None}
@@ -93,6 +94,7 @@ def test_only_administrators_change_templates(clients: dict[str, Client]) -> Non
     assert clients["bob"].delete(f"{URL}/templates/pump/*").status_code == 403
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -115,6 +117,7 @@ def test_what_is_wrong_is_said(clients: dict[str, Client], given: dict[str, Any]
     assert said in error_of(tried)["message"]
 
 
+@pytest.mark.slow
 def test_trials_of_many_are_for_who_began_them_and_for_their_signals(made: Rig, clients: dict[str, Client]) -> None:
     wanted = {"pattern": "*", "detector": {"alarm_rate": 0.01}}
     begun = clients["bob"].post(f"{URL}/trials", json=wanted)
@@ -138,6 +141,7 @@ def test_trials_of_many_are_for_who_began_them_and_for_their_signals(made: Rig, 
         assert said in error_of(clients["ada"].post(f"{URL}/trials", json={"pattern": "*", **given}))["message"]
 
 
+@pytest.mark.slow
 def test_settings_of_many_change_only_what_is_given(made: Rig, clients: dict[str, Client]) -> None:
     assert clients["bob"].put(f"{URL}/signals/pump/2", json={"detector": {"gap": 9}}).status_code == 200
     change = {"pattern": "*", "settings": {"detector": {"alarm_rate": 0.05}, "silent_after": 30}}

@@ -90,10 +90,13 @@ def incident(number: int, name: str, start: datetime, **more: Any) -> dict[str, 
     return {
         "id": number, "signal": name, "kind": "alarm", "start": text(start), "end": text(start + 9 * STEP),
         "peak": text(start + 2 * STEP), "alarms": 7, "duration": 10, "p": 0.0008, "severity": 3.1,
-        "return_period": 8640.0, "view": "error", "explanation": "9.31 above the forecast", "direction": "above",
+        "return_period": 8640.0, "seen": 20_000, "began_earliest": None,
+        "began_latest": None, "view": "error", "explanation": "9.31 above the forecast", "direction": "above",
         "deviation": 9.31, "features": {"value": 21.0}, "open": True, "opened": text(start), "closed": None,
         "ended": None, "acknowledged": None, "acknowledged_by": None, "snoozed_until": None, "label": None,
-        "note": None, "excluded": False, "withheld": False, "event": number,
+        "note": None, "advice": None, "alike": "error · value · above", "occurrence": 1, "first_alike": None,
+        "holds": False, "label_of": None, "suppressed": False, "given_back": None, "excluded": False, "withheld": False,
+        "event": number,
     } | more  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import json
 import queue
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tocsin_monitor.tokens import Role
 PAGE = Path(tocsin_monitor.__file__).parent / "page"
 CHARTS = {f"vendor/uplot/{name}": Path(str(file)) for name, file in chart_library().items()}
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+SECONDS = 30.0  # to wait for the page: a busy machine is no failure
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -26,7 +28,7 @@ POLICY = (
 class FakeMonitor:
     """The state behind the server; tests change it and look at `calls`."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: "PageServer") -> None:
         self.signals: dict[str, dict[str, Any]] = {}
         self.incidents: dict[int, dict[str, Any]] = {}
         self.events: dict[int, dict[str, Any]] = {}
@@ -47,19 +49,15 @@ class FakeMonitor:
         self.streams: list[queue.Queue[tuple[str, str, Any] | None]] = []
         self.asked: list[tuple[str | None, list[str]]] = []  # Last-Event-ID and signals of each stream
         self.sent: list[tuple[str, str, Any]] = []
-        monitor = self
+        self.url = server.url
+        server.fake = self
 
-        class Handler(_Handler):
-            fake = monitor
-
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def stop(self) -> None:
-        self.cut()
-        self._server.shutdown()
-        self._server.server_close()
+    def wait_for_call(self, *call: Any) -> None:
+        """Wait until the page's newest call begins so (method, path, body): a dialog closes before what it asks for is done."""
+        ends = time.monotonic() + SECONDS
+        while not self.calls or self.calls[-1][: len(call)] != call:
+            assert time.monotonic() < ends, f"the page's newest call is not {call}: {self.calls}"
+            time.sleep(0.01)
 
     def push(self, kind: str, payload: Any) -> None:
         """Send an event to all streams."""
@@ -105,7 +103,8 @@ def fill(monitor: FakeMonitor) -> None:
         ),
         data.incident(
             4, "hall/door", now - 400 * data.STEP, kind="silence", alarms=0, duration=0, p=None, severity=None,
-            return_period=None, view=None, explanation=None, direction=None, deviation=None, features={},
+            return_period=None, seen=0, began_earliest=None,
+            began_latest=None, view=None, explanation=None, direction=None, deviation=None, features={},
         ),
     ):  # fmt: skip
         monitor.incidents[found["id"]] = found
@@ -121,8 +120,20 @@ def fill(monitor: FakeMonitor) -> None:
     ]
 
 
-class _Server(ThreadingHTTPServer):
+class PageServer(ThreadingHTTPServer):
+    """Answers for one fake monitor after the other at the same address, so that a browser keeps the page's files."""
+
     daemon_threads = True
+    fake: FakeMonitor
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
 
     def handle_error(self, request: object, address: object) -> None:
         """A page that is left in the middle of an answer is no error."""
@@ -131,7 +142,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    fake: FakeMonitor
+    server: PageServer
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *arguments: object) -> None:
@@ -143,6 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_DELETE = do_PUT = do_GET
 
     def _answer(self) -> None:
+        self.fake = self.server.fake
         parts = urlsplit(self.path)
         if not parts.path.startswith("/api/v1"):
             self._file("index.html" if parts.path == "/" else parts.path.removeprefix("/static/"))
@@ -278,6 +290,8 @@ class _Handler(BaseHTTPRequestHandler):
             found = [one for one in found if one["open"] == (query["open"] == ["true"])]
         if "signal" in query:
             found = [one for one in found if one["signal"] == query["signal"][0]]
+        if "suppressed" in query:
+            found = [one for one in found if one["suppressed"]]
         return found
 
     def _change(self, action: str, body: Any) -> dict[str, Any]:
@@ -286,7 +300,7 @@ class _Handler(BaseHTTPRequestHandler):
             return {"acknowledged": data.text(now) if on else None, "acknowledged_by": "ana" if on else None}
         if action == "snooze":
             return {"snoozed_until": data.text(now + body["seconds"] * data.STEP / 10) if on else None}
-        return {"label": body["label"], "note": body["note"], "excluded": body["exclude"]}
+        return {"label": body["label"], "note": body["note"], "excluded": body["exclude"], "label_of": None}
 
     def _stream(self, query: dict[str, list[str]]) -> None:
         last = self.headers.get("Last-Event-ID")
@@ -299,7 +313,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for event in self.fake.sent[int(last.removeprefix("run-")) :] if last else []:
             stream.put(event)
-        self.wfile.write(b": hello\n\n")
+        self.wfile.write(f"id: run-{len(self.fake.sent)}\n\n".encode())
         try:
             while event := stream.get():
                 identity, kind, payload = event
@@ -314,16 +328,16 @@ class _Handler(BaseHTTPRequestHandler):
         if not file.is_file():
             self._send(404, {"error": {"message": "no such file"}})
             return
-        self._write(200, TYPES[file.suffix], file.read_bytes())
+        self._write(200, TYPES[file.suffix], file.read_bytes(), caching="max-age=3600")
 
     def _send(self, code: int, body: Any) -> None:
         self._write(code, "application/json", json.dumps(body).encode())
 
-    def _write(self, code: int, kind: str, content: bytes) -> None:
+    def _write(self, code: int, kind: str, content: bytes, caching: str = "no-store") -> None:
         self.send_response(code)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Content-Security-Policy", POLICY)
-        self.send_header("Cache-Control", "no-store")
+        self.send_header("Cache-Control", caching)
         self.end_headers()
         self.wfile.write(content)

@@ -50,7 +50,6 @@ def test_the_page_and_a_real_monitor(browser: "sync_api.Browser", served: Monito
     api = httpx.Client(base_url=f"{served.address}/api/v1", timeout=60)
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(20_000)
-    expect.set_options(timeout=20_000)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))

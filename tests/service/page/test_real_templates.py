@@ -53,7 +53,6 @@ def test_a_template_is_tried_applied_and_survives_a_kill(browser: "sync_api.Brow
     api = httpx.Client(base_url=f"{served.address}/api/v1", timeout=60)
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(20_000)
-    expect.set_options(timeout=20_000)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(f"{served.address}/#/status")

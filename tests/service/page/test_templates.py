@@ -86,7 +86,7 @@ def test_what_was_tried_is_what_is_applied(opened, monitor):
     assert [path for _, path, _ in monitor.calls] == ["/trials", "/trials"]
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_have_count(0)
-    assert monitor.calls[-1] == ("POST", "/bulk/signals", {"signals": ["a", "b"], "template": True})
+    monitor.wait_for_call("POST", "/bulk/signals", {"signals": ["a", "b"], "template": True})
 
 
 def test_a_new_template_has_every_field_and_refusals_are_said_in_the_dialog(opened, monitor, complaints):
@@ -107,13 +107,13 @@ def test_a_new_template_has_every_field_and_refusals_are_said_in_the_dialog(open
     dialog.get_by_role("button", name="Save").click()
     expect(page.locator(".notice")).to_have_text("Template saved")
     wanted = {"match": "plant/*", "detector": {"alarm_rate": 0.01}, "unit": "bar", "features": ["x", "y, z"]}
-    assert monitor.calls[-1] == ("POST", "/templates", {**wanted, "every": "1min", "aggregate": "max"})
+    monitor.wait_for_call("POST", "/templates", {**wanted, "every": "1min", "aggregate": "max"})
     assert len(complaints) == 1
     complaints.clear()  # the browser tells of the refusal, too
     page.get_by_role("button", name="Remove plant/*", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(page.get_by_role("button", name="Remove plant/*", exact=True)).to_have_count(0)
-    assert monitor.calls[-1][:2] == ("DELETE", "/templates/plant/*")
+    monitor.wait_for_call("DELETE", "/templates/plant/*")
 
 
 def test_the_files_template_is_used_again(opened, monitor):
@@ -131,10 +131,10 @@ def test_the_files_template_is_used_again(opened, monitor):
     expect(dialog).to_contain_text('{"alarm_rate":"1/day"}')
     dialog.get_by_role("button", name="Try on stored observations").click()
     expect(dialog.locator(".trial")).to_contain_text("Tried on 4 of 340 signals. The trial was ended.")
-    assert monitor.calls[-1] == ("POST", "/trials", {"pattern": "*", "template": of_file, "own": True})
+    monitor.wait_for_call("POST", "/trials", {"pattern": "*", "template": of_file, "own": True})
     dialog.get_by_role("button", name="Use the file's again").click()
     expect(page.get_by_text("From the file")).to_be_visible()
-    assert monitor.calls[-1][:2] == ("DELETE", f"/templates/{MOTORS}")
+    monitor.wait_for_call("DELETE", f"/templates/{MOTORS}")
 
 
 def test_settings_of_many_have_the_same_form_and_trial(opened, monitor):
@@ -158,12 +158,12 @@ def test_settings_of_many_have_the_same_form_and_trial(opened, monitor):
     dialog.get_by_role("button", name="Change 2 signals").click()
     expect(page.locator(".notice")).to_have_text("Settings: 2 done")
     change = {"signals": names, "settings": {"detector": {"alarm_rate": 0.001}, "unit": "bar"}}
-    assert monitor.calls[-1] == ("POST", "/bulk/signals", change)
+    monitor.wait_for_call("POST", "/bulk/signals", change)
     page.get_by_role("button", name="Settings…").click()
     dialog.get_by_label("Silent after").fill("60")
     dialog.get_by_role("button", name="Change 2 signals").click()
     expect(dialog).to_have_count(0)
-    assert monitor.calls[-1] == ("POST", "/bulk/signals", {"signals": names, "settings": {"silent_after": 60}})
+    monitor.wait_for_call("POST", "/bulk/signals", {"signals": names, "settings": {"silent_after": 60}})
 
 
 def test_a_template_is_changed_with_the_keyboard_alone(opened, monitor):

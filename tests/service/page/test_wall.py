@@ -4,6 +4,7 @@ import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page's tests need playwright")
 
+from tests.cases import full  # noqa: E402
 from tests.service.page import fake_data as data  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -35,8 +36,8 @@ def fill(monitor, levels: int) -> None:
             monitor.signals[name] = {**made, "name": name}
 
 
-@pytest.mark.parametrize("size", [(1920, 1080), (1280, 800), (390, 844)])
-@pytest.mark.parametrize("levels", [1, 7, 30, 200])
+@pytest.mark.parametrize("size", [(1920, 1080), full((1280, 800)), (390, 844)])
+@pytest.mark.parametrize("levels", [full(1), 7, full(30), 200])
 def test_everything_on_the_wall_fits_on_it(opened, monitor, size, levels):
     fill(monitor, levels)
     for number in (levels - 1, levels // 2):

@@ -20,7 +20,7 @@ def facts(signal: int, **given: Any) -> IncidentFacts:
     now = time.time_ns()
     made = IncidentFacts(
         signal=signal, kind="alarm", start=now, end=now, peak=now, alarms=1, duration=1, p=0.005, severity=2.3,
-        return_period=150.0, view="error", explanation="2 above the forecast",
+        return_period=150.0, seen=1_000, view="error", explanation="2 above the forecast",
         direction="above", deviation=3.5, contributions={"value": 2.3}, open=True, opened=now, closed=None, ended=None,
     )  # fmt: skip
     return replace(made, **given)

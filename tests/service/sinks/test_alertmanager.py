@@ -32,6 +32,7 @@ def box(server: Alertmanager, office: Office, metrics: Metrics, **given: Any) ->
     return Outbox(AlertmanagerSink(settings, MONITOR), office.store, office.write, metrics, poll=0.05)
 
 
+@pytest.mark.slow
 def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
         one, two = office.begin("pump/flow"), office.begin("valve", kind="silence", p=float("nan"), **NOTHING_SEEN)
@@ -63,7 +64,7 @@ def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, me
             assert (notes["explanation"], notes["view"]) == ("2 above the forecast", "error")
             assert notes["return_period"] == "150"
             assert "+3.5 bar from the forecast" in notes["description"]
-            assert "This much evidence occurs about once in 150 observations." in notes["description"]
+            assert "How rare this is: about once in 150 observations." in notes["description"]
             for number in (one, two, third):
                 office.end(number)
             await until(lambda: not alerts(alertmanager))
@@ -72,6 +73,7 @@ def test_fires_stays_and_resolves(alertmanager: Alertmanager, office: Office, me
     run(test)
 
 
+@pytest.mark.slow
 def test_an_incident_that_becomes_critical_is_one_alert(
     alertmanager: Alertmanager, office: Office, metrics: Metrics
 ) -> None:
@@ -87,6 +89,7 @@ def test_an_incident_that_becomes_critical_is_one_alert(
     run(test)
 
 
+@pytest.mark.slow
 def test_alerts_end_by_themselves_when_the_monitor_is_gone(
     alertmanager: Alertmanager, office: Office, metrics: Metrics
 ) -> None:
@@ -101,6 +104,7 @@ def test_alerts_end_by_themselves_when_the_monitor_is_gone(
     run(test)
 
 
+@pytest.mark.slow
 def test_an_alertmanager_that_is_down(alertmanager: Alertmanager, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
         await asyncio.to_thread(alertmanager.stop)

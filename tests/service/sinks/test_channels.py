@@ -52,6 +52,7 @@ def box(kind: str, channel: Channel, office: Office, metrics: Metrics, **given: 
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_message_has_the_documented_shape(kind: str, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
@@ -68,6 +69,7 @@ def test_every_message_has_the_documented_shape(kind: str, office: Office, metri
     run(test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_refused_message_does_not_hold_up_others(kind: str, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
@@ -189,7 +191,7 @@ def test_texts_of_ones_own(office: Office, metrics: Metrics) -> None:
     ("template", "says"),
     [
         ("{sevrity}", "title: {sevrity} is not a field of a message; did you mean {severity}? The fields are "),
-        ("{nonsense}", "acknowledged_by, alarms, "),
+        ("{nonsense}", "acknowledged_by, advice, alarms, "),
         ("{signal.name}", "{signal.name} is not a field"),
         ("{signal[0]}", "{signal[0]} is not a field"),
         ("{}", "{} is not a field"),

@@ -21,8 +21,7 @@ from tocsin_monitor.sinks import outbox as rules_module
 from tocsin_monitor.sinks.alertmanager import AlertmanagerSink, WebhookSink
 from tocsin_monitor.sinks.alerts import alert_of, told_as
 from tocsin_monitor.sinks.notices import Notices
-from tocsin_monitor.sinks.outbox import Outbox
-from tocsin_monitor.sinks.repeats import incidents_in
+from tocsin_monitor.sinks.outbox import Outbox, incidents_in
 from tocsin_monitor.store import OutboxRow
 
 MONITOR = Settings(server={"external_url": "https://tocsin.example"})
@@ -99,6 +98,7 @@ def test_a_text_for_people_names_the_members_and_the_strongest(plant: Office) ->
     assert notice.facts["Severity"] == "4.4 (critical)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reasons", "told", "summary"),
     [
@@ -116,6 +116,18 @@ def test_why_an_event_ended(plant: Office, reasons: tuple[str, str], told: str, 
         incident, signal = incidents_in(reader, numbers)[numbers[0]]
     assert told_as(incident, "resolved") == told
     assert alert_of(incident, signal, "", "resolved").annotations["summary"] == summary
+
+
+def test_messages_say_what_recurs_and_what_to_do(plant: Office) -> None:
+    for at in range(3):
+        number = plant.begin(
+            "pump", start=START + at * SECOND, alike="error · value · above", advice="Mark a reference."
+        )
+    with plant.store.reading() as reader:
+        incident, signal = incidents_in(reader, [number])[number]
+    told = alert_of(incident, signal, "", "firing").annotations["description"]
+    assert "It is the 3rd like this since " in told
+    assert "Mark a reference." in told
 
 
 def office_due(office: Office, now: int) -> list[OutboxRow]:
@@ -171,6 +183,7 @@ def test_one_message_grows_and_ends(receiver: Receiver, plant: Office, metrics: 
     run(test)
 
 
+@pytest.mark.slow
 def test_a_large_event_is_told_in_a_few_words(receiver: Receiver, plant: Office, metrics: Metrics) -> None:
     sink = WebhookSink(WebhookSettings(name="sink", url=f"http://{receiver.place}"), MONITOR)
 
@@ -188,6 +201,7 @@ def test_a_large_event_is_told_in_a_few_words(receiver: Receiver, plant: Office,
     run(test)
 
 
+@pytest.mark.slow
 def test_alertmanager_keeps_the_alert_until_all_of_the_event_is_over(
     alertmanager: Alertmanager, plant: Office, metrics: Metrics
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_mail_that_says_something_new_under_the_same_title_is_no_copy(
     run(test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [False, True], ids=["starttls", "tls"])
 def test_encrypted_and_with_a_password(at_once: bool, office: Office, metrics: Metrics, tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path)
@@ -137,6 +138,7 @@ def test_a_mail_that_is_sent_again_is_the_same_mail(post: Post, office: Office, 
     run(test)
 
 
+@pytest.mark.slow
 def test_what_the_server_refuses_does_not_hold_up_others(post: Post, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
         post.hated = "pump"
@@ -154,6 +156,7 @@ def test_what_the_server_refuses_does_not_hold_up_others(post: Post, office: Off
     run(test)
 
 
+@pytest.mark.slow
 def test_one_recipient_who_is_refused_keeps_the_mail_from_nobody_else(
     post: Post, office: Office, metrics: Metrics, caplog: pytest.LogCaptureFixture
 ) -> None:

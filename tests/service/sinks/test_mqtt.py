@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from paho.mqtt.client import Client, MQTTv5
+from paho.mqtt.client import Client, MQTTMessage, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tests.service.helpers import Mosquitto, Running, run, until
@@ -24,13 +24,24 @@ class Listener:
         self.heard: list[tuple[str, Any, bool]] = []
         self.ready = False
         client = self._client = Client(CallbackAPIVersion.VERSION2, protocol=MQTTv5)
-        client.on_message = lambda client, data, message: self.heard.append(
-            (message.topic, json.loads(message.payload) if message.payload else None, message.retain)
-        )
+        self.heard_all = False
+        client.on_message = self._hear
         client.on_subscribe = lambda *_: setattr(self, "ready", True)
         client.connect("127.0.0.1", broker.port)
         client.subscribe("#", qos=1)
         client.loop_start()
+
+    async def hear_all(self) -> None:
+        """Wait for all that was sent before: the broker keeps the order."""
+        self._client.publish("heard-all", qos=1)
+        await until(lambda: self.heard_all)
+
+    def _hear(self, client: Client, data: Any, message: MQTTMessage) -> None:
+        if message.topic == "heard-all":
+            self.heard_all = True
+        else:
+            content = json.loads(message.payload) if message.payload else None
+            self.heard.append((message.topic, content, message.retain))
 
     def close(self) -> None:
         self._client.disconnect()
@@ -40,13 +51,13 @@ class Listener:
 async def retained(broker: Mosquitto) -> set[str]:
     listener = Listener(broker)
     await until(lambda: listener.ready)
-    await asyncio.sleep(0.1)
+    await listener.hear_all()
     listener.close()
     return {topic for topic, _, kept in listener.heard if kept}
 
 
 def box(broker: Mosquitto, office: Office, metrics: Metrics) -> Outbox:
-    settings = SinkSettings(name="sink", port=broker.port, timeout=0.5)
+    settings = SinkSettings(name="sink", port=broker.port, timeout=5)
     return Outbox(MqttSink(settings, Settings()), office.store, office.write, metrics, poll=0.02)
 
 
@@ -97,6 +108,7 @@ def test_the_end_of_one_leaves_the_next(broker: Mosquitto, office: Office, metri
     run(test)
 
 
+@pytest.mark.full
 def test_a_broker_that_is_down(broker: Mosquitto, office: Office, metrics: Metrics) -> None:
     async def test() -> None:
         await asyncio.to_thread(broker.stop)

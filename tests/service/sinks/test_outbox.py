@@ -14,8 +14,7 @@ from tocsin_monitor import errors
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.sinks import outbox as module
 from tocsin_monitor.sinks.base import DeliveryError, Sink
-from tocsin_monitor.sinks.outbox import Outbox
-from tocsin_monitor.sinks.repeats import incidents_in
+from tocsin_monitor.sinks.outbox import Outbox, incidents_in
 from tocsin_monitor.store import IncidentRow, Message, SignalRow, StoreReader
 
 
@@ -94,6 +93,7 @@ def test_in_order_and_once(office: Office, sink: Recorder, box: Outbox, metrics:
     run(test)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hasty")
 def test_a_sink_that_is_down_is_not_hammered(office: Office, sink: Recorder, box: Outbox) -> None:
     async def test() -> None:
@@ -138,6 +138,7 @@ def test_what_waits_for_a_sink_that_rests_is_only_counted(
     run(test)
 
 
+@pytest.mark.slow
 def test_a_sink_that_refuses_everything_gets_a_rest(
     office: Office, sink: Recorder, box: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +184,7 @@ def steps(office: Office, question: Callable[[StoreReader], object]) -> int:
     return taken
 
 
+@pytest.mark.slow
 def test_many_messages_among_many_open_incidents_are_found_quickly(office: Office) -> None:
     signal = office.signal("a").id
     with office.store.transaction() as writer:
@@ -195,6 +197,7 @@ def test_many_messages_among_many_open_incidents_are_found_quickly(office: Offic
     assert steps(office, lambda reader: reader.outbox_due("sink", time.time_ns(), 50)) < 60
 
 
+@pytest.mark.slow
 def test_a_message_reads_only_its_own_signal(office: Office) -> None:
     with office.store.transaction() as writer:
         for number in range(2000):
@@ -206,6 +209,7 @@ def test_a_message_reads_only_its_own_signal(office: Office) -> None:
     assert steps(office, lambda reader: incidents_in(reader, numbers)) < 100
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("how", ["poison", "refuses", "breaks"])
 def test_one_that_cannot_be_told_holds_up_no_other(office: Office, sink: Recorder, box: Outbox, how: str) -> None:

@@ -25,6 +25,8 @@ from tocsin_monitor.store import ObservationRow
 
 MINUTE = 60 * 10**9
 
+pytestmark = pytest.mark.slow
+
 
 def observed(office: Office, name: str = "plant/$pump$_1", count: int = 200) -> int:
     """A signal with a wave and a jump at its end, of which there is an incident."""

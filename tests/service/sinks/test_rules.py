@@ -93,6 +93,7 @@ def test_only_the_wanted_messages(office: Office, metrics: Metrics) -> None:
     run(test)
 
 
+@pytest.mark.slow
 def test_escalation_is_for_what_nobody_has_taken_care_of(office: Office, metrics: Metrics) -> None:
     sink = Recorder()
 
@@ -137,6 +138,7 @@ def test_who_acknowledges_while_a_slow_sink_is_busy_is_heard(
     run(test)
 
 
+@pytest.mark.slow
 def test_escalation_survives_a_restart_and_tells_once(office: Office, metrics: Metrics, tmp_path: Path) -> None:
     async def test() -> None:
         first, second, third = Recorder(), Recorder(), Recorder()

@@ -178,6 +178,7 @@ def test_only_what_is_new(tmp_path: Path, inbox: Inbox) -> None:
     run(test)
 
 
+@pytest.mark.slow
 def test_lines_without_times_get_one_each(tmp_path: Path, inbox: Inbox) -> None:
     async def test() -> None:
         path = tmp_path / "pump.txt"

@@ -295,6 +295,7 @@ def test_a_password_is_used_and_never_told(tmp_path: Path, metrics: Metrics, cap
 
 
 # paho leaves the socket of a failed handshake to the garbage collector.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
 def test_tls(tmp_path: Path, metrics: Metrics) -> None:
     async def test(broker: Mosquitto) -> None:

@@ -5,8 +5,7 @@ import math
 import pytest
 
 from tocsin_monitor.observations import LONGEST_NAME, check_name
-from tocsin_monitor.sources.naming import NameTemplate, fitting, series_signal, topic_signal
-from tocsin_monitor.sources.payloads import Path, Payload, Read
+from tocsin_monitor.sources.payloads import NameTemplate, Path, Payload, Read, fitting, series_signal, topic_signal
 
 
 def test_names_of_topics() -> None:

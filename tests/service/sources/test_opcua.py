@@ -16,11 +16,13 @@ from asyncua.crypto.permission_rules import User, UserRole
 
 from tests.service.helpers import Running, free_port, program, run, until
 from tests.service.sources.inbox import Inbox
-from tocsin_monitor.config import OpcUaNode
-from tocsin_monitor.config import OpcUaSourceSettings as Settings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import Status
-from tocsin_monitor.sources.opcua import OpcUaSource
+from tocsin_monitor.plugins.opcua import OpcUaNode
+from tocsin_monitor.plugins.opcua import OpcUaSourceSettings as Settings
+from tocsin_monitor.plugins.opcua.source import OpcUaSource
+
+pytestmark = pytest.mark.slow
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 URI = "http://example.com/plant"
@@ -143,6 +145,7 @@ def test_what_is_not_good_is_missing_and_what_is_no_number_is_skipped(metrics: M
     run(test)
 
 
+@pytest.mark.full
 def test_the_server_keeps_what_the_monitor_cannot_take_yet(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
@@ -161,6 +164,7 @@ def test_the_server_keeps_what_the_monitor_cannot_take_yet(metrics: Metrics) -> 
     run(test)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("history", [False, True])
 def test_it_goes_on_after_the_server_started_again(metrics: Metrics, history: bool) -> None:
     async def test() -> None:
@@ -237,6 +241,7 @@ async def remember(server: Plant, second: float, value: float) -> None:
         await asyncio.sleep(0.02)
 
 
+@pytest.mark.full
 def test_all_of_a_long_history_is_read_without_made_up_bounds(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
@@ -262,6 +267,7 @@ def test_all_of_a_long_history_is_read_without_made_up_bounds(metrics: Metrics) 
     run(test)
 
 
+@pytest.mark.full
 def test_a_clock_that_is_ahead_does_not_hide_what_was_missed(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
@@ -280,6 +286,7 @@ def test_a_clock_that_is_ahead_does_not_hide_what_was_missed(metrics: Metrics) -
     run(test)
 
 
+@pytest.mark.full
 def test_a_clock_that_is_behind_loses_nothing_after_a_start(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
@@ -296,6 +303,7 @@ def test_a_clock_that_is_behind_loses_nothing_after_a_start(metrics: Metrics) ->
     run(test)
 
 
+@pytest.mark.full
 def test_a_subscription_that_the_server_lost_is_made_again(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
@@ -313,6 +321,7 @@ def test_a_subscription_that_the_server_lost_is_made_again(metrics: Metrics) -> 
     run(test)
 
 
+@pytest.mark.full
 def test_nodes_that_are_not_there_do_not_hold_up_others(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
@@ -326,6 +335,7 @@ def test_nodes_that_are_not_there_do_not_hold_up_others(metrics: Metrics) -> Non
     run(test)
 
 
+@pytest.mark.full
 def test_arrays_are_features(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()

@@ -96,6 +96,7 @@ def oracle(prometheus: Prometheus, query: str, times: list[int]) -> list[float]:
     return values
 
 
+@pytest.mark.slow
 def test_follows_catches_up_and_asks_nothing_twice(
     tmp_path: Path, target: tuple[Target, Web], metrics: Metrics
 ) -> None:
@@ -146,6 +147,7 @@ def every_step(asked: dict[str, str]) -> tuple[int, str]:
     return matrix(series([[time / 1000, str(time)] for time in range(first, last + 1, step)], __name__="x"))
 
 
+@pytest.mark.slow
 def test_a_long_past_is_asked_in_pieces(metrics: Metrics) -> None:
     async def test() -> None:
         inbox = Inbox()
@@ -192,6 +194,7 @@ def test_broken_off_in_a_piece(metrics: Metrics) -> None:
     run(test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "told"),
     [

@@ -12,11 +12,11 @@ from tests.service.helpers import Mosquitto, Running, run, until
 from tests.service.sources.device import Device
 from tests.service.sources.inbox import Inbox
 from tests.service.wire import field, varint
-from tocsin_monitor.config import SparkplugSourceSettings as Settings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.mqtt import Message
-from tocsin_monitor.sources import sparkplug as module
-from tocsin_monitor.sources.sparkplug import SparkplugSource
+from tocsin_monitor.plugins.sparkplug import SparkplugSourceSettings as Settings
+from tocsin_monitor.plugins.sparkplug import source as module
+from tocsin_monitor.plugins.sparkplug.source import SparkplugSource
 
 T0 = 1_767_225_600_000
 INT16, INT32, INT64, DOUBLE, BOOLEAN, STRING = 2, 3, 4, 10, 11, 12
@@ -212,6 +212,7 @@ def test_dates_are_no_numbers() -> None:
     run(test)
 
 
+@pytest.mark.slow
 def test_what_is_known_of_nodes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_ENTRIES", 1000)
 

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import Connection, select
 
 from tests.service.store.helpers import NAN, add_signal, incident, observation, tell
+from tests.service.store.test_migrations import NEWEST, later
 from tocsin_monitor.observations import Status
-from tocsin_monitor.store import ReferenceRow, Store, StoreError, migrations, schema
+from tocsin_monitor.store import ReferenceRow, Store, StoreError, schema
 from tocsin_monitor.store.backup import backup, restore
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -134,6 +135,7 @@ def test_a_backup_is_of_one_moment_while_another_thread_writes(store_url: str, s
     assert int(count) == stored < written[0]
 
 
+@pytest.mark.slow
 def test_what_a_removed_signal_left_is_not_restored(
     store_url: str, store: Store, target_url: str, tmp_path: Path
 ) -> None:
@@ -149,6 +151,7 @@ def test_what_a_removed_signal_left_is_not_restored(
     target.close()
 
 
+@pytest.mark.slow
 def test_only_an_empty_store_takes_a_backup(backup_file: Path, target_url: str) -> None:
     store = Store.open(target_url)
     with store.transaction() as writer:
@@ -160,6 +163,7 @@ def test_only_an_empty_store_takes_a_backup(backup_file: Path, target_url: str) 
     store.close()
 
 
+@pytest.mark.slow
 def test_a_store_in_use_takes_no_backup(backup_file: Path, target_url: str) -> None:
     store = Store.open(target_url)
     with store.own(), pytest.raises(StoreError, match="in use by another monitor"):
@@ -178,6 +182,7 @@ def test_a_restore_that_fails_leaves_the_store_empty(backup_file: Path, target_u
     restore(backup_file, target_url)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "overwritten", "empty", "foreign", "missing"])
 def test_a_damaged_backup_is_refused(backup_file: Path, tmp_path: Path, damage: str) -> None:
     whole = backup_file.read_bytes()
@@ -207,7 +212,7 @@ def test_a_backup_of_another_version(
         connection.exec_driver_sql("UPDATE signals SET name = name || '!'")
 
     before = backup_file.read_bytes()
-    monkeypatch.setattr(migrations, "MIGRATIONS", (rename,))
+    later(monkeypatch, rename)
     restore(backup_file, target_url)
     assert backup_file.read_bytes() == before
     store = Store.open(target_url)
@@ -215,16 +220,16 @@ def test_a_backup_of_another_version(
         assert [row.name for row in reader.signals()] == ["a!", "b/ü!"]
     store.close()
     backup(target_url, tmp_path / "newer")
-    monkeypatch.setattr(migrations, "MIGRATIONS", ())
-    with pytest.raises(
-        StoreError, match="newer has tables of version 2, and this release restores backups of version 1"
-    ):
+    later(monkeypatch)
+    expected = f"newer has tables of version {NEWEST + 1}, and this release restores backups of versions 1 to {NEWEST}"
+    with pytest.raises(StoreError, match=expected):
         restore(tmp_path / "newer", f"sqlite:///{tmp_path / 'other.db'}")
-    with pytest.raises(StoreError, match="version 2, but this release works with version 1"):
+    with pytest.raises(StoreError, match=f"version {NEWEST + 1}, but this release works with version {NEWEST}"):
         backup(target_url, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 
+@pytest.mark.slow
 def test_backups_are_never_overwritten_and_stores_never_made(backup_file: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'made' / 'tocsin.db'}"
     with pytest.raises(StoreError, match=r"made.backup already exists"):

@@ -5,10 +5,22 @@ import threading
 import pytest
 from sqlalchemy import Connection, Engine, inspect
 
-from tests.service.store.helpers import add_signal
+from tests.service.store.helpers import add_signal, incident
 from tocsin_monitor.store import Store, StoreError, migrations
 from tocsin_monitor.store.connections import connect
 from tocsin_monitor.store.migrations import migrate, newest_version, version_of
+
+OURS, NEWEST = migrations.MIGRATIONS, newest_version()
+#: The columns that the incidents of version 1 lack.
+ADDED = (
+    *("seen", "began_earliest", "began_latest", "given_back", "alike", "advice", "occurrence", "first_alike"),
+    *("holds", "label_of", "suppressed"),
+)
+
+
+def later(monkeypatch: pytest.MonkeyPatch, *more: migrations.Migration) -> None:
+    """Have more versions of the tables than there are."""
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*OURS, *more))
 
 
 def add_colour(connection: Connection) -> None:
@@ -43,8 +55,26 @@ def tables(engine: Engine) -> dict[str, set[str]]:
 def test_an_empty_store_gets_all_tables(engine: Engine) -> None:
     assert version(engine) == 0
     migrate(engine)
-    assert version(engine) == newest_version() == 1
+    assert version(engine) == newest_version()
     assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
+
+
+def test_tables_of_version_1_become_those_of_a_new_store(store_url: str, engine: Engine) -> None:
+    store = Store.open(store_url)
+    with store.transaction() as writer:
+        number = writer.put_incident(incident(add_signal(writer, "a").id, 3))
+        writer.connection.exec_driver_sql("DROP INDEX incidents_alike")
+        for column in ADDED:
+            writer.connection.exec_driver_sql(f"ALTER TABLE incidents DROP COLUMN {column}")
+        writer.connection.exec_driver_sql("UPDATE schema_version SET version = 1")
+    store.close()
+    store = Store.open(store_url)
+    assert tables(engine) == {name: set(table.c.keys()) for name, table in migrations.schema.metadata.tables.items()}
+    with store.reading() as reader:
+        row = reader.incident(number)
+    store.close()
+    assert row is not None
+    assert (row.start, row.seen, row.occurrence, row.holds) == (3, 0, 1, False)
 
 
 def test_a_current_store_stays_as_it_is(store_url: str) -> None:
@@ -64,13 +94,13 @@ def test_an_older_store_is_migrated_step_by_step(
     with store.transaction() as writer:
         add_signal(writer, "a")
     store.close()
-    monkeypatch.setattr(migrations, "MIGRATIONS", (add_colour,))
+    later(monkeypatch, add_colour)
     migrate(engine)
-    assert version(engine) == 2
+    assert version(engine) == NEWEST + 1
     seen: list[int] = []
-    monkeypatch.setattr(migrations, "MIGRATIONS", (add_colour, lambda connection: seen.append(version_of(connection))))
+    later(monkeypatch, add_colour, lambda connection: seen.append(version_of(connection)))
     Store.open(store_url).close()
-    assert (version(engine), seen) == (3, [2])
+    assert (version(engine), seen) == (NEWEST + 2, [NEWEST + 1])
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT name, colour FROM signals").all() == [("a", "red")]
 
@@ -80,14 +110,14 @@ def test_a_migration_that_fails_leaves_the_tables_as_they_were(
 ) -> None:
     migrate(engine)
     before = tables(engine)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (add_colour, fail_halfway))
+    later(monkeypatch, add_colour, fail_halfway)
     with pytest.raises(StoreError, match="there_is_no_such_table"):
         Store.open(store_url)
-    assert version(engine) == 1
+    assert version(engine) == NEWEST
     assert tables(engine) == before
 
 
-@pytest.mark.parametrize("found", [2, 12, -1])
+@pytest.mark.parametrize("found", [NEWEST + 1, 12, -1])
 def test_a_store_of_another_version_is_refused(store_url: str, engine: Engine, found: int) -> None:
     migrate(engine)
     with engine.begin() as connection:
@@ -96,17 +126,18 @@ def test_a_store_of_another_version_is_refused(store_url: str, engine: Engine, f
         Store.open(store_url)
     where = engine.url.database if engine.dialect.name == "sqlite" else engine.url.render_as_string()
     assert str(caught.value) == (
-        f"the store {where} has tables of version {found}, and this release reads version 1: "
+        f"the store {where} has tables of version {found}, and this release reads versions 1 to {NEWEST}: "
         "use the tocsin that wrote it, or an empty store (storage.folder or storage.url)"
     )
     assert version(engine) == found
 
 
 def test_the_versions_that_can_be_read_are_told(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrations, "MIGRATIONS", (add_colour, add_colour))
+    later(monkeypatch, add_colour, add_colour)
     Store.open(store_url).close()
-    monkeypatch.setattr(migrations, "MIGRATIONS", (add_colour,))
-    with pytest.raises(StoreError, match="tables of version 3, and this release reads versions 1 to 2"):
+    later(monkeypatch, add_colour)
+    expected = f"tables of version {NEWEST + 2}, and this release reads versions 1 to {NEWEST + 1}"
+    with pytest.raises(StoreError, match=expected):
         Store.open(store_url)
 
 

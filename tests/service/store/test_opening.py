@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.service.store.helpers import add_signal
-from tests.service.store.test_migrations import add_colour
-from tocsin_monitor.store import DamagedError, Store, StoreError, migrations
+from tests.service.store.test_migrations import NEWEST, add_colour, later
+from tocsin_monitor.store import DamagedError, Store, StoreError
 from tocsin_monitor.store.backup import restore
 from tocsin_monitor.store.connections import connect
 
@@ -21,7 +21,7 @@ def written_before(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.transaction() as writer:
         add_signal(writer, "a")
     store.close()
-    monkeypatch.setattr(migrations, "MIGRATIONS", (add_colour,))
+    later(monkeypatch, add_colour)
 
 
 def test_an_older_store_that_is_in_use_is_not_touched(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,9 +37,9 @@ def test_an_older_store_is_copied_before_it_is_changed(tmp_path: Path, monkeypat
     url = f"sqlite:///{tmp_path / 'tocsin.db'}"
     written_before(url, monkeypatch)
     Store.open(url).close()
-    copy = tmp_path / "tocsin.db.version-1"
+    copy = tmp_path / f"tocsin.db.version-{NEWEST}"
     with sqlite3.connect(copy) as database:
-        assert database.execute("SELECT version FROM schema_version").fetchone() == (1,)
+        assert database.execute("SELECT version FROM schema_version").fetchone() == (NEWEST,)
     database.close()
     assert copy.stat().st_mode & 0o777 == 0o600
     monkeypatch.undo()
@@ -66,6 +66,7 @@ def damaged(folder: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path) -> None:
     file = damaged(tmp_path)
     with pytest.raises(DamagedError, match=r"is damaged.*tocsin restore.*\.recover"):

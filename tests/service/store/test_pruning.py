@@ -49,6 +49,7 @@ def test_observations_that_no_detector_needs_go(
         assert left == kept
 
 
+@pytest.mark.slow
 def test_a_removed_signal_with_very_many_observations_goes_piece_by_piece(store: Store) -> None:
     with store.transaction() as writer:
         number = add_signal(writer, "a").id

@@ -139,6 +139,7 @@ def test_incidents_are_found(store: Store) -> None:
         assert reader.incident(99) is None
 
 
+@pytest.mark.slow
 def test_incidents_are_found_for_more_signals_than_statements_have_parameters(store: Store) -> None:
     """A token may be limited to most of a large fleet."""
     many = range(1, 70_001)

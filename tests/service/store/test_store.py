@@ -268,6 +268,7 @@ class TestSignsOfLife:
         for store in stores:
             store.close()
 
+    @pytest.mark.full
     def test_an_owner_that_has_nothing_to_write_keeps_the_store(
         self, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
+from tests.cases import full
 from tests.service.store.helpers import NAN, add_signal, bits, observation
 from tocsin_monitor.observations import Status
 from tocsin_monitor.store import ObservationRow, SignalRow, Store
@@ -40,7 +41,7 @@ def add_million(store: Store) -> SignalRow:
     return row
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_single_spike_in_a_million_observations_survives(store: Store) -> None:
     row = add_million(store)
     with store.reading() as reader:
@@ -89,7 +90,7 @@ def obvious(rows: Sequence[ObservationRow], points: int, features: int) -> set[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("features", "seed"), [(1, 1), (1, 2), (2, 3), (3, 4)])
+@pytest.mark.parametrize(("features", "seed"), [(1, 1), full(1, 2), full(2, 3), (3, 4)])
 def test_what_is_kept_is_what_an_obvious_choice_keeps(store: Store, features: int, seed: int) -> None:
     source = np.random.default_rng(seed)
     times = np.cumsum(source.choice([1, 2, 50, 5000], size=3000, p=[0.6, 0.3, 0.09, 0.01])).tolist()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.evaluation.metrics import THRESHOLDS
+from tocsin_bench.metrics import THRESHOLDS
 from tocsin_bench.report.pictures import DOTS, colours_of, literal
 from tocsin_bench.report.summaries import MethodGroup, grouped
 from tocsin_bench.results import Floats
@@ -53,7 +53,7 @@ def draw_curves(groups: Sequence[MethodGroup], path: Path) -> bool:
     handles = [drawn[0].plot([], [], color=colours[method], linewidth=3, label=literal(method))[0] for method in shown]
     figure.legend(
         handles=handles, loc="outside right upper", fontsize=8, frameon=False,
-        title="median and quartiles\nover files", title_fontsize=8,
+        title="mean and quartiles\nover files", title_fontsize=8,
     )  # fmt: skip
     figure.savefig(path, dpi=DOTS)
     return True
@@ -73,7 +73,7 @@ def _rates(group: MethodGroup) -> Floats:
 def _draw_curve(axes: Any, rates: Floats, method: str, colour: str) -> None:
     if not rates.size:
         return
-    low, median, high = np.maximum(np.percentile(rates, [25, 50, 75], axis=0), LEAST_RATE)
-    ours = method.startswith("w1-acas")
+    low, mean, high = np.maximum([*np.percentile(rates, [25, 75], axis=0), rates.mean(axis=0)], LEAST_RATE)[[0, 2, 1]]
+    ours = method.startswith(("tocsin", "w1-acas"))
     axes.fill_between(THRESHOLDS, low, high, color=colour, alpha=0.15, linewidth=0)
-    axes.plot(THRESHOLDS, median, color=colour, linewidth=2.2 if ours else 1.3, zorder=4 if ours else 3)
+    axes.plot(THRESHOLDS, mean, color=colour, linewidth=2.2 if ours else 1.3, zorder=4 if ours else 3)

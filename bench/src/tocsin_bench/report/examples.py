@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tocsin.evaluation.metrics import Marks
+from tocsin_bench.metrics import Marks
 from tocsin_bench.report.measures import forecaster_order, label, method_order
 from tocsin_bench.report.pictures import DOTS, literal
 from tocsin_bench.results import BenchmarkResults, Floats, MethodRun
 
-MOST_EXAMPLES = 3
+MOST_EXAMPLES = 8  # as many as the paper has
 ALARM_RATE = 0.01
 
 
@@ -45,7 +45,10 @@ def draw_examples(examples: Sequence[tuple[MethodRun, Path, Path]], path: Path) 
         with np.load(signal_path) as signal, np.load(trace_path) as trace:
             values, labels, first = signal["values"], Marks(signal["labels"] > 0), int(signal["first_evaluated"])
             p = np.asarray(trace["p"], dtype=np.float64)
-            weights = np.asarray(trace["weights"], dtype=np.float64) if "weights" in trace else np.empty(0)
+            weights, errors = (
+                np.asarray(trace[name], dtype=np.float64) if name in trace else np.empty(0)
+                for name in ("weights", "errors")
+            )
         grid = part.add_gridspec(2, 2, width_ratios=[3.2, 1], height_ratios=[1.3, 1])
         upper = part.add_subplot(grid[0, 0])
         lower = part.add_subplot(grid[1, 0], sharex=upper)
@@ -60,7 +63,7 @@ def draw_examples(examples: Sequence[tuple[MethodRun, Path, Path]], path: Path) 
         upper.set_xlim(-0.5, len(values) - 0.5)
         upper.tick_params(labelbottom=False)
         if weights.size:
-            _draw_weights(part.add_subplot(grid[:, 1]), weights.reshape(-1, weights.shape[-1]).mean(axis=0))
+            _draw_weights(part.add_subplot(grid[:, 1]), weights.reshape(-1, weights.shape[-1]).mean(axis=0), errors)
     figure.savefig(path, dpi=DOTS)
 
 
@@ -88,8 +91,12 @@ def _draw_p(axes: Any, p: Floats) -> None:
     axes.grid(alpha=0.2)
 
 
-def _draw_weights(axes: Any, weights: Floats) -> None:
+def _draw_weights(axes: Any, weights: Floats, errors: Floats) -> None:
     lags = np.arange(1, weights.size + 1)
+    if errors.size:
+        behind = axes.twinx()
+        behind.plot(lags[: errors.size], errors[: weights.size], color="#1f4e79", linewidth=0.5, alpha=0.6)
+        behind.set_ylabel("error, mean over horizons", fontsize=8, color="#1f4e79")
     axes.fill_between(lags, weights, step="mid", color="#4f8a4f", linewidth=0)
     axes.set(xlabel="lag in observations", xlim=(1, max(weights.size, 2)), ylim=(0, 1.05))
-    axes.set_title("learned weight of past errors", fontsize=10)
+    axes.set_title("learned weights over past errors", fontsize=10)

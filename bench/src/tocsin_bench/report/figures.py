@@ -1,6 +1,6 @@
 """The figures of a benchmark."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from tocsin_bench.report.summaries import MethodGroup, Summary, grouped, groups_
 from tocsin_bench.results import BenchmarkResults
 
 # The two axes of a trade-off: a cost and a gain.
-_TRADE_OFFS = ((3, 0), (2, 5))
+_COSTS = ((MAIN[3], MAIN[0]), (MAIN[2], MAIN[5]))
+_OPERATING_POINTS = ((MAIN[2], MAIN[0]), (Measure("affiliation_false_positive_rate", "FPR", -1), MAIN[1]))
 # Costs differ by orders of magnitude; those below this are drawn at it.
 _LEAST_COST = 1e-3
 # How much red, green and blue add to the brightness of a colour.
@@ -34,18 +35,19 @@ def draw_figures(results: BenchmarkResults, folder: Path) -> list[Picture]:
         if known:
             pictures.append(_heatmaps(known, name, folder))
             pictures.append(_trade_offs(summaries_of(known), name, folder))
+            pictures.append(_operating_points(known, name, folder))
     for forecaster, members in sorted(grouped(groups, lambda group: group.forecaster).items(), reverse=True):
         path = folder / f"false-positives-{file_name(forecaster) or 'without-forecaster'}.png"
         if draw_curves(members, path):
             title = f"False positive rate by threshold: {forecaster or 'methods without a forecaster'}"
-            note = "Median over files, and the band from the first to the third quartile. On the diagonal, a threshold"
+            note = "Mean over files, and the band from the first to the third quartile. On the diagonal, a threshold"
             note += " is the false positive rate; scores that are no p-values have no reason to be near it."
             pictures.append(Picture(title, note, path))
     examples = examples_of(results)
     if examples:
         path = folder / "examples.png"
         draw_examples(examples, path)
-        note = "Values with labelled anomalies in red, p with alarms at .01, and the learned weights of past errors."
+        note = "Values with labelled anomalies in red, p with alarms at .01, and the learned weights over past errors."
         pictures.append(Picture("Detection examples", note, path))
     return pictures
 
@@ -97,30 +99,50 @@ def _heatmap(axes: Any, means: Any, measure: Measure) -> None:
 
 def _trade_offs(summaries: Sequence[Summary], name: str, folder: Path) -> Picture:
     """What accuracy costs: calibration and false positives."""
+    path = folder / f"trade-offs-{name}.png"
+    _draw_trade_offs({"": summaries}, _COSTS, path)
+    note = "Means over data sets, of those that a method was run on. The best place is the upper left corner."
+    return Picture(f"What accuracy costs: {name}", note, path)
+
+
+def _operating_points(groups: Sequence[MethodGroup], name: str, folder: Path) -> Picture:
+    """The best F1 of each method on each data set, and its false positives there."""
+    path = folder / f"operating-points-{name}.png"
+    by_dataset = grouped(groups, lambda group: group.dataset)
+    _draw_trade_offs(by_dataset, _OPERATING_POINTS, path)
+    note = "Each at the threshold with the best F1, in hindsight. The best place is the upper left corner."
+    return Picture(f"False positives at the best F1, by data set: {name}", note, path)
+
+
+def _draw_trade_offs(
+    rows: Mapping[str, Sequence[Summary | MethodGroup]], trade_offs: Sequence[tuple[Measure, Measure]], path: Path
+) -> None:
+    """A row of panels for each title; a colour for each method and a marker for each forecaster."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    forecasters = list(dict.fromkeys(summary.forecaster for summary in summaries))
-    colours = colours_of(summary.method for summary in summaries)
-    figure = Figure(figsize=(12, max(4.6, 0.22 * (len(forecasters) + len(colours)) + 1)), layout="constrained")
-    panels = figure.subplots(1, len(_TRADE_OFFS))
-    for axes, (cost, gain) in zip(panels, ((MAIN[x], MAIN[y]) for x, y in _TRADE_OFFS), strict=True):
-        for summary in summaries:
-            marker = _MARKERS[forecasters.index(summary.forecaster) % len(_MARKERS)]
-            x, y = max(summary.spread(cost.key).mean, _LEAST_COST), summary.spread(gain.key).mean
-            axes.plot(x, y, marker, color=colours[summary.method], markersize=9, markeredgecolor="white")
-        axes.set(xscale="log", xlabel=f"{cost.heading} (less is better)", ylabel=f"{gain.heading} (more is better)")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.grid(alpha=0.2)
+    everything = [about for members in rows.values() for about in members]
+    forecasters = list(dict.fromkeys(about.forecaster for about in everything))
+    colours = colours_of(about.method for about in everything)
+    height = max(4.6, 0.22 * (len(forecasters) + len(colours)) + 1) if len(rows) == 1 else 3.6 * len(rows)
+    figure = Figure(figsize=(12, height), layout="constrained")
+    panels = figure.subplots(len(rows), len(trade_offs), squeeze=False, sharex="col")
+    for (title, members), line in zip(rows.items(), panels, strict=True):
+        for axes, (cost, gain) in zip(line, trade_offs, strict=True):
+            for about in members:
+                marker = _MARKERS[forecasters.index(about.forecaster) % len(_MARKERS)]
+                x, y = max(about.spread(cost.key).mean, _LEAST_COST), about.spread(gain.key).mean
+                axes.plot(x, y, marker, color=colours[about.method], markersize=9, markeredgecolor="white")
+            axes.set(xscale="log", xlabel=f"{cost.heading} (less is better)", ylabel=f"{gain.heading} (more is better)")
+            axes.set_title(literal(title), fontsize=10)
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.grid(alpha=0.2)
     for forecaster in forecasters:
         marker = _MARKERS[forecasters.index(forecaster) % len(_MARKERS)]
-        panels[0].plot([], [], marker, color="0.4", label=literal(forecaster or "without forecaster"))
+        panels[0, 0].plot([], [], marker, color="0.4", label=literal(forecaster or "without forecaster"))
     for method, colour in colours.items():
-        panels[0].plot([], [], "-", color=colour, linewidth=6, label=literal(method))
+        panels[0, 0].plot([], [], "-", color=colour, linewidth=6, label=literal(method))
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
-    path = folder / f"trade-offs-{name}.png"
     figure.savefig(path, dpi=DOTS)
-    note = "Means over data sets, of those that a method was run on. The best place is the upper left corner."
-    return Picture(f"What accuracy costs: {name}", note, path)

@@ -3,6 +3,9 @@
 import re
 from typing import NamedTuple
 
+from tocsin_bench.methods import METHODS
+from tocsin_bench.outside import OUTSIDE
+from tocsin_bench.results import WHOLE
 from tocsin_bench.rivals import RIVALS
 
 
@@ -53,10 +56,19 @@ BUDGET = (
 )
 """What is found at the same number of false incidents, and how much time lies under incidents."""
 
+TSB_AD = (
+    Measure("vus_pr", "VUS-PR after `tr`", 1, short="VUS after"),
+    Measure(f"{WHOLE}vus_pr", "VUS-PR, whole file", 1, short="VUS-PR"),
+    Measure("auc_pr", "AUC-PR after `tr`", 1, short="AUC after"),
+    Measure(f"{WHOLE}auc_pr", "AUC-PR, whole file", 1, short="AUC-PR"),
+    Measure(f"{WHOLE}affiliation_f1", "Affiliation-F, whole file", 1, short="Aff-F"),
+)
+"""The evaluated part beside the whole file, which TSB-AD's leaderboard ranks by."""
+
 _METHODS = (
+    "tocsin",
+    "tocsin-light",
     "w1-acas",
-    "w1-acas-light",
-    "w1-acas-paper",
     "fixed-window",
     "exponential-decay",
     "conformal",
@@ -76,7 +88,7 @@ _MERGES = re.compile("-(fisher|harmonic|mean)$")
 
 
 def method_order(method: str) -> tuple[int, str]:
-    """Sorts methods as the paper does: its own first, then those on the same forecasts, then the others."""
+    """Sorts methods as the paper does: ours and its own first, then those on the same forecasts, then the others."""
     plain = without_merge(method)
     return _METHODS.index(plain) if plain in _METHODS else len(_METHODS), method
 
@@ -84,10 +96,22 @@ def method_order(method: str) -> tuple[int, str]:
 def without_merge(method: str) -> str:
     """The name of a method without the name of its merge.
 
-    >>> without_merge("w1-acas-paper-fisher")
-    'w1-acas-paper'
+    >>> without_merge("w1-acas-fisher")
+    'w1-acas'
     """
     return _MERGES.sub("", method)
+
+
+def ranked_by(method: str) -> str:
+    """What orders the observations of a method: the severity of detectors, the p of other methods of ours, or scores.
+
+    >>> ranked_by("tocsin"), ranked_by("w1-acas[stride=1]-fisher"), ranked_by("sub-pca")
+    ('severity', 'p', 'score')
+    """
+    known = METHODS.get(without_merge(method).split("[")[0])
+    if known is None and (method in _METHODS or method.startswith(OUTSIDE)):
+        return "score"
+    return "severity" if known is None or known.forecasts_itself else "p"  # a combination of settings is a detector
 
 
 def forecaster_order(forecaster: str) -> tuple[bool, str]:

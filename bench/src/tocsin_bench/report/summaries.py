@@ -8,7 +8,7 @@ from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from tocsin_bench.report.measures import forecaster_order, method_order
+from tocsin_bench.report.measures import forecaster_order, method_order, ranked_by
 from tocsin_bench.results import STATUSES, ForecastErrors, MethodRun
 
 Item = TypeVar("Item")
@@ -51,6 +51,11 @@ class MethodGroup:
     def spread(self, metric: str) -> Spread:
         return Spread.of(run.metrics.get(metric, math.nan) for run in self.runs if run.status == "ok")
 
+    @property
+    def ranked_by(self) -> str:
+        """What its observations are ordered by."""
+        return next((run.settings["column"] for run in self.runs if "column" in run.settings), ranked_by(self.method))
+
     def count(self, status: str) -> int:
         return sum(run.status == status for run in self.runs)
 
@@ -72,6 +77,15 @@ class Summary:
     def datasets(self, metric: str) -> int:
         """The number of data sets behind the mean."""
         return sum(group.spread(metric).n > 0 for group in self.groups)
+
+    def runs(self) -> list[MethodRun]:
+        """The runs that succeeded, on all data sets."""
+        return [run for group in self.groups for run in group.runs if run.status == "ok"]
+
+    @property
+    def ranked_by(self) -> str:
+        """What its observations are ordered by."""
+        return self.groups[0].ranked_by
 
     def count(self, status: str) -> int:
         return sum(group.count(status) for group in self.groups)

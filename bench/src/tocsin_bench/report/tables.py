@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from tocsin_bench.paper import FORECAST_ERRORS, PaperValue, paper_value
-from tocsin_bench.report.measures import BUDGET, MAIN, OPERATORS, Measure
+from tocsin_bench.report.measures import BUDGET, MAIN, OPERATORS, TSB_AD, Measure
+from tocsin_bench.report.pairs import paired_sheet
 from tocsin_bench.report.sheet import Cell, Column, Number, Row, Sheet, best_of, count
 from tocsin_bench.report.summaries import (
     ForecastGroup,
@@ -32,10 +34,16 @@ _OPERATORS_NOTE = (
 _BUDGET_NOTE = (
     "The share of events with an alarm in them, at the loosest thresholds with at most 0.5, 1 and 2 false incidents in"
     " 1,000 normal observations, and the mean of the three. Then the shares of anomalous and of normal observations"
-    " under an incident: the method's own where it has any (w1-acas, at its alarm rate), else those at 1. Mean ±"
+    " under an incident: the method's own where it has any (tocsin, at its alarm rate), else those at 1. Mean ±"
     " standard deviation over the files of a data set, both averaged over data sets with equal weight."
 )
+_TSB_AD_NOTE = (
+    "The part of a file that is evaluated here, after its first `tr` observations, beside the whole file, by which"
+    " TSB-AD's leaderboard ranks. Where there is no p yet, an observation counts as normal. Mean ± standard deviation"
+    " over the files of a data set, both averaged over data sets with equal weight."
+)
 _FILES = Column("files ok")
+_RANKED_BY = Column("ranked by", numeric=False, short="by")
 
 
 def all_sheets(results: BenchmarkResults) -> list[Sheet]:
@@ -48,6 +56,11 @@ def all_sheets(results: BenchmarkResults) -> list[Sheet]:
         summaries = summaries_of(single)
         sheets.append(summary_sheet(summaries))
         sheets += _operation_sheets(summaries, "", "univariate data sets")
+        if any(TSB_AD[1].key in summary.metrics() for summary in summaries):
+            title = "By the protocol of TSB-AD: univariate data sets"
+            sheets.append(_summary_sheet(summaries, TSB_AD, "tsb-ad", title, _TSB_AD_NOTE))
+        if len(summaries) > 1:
+            sheets.append(paired_sheet(single))
         sheets += [dataset_sheet(members) for members in grouped(single, lambda group: group.dataset).values()]
     if several:
         sheets.append(multivariate_sheet(several))
@@ -55,7 +68,9 @@ def all_sheets(results: BenchmarkResults) -> list[Sheet]:
     forecasts = forecast_groups_of(results.forecasts())
     if forecasts:
         sheets.append(forecast_sheet(forecasts))
-    return sheets
+    limit = results.about().get("limit")
+    part = f" Only {limit} files of each data set, at most, were run (--limit); the paper's numbers are of all of them."
+    return [replace(sheet, note=sheet.note + part) if limit else sheet for sheet in sheets if sheet.rows]
 
 
 def summary_sheet(summaries: Sequence[Summary]) -> Sheet:
@@ -67,8 +82,12 @@ def summary_sheet(summaries: Sequence[Summary]) -> Sheet:
         "Summary over the univariate data sets",
         "Mean ± standard deviation over the files of a data set, both averaged over data sets with equal weight. Bold:"
         " the best of those that rest on all data sets. In parentheses: the mean of what the paper prints for the same"
-        " data sets, where it has them all, of the row that is named.",
+        f" data sets, where it has them all, of the row that is named. Data sets: {_datasets(summaries)}.",
     )
+
+
+def _datasets(summaries: Sequence[Summary]) -> str:
+    return ", ".join(sorted({group.dataset for summary in summaries for group in summary.groups}, key=str.lower))
 
 
 def _operation_sheets(summaries: Sequence[Summary], suffix: str, about: str) -> list[Sheet]:
@@ -95,6 +114,7 @@ def _summary_sheet(
         row: Row = (
             summary.forecaster,
             summary.method,
+            summary.ranked_by,
             *(column[place] for column in columns),
             count(datasets),
             f"{summary.count('ok')}/{summary.tried}",
@@ -103,6 +123,7 @@ def _summary_sheet(
         rows.append((summary.forecaster, row))
     headings = (
         *_headings("forecaster", "method"),
+        _RANKED_BY,
         *(Column(measure.heading, short=measure.short) for measure in measures),
         Column("data sets", terminal=False),
         _FILES,
@@ -167,6 +188,7 @@ def forecast_sheet(groups: Sequence[ForecastGroup]) -> Sheet:
 def _group_headings() -> tuple[Column, ...]:
     return (
         *_headings("data set", "forecaster", "method"),
+        _RANKED_BY,
         *(Column(measure.heading, short=measure.short, terminal=measure in MAIN) for measure in _EACH_DATASET),
         _FILES,
         Column("paper's row", numeric=False, terminal=False),
@@ -184,6 +206,7 @@ def _group_rows(groups: Sequence[MethodGroup]) -> list[Row]:
             group.dataset,
             group.forecaster,
             group.method,
+            group.ranked_by,
             *(column[place] for column in columns),
             f"{group.count('ok')}/{len(group.runs)}",
             _paper_row(_paper_cell(group, measure.key) for measure in MAIN),

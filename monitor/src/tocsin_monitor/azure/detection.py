@@ -80,7 +80,7 @@ def detect_change_points(request: ChangePointRequest) -> dict[str, Any]:
     result = _run(detector, values)
     lasting = _STRETCH + (request.stable_trend_window or _LASTING)
     changes = np.isin(steps, [one.first for one in result.incident_list if one.last - one.first >= lasting])
-    confidence = 1.0 - np.nan_to_num(result.verdicts.p[:, 0], nan=1.0)
+    confidence = 1.0 - np.nan_to_num(result.p, nan=1.0)
     return {
         "period": _period_of(values, request.period),
         "isChangePoint": changes.tolist(),
@@ -132,10 +132,9 @@ def _run(detector: Detector, values: Floats) -> Result:
 
 def _judge(values: Floats, steps: Any, detector: Detector, rate: float) -> _JudgedPoints:
     """Judge a series, and return the verdicts at these steps."""
-    verdicts = _run(detector, values).verdicts
-    p, forecast = verdicts.p[:, 0], verdicts.forecast[:, 0, 0]
-    expected = np.where(np.isfinite(forecast), forecast, values)
-    low, high = verdicts.low[:, 0, 0], verdicts.high[:, 0, 0]
+    result = _run(detector, values)
+    p, low, high = result.p, result.low, result.high
+    expected = np.where(np.isfinite(result.forecast), result.forecast, values)
     # Clients draw a band at every point. Where the detector has none yet, it is as wide as the errors so far that are
     # no anomalies.
     usual = np.abs(values - expected)[(p > rate) & ~np.isfinite(high)]
@@ -147,7 +146,7 @@ def _judge(values: Floats, steps: Any, detector: Detector, rate: float) -> _Judg
         np.where(banded, low, expected - margin)[steps],
         np.where(banded, high, expected + margin)[steps],
         p[steps],
-        verdicts.warm[:, 0][steps],
+        result.warm[steps],
     )
 
 

@@ -1,6 +1,6 @@
 """The monitor's commands, which appear in `tocsin --help` once it is installed. Each is imported only when called."""
 
-from tocsin.cli.commands import ListedCommand
+from tocsin.cli.application import ListedCommand
 
 _PANEL = "The monitor"
 _HERE = "tocsin_monitor.cli"
@@ -17,34 +17,34 @@ COMMANDS = {
         "Ask a running monitor how it is doing: signals, rates, incidents, sources, sinks, store.",
     ),
     "doctor": ListedCommand(
-        f"{_HERE}.doctor",
+        f"{_HERE}.config",
         _PANEL,
         "Check the settings and everything around the monitor, and say what to do about each problem.",
     ),
     "import": ListedCommand(
-        f"{_HERE}.importing",
+        f"{_HERE}.data",
         _PANEL,
         "Import history into a running monitor: it is learned and judged, but sends no alerts.",
     ),
     "export": ListedCommand(
-        f"{_HERE}.exporting",
+        f"{_HERE}.data",
         _PANEL,
         "Export the monitor's data to files, as a consistent snapshot. The monitor may keep running.",
     ),
     "report": ListedCommand(
-        f"{_HERE}.reporting",
+        f"{_HERE}.data",
         _PANEL,
         "Report on a week of the monitor: incidents, promised and raised alarms, and what took the most attention.",
     ),
     "config": ListedCommand(f"{_HERE}.config", _PANEL, "Check the monitor's settings, or print all of them."),
     "token": ListedCommand(f"{_HERE}.token", _PANEL, "Create, list and revoke the monitor's tokens."),
     "backup": ListedCommand(
-        f"{_HERE}.backup",
+        f"{_HERE}.data",
         _PANEL,
         "Back up all of the monitor's data to one file, as a consistent snapshot. The monitor may keep running.",
     ),
     "restore": ListedCommand(
-        f"{_HERE}.backup",
+        f"{_HERE}.data",
         _PANEL,
         "Restore a backup into an empty store in any supported database. The monitor must not be running.",
     ),

@@ -79,6 +79,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("open incidents", f"{found['open_incidents']:,}"),
         ("store", f"{found['store_bytes'] / 2**20:,.1f} MiB"),
     ]
+    lines += [(f"warning for {one['name']}", one["reason"]) for one in found["warnings"]]
     if found["clock_jumped"]:
         lines.append(("clock", f"jumped by {found['clock_jump']:.1f} s at {found['clock_jumped']}"))
     for kind in ("source", "sink"):

@@ -1,4 +1,4 @@
-"""Kinds of sources and sinks, built-in ones and those of other packages, and which messages a sink gets, and when.
+"""Kinds of sources, sinks and pushed formats, ours and those of other packages, and which messages a sink gets.
 
 A kind is a class of settings that names its implementation, which is imported only when configured. Everything that
 lists kinds (settings, their validation, the example and the page of settings, the engine) reads them here.
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, create_model, field_validator, model_validator
 
-from tocsin_monitor.config.section import Name, Seconds, Section
+from tocsin_monitor.config.section import Name, Seconds, Section, placeholders
 
 Told = Literal["opened", "accepted", "ended"]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -90,18 +90,16 @@ class DeliveryRules(Section):
         raise AssertionError("a week has every day")
 
 
-class KindSettings(Section):
-    """The settings of a source or a sink."""
+class Kind(Section):
+    """The settings of something that other packages may add, and its implementation."""
 
-    #: The implementation, as "module:Class"; imported when configured.
+    #: The implementation, as "module:name"; imported when used.
     implementation: ClassVar[str]
     #: The extra that it needs, if any.
     extra: ClassVar[str | None] = None
-    name: Name
 
     @classmethod
     def load(cls) -> Any:
-        """The implementation class."""
         module, _, name = cls.implementation.partition(":")
         try:
             return getattr(import_module(module), name)
@@ -109,6 +107,12 @@ class KindSettings(Section):
             if cls.extra is None:
                 raise
             raise ValueError(f"this needs an extra: pip install 'tocsin-monitor[{cls.extra}]' ({error})") from error
+
+
+class KindSettings(Kind):
+    """The settings of a source or a sink."""
+
+    name: Name
 
 
 class SourceSettings(KindSettings):
@@ -124,26 +128,51 @@ class SinkSettings(DeliveryRules, KindSettings):
     timeout: Seconds = Field(default=10.0, description="How long to wait for a reply.")
 
 
-S = TypeVar("S", bound=KindSettings)
+class PushRule(Kind):
+    """A format that others push over HTTP: which of its series are signals, and their names.
+
+    Its implementation is a `tocsin_monitor.http.push.PushFormat`.
+    """
+
+    match: str = Field(default="*", min_length=1, description="Which series, by name: a pattern with * and ?.")
+    signal: str | None = Field(
+        default=None,
+        description="The signal's name, such as 'load/{instance}'; by default the name with all labels.",
+        examples=["load/{instance}"],
+    )
+
+    @field_validator("signal", mode="after")
+    @classmethod
+    def _from_labels(cls, signal: str | None) -> str | None:
+        if signal is not None:
+            placeholders(signal)
+        return signal
+
+
+S = TypeVar("S", bound=Kind)
 
 
 class KindGroup(Section, Generic[S]):
-    """All sources, or all sinks: one list per kind."""
+    """All sources, all sinks, or the rules of all pushed formats: one list per kind."""
+
+    kinds: ClassVar[Mapping[str, type[Kind]]] = {}
 
     def each(self) -> Iterator[tuple[str, S]]:
         """All that are configured, each with its place: `mqtt[0]`."""
-        for kind in type(self).model_fields:
+        for kind in self.kinds:
             for number, one in enumerate(getattr(self, kind)):
                 yield f"{kind}[{number}]", one
 
 
-def group_of(name: str, about: str, points: str, base: type[S], built_in: Mapping[str, type[S]]) -> type[KindGroup[S]]:
+def group_of(
+    name: str, about: str, points: str, base: type[S], built_in: Mapping[str, type[S]] | None = None
+) -> type[KindGroup[S]]:
     """A group with the built-in kinds and those that packages register as entry points.
 
     Built-in names take precedence.
     """
-    kinds = dict(built_in)
-    for point in entry_points(group=points):
+    kinds = dict(built_in or {})
+    for point in sorted(entry_points(group=points), key=lambda point: point.name):
         if not point.name.isidentifier():
             raise ValueError(f"a name in {points} must consist of letters, digits and _, got {point.name!r}")
         kind = point.load()
@@ -154,4 +183,6 @@ def group_of(name: str, about: str, points: str, base: type[S], built_in: Mappin
         kind: (tuple[settings, ...], Field(default=(), description=(settings.__doc__ or "").partition("\n")[0]))  # type: ignore[valid-type]
         for kind, settings in kinds.items()
     }
-    return create_model(name, __base__=KindGroup[base], __doc__=about, **fields)  # type: ignore[valid-type]
+    group = create_model(name, __base__=KindGroup[base], __doc__=about, **fields)  # type: ignore[valid-type]
+    group.kinds = kinds
+    return group

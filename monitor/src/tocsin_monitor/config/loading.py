@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 
 from tocsin_monitor.config.fields import ConfigField, every_setting, path_text, setting_at, settings_of
 from tocsin_monitor.config.settings import Settings
-from tocsin_monitor.secrecy import hide_in_url
+from tocsin_monitor.secrecy import hide_in_url, shown_path
 
 PREFIX = "TOCSIN_"
 DELIMITER = "__"
@@ -167,7 +167,9 @@ def _missing_files(settings: Settings) -> list[str]:
     ]
     given = {f"{place}.{name}": value for place, part in places for name, value in part}
     return [
-        f"{path}: {file} does not exist" for path, file in given.items() if isinstance(file, Path) and not file.exists()
+        f"{path}: {shown_path(file)} does not exist"
+        for path, file in given.items()
+        if isinstance(file, Path) and not file.exists()
     ]
 
 

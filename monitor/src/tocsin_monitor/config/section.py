@@ -1,5 +1,6 @@
 """The building blocks of settings."""
 
+import math
 import re
 from pathlib import Path
 from string import Formatter
@@ -9,6 +10,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, WithJsonSchema
 
 from tocsin.data import parse_duration
+from tocsin_monitor.secrecy import shown_path
 
 
 class Section(BaseModel):
@@ -23,6 +25,8 @@ def _seconds(duration: Any) -> float:
         raise ValueError(f"must be seconds or text such as '5min', got {duration!r}")
     try:
         return float(duration)  # in an environment variable, a number is text
+    except OverflowError:
+        return math.inf  # more than any duration may be
     except (TypeError, ValueError):
         return float(parse_duration(duration) / np.timedelta64(1, "s"))
 
@@ -59,7 +63,9 @@ def _of_file(given: Any) -> Any:
     try:
         text = Path(given["file"]).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{given['file']} cannot be read: {_why(error)}") from error
+        raise ValueError(f"{shown_path(given['file'])} cannot be read: {_why(error)}") from error
+    except ValueError:
+        raise ValueError("file must be a path, got one that no file can have") from None
     if not text:
         raise ValueError(f"{given['file']} is empty")
     return text
@@ -98,3 +104,21 @@ def check_placeholders(text: str, accepted: str, *names: str, numbers: bool = Fa
         if name not in names and not (numbers and name.isdecimal()):
             raise ValueError(f"{{{name}}} is not a known placeholder; {accepted}")
     return text
+
+
+class MqttBroker(Section):
+    """The connection to a broker."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="The broker's host.")
+    port: int = Field(default=1883, ge=1, le=65535, description="Its port.")
+    username: str | None = Field(default=None, description="The user name.", examples=["tocsin"])
+    password: Secret | None = Field(default=None, description="The password.", examples=["change-me"])
+    tls: bool = Field(default=False, description="Whether to use TLS.")
+    ca_file: Path | None = Field(
+        default=None, description="Trusted certificates, if not the system's.", examples=["/etc/tocsin/ca.crt"]
+    )
+    client_id: str | None = Field(
+        default=None,
+        description="The client id; the broker queues messages under it while the monitor is offline.",
+        examples=["tocsin-plant"],
+    )

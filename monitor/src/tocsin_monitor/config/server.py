@@ -143,5 +143,10 @@ class EngineSettings(Section):
     )
     snapshot_every: int = Field(default=200, ge=1, description="Store a signal's state every this many observations.")
     threads: int = Field(default=0, ge=0, le=256, description="Scoring threads; 0 for one per core.")
+    models: Path | None = Field(
+        default=None,
+        description="A folder of models: over HTTP, a forecaster's options may name what is in it, and no other files.",
+        examples=["/var/lib/tocsin/models"],
+    )
     future_tolerance: Seconds = Field(default=300.0, description="How far ahead of the clock a time may be.")
     auto_create: bool = Field(default=True, description="Whether to create signals with their first observation.")

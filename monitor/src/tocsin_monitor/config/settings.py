@@ -2,17 +2,22 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tocsin_monitor.config.push import PushSettings
+from tocsin.data import memory_of_machine
+from tocsin_monitor.config.kinds import KindGroup, PushRule, group_of
 from tocsin_monitor.config.section import Section
 from tocsin_monitor.config.server import EngineSettings, ServerSettings, StorageSettings
 from tocsin_monitor.config.signals import BudgetSettings, EventSettings, SignalTemplate, check_detector
 from tocsin_monitor.config.sinks import Sinks
 from tocsin_monitor.config.sources import Sources
+
+if TYPE_CHECKING:
+    PushSettings = KindGroup[PushRule]
+else:
+    PushSettings = group_of("PushSettings", "Rules of what others push in their own formats.", "tocsin.push", PushRule)
 
 
 class Settings(Section):
@@ -72,7 +77,6 @@ class Settings(Section):
 
     @property
     def threads(self) -> int:
-        """The number of scoring threads."""
         return self.engine.threads or os.cpu_count() or 1
 
     @property
@@ -105,16 +109,6 @@ class Settings(Section):
         """The detector settings of a signal without its own configuration."""
         template = self.template_for(name)
         return {**self.detector, **(template.settings if template else {})}
-
-
-def memory_of_machine() -> int:
-    """The bytes of memory available to this process: those of the machine, or of its container."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return found
-    return min(found, int(limit)) if limit.isdigit() else found
 
 
 def _check_part(path: str, settings: dict[str, Any], features: tuple[str, ...] | None) -> None:

@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from tocsin.detection import SECONDS, DetectorSettings, declared, named_forecasters, parse_budget
-from tocsin.forecasting import make_forecaster
+from tocsin.forecasting import available_forecasters, make_forecaster
 from tocsin_monitor.config.section import DURATION, Seconds, Section
 from tocsin_monitor.observations import MOST_FEATURES
 
@@ -55,7 +56,6 @@ class SignalTemplate(Section):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of its detectors."""
         return self.detector if self.every is None else {**self.detector, "interval": self.every}
 
     def fits(self, name: str) -> bool:
@@ -71,16 +71,45 @@ def check_detector(settings: Mapping[str, Any], features: Sequence[str] | None) 
     try:
         DetectorSettings.check({**settings, "features": list(features) if features else 1})
         for name, options in named_forecasters(settings):
-            if options.get("model"):
+            if any(options.get(option) for option in ("model", *_paths_of(name))):
                 _load_once(name, json.dumps(options, sort_keys=True))
-    except (ImportError, TypeError, ValueError) as error:
-        raise ValueError(str(error)) from error
+    except Exception as error:  # a forecaster of another package may raise anything
+        raise ValueError(str(error) or type(error).__name__) from error
 
 
 @cache
 def _load_once(forecaster: str, options: str) -> None:
     """Check that a model can be loaded, once for all signals that use it."""
-    make_forecaster(forecaster, json.loads(options))
+    make_forecaster(forecaster, json.loads(options)).open(1, 1)
+
+
+def _paths_of(forecaster: str) -> tuple[str, ...]:
+    known = available_forecasters().get(forecaster)
+    return () if known is None else known.paths
+
+
+def with_known_files(settings: Mapping[str, Any], folder: Path | None, *trusted: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that somebody sent, with the full paths of files that they name in the folder.
+
+    ValueError if they name others, unless the trusted settings do so too: what is there, what it says and how long it
+    takes to read is not for everyone to find out.
+    """
+    try:
+        found = dict(settings.get("forecaster_options") or {})
+        paths = _paths_of(named_forecasters(settings)[0][0])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return dict(settings)  # `check_detector` says what is wrong
+    usual = [one.get("forecaster_options") or {} for one in trusted]
+    for option in paths:
+        value = found.get(option)
+        if value is None or any(options.get(option) == value for options in usual):
+            continue
+        there = [] if folder is None else sorted(one.name for one in folder.iterdir())
+        if folder is None or value not in there:
+            accepted = f"one of {', '.join(there)}" if there else "set in the settings file"
+            raise ValueError(f"forecaster_options.{option} must be {accepted}, since it names a file, got {value!r}")
+        found[option] = str(folder / value)
+    return {**settings, "forecaster_options": found} if found else dict(settings)
 
 
 # None at all is allowed.

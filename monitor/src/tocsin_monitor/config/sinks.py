@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from tocsin_monitor.config.kinds import KindGroup, SinkSettings, group_of
-from tocsin_monitor.config.section import Name, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
-from tocsin_monitor.config.sources import MqttBroker
+from tocsin_monitor.config.section import MqttBroker, Name, Seconds, Secret, SecretUrl, Topic, Url, check_placeholders
 
 
 class TextSettings(SinkSettings):

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from tocsin_monitor.config.kinds import KindGroup, SourceSettings, group_of
 from tocsin_monitor.config.section import (
+    MqttBroker,
     Name,
     Seconds,
     Secret,
@@ -18,24 +19,6 @@ from tocsin_monitor.config.section import (
     check_placeholders,
     placeholders,
 )
-
-
-class MqttBroker(Section):
-    """The connection to a broker."""
-
-    host: str = Field(default="127.0.0.1", min_length=1, description="The broker's host.")
-    port: int = Field(default=1883, ge=1, le=65535, description="Its port.")
-    username: str | None = Field(default=None, description="The user name.", examples=["tocsin"])
-    password: Secret | None = Field(default=None, description="The password.", examples=["change-me"])
-    tls: bool = Field(default=False, description="Whether to use TLS.")
-    ca_file: Path | None = Field(
-        default=None, description="Trusted certificates, if not the system's.", examples=["/etc/tocsin/ca.crt"]
-    )
-    client_id: str | None = Field(
-        default=None,
-        description="The client id; the broker queues messages under it while the monitor is offline.",
-        examples=["tocsin-plant"],
-    )
 
 
 class MqttSourceSettings(MqttBroker, SourceSettings):
@@ -73,37 +56,6 @@ class MqttSourceSettings(MqttBroker, SourceSettings):
         return check_placeholders(
             signal, "use {topic}, its levels {0}, {1}, ... or {value}", "topic", "value", numbers=True
         )
-
-
-class SparkplugSourceSettings(MqttBroker, SourceSettings):
-    """Observations from Sparkplug B nodes at an MQTT broker."""
-
-    implementation = "tocsin_monitor.sources.sparkplug:SparkplugSource"
-    extra = "protobuf"
-    name: Name = Field(description="Its name in metrics and logs.", examples=["sparkplug"])
-    groups: tuple[str, ...] = Field(default=(), description="Groups of nodes; by default all.", examples=[["plant"]])
-    metrics: tuple[str, ...] = Field(
-        default=("*",), min_length=1, description="Which metrics, by name: patterns with * and ?."
-    )
-    signal: str = Field(
-        default="{group}/{node}/{device}/{metric}",
-        description="The signal's name: {group}, {node}, {device} and {metric}.",
-    )
-    rebirth: bool = Field(default=True, description="Whether to ask nodes for a birth where one was missed.")
-
-    @field_validator("signal", mode="after")
-    @classmethod
-    def _from_metric(cls, signal: str) -> str:
-        names = ("group", "node", "device", "metric")
-        return check_placeholders(signal, "use {group}, {node}, {device} or {metric}", *names)
-
-    @field_validator("groups", mode="after")
-    @classmethod
-    def _no_patterns(cls, groups: tuple[str, ...]) -> tuple[str, ...]:
-        for group in groups:
-            if not group or set(group) & set("+#/\0"):
-                raise ValueError(f"a group must be a name without +, # and /, got {group!r}")
-        return groups
 
 
 class PrometheusQuery(Section):
@@ -176,68 +128,10 @@ class FileSourceSettings(SourceSettings):
         return form
 
 
-class OpcUaNode(Section):
-    """A variable of an OPC UA server, and its signal."""
-
-    node: str = Field(
-        min_length=1,
-        description="Its id, such as 'ns=2;s=Pump.Flow', or its path below Objects, such as '2:Plant/2:Flow'.",
-        examples=["ns=2;s=Pump.Flow"],
-    )
-    signal: str | None = Field(default=None, description="The signal's name; by default the node.", examples=["flow"])
-
-
-class OpcUaSourceSettings(SourceSettings):
-    """Observations from an OPC UA server."""
-
-    implementation = "tocsin_monitor.sources.opcua:OpcUaSource"
-    extra = "opcua"
-    name: Name = Field(description="Its name in metrics and logs.", examples=["plc"])
-    url: str = Field(
-        default="opc.tcp://127.0.0.1:4840", pattern=r"^opc\.tcp://[^@]+$", description="The server's address."
-    )
-    nodes: tuple[OpcUaNode, ...] = Field(min_length=1, description="The variables to subscribe to.")
-    interval: Seconds = Field(default=1.0, description="How often the server samples and sends.")
-    queue: int = Field(
-        default=1000,
-        ge=1,
-        le=10**6,
-        description="How many values of a node the server keeps while the monitor is busy.",
-    )
-    history: bool = Field(
-        default=False, description="Whether to read what was missed from the server's history after an interruption."
-    )
-    username: str | None = Field(default=None, description="The user name.", examples=["tocsin"])
-    password: Secret | None = Field(default=None, description="The password.", examples=["change-me"])
-    policy: Literal["none", "Basic256Sha256", "Aes128Sha256RsaOaep", "Aes256Sha256RsaPss"] = Field(
-        default="none", description="The security policy: none, Basic256Sha256 or one of the Aes policies."
-    )
-    encrypt: bool = Field(default=True, description="Whether messages are encrypted, not only signed, with a policy.")
-    certificate: Path | None = Field(
-        default=None, description="Our certificate, for a policy.", examples=["/etc/tocsin/opcua.der"]
-    )
-    key: Path | None = Field(default=None, description="Its private key.", examples=["/etc/tocsin/opcua.pem"])
-    server_certificate: Path | None = Field(
-        default=None,
-        description="The server's certificate; by default the one that it shows is trusted.",
-        examples=["/etc/tocsin/plc.der"],
-    )
-    application_uri: str = Field(default="urn:tocsin:monitor", description="Our URI, which our certificate names.")
-    timeout: Seconds = Field(default=10.0, description="How long to wait for a reply.")
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.policy != "none" and (self.certificate is None or self.key is None):
-            raise ValueError(f"policy {self.policy} needs certificate and key")
-        return self
-
-
 BUILT_IN = {
     "mqtt": MqttSourceSettings,
-    "sparkplug": SparkplugSourceSettings,
     "prometheus": PrometheusSourceSettings,
     "files": FileSourceSettings,
-    "opcua": OpcUaSourceSettings,
 }
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import Any, get_origin
 
@@ -11,7 +12,7 @@ from tocsin_monitor.config.fields import ConfigField, path_text, settings_of
 from tocsin_monitor.config.loading import Layer, origin_of
 from tocsin_monitor.config.section import Section
 from tocsin_monitor.config.settings import Settings
-from tocsin_monitor.secrecy import MASK, hide_in_url
+from tocsin_monitor.secrecy import MASK, hide_in_url, shown_path
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -89,6 +90,8 @@ def _shown(setting: ConfigField) -> Any:
 
 def as_toml(value: Any, setting: ConfigField) -> str:
     """A value of a setting as TOML, with secrets masked."""
+    if isinstance(value, Path) and value != setting.field.default:
+        value = shown_path(value)
     plain = to_jsonable_python(value)
     if isinstance(plain, dict):
         return "{" + ", ".join(f"{_key(name)} = {as_toml(one, setting)}" for name, one in plain.items()) + "}"

@@ -1,6 +1,5 @@
 """Whether everything around the monitor is as it should be."""
 
-from tocsin_monitor.doctor.examination import examine
-from tocsin_monitor.doctor.finding import Finding, State
+from tocsin_monitor.doctor.checks import Finding, State, examine
 
 __all__ = ["Finding", "State", "examine"]

@@ -4,8 +4,8 @@ from tocsin_monitor.engine.engine import Engine
 from tocsin_monitor.engine.lifecycle import Affected
 from tocsin_monitor.engine.pending_imports import Progress, Stage
 from tocsin_monitor.engine.signal_templates import KnownTemplate
-from tocsin_monitor.engine.status import Point, SignalDetails, SignalStatus
-from tocsin_monitor.engine.trial_run import ManyProgress, TrialProgress, TrialStage
+from tocsin_monitor.engine.signals import Point, SignalDetails, SignalStatus
+from tocsin_monitor.engine.trials import ManyProgress, TrialProgress, TrialStage
 
 __all__ = [
     "Affected",

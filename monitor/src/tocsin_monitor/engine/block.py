@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tocsin.detection import DetectorSettings, Fleet, Incident, Verdicts, memory_bytes, named_forecasters, working_bytes
 from tocsin.forecasting import Forecaster, make_forecaster
-from tocsin_monitor.errors import RefusedError
+from tocsin_monitor.errors import RefusedError, refusing
 from tocsin_monitor.observations import StoredVerdict
 
 # Signals per call of the forecaster and the scorer. More would gain little speed and reserve unused memory.
@@ -67,12 +67,10 @@ class SignalBlock:
 
     @property
     def full(self) -> bool:
-        """Whether all rows are in use."""
         return not self._free
 
     @property
     def empty(self) -> bool:
-        """Whether no row is in use."""
         return len(self._free) == self.rows
 
     def take(self, state: Mapping[str, NDArray[Any]] | None) -> int:
@@ -92,7 +90,6 @@ class SignalBlock:
         return rows
 
     def release(self, row: int) -> None:
-        """Free a row."""
         self._free.append(row)
 
     def take_closed(self) -> list[tuple[int, Incident]]:
@@ -182,6 +179,7 @@ Arrays = Mapping[str, NDArray[Any]]
 FEWEST_ROWS = 8
 # Blocks of large signals have fewer rows, so that no block takes more than this.
 BLOCK_BYTES = 64 * 2**20
+IMPOSSIBLE = "there can be no detector with these settings"
 
 
 class Allocation:
@@ -203,7 +201,6 @@ class Allocation:
 
     @property
     def blocks(self) -> list[SignalBlock]:
-        """All blocks."""
         return [block for group in self._groups.values() for block in group]
 
     def take(
@@ -211,7 +208,7 @@ class Allocation:
     ) -> tuple[SignalBlock, int]:
         """Assign a place to a signal whose detector has this state (None: a new one).
 
-        ValueError if the settings are invalid or do not fit the state; RefusedError if memory does not suffice.
+        ValueError if the settings do not fit the state; RefusedError if they are invalid or memory does not suffice.
         """
         key = _key(features, settings)
         # Search from the end: earlier blocks are full, unless signals were removed.
@@ -234,13 +231,14 @@ class Allocation:
         `take` uses it only after `enter`.
         """
         key = _key(features, settings)
-        with self._lock:
+        with self._lock, refusing(IMPOSSIBLE):
             kept, working = self._sizes(key)
             rows = max(1, min(max(signals, FEWEST_ROWS), ROWS, BLOCK_BYTES // (kept + working)))
             self._check(kept, working, rows)
             self.bytes += rows * kept
         try:
-            block = SignalBlock(self.settings(features, settings), rows)
+            with refusing(IMPOSSIBLE):
+                block = SignalBlock(self.settings(features, settings), rows)
         except BaseException as error:
             with self._lock:
                 self.bytes -= rows * kept
@@ -252,16 +250,15 @@ class Allocation:
 
     def alone(self, features: tuple[str, ...], settings: Mapping[str, Any]) -> SignalBlock:
         """Create a block for one signal that learns anew. The signal gets its place afterwards."""
-        with self._lock:
+        with self._lock, refusing(IMPOSSIBLE):
             self._check(*self._sizes(_key(features, settings)), rows=1)
-        return SignalBlock(self.settings(features, settings), rows=1)
+            return SignalBlock(self.settings(features, settings), rows=1)
 
     def enter(self, block: SignalBlock) -> None:
         """Let `take` use a block that was created with `make`."""
         self._groups.setdefault(self._keys[block], []).append(block)
 
     def drop(self, block: SignalBlock) -> None:
-        """Drop a block."""
         with self._lock:
             key = self._keys.pop(block)
             self.bytes -= block.rows * self._sizes(key)[0]

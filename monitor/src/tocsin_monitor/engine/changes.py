@@ -4,7 +4,7 @@ They may be requested from any thread, but run on the engine's thread. A new det
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -13,15 +13,16 @@ from tocsin_monitor.access_log import carried
 from tocsin_monitor.engine.block import SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
-from tocsin_monitor.engine.replay import Observed, latest, learn_anew, learn_reference, learn_what_can_be
+from tocsin_monitor.engine.replay import Marks, Observed, latest, learn_anew, learn_reference, learn_what_can_be
 from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
-from tocsin_monitor.errors import DamagedError, MonitorError, RefusedError
+from tocsin_monitor.errors import DamagedError, MonitorError, RefusedError, refusing
 from tocsin_monitor.store import Ended, IncidentRow, ReferenceRow, SignalRow, StoreWriter
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 Change = Callable[[StoreWriter], None]
+UNLEARNED = "a new detector cannot learn what is stored"
 
 
 class DetectorReplacement:
@@ -39,18 +40,18 @@ class DetectorReplacement:
         return MonitoredSignal(row, block, block.take(None), reference)
 
     def relearn(
-        self, signal: MonitoredSignal, new: MonitoredSignal, *, marks: Mapping[int, bool] | None = None,
+        self, signal: MonitoredSignal, new: MonitoredSignal, *, marks: Marks | None = None,
         observed: Observed | None = None, change: Change | None = None,
     ) -> None:  # fmt: skip
         """Let a new detector learn from the store, as `learn_anew` does, and replace the current one."""
-        with self._state.store.reading() as reader:
+        with self._state.store.reading() as reader, refusing(UNLEARNED):
             learn_anew(reader, new, marks, observed)
         self.replace(signal, new, "relearned", change)
 
     def begin_anew(self, signal: MonitoredSignal) -> None:
         """Replace the detector with a new one that knows only the reference, if there is one."""
         new = self.fresh(signal.row, signal.reference)
-        with self._state.store.reading() as reader:
+        with self._state.store.reading() as reader, refusing(UNLEARNED):
             learn_reference(reader, new)
         self.replace(signal, new, "reset")
 
@@ -87,7 +88,7 @@ class DetectorReplacement:
                     learn_reference(reader, new)
                 new.last_time = latest(new.last_time, reader.newest_time(row.id))
         except Exception as error:
-            if isinstance(error, MonitorError) and not isinstance(error, DamagedError):
+            if isinstance(error, MonitorError) and not isinstance(error, (DamagedError, RefusedError)):
                 raise
             raise RefusedError(
                 f"signal {row.name!r} stays quarantined, because it cannot be rebuilt: {error}"

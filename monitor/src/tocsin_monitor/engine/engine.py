@@ -17,7 +17,7 @@ from tocsin_monitor.engine.lifecycle import remove_leaving
 from tocsin_monitor.engine.pending_imports import Progress
 from tocsin_monitor.engine.recovery import StoppedError, recover
 from tocsin_monitor.engine.signal_changes import SignalChanges, TemplateChanges
-from tocsin_monitor.engine.status import SignalStatus
+from tocsin_monitor.engine.signals import SignalStatus
 from tocsin_monitor.engine.trials import Trials
 from tocsin_monitor.engine.upkeep import SystemClock, Upkeep
 from tocsin_monitor.errors import MonitorError, RefusedError, UnfitError
@@ -122,11 +122,9 @@ class Engine:
         return self._state.pending_imports.all_progress()
 
     def overview(self) -> list[SignalStatus]:
-        """The status of all signals."""
         return self._state.overview()
 
     def status(self, name: str) -> SignalStatus:
-        """The status of one signal."""
         return self._state.status(name)
 
     def write(self, change: Callable[[StoreWriter], T]) -> "Future[T]":

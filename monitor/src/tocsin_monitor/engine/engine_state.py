@@ -12,9 +12,8 @@ from tocsin_monitor.engine.events import Events
 from tocsin_monitor.engine.incidents import Budgets, put_incident
 from tocsin_monitor.engine.pending_imports import PendingImports
 from tocsin_monitor.engine.signal_templates import in_force
-from tocsin_monitor.engine.signals import STATES_AT_ONCE, MonitoredSignal, QuarantinedSignal
+from tocsin_monitor.engine.signals import STATES_AT_ONCE, MonitoredSignal, QuarantinedSignal, SignalStatus
 from tocsin_monitor.engine.stages import JudgedObservation, Received
-from tocsin_monitor.engine.status import SignalStatus
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.hub import Hub
 from tocsin_monitor.metrics import Metrics
@@ -44,7 +43,6 @@ class EngineState:
         self.pending_imports = PendingImports()
 
     def clear(self) -> None:
-        """Forget all signals."""
         engine = self.settings.engine
         with self.lock:
             self.signals: dict[str, MonitoredSignal] = {}
@@ -79,7 +77,6 @@ class EngineState:
         return put_incident(writer, self.events, signal, facts, now, withholds)
 
     def signal(self, name: str) -> MonitoredSignal:
-        """The signal with this name."""
         if name in self.quarantined:
             raise RefusedError(self.quarantined[name].message)
         try:

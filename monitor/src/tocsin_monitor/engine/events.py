@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tocsin_monitor.config import EventSettings, SinkSettings
-from tocsin_monitor.store import PLACE, SOURCE, EventRow, IncidentFacts, Kind, StoreReader, StoreWriter
+from tocsin_monitor.errors import RefusedError, UnknownError
+from tocsin_monitor.store import LIMIT, PLACE, SOURCE, EventRow, IncidentFacts, Kind, StoreReader, StoreWriter
+from tocsin_monitor.tokens import fits_any
+
+# More incidents than an event ever has.
+_EVERYONE = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,15 @@ class Group:
     first: int
     last: int
     shared: frozenset[str]
+
+    @property
+    def limits(self) -> frozenset[str]:
+        """Those of what they share that limit which signals may join."""
+        return frozenset(one for one in self.shared if one.startswith(LIMIT))
+
+    def admits(self, name: str) -> bool:
+        """Whether a signal with this name may join."""
+        return all(fits_any(name, one.removeprefix(LIMIT).split("\n")) for one in self.limits)
 
 
 def traits_of(kind: Kind, name: str, source: str | None, levels: int) -> frozenset[str]:
@@ -116,6 +130,20 @@ class Events:
         if not facts.open:
             self._settle(writer, event, now)
 
+    def limit(self, writer: StoreWriter, number: int, patterns: Sequence[str]) -> None:
+        """Let only signals that match join an event: what is done about it holds for those that join later."""
+        row = writer.event(number)
+        if row is None:
+            raise UnknownError(f"there is no event {number}")
+        names = writer.signal_names()
+        members = writer.members(number, limit=_EVERYONE)
+        if not all(fits_any(names[one.signal], patterns) for one in members):
+            raise RefusedError(f"event {number} has signals that this token is not for: change its incidents instead")
+        shared = frozenset(row.shared) | {LIMIT + "\n".join(patterns)}
+        writer.change_event(number, shared=sorted(shared))
+        if number in self._groups:
+            self._keep(replace(self._groups[number], shared=shared))
+
     def forget(self, writer: StoreWriter, numbers: Iterable[int], now: int) -> None:
         """Incidents of these events are gone with their signal; with the last one the event is, too.
 
@@ -147,8 +175,10 @@ class Events:
         kind, start = facts.kind, facts.start
         levels = self._settings.levels
         traits = traits_of(kind, signal.name, signal.source, levels) if self._settings.enabled else frozenset()
-        near = {one for trait in traits for one in self._by_trait.get(trait, ())}
-        group = choose((self._groups[one] for one in near), kind, start, traits, self._window, self._span)
+        numbers = {one for trait in traits for one in self._by_trait.get(trait, ())}
+        near = [self._groups[one] for one in numbers if self._groups[one].admits(signal.name)]
+        with_limits = traits.union(*(one.limits for one in near))
+        group = choose(near, kind, start, with_limits, self._window, self._span)
         if group is None:
             group = Group(writer.add_event(kind, start, sorted(traits), now), kind, start, start, traits)
         else:
@@ -160,6 +190,8 @@ class Events:
         if row is None:
             raise RuntimeError(f"event {group.number} is gone")
         inherited: dict[str, Any] = {name: getattr(row, name) for name in INHERITED if getattr(row, name) is not None}
+        if "label" in inherited:
+            inherited["label_of"] = None
         writer.change_incident(number, event=row.id, **inherited)
         return row
 

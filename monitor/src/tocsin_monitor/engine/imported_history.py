@@ -13,7 +13,14 @@ from tocsin_monitor.engine.changes import Ask, DetectorReplacement
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import alarm_facts, nanoseconds
 from tocsin_monitor.engine.pending_imports import Progress, Span
-from tocsin_monitor.engine.replay import TAKEN, incident_labels, learn_reference, remember_newest, stored_input
+from tocsin_monitor.engine.replay import (
+    TAKEN,
+    incident_labels,
+    is_reached,
+    learn_reference,
+    remember_newest,
+    stored_input,
+)
 from tocsin_monitor.engine.signals import MonitoredSignal
 from tocsin_monitor.errors import NotReadyError, StoreError
 from tocsin_monitor.observations import Status
@@ -65,15 +72,13 @@ class HistoryReplay:
         return signal.row is self.row and signal.reference is self.reference
 
     def step(self, reader: StoreReader) -> ReplayStep:
-        """Replay the next piece."""
         new = self.new
-        # A piece ends where an incident was accepted as normal.
-        end = self._labels.next_accepted(new.last_time)
+        # A piece ends where a label changed the detector.
+        end = self._labels.next_act(new.last_time)
         rows = reader.observations(self.row.id, after=new.last_time, until=end, statuses=TAKEN, limit=PIECE)
         judged = self._judge(rows)
-        if end is not None and len(rows) < PIECE:
-            new.block.fleet.accept(new.place)
-            new.last_time = end
+        if end is not None and is_reached(end, rows, PIECE):
+            self._labels.act(new, end)
         closed = [incident for _, incident in new.block.take_closed()]
         return ReplayStep(len(rows), judged, self._past(closed), more=len(rows) == PIECE or end is not None)
 
@@ -122,7 +127,6 @@ class HistoryLearner:
         self._thread = threading.Thread(target=self._run, name="tocsin-history", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self, seconds: float) -> None:

@@ -90,7 +90,6 @@ class Inbox:
         self.stopping = False
 
     def submit(self, batch: Batch) -> "Future[list[Outcome]]":
-        """Queue a batch."""
         waiting = Waiting(batch, time.monotonic(), [None] * len(batch.observations))
         with self._condition:
             if not self.batches_only:
@@ -107,7 +106,6 @@ class Inbox:
         return waiting.done
 
     def ask(self, call: Callable[[], T]) -> "Future[T]":
-        """Queue a command."""
         command = Command(call)
         with self._condition:
             self._check_open("accepts no changes")
@@ -196,7 +194,6 @@ class Inbox:
             return taken
 
     def drop(self, batches: Sequence[Waiting]) -> None:
-        """Remove batches from the queue."""
         with self._condition:
             for waiting in batches:
                 self._batches.remove(waiting)  # usually the first

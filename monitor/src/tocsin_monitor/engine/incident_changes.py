@@ -1,22 +1,22 @@
 """What people do about incidents and events: acknowledge, snooze, label, and plan maintenance."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from tocsin_monitor.as_json import event_json, incident_json, time_text
 from tocsin_monitor.engine.changes import Ask, Changes, on_engine_thread
 from tocsin_monitor.engine.engine_state import EngineState
+from tocsin_monitor.engine.held_labels import FALSE_ALARM, FAULT, NOT_HELD, hold_label
 from tocsin_monitor.engine.incidents import alarm_facts
 from tocsin_monitor.engine.lifecycle import check_text
+from tocsin_monitor.engine.replay import TAKEN, latest
 from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal, state_of
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.observations import LONGEST_NAME
-from tocsin_monitor.store import IncidentRow, MaintenanceRow, StoreWriter
+from tocsin_monitor.store import IncidentRow, LabelName, MaintenanceRow, StoreReader, StoreWriter
 
-FAULT, FALSE_ALARM = "fault", "false alarm"
-LABELS = (FAULT, FALSE_ALARM, "expected")
 LONGEST_NOTE = 2000
 
 
@@ -36,30 +36,41 @@ class IncidentChanges(Changes):
 
     @on_engine_thread
     def label(
-        self, number: int, label: str | None, exclude: bool | None = None, note: str | None = None
+        self,
+        number: int,
+        label: str | None,
+        exclude: bool | None = None,
+        note: str | None = None,
+        hold: bool = True,
     ) -> dict[str, Any]:
         """Label an incident. `exclude` excludes its observations from calibration, or includes them again.
 
-        The label "false alarm" ends an open alarm incident, and its observations are accepted as normal. If they are
-        excluded at the same time, the incident ends too, but nothing is learned from it.
+        A fault does not count as a false incident: its share of the tolerated rate is given back. The label "false
+        alarm" ends an open alarm incident, and its observations are accepted as normal. If they are excluded at the
+        same time, the incident ends too, but nothing is learned from it. With `hold`, any other label holds for the
+        next incidents like it, too.
         """
         fields = {"label": check_label(label), **given_note(note)}
         before = self._incident(number)
         signal = self._state.by_id(before.signal)
+        fields |= share_given_back(signal, before, label)
         if exclude is None or exclude == before.excluded:
             if label == FALSE_ALARM and isinstance(signal, MonitoredSignal) and number == signal.alarm_incident:
-                return incident_json(self.end_false_alarm(signal, fields), signal.name)
-            return self._change(number, fields)
+                with self._state.store.reading() as reader:
+                    settle_share(reader, signal, before, fields)
+                return incident_json(self.end_false_alarm(signal, {**fields, **NOT_HELD}), signal.name)
+            return self._change(number, fields, hold)
         if isinstance(signal, QuarantinedSignal):
             raise RefusedError(signal.message)
         if before.kind != "alarm":
             raise RefusedError(f"exclude is for incidents of alarms only, got the silence {number}")
 
         def change(writer: StoreWriter) -> None:
-            writer.change_incident(number, **fields, excluded=exclude)
+            held = hold_label(writer, before, label, hold)
+            writer.change_incident(number, **{**fields, **held, "excluded": exclude})
 
         new = self._detectors.fresh(signal.row, signal.reference)
-        self._detectors.relearn(signal, new, marks={number: exclude}, change=change)
+        self._detectors.relearn(signal, new, marks={number: {**fields, "excluded": exclude}}, change=change)
         return self._published(number, signal)
 
     def end_false_alarm(self, signal: MonitoredSignal, fields: Mapping[str, Any]) -> IncidentRow:
@@ -94,10 +105,12 @@ class IncidentChanges(Changes):
             raise UnknownError(f"there is no incident {number}")
         return row
 
-    def _change(self, number: int, fields: Mapping[str, Any]) -> dict[str, Any]:
-        signal = self._state.by_id(self._incident(number).signal)
+    def _change(self, number: int, fields: Mapping[str, Any], hold: bool = False) -> dict[str, Any]:
+        row = self._incident(number)
+        signal = self._state.by_id(row.signal)
         with self._state.store.transaction() as writer:
-            writer.change_incident(number, **fields)
+            held = hold_label(writer, row, fields["label"], hold) if "label" in fields else {}
+            change_incident(writer, signal, row, {**fields, **held})
         return self._published(number, signal)
 
     def _published(self, number: int, signal: MonitoredSignal | QuarantinedSignal) -> dict[str, Any]:
@@ -107,10 +120,44 @@ class IncidentChanges(Changes):
         return shape
 
 
+def share_given_back(
+    signal: MonitoredSignal | QuarantinedSignal, row: IncidentRow, label: str | None
+) -> dict[str, Any]:
+    """The change of `given_back` that comes with a label, if any."""
+    if row.kind != "alarm" or (label == FAULT) == (row.given_back is not None):
+        return {}
+    last = signal.last_time if isinstance(signal, MonitoredSignal) else None
+    return {"given_back": latest(last, row.end) if label == FAULT else None}
+
+
+def change_incident(
+    writer: StoreWriter, signal: MonitoredSignal | QuarantinedSignal, row: IncidentRow, fields: Mapping[str, Any]
+) -> None:
+    """Change fields of an incident. If its share is given back, the detector's state is stored with that."""
+    writer.change_incident(row.id, **fields)
+    if isinstance(signal, MonitoredSignal) and settle_share(writer, signal, row, fields):
+        writer.put_state(signal.row.id, signal.last_time, time.time_ns(), state_of(signal))
+        signal.saved()
+
+
+def settle_share(reader: StoreReader, signal: MonitoredSignal, row: IncidentRow, fields: Mapping[str, Any]) -> bool:
+    """Give an incident's share of the tolerated rate back, or take it again, if `given_back` changes.
+
+    A detector that began after the incident never took it. Returns whether the detector changed.
+    """
+    if "given_back" not in fields:
+        return False
+    since = reader.count_observations(signal.row.id, row.start - 1, TAKEN)
+    if since > signal.observations:
+        return False
+    signal.block.fleet.label_fault(signal.place, row.alarms, taken_back=fields["given_back"] is None)
+    return True
+
+
 def check_label(label: str | None) -> str | None:
     """The label, None for no label; RefusedError for an unknown one."""
-    if label is not None and label not in LABELS:
-        raise RefusedError(f"label must be one of {', '.join(LABELS)}, got {label!r}")
+    if label is not None and label not in (labels := get_args(LabelName)):
+        raise RefusedError(f"label must be one of {', '.join(labels)}, got {label!r}")
     return label
 
 
@@ -121,31 +168,40 @@ def given_note(note: str | None) -> dict[str, Any]:
 
 # The most incidents of a changed event that are published one by one. Pages that watch a larger event read it again.
 MOST_PUBLISHED = 50
+# The most incidents of an event whose shares are given back at once.
+MOST_LABELLED = 1000
 
 
 class EventChanges(Changes):
-    """What people do to events; each call gives the event as it is shown."""
+    """What people do to events; each call gives the event as it is shown.
+
+    `patterns` are those that the caller is limited to: all signals of the event match them, and all that join later.
+    """
 
     def __init__(self, state: EngineState, ask: Ask, incidents: IncidentChanges) -> None:
         super().__init__(state, ask)
         self._incidents = incidents
 
     @on_engine_thread
-    def acknowledge(self, number: int, by: str | None, note: str | None = None) -> dict[str, Any]:
+    def acknowledge(
+        self, number: int, by: str | None, note: str | None = None, patterns: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Somebody has seen an event; with `by` None nobody has."""
         fields: dict[str, Any] = {"acknowledged": time.time_ns() if by else None, "acknowledged_by": by}
-        return self._change(number, {**fields, **given_note(note)})
+        return self._change(number, {**fields, **given_note(note)}, patterns)
 
     @on_engine_thread
-    def snooze(self, number: int, until: int | None) -> dict[str, Any]:
+    def snooze(self, number: int, until: int | None, patterns: Sequence[str] = ()) -> dict[str, Any]:
         """Nobody is to be told of an event until then; None ends that."""
-        return self._change(number, {"snoozed_until": until})
+        return self._change(number, {"snoozed_until": until}, patterns)
 
     @on_engine_thread
-    def label(self, number: int, label: str | None, note: str | None = None) -> dict[str, Any]:
+    def label(
+        self, number: int, label: str | None, note: str | None = None, patterns: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Say what an event was. If it is a false alarm, its open incidents of alarms end: each is taken for normal."""
         fields = {"label": check_label(label), **given_note(note)}
-        self._change(number, fields)
+        self._change(number, fields, patterns)
         if label == FALSE_ALARM:
             for signal in tuple(self._state.signals.values()):
                 if self._has_open_alarm(signal, number):
@@ -159,11 +215,22 @@ class EventChanges(Changes):
             event = reader.event_of(signal.alarm_incident)
         return event is not None and event.id == number
 
-    def _change(self, number: int, fields: dict[str, Any]) -> dict[str, Any]:
+    def _change(self, number: int, fields: dict[str, Any], patterns: Sequence[str]) -> dict[str, Any]:
         with self._state.store.transaction() as writer:
+            if patterns:
+                self._state.events.limit(writer, number, patterns)
             writer.change_event(number, **fields)
             writer.change_members(number, **fields)
+            if "label" in fields:
+                writer.change_members(number, **NOT_HELD)
+                self._give_back_shares(writer, number, fields["label"])
         return self._told(number)
+
+    def _give_back_shares(self, writer: StoreWriter, number: int, label: str | None) -> None:
+        signals = {signal.row.id: signal for signal in self._state.signals.values()}
+        for row in writer.members(number, limit=MOST_LABELLED):
+            if (signal := signals.get(row.signal)) and (share := share_given_back(signal, row, label)):
+                change_incident(writer, signal, row, share)
 
     def _told(self, number: int) -> dict[str, Any]:
         """Publish an event as it is now, and return it."""

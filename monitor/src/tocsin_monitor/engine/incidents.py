@@ -8,9 +8,10 @@ from typing import cast
 
 import numpy as np
 
-from tocsin.detection import POOL, Incident, IncidentBudget
+from tocsin.detection import POOL, Incident, IncidentBudget, alike
 from tocsin_monitor.config import BudgetSettings
 from tocsin_monitor.engine.events import Events, Sender
+from tocsin_monitor.engine.held_labels import held_label
 from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal
 from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, StoreReader, StoreWriter
 
@@ -18,6 +19,10 @@ from tocsin_monitor.store import Ended, IncidentFacts, IncidentRow, StoreReader,
 def nanoseconds(moment: np.datetime64) -> int:
     """A moment as it is stored."""
     return int(moment.astype("datetime64[ns]").astype(np.int64))
+
+
+def _moment(time: np.datetime64 | None) -> int | None:
+    return None if time is None else nanoseconds(time)
 
 
 def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> IncidentFacts:
@@ -33,16 +38,35 @@ def alarm_facts(signal: MonitoredSignal, incident: Incident, now: int) -> Incide
         p=incident.p,
         severity=incident.severity,
         return_period=incident.return_period or NOTHING,
+        seen=incident.seen,
+        began_earliest=_moment(incident.began_earliest),
+        began_latest=_moment(incident.began_latest),
         view=incident.view,
         explanation=incident.explanation,
         direction=incident.direction,
         deviation=incident.deviation,
         contributions=dict(incident.contributions),
+        alike=" · ".join(filter(None, alike(incident)[1:])) or None,
+        advice=_advice(signal, incident),
         open=incident.open,
         opened=now,
         closed=None if incident.open else now,
         ended=cast("Ended | None", incident.ended),
     )
+
+
+# An incident that began more than so many observations before its first alarm was noticed late.
+LATE = 100
+
+
+def _advice(signal: MonitoredSignal, incident: Incident) -> str | None:
+    """What would show such an incident sooner. Without a reference, a detector learns from the start of a drift."""
+    latest, interval = incident.began_latest, signal.block.fleet.interval
+    if latest is None or interval is None or signal.reference is not None:
+        return None
+    if nanoseconds(incident.start) - nanoseconds(latest) <= LATE * interval * 1e9:
+        return None
+    return "To see such a drift sooner, mark a reference: a good period before it began."
 
 
 def silence_facts(signal: MonitoredSignal, start: int, now: int) -> IncidentFacts:
@@ -76,12 +100,18 @@ def put_incident(
 ) -> int:  # fmt: skip
     """Store an incident as it now is, in its event, and what the sinks are to be told of it; returns its number.
 
-    `withholds` says of an incident's number whether nobody is to be told: it belongs to no event then.
+    `withholds` says of an incident's number whether nobody is to be told: it belongs to no event then. Nor does one
+    that a label suppresses.
     """
     number = writer.put_incident(facts)
-    withheld = withholds(number)
-    writer.change_incident(number, withheld=withheld)
-    if not withheld:
+    row = writer.incident(number)
+    if row is None:
+        raise RuntimeError(f"incident {number} is gone")
+    held = held_label(writer, row)
+    suppressed = held.get("suppressed", row.suppressed)
+    withheld = not suppressed and withholds(number)
+    writer.change_incident(number, withheld=withheld, **held)
+    if not withheld and not suppressed:
         events.note(writer, signal, number, facts, now)
     return number
 
@@ -150,7 +180,7 @@ class Budgets:
         for row in (*over, *reader.open_incidents()):
             signal = by_id.get(row.signal)
             shared = None if signal is None else self._of(signal.name)
-            if signal is None or shared is None or row.ended == "imported":
+            if signal is None or shared is None or row.suppressed or row.ended == "imported":
                 continue
             rarity = _rarity(signal, row)
             if row.open and not row.withheld:

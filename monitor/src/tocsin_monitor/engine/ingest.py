@@ -7,9 +7,10 @@ from itertools import chain
 
 from tocsin_monitor.as_json import verdict_json
 from tocsin_monitor.engine.aggregation import Aggregated, aggregate
-from tocsin_monitor.engine.block import DetectorInput, SignalBlock
+from tocsin_monitor.engine.block import DetectorInput, DetectorOutput, SignalBlock
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import alarm_facts, close_incident, nanoseconds
+from tocsin_monitor.engine.isolation import judge_apart
 from tocsin_monitor.engine.lifecycle import create_from_first
 from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal
 from tocsin_monitor.engine.stages import (
@@ -90,6 +91,10 @@ class Ingest:
         self._state.note_history(judged.past)
         self._note_senders(batches, answers)
         outcomes = {**aggregated.outcomes, **duplicates, **stored.outcomes}
+        for signal, some in judged.fresh.items():
+            if warning := signal.warning:
+                newest = some[-1].received
+                outcomes[newest] = replace(outcomes[newest], message=warning)
         for again, first in order.repeated:
             if again not in waiting:
                 outcomes[again] = replace(outcomes[first], status=Status.DUPLICATE)
@@ -137,24 +142,37 @@ class Ingest:
 
     def _judge(self, fresh: Fresh, late: Iterable[Ordered]) -> JudgedTurn:
         """Feed new observations to the detectors, block by block."""
-        work: dict[SignalBlock, dict[int, DetectorInput]] = {}
+        work: dict[MonitoredSignal, DetectorInput] = {}
         for signal, some in fresh.items():
             missing = (NOTHING,) * len(signal.row.features)
             values = [one.received.values if one.status is Status.SCORED else missing for one in some]
-            given = signal.detector_input([one.received.time for one in some], values)
-            work.setdefault(signal.block, {})[signal.place] = given
-        # One block needs no thread pool.
-        run = map if len(work) == 1 else self._state.pool.map
-        done = dict(zip(work, run(SignalBlock.run, work.keys(), work.values()), strict=True))
+            work[signal] = signal.detector_input([one.received.time for one in some], values)
+        done = self._run(work)
         judged: dict[MonitoredSignal, list[JudgedObservation]] = {}
+        unusable: list[Ordered] = []
         for signal, some in fresh.items():
-            taken = done[signal.block][signal.place]
-            signal.note_forecasts(work[signal.block][signal.place].times, taken.kept_forecasts)
+            taken = done.get(signal)
+            if taken is None:
+                unusable += [Ordered(one.received, Status.QUARANTINED) for one in some]
+                continue
+            signal.note_forecasts(work[signal].times, taken.kept_forecasts)
             judged[signal] = [
                 JudgedObservation(one.received, one.status, verdict) if one.status is Status.SCORED else unjudged(one)
                 for one, verdict in zip(some, taken.judged, strict=True)
             ]
-        return JudgedTurn(judged, [unjudged(one) for one in late])
+        return JudgedTurn(judged, [unjudged(one) for one in chain(late, unusable)])
+
+    def _run(self, work: Mapping[MonitoredSignal, DetectorInput]) -> dict[MonitoredSignal, DetectorOutput]:
+        """The detectors' output for each signal, except for those that are quarantined because theirs raised."""
+        blocks: dict[SignalBlock, dict[MonitoredSignal, DetectorInput]] = {}
+        for signal, given in work.items():
+            blocks.setdefault(signal.block, {})[signal] = given
+        # One block needs no thread pool.
+        run = map if len(blocks) == 1 else self._state.pool.map
+        done: dict[MonitoredSignal, DetectorOutput] = {}
+        for some, outputs in list(zip(blocks.values(), run(_output, blocks.keys(), blocks.values()), strict=True)):
+            done.update(judge_apart(self._state, some) if outputs is None else outputs)
+        return done
 
     def _store(self, judged: JudgedTurn, aggregated: Aggregated, cursors: Sequence[Cursor], now: int) -> StoredTurn:
         """Store everything from this turn in one transaction."""
@@ -201,8 +219,9 @@ class Ingest:
         facts: list[tuple[MonitoredSignal, IncidentFacts]] = []
         for block in dict.fromkeys(signal.block for signal in judged.fresh):
             for place, incident in block.take_closed():
-                signal = in_place[block, place]
-                facts.append((signal, alarm_facts(signal, incident, now)))
+                signal = in_place.get((block, place))
+                if signal is not None:  # it was not quarantined in this turn
+                    facts.append((signal, alarm_facts(signal, incident, now)))
         longer: list[tuple[int, int, int]] = []
         for signal, some in judged.fresh.items():
             going_on = signal.block.fleet.open_incident(signal.place)
@@ -234,6 +253,19 @@ class Ingest:
                     hub.publish("verdict", verdict_json(stored.outcomes[one.received]))
         if newest:
             hub.publish("verdicts", {"signals": newest})
+
+
+def _output(
+    block: SignalBlock, inputs: Mapping[MonitoredSignal, DetectorInput]
+) -> dict[MonitoredSignal, DetectorOutput] | None:
+    """What the detectors of a block say; None if one of them raises."""
+    try:
+        outputs = block.run({signal.place: given for signal, given in inputs.items()})
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+    return {signal: outputs[signal.place] for signal in inputs}
 
 
 def _sender(batch: Batch, observation: Observation) -> str | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tocsin_monitor.as_json import incident_json
-from tocsin_monitor.config import Settings, check_detector
+from tocsin_monitor.config import Settings, check_detector, with_known_files
 from tocsin_monitor.engine.engine_state import EngineState
 from tocsin_monitor.engine.incidents import close_incident
 from tocsin_monitor.engine.signals import MonitoredSignal, QuarantinedSignal
@@ -99,8 +99,12 @@ def new_row(
     detector: dict[str, Any] | None = None,
     silent_after: float | None = None,
     unit: str | None = None,
+    trusted: Mapping[str, Any] | None = None,
 ) -> SignalRow:
-    """A signal to store. Its template supplies what is not given; RefusedError if something is invalid."""
+    """A signal to store. Its template supplies what is not given; RefusedError if something is invalid.
+
+    `trusted` are settings that it has already.
+    """
     try:
         check_name(name)
     except ValueError as error:
@@ -112,7 +116,7 @@ def new_row(
     names = check_features(["value"] if features is None else features)
     every = None if template is None else template.every
     chosen = {**settings.detector_for(name), **(detector or {}), **({} if every is None else {"interval": every})}
-    check_settings(chosen, names)
+    chosen = checked_settings(settings, chosen, names, settings.detector_for(name), trusted or {})
     return SignalRow(
         id=0,
         name=name,
@@ -125,6 +129,18 @@ def new_row(
         every=every,
         aggregate="mean" if template is None else template.aggregate,
     )
+
+
+def checked_settings(
+    settings: Settings, detector: Mapping[str, Any], features: Sequence[str], *trusted: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Settings of a detector that somebody sent, with full paths, or RefusedError; see `with_known_files`."""
+    try:
+        found = with_known_files(detector, settings.engine.models, *trusted)
+    except (ImportError, OSError, ValueError) as error:
+        raise RefusedError(str(error)) from error
+    check_settings(found, features)
+    return found
 
 
 def check_settings(detector: Mapping[str, Any], features: Sequence[str]) -> None:
@@ -182,15 +198,14 @@ class Affected:
 
 def configured(settings: Settings, row: SignalRow, detector: dict[str, Any]) -> SignalRow:
     """A signal with these settings of its detector; its template supplies those not given."""
-    given = new_row(settings, row.name, row.features, detector)
+    given = new_row(settings, row.name, row.features, detector, trusted=row.settings)
     return replace(row, settings={**given.settings, **_interval(row)})
 
 
-def changed(row: SignalRow, detector: dict[str, Any]) -> SignalRow:
+def changed(settings: Settings, row: SignalRow, detector: dict[str, Any]) -> SignalRow:
     """A signal with these settings of its detector, and its others as they are."""
-    settings = {**row.settings, **detector, **_interval(row)}
-    check_settings(settings, row.features)
-    return replace(row, settings=settings)
+    wanted = {**row.settings, **detector, **_interval(row)}
+    return replace(row, settings=checked_settings(settings, wanted, row.features, row.settings))
 
 
 def templated(settings: Settings, row: SignalRow) -> SignalRow:

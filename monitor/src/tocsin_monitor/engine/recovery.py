@@ -65,7 +65,7 @@ class StoredSignals:
 
     def quarantine(self, row: SignalRow, error: Exception) -> QuarantinedSignal:
         """Quarantine a signal that cannot be rebuilt."""
-        log.error("signal %r is quarantined, because it cannot be rebuilt: %s", row.name, error)
+        log.error("signal %r is quarantined, because its detector fails: %s", row.name, error)
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         return QuarantinedSignal(row, reason, self.references.get(row.id), tuple(self.incidents.get(row.id, ())))
 
@@ -92,7 +92,7 @@ class Recovery:
 
     def run(self, pool: Executor) -> Generator[Rebuilt, None, None]:
         """Yield signals as they are rebuilt, and an empty result now and then. Closing the generator stops it."""
-        futures = [pool.submit(self._rebuild, piece) for piece in self._pieces()]
+        futures = [pool.submit(self.rebuild, piece) for piece in self._pieces()]
         left = set(futures)
         try:
             while left:
@@ -118,7 +118,7 @@ class Recovery:
         for rows in groups.values():
             yield from (rows[first : first + ROWS] for first in range(0, len(rows), ROWS))
 
-    def _rebuild(self, rows: Sequence[SignalRow]) -> list[Rebuilt]:
+    def rebuild(self, rows: Sequence[SignalRow]) -> list[Rebuilt]:
         """Rebuild signals in one block. If that fails, try each half, until only the ones that fail are quarantined.
 
         An unreachable store is not a reason to quarantine a signal.
@@ -133,10 +133,12 @@ class Recovery:
             if len(rows) == 1:
                 return [Rebuilt(quarantined=[self._known.quarantine(rows[0], error)])]
         half = len(rows) // 2
-        return [*self._rebuild(rows[:half]), *self._rebuild(rows[half:])]
+        return [*self.rebuild(rows[:half]), *self.rebuild(rows[half:])]
 
     def _rebuild_together(self, rows: Sequence[SignalRow]) -> list[Rebuilt]:
         self._check()
+        if rows[0].damage is not None:
+            raise DamagedError(rows[0].damage)
         block = self._places.make(rows[0].features, rows[0].settings, len(rows))
         try:
             some = rows[: block.rows]
@@ -148,7 +150,7 @@ class Recovery:
             self._places.drop(block)
             raise
         # A block may be too small for all signals if they are large.
-        return [rebuilt, *(self._rebuild(rows[len(some) :]) if len(some) < len(rows) else ())]
+        return [rebuilt, *(self.rebuild(rows[len(some) :]) if len(some) < len(rows) else ())]
 
     def _place_all(self, reader: StoreReader, rows: Sequence[SignalRow], rebuilt: Rebuilt) -> None:
         """Give signals their places and states: all at once, or one by one if a state cannot be used."""

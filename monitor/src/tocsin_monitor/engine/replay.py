@@ -3,7 +3,8 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ REBUILT_FROM = 5000
 MOST_REBUILT_FROM = 100_000
 
 Check = Callable[[], None]
+# Changed fields of incidents, by their number.
+Marks = Mapping[int, Mapping[str, Any]]
 # The times and values of observations, by time.
 Observed = tuple[Sequence[int], Sequence[tuple[float, ...]]]
 
@@ -37,16 +40,29 @@ class IncidentLabels:
 
     #: From when to when, both included, observations count as missing.
     missing: Sequence[tuple[int, int]] = ()
-    #: The times of the observations after which an incident was accepted as normal, ascending.
+    #: The times of the observations after which an incident was accepted as normal.
     accepted: Sequence[int] = ()
+    #: The times of the observations after which an incident was labelled a fault, each with its number of alarms.
+    faults: Sequence[tuple[int, int]] = ()
 
     def is_missing(self, time: int) -> bool:
         """Whether an observation at this time counts as missing."""
         return any(first <= time <= last for first, last in self.missing)
 
-    def next_accepted(self, time: int | None) -> int | None:
-        """The first of the `accepted` times after this time."""
-        return next((one for one in self.accepted if time is None or one > time), None)
+    def next_act(self, time: int | None) -> int | None:
+        """The time of the next observation after which a label changed the detector."""
+        acts = (*self.accepted, *(given for given, _ in self.faults))
+        return min((one for one in acts if time is None or one > time), default=None)
+
+    def act(self, signal: MonitoredSignal, time: int) -> None:
+        """Change the detector as labels did after the observation at this time."""
+        fleet = signal.block.fleet
+        if time in self.accepted:
+            fleet.accept(signal.place)
+        for given, alarms in self.faults:
+            if given == time:
+                fleet.label_fault(signal.place, alarms)
+        signal.last_time = time
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +122,14 @@ def _take_stored(
 ) -> int:  # fmt: skip
     """Feed the observations stored after each signal's last time to the detectors of a block, in pieces.
 
-    A piece ends where an incident was accepted as normal.
+    A piece ends where a label changed the detector.
     """
     taken = 0
     left = list(signals)
     while left:
         if check is not None:
             check()
-        ends = {signal: labels.get(signal, NO_LABELS).next_accepted(signal.last_time) for signal in left}
+        ends = {signal: labels.get(signal, NO_LABELS).next_act(signal.last_time) for signal in left}
         pieces = {
             signal: reader.observations(
                 signal.row.id, after=signal.last_time, until=ends[signal], statuses=TAKEN, limit=PIECE
@@ -124,12 +140,16 @@ def _take_stored(
         for signal in rebuilt:
             rebuilt[signal].newest.extend(pieces.get(signal, ()))
         for signal, end in ends.items():
-            if end is not None and len(pieces[signal]) < PIECE:
-                block.fleet.accept(signal.place)
-                signal.last_time = end
+            if end is not None and is_reached(end, pieces[signal], PIECE):
+                labels[signal].act(signal, end)
         left = [signal for signal in left if len(pieces[signal]) == PIECE or ends[signal] is not None]
         taken += sum(map(len, pieces.values()))
     return taken
+
+
+def is_reached(end: int, rows: Sequence[ObservationRow], most: int) -> bool:
+    """Whether these rows, at most `most`, are all that there are until `end`."""
+    return len(rows) < most or rows[-1].time == end
 
 
 def stored_input(signal: MonitoredSignal, rows: Sequence[ObservationRow], labels: IncidentLabels) -> DetectorInput:
@@ -178,14 +198,14 @@ def remember_newest(reader: StoreReader, signal: MonitoredSignal, newest: Sequen
 def learn_anew(
     reader: StoreReader,
     signal: MonitoredSignal,
-    marks: Mapping[int, bool] | None = None,
+    marks: Marks | None = None,
     observed: Observed | None = None,
 ) -> None:
     """Let a new detector learn its signal's reference, if there is one, and the newest stored observations.
 
-    Observations of incidents excluded from calibration count as missing; `marks` overrides, by number, whether an
-    incident is excluded. Incidents accepted as normal are accepted again at the same observation. `observed` is the
-    content of the reference; None to read it from the store.
+    Observations of incidents excluded from calibration count as missing; `marks` are changed fields of incidents, by
+    number. What labels changed is changed again at the same observation. `observed` is the content of the reference;
+    None to read it from the store.
     """
     _take_stored(reader, signal.block, [signal], {signal: _begin_anew(reader, signal, marks, observed)})
     signal.block.take_closed()
@@ -201,7 +221,7 @@ def learn_what_can_be(reader: StoreReader, signal: MonitoredSignal) -> None:
 def learn_reference(
     reader: StoreReader,
     signal: MonitoredSignal,
-    marks: Mapping[int, bool] | None = None,
+    marks: Marks | None = None,
     observed: Observed | None = None,
 ) -> None:
     """Let a new detector learn only its signal's reference, if there is one; see `learn_anew`.
@@ -239,7 +259,7 @@ def _begin_renewed(reader: StoreReader, signal: MonitoredSignal) -> IncidentLabe
 def _begin_anew(
     reader: StoreReader,
     signal: MonitoredSignal,
-    marks: Mapping[int, bool] | None = None,
+    marks: Marks | None = None,
     observed: Observed | None = None,
 ) -> IncidentLabels:
     """Learn the reference, and set the time from which to replay the newest observations; returns their labels."""
@@ -257,11 +277,14 @@ def rebuilt_from(signal: MonitoredSignal) -> int:
 
 
 def incident_labels(
-    reader: StoreReader, signal: MonitoredSignal, since: int | None, marks: Mapping[int, bool] | None = None
+    reader: StoreReader, signal: MonitoredSignal, since: int | None, marks: Marks | None = None
 ) -> IncidentLabels:
-    """People's labels since a time: excluded incidents, and incidents ended as false alarms."""
-    incidents = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
-    excluded = {one.id for one in incidents if (marks or {}).get(one.id, one.excluded)}
-    missing = [(one.start, one.end) for one in incidents if one.id in excluded]
-    accepted = [one.end for one in incidents if one.ended == "labelled" and one.id not in excluded]
-    return IncidentLabels(missing, sorted(accepted))
+    """People's labels since a time: excluded incidents, those ended as false alarms, and faults."""
+    found = reader.incidents(signal_id=signal.row.id, kind="alarm", since=since, limit=MOST_REBUILT_FROM)
+    incidents = [replace(one, **(marks or {}).get(one.id, {})) for one in found]
+    included = [one for one in incidents if not one.excluded]
+    return IncidentLabels(
+        missing=[(one.start, one.end) for one in incidents if one.excluded],
+        accepted=[one.end for one in included if one.ended == "labelled"],
+        faults=[(one.given_back, one.alarms) for one in included if one.given_back is not None],
+    )

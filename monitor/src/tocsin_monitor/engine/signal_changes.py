@@ -11,9 +11,8 @@ import numpy as np
 
 from tocsin.detection import arrays_from_bytes
 from tocsin_monitor.as_json import time_text
-from tocsin_monitor.config import Settings, SignalTemplate
+from tocsin_monitor.config import Settings, SignalTemplate, with_known_files
 from tocsin_monitor.engine.changes import Changes, on_engine_thread, store_settings
-from tocsin_monitor.engine.incident_changes import FAULT
 from tocsin_monitor.engine.incidents import nanoseconds
 from tocsin_monitor.engine.lifecycle import (
     Affected,
@@ -30,8 +29,14 @@ from tocsin_monitor.engine.lifecycle import (
 )
 from tocsin_monitor.engine.replay import TAKEN, latest, value_of
 from tocsin_monitor.engine.signal_templates import KnownTemplate
-from tocsin_monitor.engine.signals import NOTHING, MonitoredSignal, QuarantinedSignal, state_of
-from tocsin_monitor.engine.status import SignalDetails, SignalStatus
+from tocsin_monitor.engine.signals import (
+    NOTHING,
+    MonitoredSignal,
+    QuarantinedSignal,
+    SignalDetails,
+    SignalStatus,
+    state_of,
+)
 from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.observations import check_name
 from tocsin_monitor.store import ReferenceRow, SignalRow, TemplateRow
@@ -83,7 +88,7 @@ class SignalChanges(Changes):
             unit=signal.row.unit if unit is None else check_text("unit", unit),
         )
         if detector is not None:
-            row = changed(row, detector) if keep else configured(state.settings, row, detector)
+            row = changed(state.settings, row, detector) if keep else configured(state.settings, row, detector)
         return self._put(signal, row)
 
     @on_engine_thread
@@ -152,10 +157,7 @@ class SignalChanges(Changes):
     @on_engine_thread
     def details(self, name: str) -> SignalDetails:
         """What a signal's detector has learned, and its audit, in which labelled faults do not count."""
-        signal = self._state.signal(name)
-        with self._state.store.reading() as reader:
-            faults = reader.count_labelled(signal.row.id, FAULT)
-        return signal.details(faults)
+        return self._state.signal(name).details()
 
     @on_engine_thread
     def put_reference(self, name: str, start: int, end: int, by: str = "") -> ReferenceRow:
@@ -252,7 +254,7 @@ class TemplateChanges(Changes):
         """Store a template in place of the one with the same pattern; returns the signals to which it applies."""
         state = self._state
         before = state.settings
-        check_template(before, template)
+        template = checked_template(before, template)
         content = template.model_dump(mode="json", exclude={"match"}, exclude_defaults=True)
         with state.store.transaction() as writer:
             writer.put_template(TemplateRow(template.match, content, time.time_ns(), by))
@@ -277,17 +279,23 @@ class TemplateChanges(Changes):
         return affected(before, before, match, state.rows())
 
 
-def check_template(settings: Settings, template: SignalTemplate) -> None:
-    """Check a template as one of a file is checked, and that it can be stored; or RefusedError."""
+def checked_template(settings: Settings, template: SignalTemplate) -> SignalTemplate:
+    """A template that somebody sent, checked as one of a file is, and that can be stored; or RefusedError."""
     try:
         check_name(template.match)  # it is part of an address, and no other pattern matches a name
     except ValueError as error:
         raise RefusedError(str(error).replace("a signal's name", "match")) from None
+    known = [one.detector for one in settings.templates if one.match == template.match]
     try:
+        everything = {**settings.detector, **template.detector}
+        everything = with_known_files(everything, settings.engine.models, settings.detector, *known)
+        options = {name: everything[name] for name in template.detector}
+        template = template.model_copy(update={"detector": options})
         settings.check_template(template)
         json.dumps(template.detector, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (ImportError, OSError, TypeError, ValueError) as error:
         raise RefusedError(str(error)) from None
     check_text("unit", template.unit)
     if template.features is not None:
         check_features(template.features)
+    return template

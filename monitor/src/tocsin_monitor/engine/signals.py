@@ -1,20 +1,78 @@
-"""What the engine remembers about one signal, monitored or quarantined, and the detector states that it stores."""
+"""A signal that is monitored, or quarantined, and what is shown of it."""
 
 import statistics
 import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.detection import arrays_to_bytes, missing_times, pack_arrays
+from tocsin.detection import Audit, arrays_to_bytes, length_text, missing_times, pack_arrays
 from tocsin_monitor.engine.block import DetectorInput, SignalBlock
 from tocsin_monitor.engine.kept_forecasts import UnsavedForecasts
-from tocsin_monitor.engine.status import Point, SignalDetails, SignalStatus
+from tocsin_monitor.fields import Shown, Time
 from tocsin_monitor.observations import StoredVerdict
 from tocsin_monitor.store import IncidentRow, ReferenceRow, SignalRow, StateRow, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One of the newest observations, for a sparkline: the value of the first feature."""
+
+    time: int
+    value: float
+    p: float
+    alarm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SignalStatus:
+    """The status of a signal; its JSON and its OpenAPI model follow from these fields. NaN is an unknown number."""
+
+    id: int
+    name: str
+    features: tuple[str, ...]
+    unit: str | None
+    template: Annotated[str | None, Shown("The pattern of the template that its settings came from.")]
+    alarm_rate: Annotated[float, Shown("The tolerated rate of what `promise` names, per observation.")]
+    promise: Annotated[str, Shown("What the alarm rate limits: false incidents, or observations with p below it.")]
+    last_time: Annotated[Time | None, Shown("The time of the newest observation.")]
+    last_arrival: Annotated[Time | None, Shown("When the newest observation arrived.")]
+    value: Annotated[tuple[float, ...], Shown("The newest value of each feature.")]
+    p: float
+    severity: float
+    alarm: bool
+    warm: bool
+    observations: Annotated[int, Shown("How many observations it has learned from.")]
+    warm_up: Annotated[int, Shown("How many observations the warm-up takes.")]
+    own_past_after: Annotated[
+        int,
+        Shown("How many it needs until its own past determines how rare something is; before, that is estimated."),
+    ]
+    silent: bool
+    #: That of alarms, if there is one, else the silence.
+    incident: Annotated[int | None, Shown("The open incident.")]
+    recent: Annotated[tuple[Point, ...], Shown("The newest observations: time, value of the first feature, p, alarm.")]
+    reference: Annotated[ReferenceRow | None, Shown("The reference it is compared with instead of its own past.")]
+    quarantined: Annotated[str | None, Shown("Why it is quarantined: its detector cannot be rebuilt.")] = None
+    warning: Annotated[str | None, Shown("What is wrong with its sampling, and which setting would do.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignalDetails:
+    """What a signal's detector has learned, and its audit."""
+
+    #: For each feature, the mean weight of each lag in its calibration set.
+    weights: list[list[float]]
+    audit: Audit
+    guarantee: str
+    settings: dict[str, Any]
+    silent_after: float | None
+    memory_bytes: int
+
 
 RECENT = 60
 # The pace of a signal is the median of the newest intervals. It is known after the smaller number.
@@ -22,6 +80,8 @@ PACES = 16
 LEAST_PACES = 8
 # A signal is silent after this many times its pace, but not before this many seconds.
 SILENT_PACES = 10
+# Warn if observations come so many times as fast, or as slowly, as `interval` says.
+OFF_PACE = 3.0
 LEAST_SILENCE = 30.0
 NOTHING = float("nan")
 
@@ -62,7 +122,6 @@ class MonitoredSignal:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.row.name
 
     def steps_before(self, times: Sequence[int]) -> list[int]:
@@ -130,9 +189,26 @@ class MonitoredSignal:
         """The seconds without an observation after which it counts as silent; None while unknown."""
         if self.row.silent_after is not None:
             return self.row.silent_after
-        if len(self.paces) < LEAST_PACES:
+        pace = self._pace
+        return None if pace is None else max(LEAST_SILENCE, SILENT_PACES * pace)
+
+    @property
+    def _pace(self) -> float | None:
+        """The usual seconds between two observations; None while unknown."""
+        return None if len(self.paces) < LEAST_PACES else statistics.median(self.paces) / 1e9
+
+    @property
+    def warning(self) -> str | None:
+        """That its observations come much faster or more slowly than `interval` says, and which setting would do."""
+        interval = self.block.fleet.interval
+        pace = None if interval is None else self._pace
+        if interval is None or not pace or interval / OFF_PACE <= pace <= interval * OFF_PACE:
             return None
-        return max(LEAST_SILENCE, SILENT_PACES * statistics.median(self.paces) / 1e9)
+        come, said = length_text(1, pace), length_text(1, interval)
+        problem = f"data come every {come}, but interval is {said}"
+        if pace > interval:
+            return f"{problem}: most observations count as missing. Set interval to {come}"
+        return f"{problem}: gaps go unnoticed. Set interval to {come}, or every to {said} to judge means over that time"
 
     def is_ahead(self, now: int) -> bool:
         """Whether its newest observation is ahead of the clock."""
@@ -166,7 +242,6 @@ class MonitoredSignal:
             self.silence_incident = number
 
     def status(self) -> SignalStatus:
-        """Its status."""
         fleet, newest = self.block.fleet, self.newest
         return SignalStatus(
             id=self.row.id,
@@ -190,14 +265,15 @@ class MonitoredSignal:
             incident=self.alarm_incident if self.alarm_incident is not None else self.silence_incident,
             recent=tuple(self.recent),
             reference=self.reference,
+            warning=self.warning,
         )
 
-    def details(self, faults: int) -> SignalDetails:
-        """What its detector has learned; `faults` of its incidents were real faults."""
+    def details(self) -> SignalDetails:
+        """What its detector has learned."""
         fleet = self.block.fleet
         return SignalDetails(
             weights=fleet.weights(self.place).mean(axis=1).astype(np.float64).tolist(),
-            audit=fleet.audit(self.place, faults=faults),
+            audit=fleet.audit(self.place),
             guarantee=fleet.guarantee,
             settings=self.row.settings,
             silent_after=self.silent_after,
@@ -217,7 +293,6 @@ class QuarantinedSignal:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.row.name
 
     @property

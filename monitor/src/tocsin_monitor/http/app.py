@@ -1,6 +1,7 @@
 """The HTTP applications of a monitor that leads, and of one on standby."""
 
 import asyncio
+from collections import Counter
 
 from fastapi import FastAPI, Response
 
@@ -16,7 +17,6 @@ from tocsin_monitor.http import (
     incidents,
     maintenance,
     observations,
-    push,
     signal_templates,
     signals,
     status,
@@ -26,6 +26,7 @@ from tocsin_monitor.http import (
 from tocsin_monitor.http.auth import Keys
 from tocsin_monitor.http.gate import Gate, handle_errors
 from tocsin_monitor.http.monitor_access import Monitor, MonitorAccess
+from tocsin_monitor.http.push import push_formats
 from tocsin_monitor.http.static_files import page_router
 from tocsin_monitor.push import Receivers
 
@@ -50,6 +51,8 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     )
     keys = Keys(monitor.store, monitor.settings.server)
     app.state.monitor, app.state.keys = monitor, keys
+    #: How many live streams each client has open.
+    app.state.streams = Counter[str]()
     app.state.azure_turns = asyncio.Semaphore(azure.AT_ONCE)
     app.state.receivers = Receivers(monitor.settings.push, monitor.metrics)
     app.add_middleware(Gate, monitor=monitor, keys=keys)
@@ -63,7 +66,8 @@ def create_app(monitor: MonitorAccess) -> FastAPI:
     ):  # fmt: skip
         app.include_router(router, prefix=PREFIX)
     app.include_router(azure.router, prefix=azure.PREFIX)
-    app.include_router(push.router)  # at the addresses that its clients know
+    for pushed in push_formats():
+        app.include_router(pushed.router)
     app.include_router(status.probes)
     app.include_router(status.signal_probes)
     return app

@@ -139,7 +139,7 @@ async def incidents(given: BulkIncidents, monitor: Monitor, caller: OPERATOR) ->
             return _Item(name, "POST", f"{path}/snooze", lambda: engine.snooze(number, until), number)
         if given.label is not None:
             said = given.label
-            label = lambda: engine.label(number, said.label, said.exclude, said.note)  # noqa: E731
+            label = lambda: engine.label(number, said.label, said.exclude, said.note, said.hold)  # noqa: E731
             return _Item(name, "POST", f"{path}/label", label, number)
         note = None if given.acknowledge is None else given.acknowledge.note
         acknowledge = lambda: engine.acknowledge(number, caller.name, note)  # noqa: E731

@@ -15,6 +15,8 @@ HEADER_SECONDS = 15.0
 # Seconds that a connection may wait for a further request. Most proxies and clients wait for at most a minute: whoever
 # closes first must not be the server, since a request may be on its way.
 IDLE_SECONDS = 75
+# The same after something that needs no token, such as a file of the page: whoever only looks at that must not hold it.
+OPEN_IDLE_SECONDS = 10
 # Seconds after which a client that reads nothing of its reply is disconnected.
 UNREAD_SECONDS = 30.0
 # What uvicorn logs about clients that do not speak HTTP.
@@ -44,7 +46,6 @@ class ConnectionSlot:
         self._places.work(self)
 
     def leave(self) -> None:
-        """Free the slot."""
         self._places.leave(self)
 
 
@@ -86,16 +87,13 @@ class ConnectionSlots:
         return True
 
     def wait(self, place: ConnectionSlot) -> None:
-        """See `ConnectionSlot.wait`."""
         if place in self._taken:
             self._waiting[place] = None
 
     def work(self, place: ConnectionSlot) -> None:
-        """See `ConnectionSlot.work`."""
         self._waiting.pop(place, None)
 
     def leave(self, place: ConnectionSlot) -> None:
-        """See `ConnectionSlot.leave`."""
         if place in self._taken:
             self._taken.remove(place)
             self._waiting.pop(place, None)
@@ -138,6 +136,7 @@ class ClientConnection(H11Protocol):
     def on_response_complete(self) -> None:
         # First, because the call below may start the next request.
         self._place.wait()
+        self.timeout_keep_alive = OPEN_IDLE_SECONDS if self.scope.get("caller") is None else IDLE_SECONDS
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -194,17 +193,26 @@ def room_for(connections: int) -> int:
         return connections
     import resource
 
-    wanted = connections + OWN
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return connections
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed == wanted:
-        return connections
-    room = max(LEAST, allowed - OWN)
-    log.warning(
-        "only %d connections are possible, not the %d of server.max_connections: the system allows %d open files "
-        "(LimitNOFILE, ulimit -n)", room, connections, allowed,
-    )  # fmt: skip
+    wanted = connections + OWN
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    room = possible(connections)
+    if room < connections:
+        log.warning(
+            "only %d connections are possible, not the %d of server.max_connections: the system allows %d open files "
+            "(LimitNOFILE, ulimit -n)", room, connections, allowed,
+        )  # fmt: skip
     return room
+
+
+def possible(connections: int) -> int:
+    """How many of these connections the limit of open files allows."""
+    if sys.platform == "win32":
+        return connections
+    import resource
+
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = allowed == resource.RLIM_INFINITY or allowed >= connections + OWN
+    return connections if enough else max(LEAST, allowed - OWN)

@@ -1,4 +1,4 @@
-"""Error replies, as JSON or in the words of the protocols that others speak, and their description for OpenAPI.
+"""Error replies as JSON, and their description for OpenAPI. `http/push.py` has those to clients of other formats.
 
 The JSON is {"error": {"message": ..., "field": ...}}.
 """
@@ -6,16 +6,14 @@ The JSON is {"error": {"message": ..., "field": ...}}.
 import json
 import logging
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.types import Scope
 
 from tocsin_monitor.errors import NotReadyError, OverloadedError, RefusedError, UnknownError
 
@@ -92,77 +90,6 @@ def _explain(error: dict[str, Any]) -> tuple[str, str]:
     return field, f"{field}: {text[:1].lower()}{text[1:]}"
 
 
-REMOTE_WRITE, OTLP, INFLUX, INFLUX_1 = "/api/v1/write", "/v1/metrics", "/api/v2/write", "/write"
-#: Where observations are pushed in formats of others.
-PUSHED = frozenset((REMOTE_WRITE, OTLP, INFLUX, INFLUX_1))
-PROTOBUF = "application/x-protobuf"
-
-_INFLUX_CODES = {
-    400: "invalid", 401: "unauthorized", 403: "forbidden", 413: "request too large", 415: "invalid",
-    422: "unprocessable entity", 429: "too many requests", 503: "unavailable",
-}  # fmt: skip
-# The codes of gRPC.
-_OTLP_CODES = {400: 3, 401: 16, 403: 7, 429: 8, 501: 12, 503: 14}
-_UNKNOWN = 2
-#: What is to be sent again, where clients give up on the status that it has elsewhere: Prometheus throws samples away
-#: unless the status is 5xx, and OTLP's clients do so after 408.
-SENT_AGAIN: dict[str, tuple[int, ...]] = {REMOTE_WRITE: (408, 429), OTLP: (408,)}
-
-
-def in_dialect(scope: Scope, response: Response) -> Response:
-    """A refusal as the clients of this address expect it."""
-    write = _DIALECTS.get(scope["path"])
-    if write is None:
-        return response
-    message = json.loads(bytes(response.body))["error"]["message"]
-    status = response.status_code
-    headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
-    if status in SENT_AGAIN.get(scope["path"], ()):
-        status = 503
-        headers.setdefault("retry-after", "1")
-    body, media_type = write(status, message, Headers(scope=scope).get("content-type", ""))
-    return Response(body, status, headers, media_type)
-
-
-def status_message(code: int, message: str) -> bytes:
-    """A google.rpc.Status. It is written by hand, since it is also needed where protobuf is not installed."""
-    text = message.encode()
-    length, varint = len(text), bytearray()
-    while length > 0x7F:
-        varint.append(length & 0x7F | 0x80)
-        length >>= 7
-    varint.append(length)
-    return bytes([0x08, code, 0x12, *varint]) + text
-
-
-def _otlp(status: int, message: str, content_type: str) -> tuple[bytes, str]:
-    code = _OTLP_CODES.get(status, _UNKNOWN)
-    if content_type.startswith("application/json"):
-        return json.dumps({"code": code, "message": message}).encode(), "application/json"
-    return status_message(code, message), PROTOBUF
-
-
-def _influx(status: int, message: str, content_type: str) -> tuple[bytes, str]:
-    code = _INFLUX_CODES.get(status, "internal error")
-    return json.dumps({"code": code, "message": message}).encode(), "application/json"
-
-
-def _influx_1(status: int, message: str, content_type: str) -> tuple[bytes, str]:
-    return json.dumps({"error": message}).encode(), "application/json"
-
-
-def _plain(status: int, message: str, content_type: str) -> tuple[bytes, str]:
-    return message.encode(), "text/plain"
-
-
-_DIALECTS: dict[str, Callable[[int, str, str], tuple[bytes, str]]] = {
-    REMOTE_WRITE: _plain,  # Prometheus writes it into its log
-    OTLP: _otlp,
-    INFLUX: _influx,
-    INFLUX_1: _influx_1,
-}
-
-
 class ErrorDetail(BaseModel):
     """What is wrong."""
 
@@ -177,8 +104,6 @@ class ErrorReply(BaseModel):
 
 
 Replies = dict[int | str, dict[str, Any]]
-
-BINARY = {"type": "string", "format": "binary"}
 
 _MEANINGS = {
     400: "The body is malformed, or some of its points were refused: all others are kept. Do not send it again.",
@@ -199,12 +124,12 @@ _WHO = {"WWW-Authenticate": {"description": "How to authenticate.", "schema": {"
 _HEADERS = {401: _WHO, 429: _LATER, 503: _LATER}
 
 
-def errors(*statuses: int) -> Replies:
-    """The error replies with these statuses."""
+def errors(*statuses: int, **form: Any) -> Replies:
+    """The error replies with these statuses, as JSON or in another form."""
     return {
         status: {
-            "model": ErrorReply,
             "description": _MEANINGS[status],
+            **(form or {"model": ErrorReply}),
             **({"headers": _HEADERS[status]} if status in _HEADERS else {}),
         }
         for status in sorted(statuses)
@@ -216,20 +141,3 @@ COMMON = errors(401, 403, 422, 429, 500, 503)
 #: The same for routes with a request body.
 WITH_BODY = errors(401, 403, 408, 413, 415, 422, 429, 500, 503)
 UNKNOWN = errors(404)
-
-
-def pushed(content: dict[str, Any], never: Collection[int] = ()) -> Replies:
-    """The replies to what is pushed in formats of others, whose refusals have a form of their own.
-
-    `never` are statuses that clients of this format would take for a reason to throw their data away.
-    """
-    statuses = (400, 401, 403, 408, 413, 415, 422, 429, 500, 501, 503)
-    return {
-        status: {
-            "description": _MEANINGS[status],
-            "content": content,
-            **({"headers": _HEADERS[status]} if status in _HEADERS else {}),
-        }
-        for status in statuses
-        if status not in never
-    }

@@ -114,10 +114,12 @@ async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Acknowledgement | None = None) -> Response:
-    """Record that the caller has seen it: all its incidents, and those that join later."""
+    """Record that the caller has seen it: all its incidents, and those that join later.
+
+    After what a limited token did, only signals that it is for join."""
     note = None if given is None else given.note
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.events.acknowledge(number, caller.name, note)))
+    return reply(await done(monitor.engine.events.acknowledge(number, caller.name, note, caller.patterns)))
 
 
 @router.delete(
@@ -127,7 +129,7 @@ async def acknowledge(number: Id, monitor: Monitor, caller: OPERATOR, given: Ack
 async def forget(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Removes the acknowledgement from the event and all its incidents."""
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.events.acknowledge(number, None, None)))
+    return reply(await done(monitor.engine.events.acknowledge(number, None, None, caller.patterns)))
 
 
 @router.post(
@@ -138,14 +140,14 @@ async def snooze(number: Id, given: Snooze, monitor: Monitor, caller: OPERATOR) 
     """Send no alerts about it for a while, at most 30 days."""
     until = check_end(given.end(time.time_ns()), "until")
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.events.snooze(number, until)))
+    return reply(await done(monitor.engine.events.snooze(number, until, caller.patterns)))
 
 
 @router.delete("/{number}/snooze", summary="Wake an event", response_model=EventOut, responses=COMMON | UNKNOWN)
 async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     """Resume alerts about it."""
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.events.snooze(number, None)))
+    return reply(await done(monitor.engine.events.snooze(number, None, caller.patterns)))
 
 
 @router.post(
@@ -153,11 +155,11 @@ async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def label(number: Id, given: EventLabel, monitor: Monitor, caller: OPERATOR) -> Response:
-    """A fault, a false alarm, or expected: all its incidents get the label, and those that join later.
+    """A fault, a false alarm, expected, or not interesting: all its incidents get the label, and those that join later.
 
     A false alarm ends the open incidents of alarms: their values are accepted as normal and learned."""
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.events.label(number, given.label, given.note)))
+    return reply(await done(monitor.engine.events.label(number, given.label, given.note, caller.patterns)))
 
 
 # All of it is a handful of short queries, however large the event and the past are.

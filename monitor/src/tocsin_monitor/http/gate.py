@@ -15,9 +15,10 @@ from tocsin_monitor.errors import MonitorError
 from tocsin_monitor.http import azure
 from tocsin_monitor.http.auth import Caller, Keys, is_relayed, unauthorised
 from tocsin_monitor.http.bodies import media_type
-from tocsin_monitor.http.errors import PUSHED, HttpError, in_dialect, refuse, reply_to, reply_to_validation
+from tocsin_monitor.http.errors import HttpError, refuse, reply_to, reply_to_validation
 from tocsin_monitor.http.limits import Bodies, Buckets, LimitedBody, too_large, too_many
 from tocsin_monitor.http.monitor_access import MonitorAccess
+from tocsin_monitor.http.push import dialects, in_dialect
 
 # Probes are cheap and must always work, so they are not limited.
 _PROBES = ("/healthz", "/readyz")
@@ -100,6 +101,12 @@ class Gate:
             self._take(address) if authorization is None else self._take(f"wrong:{address}", _FAILURE_COST)
             raise unauthorised(authorization)
         self._take(address if caller.token is None else caller.token)
+        if caller.token is None and scope["path"] in dialects() and _is_simple(headers):
+            self._reject("origin")
+            raise HttpError(
+                415, "without a token, any page could send this: create one (`tocsin token create`), or send the "
+                "header 'Content-Type: application/octet-stream'", "Content-Type",
+            )  # fmt: skip
         length = headers.get("content-length", "")
         limit = self._limit_of(scope["path"])
         if length.isdigit() and int(length[:20]) > limit:
@@ -110,7 +117,7 @@ class Gate:
     def _limit_of(self, path: str) -> int:
         if _is_upload(path):
             return self._upload_limit
-        return self._limit if path.endswith(_LARGE) or path in PUSHED else min(self._limit, _SMALL)
+        return self._limit if path.endswith(_LARGE) or path in dialects() else min(self._limit, _SMALL)
 
     def _check_origin(self, headers: Headers, scope: Scope) -> None:
         hosts = headers.getlist("host")
@@ -118,9 +125,11 @@ class Gate:
         if not self._origins.host_allowed(host):
             self._reject("host")
             raise HttpError(403, f"{host!r:.100} is not a name of this server: add it to server.allowed_hosts", "Host")
-        origin = headers.get("origin")
-        changes = scope["method"] not in SAFE_METHODS
-        if changes and origin is not None and not self._origins.origin_allowed(origin, host, scope["scheme"]):
+        if scope["method"] in SAFE_METHODS:
+            return
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        own = site in _OWN_SITES if origin is None else self._origins.origin_allowed(origin, host, scope["scheme"])
+        if not own:
             self._reject("origin")
             raise HttpError(403, "a page of another origin may not change anything here", "Origin")
 
@@ -136,7 +145,7 @@ class Gate:
 
 def _access_entry(scope: Scope) -> AccessEntry | None:
     """The entry of the access log for a request that changes something. Sending observations is not recorded."""
-    sends = scope["path"] in PUSHED or scope["path"].startswith(_SENDING)
+    sends = scope["path"] in dialects() or scope["path"].startswith(_SENDING)
     if scope["method"] in SAFE_METHODS or scope["caller"] is None or sends:
         return None
     return AccessEntry(scope["caller"].name, scope["method"], scope["path"].removeprefix(_API)[:_LONGEST_TARGET])
@@ -146,6 +155,11 @@ def _authorization(headers: Headers, path: str) -> str | None:
     """The header with the token; clients of Azure have another one for it."""
     key = headers.get(azure.KEY_HEADER) if path.startswith(f"{azure.PREFIX}/") else None
     return headers.get("authorization") if key is None else f"Bearer {key}"
+
+
+def _is_simple(headers: Headers) -> bool:
+    """Whether a page of any origin could have a browser send this without asking first."""
+    return media_type(headers) in _SIMPLE_TYPES and "authorization" not in headers and "content-encoding" not in headers
 
 
 def _is_upload(path: str) -> bool:
@@ -183,6 +197,9 @@ HEADERS = {
 RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+# What browsers say of a request that a page of this server, or nobody's page, makes. Others say nothing.
+_OWN_SITES = (None, "same-origin", "none")
+_SIMPLE_TYPES = ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class OriginCheck:

@@ -1,6 +1,7 @@
 """Imports of history files."""
 
 import asyncio
+import os
 import tempfile
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from tocsin.data import DataError, check_room
 from tocsin_monitor.access_log import pending_entry
 from tocsin_monitor.as_json import json_of
 from tocsin_monitor.engine import Progress
@@ -26,6 +28,8 @@ from tocsin_monitor.importing import HistoryFile, opened_history
 from tocsin_monitor.observations import Batch, Observation, Outcome, Status
 
 _FILE = "application/octet-stream"
+#: The names of folders of uploads begin with this; the number of the process follows.
+LEFTOVER = "tocsin-import-"
 router = APIRouter(tags=["history"])
 
 
@@ -65,7 +69,7 @@ async def progress(monitor: Monitor, caller: READER) -> Response:
 @asynccontextmanager
 async def _received(request: Request, name: str) -> AsyncIterator[Path]:
     """The body as a temporary file with this name."""
-    folder = await run_in_threadpool(tempfile.TemporaryDirectory, prefix="tocsin-import-")
+    folder = await run_in_threadpool(tempfile.TemporaryDirectory, prefix=f"{LEFTOVER}{os.getpid()}-")
     try:
         path = Path(folder.name) / name
         try:
@@ -74,6 +78,10 @@ async def _received(request: Request, name: str) -> AsyncIterator[Path]:
             raise HttpError(422, f"file: {name!r} is not a file name: {error.strerror}", "file") from None
         with opened as file:
             async for piece in request.stream():
+                try:
+                    check_room(len(piece))
+                except DataError as error:
+                    raise HttpError(503, str(error), "body", {"Retry-After": "60"}) from None
                 await run_in_threadpool(file.write, piece)
         yield path
     finally:

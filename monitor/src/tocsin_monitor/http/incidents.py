@@ -38,19 +38,31 @@ async def list_incidents(
     kind: Annotated[Literal["alarm", "silence"] | None, Query(description="Only those of this kind.")] = None,
     since: Annotated[Given | None, Query(description="Only those that did not end before this time.")] = None,
     until: Annotated[Given | None, Query(description="Only those that did not start after this time.")] = None,
+    like: Annotated[
+        int | None, Query(ge=1, le=LARGEST_ID, description="Only those like the incident with this number, and itself.")
+    ] = None,
+    suppressed: Annotated[
+        bool | None, Query(description="Only those about which a label suppressed alerts, or only the others.")
+    ] = None,
     before: Annotated[int | None, Query(ge=1, le=LARGEST_ID, description="Only those with a lower number.")] = None,
     limit: Annotated[int, Query(ge=1, le=MOST_INCIDENTS, description="The most incidents.")] = 100,
 ) -> Response:
-    """The newest first. To page, pass the number of the last one as `before`."""
+    """Ordered by when they opened, the newest first. To page, pass the number of the last one as `before`."""
 
     def read(reader: StoreReader) -> list[dict[str, Any]]:
         names = {number: name for number, name in reader.signal_names().items() if caller.may_see(name)}
         chosen = list(names) if caller.patterns else None
         if signal is not None:
             chosen = [number_of(reader, signal, names)]
+        alike = None
+        if like is not None:
+            row = _visible(reader, like, caller)
+            if row.alike is None:
+                return [incident_json(row, names[row.signal])]
+            chosen, alike = [row.signal], row.alike
         found = reader.incidents(
-            signal_ids=chosen, open=open, kind=kind, since=since, until=until, before_id=before,
-            limit=limit,
+            signal_ids=chosen, open=open, kind=kind, since=since, until=until, alike=alike, suppressed=suppressed,
+            before_id=before, limit=limit,
         )  # fmt: skip
         return [incident_json(row, names[row.signal]) for row in found]
 
@@ -72,12 +84,16 @@ async def one_incident(number: Id, monitor: Monitor, caller: READER) -> Response
 
 
 def _incident(reader: StoreReader, number: int, caller: Caller) -> dict[str, Any]:
+    row = _visible(reader, number, caller)
+    return incident_json(row, reader.signal_names()[row.signal])
+
+
+def _visible(reader: StoreReader, number: int, caller: Caller) -> IncidentRow:
     """An incident of a signal that the caller may see."""
     row = reader.incident(number)
-    names = reader.signal_names()
-    if row is None or not caller.may_see(names[row.signal]):
+    if row is None or not caller.may_see(reader.signal_names()[row.signal]):
         raise UnknownError(f"there is no incident {number}")
-    return incident_json(row, names[row.signal])
+    return row
 
 
 async def _check(monitor: MonitorAccess, number: int, caller: Caller) -> None:
@@ -139,11 +155,13 @@ async def wake(number: Id, monitor: Monitor, caller: OPERATOR) -> Response:
     responses=WITH_BODY | UNKNOWN, dependencies=[TAKES_JSON],
 )  # fmt: skip
 async def label(number: Id, given: Label, monitor: Monitor, caller: OPERATOR) -> Response:
-    """A fault, a false alarm, or expected; its observations may be excluded from the calibration set.
+    """A fault, a false alarm, expected, or not interesting; its observations may be excluded from the calibration set.
 
-    A false alarm ends an open incident of alarms: its values are accepted as normal and learned."""
+    A false alarm ends an open incident of alarms: its values are accepted as normal and learned. Any other label holds
+    for the next incidents like it, up to twice as severe, until it is removed from one of them. After "expected" and
+    "not interesting", no alerts are sent about those."""
     await _check(monitor, number, caller)
-    return reply(await done(monitor.engine.incidents.label(number, given.label, given.exclude, given.note)))
+    return reply(await done(monitor.engine.incidents.label(number, given.label, given.exclude, given.note, given.hold)))
 
 
 MOST_ANNOTATIONS = 1000

@@ -74,7 +74,6 @@ class Bodies:
         return True
 
     def give_back(self, count: int) -> None:
-        """Release this many bytes."""
         self._left += count
 
 

@@ -82,7 +82,7 @@ class OutcomeOut(BaseModel):
     high: OneOrAll = Field(description="Above this the error alone would have raised an alarm.")
     warm: bool | None = Field(description="Whether the warm-up is over.")
     incident: int | None = Field(description="The incident that its alarm belongs to.")
-    message: str | None = Field(description="Why it was refused.")
+    message: str | None = Field(description="Why it was refused, or a warning about its signal's sampling.")
 
 
 Outcomes = list_of("Outcomes", "One outcome for each observation, in order.", "outcomes", OutcomeOut)
@@ -307,6 +307,13 @@ class QuarantinedOut(BaseModel):
     reason: str
 
 
+class WarningOut(BaseModel):
+    """A signal whose sampling is wrong."""
+
+    name: str
+    reason: str = Field(description="What is wrong, and which setting would do.")
+
+
 class StatusOut(BaseModel):
     """The state of the monitor."""
 
@@ -319,6 +326,7 @@ class StatusOut(BaseModel):
     silent: int
     quarantined: list[QuarantinedOut] = Field(description="Quarantined signals: configure, reset or remove them.")
     ahead: list[str] = Field(description="Signals whose newest observation is ahead of the clock, at most 100.")
+    warnings: list[WarningOut] = Field(description="Signals whose sampling is wrong, at most 100.")
     clock_jumped: Moment | None = Field(description="When the system clock last jumped.")
     clock_jump: float | None = Field(description="By how many seconds it jumped then.")
     open_incidents: int

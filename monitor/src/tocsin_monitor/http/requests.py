@@ -1,12 +1,12 @@
 """The models of requests, from which the OpenAPI document is generated."""
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from tocsin_monitor.observations import LONGEST_NAME, MOST_FEATURES, time_of
-from tocsin_monitor.store import Role
+from tocsin_monitor.store import LabelName, Role
 from tocsin_monitor.tokens import MOST_PATTERNS, NAME_PATTERN
 
 # Databases reject text with NUL characters.
@@ -161,9 +161,13 @@ class Snooze(Model):
 class Label(Model):
     """What it was."""
 
-    label: Literal["fault", "false alarm", "expected"] | None = Field(description="null removes the label.")
+    label: LabelName | None = Field(description="null removes the label.")
     exclude: bool | None = Field(
         None, description="Whether to exclude its observations from the calibration set; by default unchanged."
+    )
+    hold: bool = Field(
+        True,
+        description="Whether the label holds for the next incidents like it; a false alarm never does.",
     )
     note: Text | None = None
 
@@ -171,7 +175,7 @@ class Label(Model):
 class EventLabel(Model):
     """What an event was."""
 
-    label: Literal["fault", "false alarm", "expected"] | None = Field(description="null removes the label.")
+    label: LabelName | None = Field(description="null removes the label.")
     note: Text | None = None
 
 

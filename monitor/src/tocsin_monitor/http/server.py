@@ -24,6 +24,7 @@ from tocsin_monitor.http.connections import (
     room_for,
 )
 from tocsin_monitor.metrics import Metrics
+from tocsin_monitor.secrecy import shown_path
 
 # Seconds until the next attempt when the system allows no more connections.
 _RETRY = 0.1
@@ -45,8 +46,8 @@ class Certificate:
             self.context = self._load()
         except (OSError, ssl.SSLError) as error:
             raise MonitorError(
-                f"server.tls_certificate {certificate} and server.tls_key {key} cannot be used: "
-                f"they must be a certificate and its key in PEM ({error})"
+                f"server.tls_certificate {shown_path(certificate)} and server.tls_key {shown_path(key)} cannot be "
+                f"used: they must be a certificate and its key in PEM ({error.strerror or error})"
             ) from error
 
     @classmethod

@@ -68,6 +68,7 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
     """Whether it is ready, its sizes, and the state of its sources and sinks."""
     engine = monitor.engine
     signals = [signal for signal in engine.overview() if caller.may_see(signal.name)]
+    warned = [signal for signal in signals if signal.warning is not None][:100]
     now, jumped = time.time_ns(), engine.clock.jumped
     numbers = await monitor.figures.newest()
     open_incidents = numbers.open_incidents
@@ -88,6 +89,7 @@ async def status(monitor: Monitor, caller: READER, receivers: Pushed) -> Respons
                 {"name": one.name, "reason": one.quarantined} for one in signals if one.quarantined is not None
             ],
             "ahead": [one.name for one in signals if one.last_time is not None and one.last_time > now][:100],
+            "warnings": [{"name": one.name, "reason": one.warning} for one in warned],
             "clock_jumped": None if jumped is None else time_text(jumped[0]),
             "clock_jump": None if jumped is None else jumped[1],
             "open_incidents": open_incidents,

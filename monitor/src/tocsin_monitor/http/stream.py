@@ -1,13 +1,16 @@
 """The live stream, as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from sse_starlette import EventSourceResponse
 
 from tocsin_monitor.http.auth import READER, Caller, Keys, is_relayed
+from tocsin_monitor.http.connections import possible
 from tocsin_monitor.http.errors import COMMON, HttpError
 from tocsin_monitor.http.monitor_access import Monitor
 from tocsin_monitor.hub import FullHubError, Subscription
@@ -17,6 +20,8 @@ HEARTBEAT = 15
 # Seconds after which a client that reads nothing is disconnected. It can reconnect and continue.
 SLOWEST = 30.0
 MOST_WATCHED = 100
+# Streams of one token, or of one address without a token.
+MOST_OF_ONE = 100
 router = APIRouter(tags=["stream"])
 _STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
 
@@ -42,6 +47,13 @@ async def stream(
     every 15 s."""
     for name in signals:
         caller.check_signal(name)
+    open_streams: Counter[str] = request.app.state.streams
+    client = caller.token or (request.client.host if request.client else "unknown")
+    # A stream stays open as long as its client likes, so some connections are kept for everything else.
+    most = possible(monitor.settings.server.max_connections) // 2
+    if open_streams[client] >= MOST_OF_ONE or open_streams.total() >= most:
+        message = f"{MOST_OF_ONE} live streams of one client, or {most} of all, are open: close some"
+        raise HttpError(503, message, headers={"Retry-After": "30"})
     try:
         subscription = monitor.hub.subscribe(last_event_id if last_event_id is not None else after, signals)
     except FullHubError as error:
@@ -51,13 +63,26 @@ async def stream(
     async def still_counts() -> bool:
         return await keys.caller(request.headers.get("authorization"), relayed=is_relayed(request.scope)) == caller
 
-    news = _stream(subscription, still_counts, caller)
+    news = _counted(_stream(subscription, still_counts, caller), open_streams, client)
     return EventSourceResponse(news, ping=HEARTBEAT, send_timeout=SLOWEST, sep="\n")
+
+
+async def _counted(news: AsyncGenerator[bytes, None], open_streams: Counter[str], client: str) -> AsyncIterator[bytes]:
+    """The messages; the stream counts as open until its end."""
+    open_streams[client] += 1
+    try:
+        async with aclosing(news):
+            async for message in news:
+                yield message
+    finally:
+        open_streams[client] -= 1
+        if not open_streams[client]:
+            del open_streams[client]
 
 
 async def _stream(
     subscription: Subscription, still_counts: Callable[[], Awaitable[bool]], caller: Caller
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The messages, while the token is valid."""
     with subscription:
         # With this id, a client that is disconnected before the first message can continue from here.

@@ -10,13 +10,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from tocsin_monitor.config import InfluxRule, OtlpRule, PushRule, PushSettings, RemoteWriteRule
+from tocsin_monitor.config import PushRule, PushSettings
 from tocsin_monitor.metrics import Metrics
 from tocsin_monitor.observations import LONGEST_NAME, Observation, check_name
 from tocsin_monitor.sources.base import Reporter
-from tocsin_monitor.sources.naming import NameTemplate, series_signal
+from tocsin_monitor.sources.payloads import NameTemplate, series_signal
 
 R = TypeVar("R", bound=PushRule)
 
@@ -118,7 +118,7 @@ def label_name(text: str) -> str:
 
 
 class Naming(Generic[R]):
-    """The rules of one format, the first match of which applies; without rules everything is a signal."""
+    """The rules of one format. The first match applies; without rules everything is a signal."""
 
     def __init__(self, rules: Sequence[R], default: R) -> None:
         self._rules = [(rule, None if rule.signal is None else NameTemplate(rule.signal)) for rule in rules]
@@ -144,7 +144,7 @@ class Naming(Generic[R]):
 class Intake:
     """Collects the observations of one request, and counts the points that are none.
 
-    Every point is one of three: an observation, refused (the sender is told), or left out on purpose (what nobody asked
+    Every point is one of three: an observation, refused (the reply says so), or left out on purpose (what nobody asked
     for, such as a text, or a counter's first point). `latest` is how far ahead times may be, in nanoseconds since 1970.
     """
 
@@ -265,10 +265,11 @@ class Intake:
 
 
 class Receiver(Reporter):
-    """One format: the counters that it knows, and its health."""
+    """One format: its rules, the counters that it knows, and its health."""
 
-    def __init__(self, name: str, metrics: Metrics) -> None:
+    def __init__(self, name: str, naming: Naming[Any], metrics: Metrics) -> None:
         super().__init__(name, metrics)
+        self.naming = naming
         self.rates = Rates()
         self._refusals = metrics.observations.labels("refused", name)
         self._left_out = metrics.left_out
@@ -299,16 +300,17 @@ class Receivers:
     """All formats."""
 
     def __init__(self, settings: PushSettings, metrics: Metrics) -> None:
-        self.remote_write = Receiver("remote_write", metrics)
-        self.otlp = Receiver("otlp", metrics)
-        self.influx = Receiver("influx", metrics)
-        self.remote_write_names = Naming(settings.remote_write, RemoteWriteRule())
-        self.otlp_names = Naming(settings.otlp, OtlpRule())
-        self.influx_names = Naming(settings.influx, InfluxRule())
+        self._all = {
+            name: Receiver(name, Naming(getattr(settings, name), kind()), metrics)
+            for name, kind in settings.kinds.items()
+        }
         #: One body at a time is unpacked and read: it may take many times the memory of what was sent.
         self.reading = asyncio.Lock()
+
+    def __getitem__(self, name: str) -> Receiver:
+        return self._all[name]
 
     @property
     def used(self) -> list[Receiver]:
         """Those that anybody ever sent anything to."""
-        return [one for one in (self.remote_write, self.otlp, self.influx) if one.used]
+        return [one for one in self._all.values() if one.used]

@@ -52,7 +52,7 @@ class SignalReport:
 
 @dataclass(frozen=True)
 class EventReport:
-    """Incidents of which people were told together; or one, without a number, of which nobody was told."""
+    """Incidents that were reported together, or a single one that was not reported, without a number."""
 
     number: int | None
     #: Each with the name of its signal, in the order of their start.
@@ -60,12 +60,12 @@ class EventReport:
 
     @property
     def start(self) -> int:
-        """When the first to move did."""
+        """The start of the first of them."""
         return self.members[0][1].start
 
     @property
     def open(self) -> bool:
-        """Whether one of them goes on."""
+        """Whether one of them is open."""
         return any(incident.open for _, incident in self.members)
 
     @property
@@ -88,8 +88,8 @@ class Report:
     events: list[EventReport]
 
     @property
-    def told(self) -> list[EventReport]:
-        """The events of which people were told, or were to be told."""
+    def reported(self) -> list[EventReport]:
+        """The events that were reported, or are about to be."""
         return [event for event in self.events if event.number is not None]
 
     @property
@@ -186,7 +186,7 @@ def _messages(reader: StoreReader, period: Period) -> Counter[int]:
     outbox = schema.outbox.c
     wanted = (
         select(outbox.event, func.count())
-        # What was settled without being sent was never told.
+        # What was settled without being sent was never reported.
         .where(outbox.told >= period.start, outbox.told <= period.end)
         .group_by(outbox.event)
     )
@@ -206,7 +206,7 @@ def _audit(report: SignalReport, alarms: int, period: Period) -> Audit | None:
         raised, faults, unit, dispersion = alarms, 0, "alarms", OF_STRETCHES
     else:
         began = [one for one in report.incidents if one.kind == "alarm" and one.start >= period.start]
-        raised, faults = len(began), sum(one.label == "fault" for one in began)
+        raised, faults = len(began), sum(one.label == "fault" and one.label_of is None for one in began)
         unit, dispersion = "incidents", 1.0
     counted = (raised - faults) / dispersion, report.judged / dispersion
     low, high = rate_bounds(*counted, promised, LEVEL)

@@ -1,24 +1,141 @@
-"""A report as one self-contained page, and by mail."""
+"""The report as a page, with its table of events."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from email.utils import make_msgid
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
-from tocsin.detection import Audit, Incident, SignalResult, length_text
-from tocsin.reports import PROMISE, charts_of, filled_page
+from tocsin.detection import Audit, Incident, ending_of, length_text
+from tocsin.reports import PROMISE, Chart, charts_of, filled_page, html_cell, html_table, target_of
 from tocsin_monitor.config import Settings
 from tocsin_monitor.config.sinks import MailSettings
+from tocsin_monitor.event_text import incident_text, place_of
+from tocsin_monitor.event_text import title_of as title_of_event
 from tocsin_monitor.exporting import Columns, Export
-from tocsin_monitor.report.event_table import MOST_ROWS, counted, event_table, moment, table
-from tocsin_monitor.report.facts import Period, Report, SignalReport
+from tocsin_monitor.report.facts import EventReport, Period, Report, SignalReport
+from tocsin_monitor.sinks.alerts import page_link
 from tocsin_monitor.sinks.mail import MailSink
-from tocsin_monitor.store import IncidentRow, StoreReader
+from tocsin_monitor.store import EventSummary, IncidentRow, StoreReader
+
+MOST_ROWS = 300
+_HEADINGS = ("signal or place", "start", "lasted", "ended", "severity", "what was seen", "people")
+
+
+def event_table(
+    reader: StoreReader, report: Report, settings: Settings, drawn: Sequence[str], charts: Sequence[Mapping[str, Any]]
+) -> str:
+    """The newest events; `drawn` are the signals of the charts."""
+    newest, rows = report.events[:MOST_ROWS], []
+    several = _several(reader, newest, {signal.row.id: signal.row.name for signal in report.signals})
+    for event in newest:
+        shown, place = _shown_in(event, drawn)
+        target = "" if shown is None else _target(shown, place, charts[place])
+        start = moment(event.start)
+        start = f'<button type="button">{start}</button>' if target else start
+        lasted = length_text(max(event.end(report.period) - event.start, 0) / 1e9, 1.0)
+        whole = several.get(event.number)
+        name, ended, severity, seen, people = (
+            _of_one(*event.members[0], settings) if whole is None else _of_several(event, whole, settings)
+        )
+        rows.append(((name, start, lasted, ended, severity, seen, people), target))
+    left = len(report.events) - MOST_ROWS
+    more = f'<p class="note">The newest {MOST_ROWS}; {left:,} others are in the monitor.</p>' if left > 0 else ""
+    return table(_HEADINGS, rows, "No incidents.") + more
+
+
+def _several(
+    reader: StoreReader, events: Iterable[EventReport], names: Mapping[int, str]
+) -> dict[int | None, EventSummary]:
+    """By number, the events that have several incidents of the signals of the report."""
+    stored = [reader.event(event.number) for event in events if event.number is not None]
+    wholes = reader.summaries([event for event in stored if event is not None], names)
+    return {whole.event.id: whole for whole in wholes if whole.count > 1}
+
+
+def _of_one(signal: str, incident: IncidentRow, settings: Settings) -> tuple[str, str, str, str, str]:
+    seen = incident_text(incident, signal).removeprefix(f"{signal}: ")
+    return (
+        escape(signal),
+        escape(ending_of(incident.ended).short),
+        "" if incident.kind == "silence" else f"{incident.severity:.1f}",
+        linked(seen, page_link(settings, "incidents", incident.id)),
+        escape(_handled(incident)),
+    )
+
+
+def _of_several(event: EventReport, whole: EventSummary, settings: Settings) -> tuple[str, str, str, str, str]:
+    alarms = whole.event.kind == "alarm"
+    strongest = f" Strongest: {incident_text(whole.strongest.incident, whole.strongest.signal)}." if alarms else ""
+    listed = [f"{moment(one.incident.start)} {incident_text(one.incident, one.signal)}" for one in whole.members]
+    if whole.count > len(listed):
+        listed.append(f"and {whole.count - len(listed):,} more")
+    members = "".join(f"<li>{escape(one)}</li>" for one in listed)
+    return (
+        escape(place_of(whole)),
+        f"{whole.open_count:,} of {whole.count:,} open" if whole.open_count else "all ended",
+        f"{whole.strongest.incident.severity:.1f}" if alarms else "",
+        f"{linked(title_of_event(whole), page_link(settings, 'events', whole.event.id))}"
+        f"<p>{escape(f'First to move: {whole.first.signal}.{strongest}')}</p>"
+        f"<details><summary>{counted(whole.count, 'incident')}</summary><ul>{members}</ul></details>",
+        escape(_handled_together(event, whole)),
+    )
+
+
+def _handled(incident: IncidentRow) -> str:
+    """What people did about an incident."""
+    seen = f"acknowledged by {incident.acknowledged_by}" if incident.acknowledged is not None else ""
+    held_back = "not reported" if incident.withheld or incident.suppressed else ""
+    return ", ".join(part for part in (incident.label, seen, held_back) if part)
+
+
+def _handled_together(event: EventReport, whole: EventSummary) -> str:
+    """What people did about an event, or about some of its incidents."""
+    stored, some = whole.event, sum(incident.acknowledged is not None for _, incident in event.members)
+    if stored.acknowledged is not None:
+        seen = f"acknowledged by {stored.acknowledged_by}"
+    else:
+        seen = f"{some:,} of {whole.count:,} acknowledged" if some else "not acknowledged"
+    return ", ".join(part for part in (stored.label, seen) if part)
+
+
+def _shown_in(event: EventReport, drawn: Sequence[str]) -> tuple[IncidentRow | None, int]:
+    """The strongest incident of alarms that a chart shows, and the number of that chart."""
+    alarms = [(signal, incident) for signal, incident in event.members if incident.kind == "alarm"]
+    found = [(incident, drawn.index(signal)) for signal, incident in alarms if signal in drawn]
+    return max(found, key=lambda one: one[0].severity, default=(None, 0))
+
+
+def _target(incident: IncidentRow, number: int, chart: Mapping[str, Any]) -> str:
+    return target_of(np.datetime64(incident.start, "ns"), np.datetime64(incident.end, "ns"), number, chart)
+
+
+def table(headings: Sequence[str], rows: Sequence[tuple[Sequence[str], str]], nothing: str) -> str:
+    """A table of rows, each with its cells in HTML and its attributes; or what to say if there are none."""
+    if not rows:
+        return f'<div class="panel"><p>{nothing}</p></div>'
+    lines = (f"<tr{target}>{''.join(map(html_cell, headings, cells))}</tr>" for cells, target in rows)
+    return html_table(headings, lines)
+
+
+def linked(text: str, link: str) -> str:
+    """A text with a link, if there is one."""
+    return f'<a href="{escape(link)}">{escape(text)}</a>' if link else escape(text)
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things, in words."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def moment(nanoseconds: int) -> str:
+    """A time to the minute."""
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def report_page(reader: StoreReader, report: Report, settings: Settings) -> str:
@@ -46,16 +163,20 @@ def title_of(period: Period) -> str:
 
 def summary_of(report: Report) -> list[str]:
     """The report in a few sentences."""
-    told, withheld = report.told, len(report.events) - len(report.told)
-    incidents = sum(len(event.members) for event in told)
-    silent, still = sum(event.silence for event in told), sum(event.open for event in told)
+    reported = report.reported
+    suppressed = sum(one.suppressed for event in report.events for _, one in event.members)
+    withheld = len(report.events) - len(reported) - suppressed
+    incidents = sum(len(event.members) for event in reported)
+    silent, still = sum(event.silence for event in reported), sum(event.open for event in reported)
     lines = [
-        f"{counted(len(told), 'event')} with {counted(incidents, 'incident')}; "
+        f"{counted(len(reported), 'event')} with {counted(incidents, 'incident')}; "
         f"{silent:,} of the events silences, {still:,} still open. "
         f"{len(report.by_attention):,} of {counted(len(report.signals), 'signal')} had incidents."
     ]
     if withheld:
         lines.append(f"Budgets withheld {counted(withheld, 'incident')}: nobody was told.")
+    if suppressed:
+        lines.append(f"Labels that hold suppressed {counted(suppressed, 'incident')}: nobody was told.")
     lines += [f"{_kept(audit)}." for audit in report.audits.values()]
     if report.by_attention:
         most = report.by_attention[0]
@@ -77,7 +198,7 @@ def _days(report: Report) -> str:
     """How many events began on each day, as bars."""
     first, last = (datetime.fromtimestamp(one / 1e9, UTC).date() for one in (report.period.start, report.period.end))
     days = [first + timedelta(days=number) for number in range(min((last - first).days, 366) + 1)]
-    began = Counter(datetime.fromtimestamp(event.start / 1e9, UTC).date() for event in report.told)
+    began = Counter(datetime.fromtimestamp(event.start / 1e9, UTC).date() for event in report.reported)
     most, width = max((began[day] for day in days), default=0), 1000 / len(days)
     if not most:
         return ""
@@ -141,28 +262,26 @@ MOST_SIGNALS = 12
 MOST_OBSERVATIONS = 100_000
 
 
-def drawn_signals(reader: StoreReader, signals: Sequence[SignalReport], period: Period) -> list[SignalResult]:
-    """The verdicts on the signals with the most severe incidents of alarms."""
+def drawn_signals(reader: StoreReader, signals: Sequence[SignalReport], period: Period) -> list[Chart]:
+    """The charts of the signals with the most severe incidents of alarms."""
     found = [(signal, _alarms(signal)) for signal in signals]
     busy = [(signal, alarms) for signal, alarms in found if alarms]
     busy.sort(key=lambda one: -max(incident.severity for incident in one[1]))
-    results = [_result(reader, signal, alarms, period) for signal, alarms in busy[:MOST_SIGNALS]]
-    return [result for result in results if result is not None]
+    charts = [_chart(reader, signal, alarms, period) for signal, alarms in busy[:MOST_SIGNALS]]
+    return [chart for chart in charts if chart is not None]
 
 
 def _alarms(signal: SignalReport) -> list[IncidentRow]:
     return [incident for incident in signal.incidents if incident.kind == "alarm"]
 
 
-def _result(
-    reader: StoreReader, signal: SignalReport, alarms: Sequence[IncidentRow], period: Period
-) -> SignalResult | None:
+def _chart(reader: StoreReader, signal: SignalReport, alarms: Sequence[IncidentRow], period: Period) -> Chart | None:
     columns = _columns(reader, signal, period)
     if columns is None:
         return None
     times = columns["time"].astype(np.int64)
     incidents = [_incident(signal.row.name, row, times) for row in alarms]
-    return SignalResult(signal.row.name, len(times), incidents, columns=columns)
+    return Chart(signal.row.name, columns, incidents)
 
 
 def _columns(reader: StoreReader, signal: SignalReport, period: Period) -> Columns | None:
@@ -174,6 +293,10 @@ def _columns(reader: StoreReader, signal: SignalReport, period: Period) -> Colum
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]} if pieces else None
 
 
+def _moment(time: int | None) -> np.datetime64 | None:
+    return None if time is None else np.datetime64(time, "ns")
+
+
 def _incident(name: str, row: IncidentRow, times: np.ndarray) -> Incident:
     last = len(times) - 1
     first, end = np.searchsorted(times, [row.start, row.end])
@@ -181,6 +304,7 @@ def _incident(name: str, row: IncidentRow, times: np.ndarray) -> Incident:
         name, np.datetime64(row.start, "ns"), np.datetime64(row.end, "ns"), np.datetime64(row.peak, "ns"),
         min(int(first), last), min(int(end), last), row.alarms, row.p, row.severity, row.return_period, row.view,
         row.explanation, row.direction, row.deviation, dict(row.contributions), ended=row.ended,
+        seen=row.seen, began_earliest=_moment(row.began_earliest), began_latest=_moment(row.began_latest),
     )  # fmt: skip
 
 

@@ -50,25 +50,25 @@ class AlertmanagerSink(HttpSink):
 
     async def deliver(self, incident: IncidentRow, signal: SignalRow, status: Message) -> None:
         if status == "firing":
-            await self._tell([(incident, signal)])
+            await self._send_open([(incident, signal)])
             return
         level = self._levels.get(incident.id)
         await self._post(_PATH, [self._over(incident, signal, level)])
         self._levels.pop(incident.id, None)
 
     async def repeat(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
-        await self._tell(incidents)
+        await self._send_open(incidents)
 
     def keep_only(self, numbers: Set[int]) -> None:
         self._levels = {number: level for number, level in self._levels.items() if number in numbers}
 
-    async def _tell(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
+    async def _send_open(self, incidents: Sequence[tuple[IncidentRow, SignalRow]]) -> None:
         alerts: list[dict[str, Any]] = []
         until = time.time_ns() + int(MISSED * self._settings.refresh * 1e9)
         for incident, signal in incidents:
-            told, level = self._levels.get(incident.id), level_of(incident)
-            if told not in (None, level):
-                alerts.append(self._over(incident, signal, told))
+            sent, level = self._levels.get(incident.id), level_of(incident)
+            if sent not in (None, level):
+                alerts.append(self._over(incident, signal, sent))
             link = link_to(self._monitor, incident)
             alert = alert_of(incident, signal, link, "firing", more=self._settings.labels)
             alerts.append(plain(alert, until))

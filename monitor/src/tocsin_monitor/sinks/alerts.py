@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tocsin.detection import DetectorSettings, Ending, ending_of, rarity
+from tocsin.detection import DetectorSettings, Ending, ending_of, ordinal, rarity
 from tocsin_monitor.as_json import member_json, time_text
 from tocsin_monitor.config import Settings
 from tocsin_monitor.config.kinds import Told
@@ -168,10 +168,17 @@ def _story(incident: IncidentRow, signal: SignalRow) -> str:
         f"The smallest p is {incident.p:.3g}, at {time_text(incident.peak)}:",
         f"{incident.deviation:+.6g}{unit} from the forecast.",
     ]
+    earliest, latest = incident.began_earliest, incident.began_latest
+    if earliest is not None and latest is not None and latest < incident.start:
+        parts.append(f"It began between {time_text(earliest)} and {time_text(latest)}.")
+    if incident.advice:
+        parts.append(incident.advice)
     interval = signal.settings.get("interval")
-    rare = rarity(incident.return_period, DetectorSettings(interval=interval).interval_seconds)
-    if rare:
-        parts.append(f"This much evidence occurs {rare}.")
+    rare = rarity(incident.return_period, DetectorSettings(interval=interval).interval_seconds, incident.seen)
+    if incident.first_alike is not None:
+        parts.append(f"It is the {ordinal(incident.occurrence)} like this since {time_text(incident.first_alike)}.")
+    elif rare:
+        parts.append(f"How rare this is: {rare}.")
     if len(incident.contributions) > 1:
         first = sorted(incident.contributions, key=lambda name: -incident.contributions[name])[:3]
         parts.append(f"Main contributors: {', '.join(first)}.")

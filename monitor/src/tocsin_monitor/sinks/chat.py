@@ -143,7 +143,7 @@ def _teams_escaped(text: str) -> str:
     return text
 
 
-# ntfy makes a file of a longer message; it counts bytes, of which a character may have four.
+# ntfy turns a longer message into a file. It counts bytes, and a character may have four.
 _NTFY_TEXT, _NTFY_TITLE = 1000, 200
 
 
@@ -174,20 +174,20 @@ class NtfySink(HttpSink):
         await self._post("", self._message(notice))
 
     def _message(self, notice: Notice) -> dict[str, object]:
-        told = {
+        message = {
             "topic": self._settings.topic,
             "title": shortened(notice.title, _NTFY_TITLE),
             "message": shortened(notice.text, _NTFY_TEXT),
             "priority": self._priority(notice),
             "tags": self._tags(notice),
         }
-        return told | ({"click": notice.link} if notice.link else {})
+        return message | ({"click": notice.link} if notice.link else {})
 
     def _options(self, notice: Notice) -> dict[str, str]:
         """The same in the address, since the body is the picture."""
-        told = self._message(notice)
+        message = self._message(notice)
         tags = ",".join(self._tags(notice))
-        options = {name: str(value) for name, value in told.items() if name != "topic"}
+        options = {name: str(value) for name, value in message.items() if name != "topic"}
         return options | {"tags": tags, "filename": f"incident-{notice.fields['id']}.png"}
 
     def _priority(self, notice: Notice) -> int:

@@ -1,7 +1,7 @@
 """A message about an incident in words, for sinks that write to people."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from string import Formatter
 from typing import Any
@@ -17,7 +17,7 @@ from tocsin_monitor.store.events import LISTED
 
 def _sample(**given: Any) -> IncidentRow:
     """An incident to try message templates on; what is not given is missing."""
-    nothing = dict.fromkeys((field.name for field in fields(IncidentRow)), None)
+    nothing = {field.name: None for field in fields(IncidentRow) if field.default is MISSING}
     numbers = dict.fromkeys(("p", "severity", "return_period", "deviation"), float("nan"))
     some = {"id": 1, "signal": 1, "start": 1, "end": 2, "peak": 1, "alarms": 0, "duration": 0, "opened": 1}
     return IncidentRow(**{**nothing, **numbers, **some, "contributions": {}, **given})
@@ -43,7 +43,6 @@ class Notice:
 
     @property
     def over(self) -> bool:
-        """Whether the incident has ended."""
         return self.status == "resolved"
 
     @property
@@ -64,15 +63,15 @@ class Notice:
     @property
     def facts(self) -> dict[str, str]:
         """What to show beside the text."""
-        told = self.fields
-        severity = None if told["severity"] is None else f"{told['severity']:.1f} ({told['level']})"
+        fields = self.fields
+        severity = None if fields["severity"] is None else f"{fields['severity']:.1f} ({fields['level']})"
         shown = {
-            "Signal": told["signal"],
-            "Event": told["event"],
-            "Members": told["members"],
+            "Signal": fields["signal"],
+            "Event": fields["event"],
+            "Members": fields["members"],
             "Severity": severity,
-            "Start": told["start"],
-            "End": told["closed"] if self.over else None,
+            "Start": fields["start"],
+            "End": fields["closed"] if self.over else None,
         }
         return {name: str(value) for name, value in shown.items() if value}
 
@@ -83,11 +82,11 @@ def fields_of(incident: IncidentRow, signal: SignalRow, status: Message, link: s
     For an event of several incidents, `severity` is that of the strongest, as `level` is.
     """
     notes, whole = alert_of(incident, signal, link, status).annotations, several(incident)
-    told = {name: _shown(value) for name, value in incident_json(incident, signal.name).items()}
-    return told | {
+    fields = {name: _shown(value) for name, value in incident_json(incident, signal.name).items()}
+    return fields | {
         "message": told_as(incident, status),
         "level": level_of(incident),
-        "severity": told["severity"] if whole is None else number(whole.strongest.incident.severity),
+        "severity": fields["severity"] if whole is None else number(whole.strongest.incident.severity),
         "members": "" if whole is None else members_of(whole, LISTED),
         "unit": signal.unit,
         "summary": notes["summary"],
@@ -117,9 +116,9 @@ class Notices:
 
     def write(self, incident: IncidentRow, signal: SignalRow, status: Message) -> Notice:
         """The message about an incident."""
-        told = fields_of(incident, signal, status, link_to(self._monitor, incident))
-        title = " ".join(self._title.fill(told).split())  # a title is one line
-        return Notice(status, title, self._text.fill(told).strip(), told)
+        fields = fields_of(incident, signal, status, link_to(self._monitor, incident))
+        title = " ".join(self._title.fill(fields).split())  # a title is one line
+        return Notice(status, title, self._text.fill(fields).strip(), fields)
 
 
 def shortened(text: str, most: int) -> str:

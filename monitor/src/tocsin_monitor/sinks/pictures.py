@@ -51,8 +51,8 @@ class Pictures:
             return None
         try:
             async with asyncio.timeout(self._patience):
-                told = await asyncio.to_thread(self._read, incident, signal)
-                return await self._drawn(json.dumps(told).encode()) if told["time"] else None
+                data = await asyncio.to_thread(self._read, incident, signal)
+                return await self._drawn(json.dumps(data).encode()) if data["time"] else None
         except (TimeoutError, OSError, MonitorError) as error:
             reason = f"not ready within {self._patience:g} s" if isinstance(error, TimeoutError) else error
             _log.warning("no picture of incident %d: %s", incident.id, reason)
@@ -66,7 +66,7 @@ class Pictures:
         self._drawn_at.append(now)
         return True
 
-    async def _drawn(self, told: bytes) -> bytes:
+    async def _drawn(self, data: bytes) -> bytes:
         process = await asyncio.create_subprocess_exec(
             # -P: modules beside the program must not take the place of libraries.
             *(sys.executable, "-P", drawing.__file__),
@@ -76,7 +76,7 @@ class Pictures:
             env={"MPLCONFIGDIR": self._folder, **os.environ},
         )
         try:
-            picture, errors = await process.communicate(told)
+            picture, errors = await process.communicate(data)
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):

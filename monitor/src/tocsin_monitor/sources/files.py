@@ -65,7 +65,6 @@ class Tail:
         return self._parser
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -14,8 +14,7 @@ from tocsin_monitor.errors import Backoff
 from tocsin_monitor.mqtt import BrokerConnection, Message, MqttSession, Presence
 from tocsin_monitor.observations import Observation, Outcome, check_name
 from tocsin_monitor.sources.base import Source, SourceContext
-from tocsin_monitor.sources.naming import NameTemplate, topic_signal
-from tocsin_monitor.sources.payloads import LARGEST, Payload
+from tocsin_monitor.sources.payloads import LARGEST, NameTemplate, Payload, topic_signal
 
 # How long the broker keeps the session while the monitor is offline.
 SESSION_SECONDS = 7 * 86400

@@ -13,7 +13,7 @@ from tocsin_monitor.errors import Backoff, MonitorError, error_text
 from tocsin_monitor.observations import Cursor, Observation
 from tocsin_monitor.outgoing import Client, ask, open_client
 from tocsin_monitor.sources.base import LONGEST_WAIT, Source, SourceContext
-from tocsin_monitor.sources.naming import NameTemplate, series_signal
+from tocsin_monitor.sources.payloads import NameTemplate, series_signal
 
 MILLISECOND = 10**6  # ns
 # Prometheus refuses queries for more points per series.

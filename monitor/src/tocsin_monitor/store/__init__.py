@@ -3,6 +3,7 @@
 from tocsin_monitor.errors import DamagedError, StoreError, UnfitError
 from tocsin_monitor.store.reader import StoreReader
 from tocsin_monitor.store.rows import (
+    LIMIT,
     PLACE,
     SOURCE,
     AccessLogRow,
@@ -12,6 +13,7 @@ from tocsin_monitor.store.rows import (
     IncidentFacts,
     IncidentRow,
     Kind,
+    LabelName,
     LeadRow,
     MaintenanceRow,
     Member,
@@ -33,6 +35,7 @@ from tocsin_monitor.store.store import Store
 from tocsin_monitor.store.writer import StoreWriter
 
 __all__ = [
+    "LIMIT",
     "PLACE",
     "SOURCE",
     "AccessLogRow",
@@ -43,6 +46,7 @@ __all__ = [
     "IncidentFacts",
     "IncidentRow",
     "Kind",
+    "LabelName",
     "LeadRow",
     "MaintenanceRow",
     "Member",

@@ -179,7 +179,6 @@ class EventWriter(EventReader):
         return int(self.connection.execute(added).scalar_one())
 
     def change_event(self, number: int, **changes: Any) -> None:
-        """Set fields of an event."""
         unknown = sorted(set(changes) - _CHANGEABLE)
         if unknown:
             raise TypeError(f"of an event can be changed {', '.join(sorted(_CHANGEABLE))}, got {', '.join(unknown)}")

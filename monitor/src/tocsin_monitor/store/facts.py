@@ -45,6 +45,8 @@ class StoreFacts:
     newest: int | None = None
     tokens: tuple[TokenRow, ...] = ()
     templates: tuple[TemplateRow, ...] = ()
+    #: The names of signals whose rows cannot be read.
+    damaged: tuple[str, ...] = ()
     #: By the names of sinks.
     stuck: Mapping[str, StuckMessages] = field(default_factory=dict)
 
@@ -81,6 +83,7 @@ def look_at(url: str) -> StoreFacts:
                 facts = replace(
                     facts, newest=_newest(connection), tokens=tuple(reader.tokens()),
                     templates=tuple(reader.templates()), stuck=_stuck(connection),
+                    damaged=tuple(row.name for row in reader.signals() if row.damage is not None),
                 )  # fmt: skip
         return facts
     finally:

@@ -14,9 +14,29 @@ from tocsin_monitor.store.connections import for_reading, for_writing, shown_add
 
 Migration = Callable[[Connection], None]
 
+
+def _onsets_and_labels(connection: Connection) -> None:
+    """Incidents say what came before them, and what their labels do."""
+    for column in (
+        "seen BIGINT NOT NULL DEFAULT 0",
+        "began_earliest BIGINT",
+        "began_latest BIGINT",
+        "given_back BIGINT",
+        "alike TEXT",
+        "advice TEXT",
+        "occurrence BIGINT NOT NULL DEFAULT 1",
+        "first_alike BIGINT",
+        "holds BOOLEAN NOT NULL DEFAULT FALSE",
+        "label_of BIGINT",
+        "suppressed BOOLEAN NOT NULL DEFAULT FALSE",
+    ):
+        connection.exec_driver_sql(f"ALTER TABLE incidents ADD COLUMN {column}")
+    connection.exec_driver_sql("CREATE INDEX incidents_alike ON incidents (signal, alike, start)")
+
+
 # The first migrates from version 1, the tables of release 0.1.0, to version 2, and so on. A new store is created from
 # `schema.metadata`, so the last migration must result in the same tables. Never change a released migration.
-MIGRATIONS: tuple[Migration, ...] = ()
+MIGRATIONS: tuple[Migration, ...] = (_onsets_and_labels,)
 
 # The lock held while tables are created or changed, so that two processes do not do so at the same time.
 _CHANGING = 0x746F6373696E

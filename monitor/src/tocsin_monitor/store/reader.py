@@ -5,14 +5,17 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, Select, and_, case, func, not_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, case, func, not_, or_, select, tuple_
 
+from tocsin.detection import MUCH_SEVERER
 from tocsin_monitor.observations import Status
 from tocsin_monitor.store import encoding, schema
 from tocsin_monitor.store.events import EventReader, incident_of
 from tocsin_monitor.store.removal import REMOVED, LeavingReader, name_of
 from tocsin_monitor.store.rows import (
+    DAMAGE,
     AccessLogRow,
+    IncidentFacts,
     IncidentRow,
     Kind,
     MaintenanceRow,
@@ -167,7 +170,6 @@ class StoreReader(EventReader, LeavingReader):
         return {signal: time for signal, time in rows}  # noqa: C416
 
     def references(self) -> list[ReferenceRow]:
-        """All references."""
         columns = [column for column in schema.reference.c if column.name != "observed"]
         return self._rows(ReferenceRow, select(*columns).order_by(schema.reference.c.signal))
 
@@ -187,6 +189,8 @@ class StoreReader(EventReader, LeavingReader):
         kind: Kind | None = None,
         since: int | None = None,
         until: int | None = None,
+        alike: str | None = None,
+        suppressed: bool | None = None,
         before_id: int | None = None,
         limit: int,
     ) -> list[IncidentRow]:
@@ -201,6 +205,10 @@ class StoreReader(EventReader, LeavingReader):
             wanted = wanted.where(columns.open == open)
         if kind is not None:
             wanted = wanted.where(columns.kind == kind)
+        if alike is not None:
+            wanted = wanted.where(columns.alike == alike)
+        if suppressed is not None:
+            wanted = wanted.where(columns.suppressed == suppressed)
         if since is not None:
             wanted = wanted.where(or_(columns.open == True, columns.end >= since))  # noqa: E712
         if until is not None:
@@ -215,22 +223,19 @@ class StoreReader(EventReader, LeavingReader):
         row = self.connection.execute(wanted).one_or_none()
         return None if row is None else incident_of(row)
 
-    def count_labelled(self, signal_id: int, label: str) -> int:
-        """The number of a signal's alarm incidents with this label."""
+    def label_holder(self, incident: IncidentFacts) -> IncidentRow | None:
+        """The last incident like this one, before it, whose label holds."""
         columns = schema.incidents.c
-        wanted = select(func.count()).where(
-            columns.signal == signal_id, columns.kind == "alarm", columns.label == label
-        )
-        return int(self.connection.execute(wanted).scalar_one())
+        wanted = select(schema.incidents).where(*earlier_alike(incident), columns.holds)
+        row = self.connection.execute(wanted.order_by(columns.start.desc()).limit(1)).one_or_none()
+        return None if row is None else incident_of(row)
 
     def open_incidents(self) -> list[IncidentRow]:
-        """All open incidents, oldest first."""
         columns = schema.incidents.c
         wanted = select(schema.incidents).where(columns.open == True).order_by(columns.id)  # noqa: E712
         return [incident_of(row) for row in self.connection.execute(wanted)]
 
     def count_open_incidents(self) -> int:
-        """How many incidents are open."""
         wanted = select(func.count()).select_from(schema.incidents).where(schema.incidents.c.open == True)  # noqa: E712
         return int(self.connection.execute(wanted).scalar_one())
 
@@ -289,12 +294,10 @@ class StoreReader(EventReader, LeavingReader):
         return list(self.connection.execute(wanted.where(told, going_on).order_by(incidents.id)).scalars())
 
     def maintenance(self) -> list[MaintenanceRow]:
-        """All maintenance windows, by start."""
         windows = schema.maintenance
         return self._rows(MaintenanceRow, select(windows).order_by(windows.c.start, windows.c.id))
 
     def templates(self) -> list[TemplateRow]:
-        """All stored signal templates, by pattern."""
         rows = self.connection.execute(select(schema.signal_templates).order_by(schema.signal_templates.c.pattern))
         return [TemplateRow(row.pattern, json.loads(row.template), row.changed, row.changed_by) for row in rows]
 
@@ -339,11 +342,34 @@ class StoreReader(EventReader, LeavingReader):
         return [kind(**row._mapping) for row in self.connection.execute(wanted)]
 
 
+def alike_to(incident: IncidentFacts) -> tuple[ColumnElement[bool], ...]:
+    """Which incidents have the same view, main feature and direction as this one."""
+    columns = schema.incidents.c
+    return columns.signal == incident.signal, columns.alike == incident.alike
+
+
+def earlier_alike(incident: IncidentFacts) -> tuple[ColumnElement[bool], ...]:
+    """Which incidents before this one it is like: it is not much severer than they were."""
+    columns = schema.incidents.c
+    least = incident.severity / MUCH_SEVERER
+    return *alike_to(incident), columns.start < incident.start, columns.severity >= least
+
+
 def _signal(row: Row[Any]) -> SignalRow:
     fields = dict(row._mapping)
     fields["name"] = name_of(fields["name"])
-    fields["features"] = encoding.names_from_text(fields["features"])
-    fields["settings"] = json.loads(fields["settings"])
+    try:
+        fields["features"] = encoding.names_from_text(fields["features"])
+        fields["settings"] = json.loads(fields["settings"])
+        numbers = [fields[name] for name in ("silent_after", "every") if fields[name] is not None]
+        if not isinstance(fields["settings"], dict) or not all(isinstance(one, str) for one in fields["features"]):
+            raise TypeError("settings must be an object, and features names")
+        if not all(isinstance(one, (int, float)) for one in (fields["created"], *numbers)):
+            raise TypeError("created, silent_after and every must be numbers")
+    except (TypeError, ValueError) as error:
+        # It is set aside: the others must not suffer from it.
+        unknown = {"features": ("value",), "silent_after": None, "every": None, "created": 0}
+        fields |= {**unknown, "settings": {DAMAGE: f"its row in the store is damaged: {error}"}}
     return SignalRow(**fields)
 
 

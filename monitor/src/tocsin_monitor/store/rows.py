@@ -13,8 +13,14 @@ Message = Literal["firing", "resolved"]
 #: "removed" means that its signal was removed. The last means that the incident was found in imported history, and
 #: nobody was notified.
 Ended = Literal["returned", "accepted", "silent", "labelled", "reset", "relearned", "removed", "imported"]
+#: What people may say an incident was.
+LabelName = Literal["fault", "false alarm", "expected", "not interesting"]
 #: How what the incidents of an event share is written.
+#: In place of the settings of a signal whose row is damaged; no detector has such a setting.
+DAMAGE = "damaged row"
 PLACE, SOURCE = "place:", "source:"
+#: Before the patterns, one a line, that all signals of an event match, because somebody acted who may see no others.
+LIMIT = "match:"
 Role = Literal["read", "ingest", "operate", "write", "admin"]
 
 
@@ -35,6 +41,11 @@ class SignalRow:
     aggregate: str = "mean"
     #: Who sends it, as far as that was stored.
     source: str | None = None
+
+    @property
+    def damage(self) -> str | None:
+        """Why its row in the store cannot be read, if it cannot."""
+        return self.settings.get(DAMAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +105,19 @@ class IncidentFacts:
     return_period: Annotated[
         float, Shown("The average number of observations until an incident with this much evidence recurs.")
     ]
+    seen: Annotated[int, Shown("How many observations of the signal came before it.")] = 0
+    began_earliest: Annotated[Time | None, Shown("When it began at the earliest; null if unknown.")] = None
+    began_latest: Annotated[Time | None, Shown("When it began at the latest; null if unknown.")] = None
     view: Annotated[str | None, Shown("The view that contributes most at the peak.")]
     explanation: Annotated[str | None, Shown("An explanation of the peak.")]
     direction: str | None
     deviation: Annotated[float, Shown("Value minus forecast at the peak.")]
     contributions: Annotated[Mapping[str, float], Shown("How much each feature contributed.", name="features")]
+    alike: Annotated[
+        str | None,
+        Shown("Incidents of a signal with the same of this are alike: the view, the main feature, the direction."),
+    ] = None
+    advice: Annotated[str | None, Shown("What would show such an incident sooner, if it was noticed late.")] = None
     open: bool
     opened: Time
     closed: Time | None
@@ -124,9 +143,21 @@ class IncidentRow(IncidentFacts):
     snoozed_until: Time | None
     label: str | None
     note: str | None
+    given_back: Annotated[
+        Time | None,
+        Shown(
+            "The newest observation when it was labelled a fault: from then on, it no longer counts as a false "
+            "incident, and what it took from the tolerated rate is given back."
+        ),
+    ] = None
+    occurrence: Annotated[int, Shown("Its number among the incidents like it, those half as severe at least.")] = 1
+    first_alike: Annotated[Time | None, Shown("The start of the first one like it; null if it is the first.")] = None
+    holds: Annotated[bool, Shown("Whether its label holds for the next ones like it, until it is withdrawn.")] = False
+    label_of: Annotated[int | None, Shown("The incident like it whose label it has, because that label holds.")] = None
+    suppressed: Annotated[bool, Shown("Whether no alerts are sent about it because of that label.")] = False
     excluded: Annotated[bool, Shown("Whether its observations are excluded from the calibration set.")]
     withheld: Annotated[bool, Shown("Whether it is withheld from sinks because the budget went to rarer incidents.")]
-    event: Annotated[int | None, Shown("The event it belongs to; null if it is withheld or imported.")] = None
+    event: Annotated[int | None, Shown("Its event; null if it is withheld, suppressed or imported.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -175,6 +175,7 @@ incidents = Table(
     Index("incidents_of_event", "event"),
     Index("incidents_open", "open"),
     Index("incidents_of_signal", "signal", "start"),
+    Index("incidents_alike", "signal", "alike", "start"),
     sqlite_autoincrement=True,
 )
 

@@ -186,7 +186,6 @@ class Store:
             WATCHDOG.cut_all()
 
     def size_bytes(self) -> int:
-        """The size on disk."""
         if self._engine.dialect.name == "sqlite":
             file = sqlite_file(self._engine.url)
             files = (file.with_name(file.name + suffix) for suffix in ("", "-wal"))

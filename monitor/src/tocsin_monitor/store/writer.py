@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from sqlalchemy import BindParameter, Table, bindparam, delete, insert, select, update
+from sqlalchemy import BindParameter, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from tocsin_monitor.access_log import AccessEntry
@@ -13,7 +13,7 @@ from tocsin_monitor.errors import RefusedError, UnknownError
 from tocsin_monitor.store import encoding, removal, schema
 from tocsin_monitor.store.encoding import insert_observations
 from tocsin_monitor.store.events import EventWriter
-from tocsin_monitor.store.reader import StoreReader
+from tocsin_monitor.store.reader import StoreReader, alike_to, earlier_alike
 from tocsin_monitor.store.removal import LeavingWriter
 from tocsin_monitor.store.rows import (
     IncidentFacts,
@@ -33,6 +33,8 @@ from tocsin_monitor.store.rows import (
 _IDENTITY = frozenset({"signal", "kind", "start"})
 _FIRST = _IDENTITY | {"opened"}
 _CHANGEABLE = frozenset(field.name for field in fields(IncidentRow)) - _FIRST - {"id"}
+# What is not so of a new incident.
+_FLAGS = ("holds", "suppressed", "excluded", "withheld")
 # The most entries of the access log, and after how many new ones the oldest are removed.
 MOST_LOGGED = 200_000
 _LOG_PIECE = 1000
@@ -171,16 +173,26 @@ class StoreWriter(StoreReader, EventWriter, LeavingWriter):
         facts = {field.name: getattr(incident, field.name) for field in fields(IncidentFacts)}
         facts["contributions"] = encoding.numbers_to_text(incident.contributions)
         columns = schema.incidents.c
+        facts["occurrence"], facts["first_alike"] = 1, None
+        if incident.alike is not None:
+            earlier = select(func.count(), func.min(columns.start)).where(*earlier_alike(incident))
+            count, facts["first_alike"] = self.connection.execute(earlier).one()
+            facts["occurrence"] = 1 + count
         known = self.connection.execute(
             select(columns.id, columns.closed).where(*(columns[name] == facts[name] for name in sorted(_IDENTITY)))
         ).one_or_none()
         if known is None:
-            return self._insert(schema.incidents, {**facts, "excluded": False, "withheld": False})
+            return self._insert(schema.incidents, {**facts, **dict.fromkeys(_FLAGS, False)})
         news = {name: value for name, value in facts.items() if name not in _FIRST}
         if news["closed"] is not None and known.closed is not None:
             news["closed"] = known.closed  # this update repeats a known one, as after a restart
         self.connection.execute(update(schema.incidents).where(columns.id == known.id).values(news))
         return int(known.id)
+
+    def withdraw_labels(self, incident: IncidentRow) -> None:
+        """Let no label of an incident like this one hold any longer."""
+        change = update(schema.incidents).where(*alike_to(incident), schema.incidents.c.holds)
+        self.connection.execute(change.values(holds=False))
 
     def remove_imported_incidents(self, signal_id: int, first: int, last: int) -> None:
         """Remove incidents of imported history from one time to another, except those that people commented on."""

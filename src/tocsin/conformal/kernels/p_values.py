@@ -44,7 +44,7 @@ def weight_above(past: Array, weights: Array, score: float) -> float:
 
 @_exact
 def conformal_p(past: Array, weights: Array, total: float, score: float) -> float:
-    """The weighted conformal p-value of `score` (paper, Eqs. 4-6; its rank index is misprinted, ties count)."""
+    """The weighted conformal p-value of `score` (paper, Eqs. 6 and 7; its rank index is misprinted, ties count)."""
     # `total` may be the nominal sum of the weights, a rounding step below the true one (see `project`).
     return min(1.0, (1.0 + weight_at_least(past, weights, score)) / (1.0 + total))
 

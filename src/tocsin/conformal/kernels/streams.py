@@ -62,7 +62,7 @@ class FixedStreams(NamedTuple):
 
 @_inner
 def push(row: Array, count: Array, kept: int, score: float) -> None:
-    """Write `score` as the newest of its history row, of which the `kept` newest scores stay readable."""
+    """Write `score` as the newest of its history row. The `kept` newest scores stay readable."""
     head = count[HEAD]
     if head == 0:
         moved = row.shape[0] - kept

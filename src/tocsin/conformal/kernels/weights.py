@@ -28,7 +28,7 @@ _inner_reduction = inner(fastmath={"reassoc", "nsz"})
 
 @_exact
 def wasserstein_slopes(batch_p: Array, slopes: Array) -> None:
-    """Slope of W1(p-values of the batch, uniform) in each p-value (paper, Eq. 11), written to `slopes`.
+    """Slope of W1(p-values of the batch, uniform) in each p-value (paper, Eq. 13), written to `slopes`.
 
     Equal p-values are ranked in the order of their arrival; `batch_p` holds them in that order.
     """
@@ -79,7 +79,7 @@ def _count_five(gradient: Array, row: Array, at: int, slopes: Array) -> None:
 
 @_inner
 def batch_gradient(gradient: Array, row: Array, head: int, available: int, p: Array, slopes: Array) -> None:
-    """The sum over the batch of slope * (1[past score >= score] - p), lag by lag (paper, Eq. 12), into `gradient`.
+    """The sum over the batch of slope * (1[past score >= score] - p), lag by lag (paper, Eq. 14), into `gradient`.
 
     The comparisons behind each p-value are made again instead of being kept as a Jacobian: the batch's own scores are
     the newest of the history, the last one at `row[head]`. `available` scores came before that one; where they do not

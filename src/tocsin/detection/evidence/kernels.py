@@ -25,13 +25,17 @@ from tocsin.conformal.kernels import (
 from tocsin.constants import Constants
 from tocsin.detection.incidents.rules import (
     BEYOND,
+    CALM,
     CERTAIN,
     COMPARED,
     COOLDOWN,
     FROZEN,
     LASTED,
     OPEN,
+    REACH,
     SCORED,
+    SETTLED,
+    UNLIKE,
     Recall,
     Rules,
     SignalMemory,
@@ -39,6 +43,7 @@ from tocsin.detection.incidents.rules import (
     decide,
     stays_open,
 )
+from tocsin.detection.views.view import LONG
 
 Array = NDArray[Any]
 
@@ -62,6 +67,7 @@ class ScoreColumns(NamedTuple):
     feature: Array
     stream: Array  # its number within the view
     length: Array
+    sided: Array  # whether its sign tells high from low
     folded: Array  # whether its size is what counts, and its sign only tells the side
     place: Array  # among the learned streams of a signal, or among those in windows
 
@@ -76,7 +82,7 @@ class StretchStreams(NamedTuple):
     counters: Array
     weights: Array
     cumulative: Array
-    waiting: Array  # (streams, longest)
+    waiting: Array  # (streams, the most that wait)
     waited: Array  # how many scores each stream has had
 
 
@@ -123,7 +129,8 @@ class Gaps(NamedTuple):
 # Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
 P, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4  # then p of each feature, then the largest vote of each view
 ALARM, WARM, OPENED, ESTIMATED, FAULTY, STATE = 0, 1, 2, 3, 4, 5
-CAUSE, MARKS = 6, 9  # the cause: the view, stream and feature with the largest vote
+CAUSE = 6  # the view, stream and feature with the largest vote
+CALM_FOR, MARKS = 9, 10  # when an incident becomes certain: for how long there was none before; else -1
 
 
 @_exact
@@ -240,13 +247,24 @@ def _remember(k: int, score: float, window: FixedStreams | StretchStreams) -> No
 
 
 @_inner
+def _kept_every(length: int) -> int:
+    """Of how many scores of stretches this long one is kept."""
+    return max(length // LONG, 1)
+
+
+@_inner
 def _wait(k: int, score: float, length: int, window: StretchStreams) -> None:
-    """Let a score wait, and its stream remember the one that has waited long enough."""
-    slot = window.waited[k] % length
-    if window.waited[k] >= length:
-        _remember(k, window.waiting[k, slot], window)
-    window.waiting[k, slot] = score
+    """Let a score wait, and its stream remember the one that has waited long enough.
+
+    Of scores of very long stretches, which hardly differ from one observation to the next, only some are kept.
+    """
+    number, every = window.waited[k], _kept_every(length)
     window.waited[k] += 1
+    if number % every == 0:
+        slot = number // every % (length // every)
+        if number >= length:
+            _remember(k, window.waiting[k, slot], window)
+        window.waiting[k, slot] = score
 
 
 @_inner
@@ -265,7 +283,7 @@ def _rank(signal: int, scores: Array, layout: RankingLayout, streams: RankedStre
         else:
             k = signal * layout.window_streams + columns.place[c]
             p[c], nats[c], known = _compare(k, score, length, streams.window, constants)
-        if known < constants.least * np.sqrt(length):
+        if known * _kept_every(length) < constants.least * np.sqrt(length):
             nats[c] = np.nan
 
 
@@ -397,6 +415,30 @@ def _is_beyond_reference(
 
 
 @_inner
+def _forget_levels(signal: int, layout: RankingLayout, window: StretchStreams) -> None:
+    """Learn levels anew, because another one is accepted as normal: the past of the old one would alarm for long."""
+    columns = layout.columns
+    for c in range(columns.length.shape[0]):
+        if columns.sided[c] and columns.length[c] > 1:
+            window.counters[signal * layout.window_streams + columns.place[c], LEARNED] = 0
+
+
+@_inner
+def _longest_ranked(nats: Array, lengths: Array) -> int:
+    longest = 0
+    for c in range(nats.shape[0]):
+        if not np.isnan(nats[c]):
+            longest = max(longest, lengths[c])
+    return longest
+
+
+@_inner
+def _longest_heard(rules: Rules, counters: Array) -> int:
+    """The longest stretch that votes and is learned: after an incident, longer ones still reach back into it."""
+    return int(max(rules.returned, (2 * rules.longest - counters[COOLDOWN]) // 2))
+
+
+@_inner
 def _learn(
     signal: int, scores: Array, longest: int, layout: RankingLayout, streams: RankedStreams, memory: SignalMemory,
     work: Work,
@@ -408,10 +450,12 @@ def _learn(
     columns, learned, window, counters = layout.columns, streams.learned, streams.window, memory.counters[signal]
     if counters[FROZEN] == 1:
         return False
-    if counters[CERTAIN] == 1 and counters[LASTED] <= layout.rules.accept_after:
+    if counters[CERTAIN] == 1 and counters[SETTLED] <= layout.rules.accept_after:
         window.waited[signal * layout.window_streams : (signal + 1) * layout.window_streams] = 0
         return bool(counters[LASTED] > layout.rules.returned)
-    longest = layout.rules.returned if counters[COOLDOWN] > 0 else longest
+    if counters[UNLIKE] == 1 and counters[SETTLED] > layout.rules.accept_after:
+        _forget_levels(signal, layout, window)
+        counters[UNLIKE] = 0
     for c in range(scores.shape[0]):
         score = _size(scores[c], columns.folded[c])
         if np.isnan(score) or columns.length[c] > longest:
@@ -438,25 +482,50 @@ def judge(
         for t in range(steps):
             score, number, mark = scores[t, n], numbers[t, n], marks[t, n]
             number[RATE] = np.nan
-            # After an incident, longer stretches still reach back into it.
-            longest = rules.returned if counters[COOLDOWN] > 0 else rules.longest
+            longest = _longest_heard(rules, counters)
             counters[COOLDOWN] = max(counters[COOLDOWN] - 1, 0)
             _rank(signal, score, layout, streams, work)
             number[P] = _bounds_of_features(work.p, layout.columns, number[NUMBERS : NUMBERS + features])
             evidence = _merge(signal, longest, layout, memory, work, number[NUMBERS + features :])
             number[EVIDENCE] = evidence
+            certain = counters[CERTAIN]
             alarm, warm, estimated = _decide(signal, evidence, rules, memory, streams.final, number)
-            stretch = _blame(work.nats, score, layout.columns, mark[CAUSE:], number)
-            if _is_beyond_reference(signal, score, layout, memory, number, mark[CAUSE:]):
+            stretch = _blame(work.nats, score, longest, layout.columns, mark[CAUSE : CAUSE + 3], number)
+            if _is_beyond_reference(signal, score, layout, memory, number, mark[CAUSE : CAUSE + 3]):
                 alarm, stretch = True, layout.columns.length[int(memory.levels[signal, COMPARED])]
             if alarm and deviates.shape[0] > 0:
                 alarm = _deviates(number[NUMBERS : NUMBERS + features], deviates[t, n])
-            goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, rules, memory, recall)
+            if counters[OPEN] == 0:
+                counters[REACH] = _longest_ranked(work.nats, layout.columns.length)
+            away = _away(signal, score, layout, streams.window, work) if counters[CERTAIN] == 1 else 0.0
+            goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, away, rules, memory, recall)
             alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
+            mark[CALM_FOR] = -1
+            if alarm and counters[CERTAIN] == 1 and (counters[OPEN] == 0 or certain == 0):
+                mark[CALM_FOR] = min(counters[CALM] + counters[OPEN] * counters[LASTED], 32_767)
             mark[STATE] = advance_incident(signal, alarm, goes_on, evidence, rules, memory)
+            longest = min(longest, _longest_heard(rules, counters))  # the incident may just have ended
             mark[FAULTY] = _learn(signal, score, longest, layout, streams, memory, work)
+
+
+@_inner
+def _away(signal: int, scores: Array, layout: RankingLayout, window: StretchStreams, work: Work) -> float:
+    """How far the level of a longer stretch is from the usual one; 0 if it has been as far before.
+
+    The newest part of the stretch has to show it too: of a fault that is over, only the older part does.
+    """
+    columns, most = layout.columns, 0.0
+    for c in range(1, scores.shape[0]):
+        if columns.length[c] < LONG or columns.stream[c] == 0 or not columns.sided[c] or np.isnan(work.nats[c]):
+            continue
+        k = signal * layout.window_streams + columns.place[c]
+        lags = min(window.counters[k, LEARNED], window.weights.shape[0])
+        shorter = np.copysign(scores[c - 1], scores[c] * scores[c - 1])
+        if work.p[c] * (1.0 + window.cumulative[lags]) < 1.0 + 1e-9 and 2.0 * shorter >= abs(scores[c]):
+            most = max(most, abs(scores[c]))
+    return most
 
 
 @_inner
@@ -493,8 +562,8 @@ def score_at(past: Array, weights: Array, total: float, wanted: float, constants
 
 
 @_inner
-def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, number: Array) -> int:
-    """Which view, stream and feature explain it, and their score; -1 if there is none.
+def _blame(nats: Array, scores: Array, longest: int, columns: ScoreColumns, cause: Array, number: Array) -> int:
+    """Which view, stream and feature explain it, of stretches of at most that length, and their score; -1 for none.
 
     Of the scores at least half as surprising as the most surprising one, it is the one about the fewest observations:
     it says most precisely what happened. Returns how many observations it looks at.
@@ -502,10 +571,13 @@ def _blame(nats: Array, scores: Array, columns: ScoreColumns, cause: Array, numb
     cause[:] = -1
     number[SCORE] = np.nan
     most = -np.inf
-    for one in nats:
-        most = max(most, one) if not np.isnan(one) else most
+    for c in range(scores.shape[0]):
+        if columns.length[c] <= longest and nats[c] > most:
+            most = nats[c]
     best, stretch = -np.inf, 0
     for c in range(scores.shape[0]):
+        if columns.length[c] > longest:
+            continue
         shorter = stretch == 0 or columns.length[c] < stretch
         if nats[c] >= 0.5 * most and (shorter or (columns.length[c] == stretch and nats[c] > best)):
             best, stretch = nats[c], columns.length[c]

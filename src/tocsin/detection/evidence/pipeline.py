@@ -8,9 +8,12 @@ from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import Floats
 from tocsin.detection.evidence.forecasts import ForecastStage
-from tocsin.detection.evidence.ranking import Ranking
+from tocsin.detection.evidence.ranking import RankedObservations, Ranking
+from tocsin.detection.evidence.unusual_days import UnusualDays, incomparable
 from tocsin.detection.incidents.verdict import Verdicts
+from tocsin.detection.paper.ranking import PaperRanking
 from tocsin.detection.settings.detector_settings import DetectorSettings, code_of
+from tocsin.detection.views.level import LevelView
 from tocsin.detection.views.view import MOST_AT_ONCE, Mask, Seen, ViewSession
 
 NO_GUARDS: Mask = np.empty((0, 0, 0), dtype=np.bool_)
@@ -48,12 +51,18 @@ class Pipeline:
         side = code_of(settings.nonconformity)
         self._views = [view.open(signals, self.features, side) for view in self.views]
         past = next((session.past for session in self._views if session.past is not None), None)
-        self.ranking = Ranking(signals, self.views, settings, past)
+        ranking = PaperRanking if settings.is_paper else Ranking
+        self.ranking = ranking(signals, self.views, settings, past)
         self._places = self._laid_out()
+        self._days = UnusualDays(signals)
         self.forecasters = settings.chosen_forecasters
         self._stages = make_stages(settings, signals, self.features)
         self.seen = np.zeros(signals, dtype=np.int64)
         self._bounds = np.full((signals, self.features), np.inf)
+        names = [view.name for view in self.views]
+        self._level = names.index(LevelView.name) if LevelView.name in names else None
+        streams = 0 if self._level is None else len(self.views[self._level].streams)
+        self._reach = np.full((signals, self.features, streams), np.inf)
         #: The rows of all signals. Passing this very array skips the work of selecting rows.
         self.everything = np.arange(signals)
         self._all_series = np.arange(signals * self.features)
@@ -73,9 +82,11 @@ class Pipeline:
         rows: Rows | None = None,
         kept_forecasts: Floats | None = None,
         on_forecast: OnForecast | None = None,
+        calendar: NDArray[np.int64] | None = None,
     ) -> Verdicts:
         """Judge `values[T, N, F]`, T observations of the signals `rows` (all of them if None).
 
+        `calendar` is what `Calendar.places` says about their times.
         `on_forecast` receives the forecasts made after them, `[t, N, F, forecast_width]`, piece by piece. A caller that
         has kept them passes them as `kept_forecasts`: the numbers are the same, and nothing is forecast.
         """
@@ -87,7 +98,8 @@ class Pipeline:
         while first < values.shape[0] or not parts:
             part = values[first : first + self._steps_together(rows)]
             known = None if kept_forecasts is None else kept_forecasts[first : first + part.shape[0]]
-            parts.append(self._judge(part, rows, known, on_forecast))
+            places = None if calendar is None else calendar[first : first + part.shape[0]]
+            parts.append(self._judge(self._look(part, rows, known, on_forecast, places), rows))
             first += max(part.shape[0], 1)
         return Verdicts.joined(parts)
 
@@ -106,19 +118,24 @@ class Pipeline:
         until_drawn = BAND_EVERY - self.seen[rows] % BAND_EVERY
         return int(until_drawn.min(initial=BAND_EVERY))
 
-    def _judge(
-        self, values: Floats, rows: Rows, kept_forecasts: Floats | None, on_forecast: OnForecast | None
-    ) -> Verdicts:
+    def _judge(self, seen: Seen, rows: Rows) -> Verdicts:
         is_due = self.seen[rows] % BAND_EVERY == 0
-        if values.shape[0] and np.count_nonzero(is_due):  # several times as fast as `any` on a single one
+        steps, count = seen.values.shape[:2]
+        if steps and np.count_nonzero(is_due):  # several times as fast as `any` on a single one
             self._bounds[rows[is_due]] = self.ranking.bounds(rows[is_due])
-        seen = self._look(values, rows, kept_forecasts, on_forecast)
-        steps, count = values.shape[:2]
+            if self._level is not None:
+                self._reach[rows[is_due]] = self.ranking.usual_reach(rows[is_due], self._places[self._level][1])
         scores = np.empty((steps, count, self.ranking.width))
         scores.fill(np.nan)
-        for session, columns, shape in self._places:
+        since = None if seen.calendar is None else self._days.pass_by(seen.calendar, rows)
+        for view, (session, columns, shape) in zip(self.views, self._places, strict=True):
             part = scores[:, :, columns].reshape(steps, count, *shape)
             session.run(seen, rows, part)
+            if since is not None and view.expects_usual_days:
+                part[np.broadcast_to(incomparable(view, *since, self._periods[rows]), part.shape)] = np.nan
+            if session.renewed is not None and np.count_nonzero(session.renewed):
+                self.ranking.forget_scores(np.flatnonzero(session.renewed), columns)
+                session.renewed[:] = False
             if steps * count > 1:  # else the part is no copy
                 scores[:, :, columns] = part.reshape(steps, count, columns.stop - columns.start)
         judged = self.ranking.run(scores, rows, deviating(seen, self.settings))
@@ -128,7 +145,7 @@ class Pipeline:
         self.seen[rows] += steps
         forecast, low, high = self._band(seen, rows)
         return Verdicts(
-            value=values,
+            value=seen.values,
             p=judged.p,
             alarm=judged.alarm,
             forecast=forecast,
@@ -145,21 +162,61 @@ class Pipeline:
             evidence=judged.evidence,
             warm=judged.warm,
             state=judged.state,
+            usual=self._usual(seen.values, scores, rows),
+            seasonal=np.broadcast_to(self._seasonal(rows), seen.values.shape),
+            began=self._onsets(judged, rows),
         )
 
-    def _look(self, values: Floats, rows: Rows, kept_forecasts: Floats | None, on_forecast: OnForecast | None) -> Seen:
+    def _onsets(self, judged: RankedObservations, rows: Rows) -> NDArray[np.int16]:
+        """How many observations ago incidents began, at most and at least, where they become certain."""
+        steps = judged.calm.shape[0]
+        began = np.full((*judged.calm.shape, 2), -1, dtype=np.int16)
+        for step, column in np.argwhere(judged.calm >= 0):
+            number, stream, feature = (int(one) for one in judged.cause[step, column])
+            calm = int(judged.calm[step, column])
+            view = self.views[max(number, 0)]
+            earliest, latest = min(view.streams[max(stream, 0)].length - 1, calm), 0
+            if view.sided and self._level is not None:
+                session: Any = self._views[self._level]
+                ago = steps - 1 - int(step)
+                earliest, latest = session.onset(int(rows[column]), max(feature, 0), ago, calm) or (earliest, latest)
+            began[step, column] = earliest, latest
+        return began
+
+    def _usual(self, values: Floats, scores: Floats, rows: Rows) -> Floats:
+        """The usual value, from the distance of the value to it, and how far from it things usually are."""
+        if self._level is None:
+            return np.full((*values.shape, 2), np.nan)
+        _, columns, (features, streams) = self._places[self._level]
+        away = scores[:, :, columns].reshape(*scores.shape[:2], features, streams)[..., :1]
+        usual = values[..., np.newaxis] - (-away if self.settings.nonconformity == "low" else away)
+        reach = np.broadcast_to(self._reach[rows], (*values.shape, streams))
+        return np.concatenate([usual, reach], axis=-1)
+
+    def _seasonal(self, rows: Rows) -> Mask:
+        if self._level is None:
+            return np.zeros((rows.size, self.features), dtype=np.bool_)
+        session: Any = self._views[self._level]
+        return np.asarray(session.seasonal[rows])
+
+    def _look(
+        self, values: Floats, rows: Rows, kept_forecasts: Floats | None, on_forecast: OnForecast | None,
+        calendar: NDArray[np.int64] | None,
+    ) -> Seen:  # fmt: skip
         """Forecast from the values, and align earlier forecasts with them."""
         series = None if rows is self.everything else self._series(rows)  # no need to check all rows again
         said, forecasts, first = [], [], 0
+        # To a forecaster a holiday is missing: it is no example for any other day.
+        shown = values if calendar is None else np.where(calendar[..., 1:] > 0, np.nan, values)
         for stage in self._stages:
             known = None if kept_forecasts is None else kept_forecasts[..., first : first + stage.width]
             first += stage.width
-            ahead, issued = stage.run(values, rows, series, self.seen, known)
+            ahead, issued = stage.run(shown, rows, series, self.seen, known)
             forecasts.append(ahead)
             said.append(issued)
         if on_forecast is not None and said:
             on_forecast(np.concatenate(said, axis=-1))
-        return Seen(values, tuple(forecasts))
+        return Seen(values, tuple(forecasts), calendar)
 
     @property
     def warm_up(self) -> int:
@@ -197,6 +254,12 @@ class Pipeline:
         return (rows[:, np.newaxis] * self.features + np.arange(self.features)).reshape(-1)
 
     @property
+    def _periods(self) -> NDArray[np.int64]:
+        """The period of each signal's season in observations; 0 if it has none, or no view looks for one."""
+        found = [session.periods for session in self._views]
+        return next((one for one in found if one is not None), np.zeros(self.signals, dtype=np.int64))
+
+    @property
     def nbytes(self) -> int:
         """Bytes held for the views of all signals together and for ranking them."""
         return self.ranking.nbytes + sum(session.nbytes for session in self._views)
@@ -209,6 +272,7 @@ class Pipeline:
         rows = self.everything if rows is None else rows
         tree: dict[str, Any] = {name: array[rows] for name, array in self._arrays().items()}
         tree["ranking"] = self.ranking.state(rows)
+        tree["days"] = self._days.state(rows)
         tree["views"] = {view.name: session.state(rows) for view, session in zip(self.views, self._views, strict=True)}
         for number, stage in enumerate(self._stages):
             tree[f"forecaster {number}"] = stage.state(rows, self._series(rows))
@@ -220,6 +284,7 @@ class Pipeline:
         for name, own in self._arrays().items():
             own[rows] = theirs[name]
         self.ranking.copy_from(rows, other.ranking)
+        self._days.restore(other._days.state(other.everything), rows)
         for session, others in zip(self._views, other._views, strict=True):
             session.restore(others.state(other.everything), rows)
         for stage, theirs_of in zip(self._stages, other._stages, strict=True):
@@ -234,6 +299,7 @@ class Pipeline:
                 raise ValueError(f"{name} must hold {'counts' if own.dtype == np.int64 else 'numbers'}")
             own[...] = tree[name]
         self.ranking.restore(tree["ranking"])
+        self._days.restore(tree["days"], self.everything)
         for view, session in zip(self.views, self._views, strict=True):
             # Parts without state have no entry in the tree.
             session.restore(tree.get("views", {}).get(view.name, {}), self.everything)
@@ -241,15 +307,15 @@ class Pipeline:
             stage.restore(tree[f"forecaster {number}"], self.everything, self._all_series)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {"seen": self.seen, "bounds": self._bounds}
+        return {"seen": self.seen, "bounds": self._bounds, "reach": self._reach}
 
 
 def make_stages(settings: DetectorSettings, signals: int, features: int) -> list[ForecastStage]:
     """The forecasters at work: the first one forecasts all horizons of the views, the second one a single step."""
     return [
         ForecastStage(
-            forecaster, signals, features, settings.horizons if number == 0 else 1,
-            refresh=settings.refresh if number == 0 else 1, scaled=settings.scaled, longest_gap=settings.horizons,
+            forecaster, signals, features, settings.steps_ahead if number == 0 else 1,
+            refresh=settings.refresh if number == 0 else 1, scaled=settings.scaled, longest_gap=settings.steps_ahead,
         )
         for number, forecaster in enumerate(settings.chosen_forecasters)
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from tocsin.conformal.scorer import Floats, Mask
 from tocsin.constants import constants
 from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.detection.views import View
-from tocsin.detection.views.view import Past
+from tocsin.detection.views.view import LONG, Past
 
 Rows = NDArray[np.intp]
 
@@ -37,6 +37,7 @@ class RankedObservations(NamedTuple):
     evidence: Floats  # (T, N), in nats
     state: NDArray[np.int16]  # (T, N), the codes of `verdict.py`
     faulty: NDArray[np.bool_]  # what is not learned
+    calm: NDArray[np.int16]  # (T, N), see `kernels.CALM_FOR`
 
 
 class Ranking:
@@ -66,7 +67,8 @@ class Ranking:
         longest = int(self._columns.length.max())
         self._memory = incident_rules.SignalMemory(
             counters=np.zeros((signals, incident_rules.COUNTERS), dtype=np.int64),
-            levels=np.tile([-np.inf, 0.0, -1.0, -1.0, 0.0, np.inf], (signals, 1)),
+            # The threshold starts a little too strict: certain incidents do not raise it.
+            levels=np.tile([-np.inf, -2.0 * constants().tightening, -1.0, -1.0, 0.0, np.inf, 0.0], (signals, 1)),
             blocks=np.zeros((signals, sizes.blocks)),
             thresholds=np.tile(np.log(kernels.LEVELS), (signals, 1)),
         )
@@ -100,7 +102,7 @@ class Ranking:
             counters=equal.counters,
             weights=equal.weights,
             cumulative=equal.cumulative,
-            waiting=np.zeros((self.window.streams, longest), dtype=np.float32),
+            waiting=np.zeros((self.window.streams, most_waiting(self.views)), dtype=np.float32),
             waited=np.zeros(self.window.streams, dtype=np.int64),
         )
         self._streams = kernels.RankedStreams(
@@ -122,9 +124,9 @@ class Ranking:
         for number, view in enumerate(self.views):
             for feature in (-1,) if view.joint else range(self.features):
                 for index, stream in enumerate(view.streams):
-                    cells.append((vote + index, number, feature, index, stream.length, both and view.sided))
+                    cells.append((vote + index, number, feature, index, stream.length, view.sided))
             vote += len(view.streams)
-        votes, views, features, streams, stretches, folded = zip(*cells, strict=True)
+        votes, views, features, streams, stretches, sided = zip(*cells, strict=True)
         lengths = np.array(stretches, dtype=np.int64)
         single = lengths == 1
         place = np.where(single, np.cumsum(single), np.cumsum(~single)) - 1
@@ -134,7 +136,8 @@ class Ranking:
             feature=np.array(features, dtype=np.int64),
             stream=np.array(streams, dtype=np.int64),
             length=lengths,
-            folded=np.array(folded),
+            sided=np.array(sided),
+            folded=np.array(sided) & both,
             place=place,
         )
 
@@ -168,7 +171,8 @@ class Ranking:
             warm=flags[..., kernels.WARM],
             feature_p=numbers[..., kernels.NUMBERS : kernels.NUMBERS + features],
             views=numbers[..., kernels.NUMBERS + features :],
-            cause=marks[..., kernels.CAUSE :],
+            cause=marks[..., kernels.CAUSE : kernels.CAUSE + 3],
+            calm=marks[..., kernels.CALM_FOR],
             score=numbers[..., kernels.SCORE],
             opened=flags[..., kernels.OPENED],
             estimated=flags[..., kernels.ESTIMATED],
@@ -186,6 +190,20 @@ class Ranking:
             + (stream.length if stream.length > 1 else 0)
             for view in self.views for stream in view.streams
         )  # fmt: skip
+
+    def forget_scores(self, rows: Rows, columns: slice) -> None:
+        """Forget what was learned of these scores: from now on they mean something else."""
+        of_scores = self._columns
+        for name, scorer, _ in self._scorers(rows):
+            chosen = (of_scores.length[columns] == 1) == (name == "scorer")
+            if name == "final" or not chosen.any():
+                continue
+            width = scorer.streams // self.signals
+            streams = (rows[:, np.newaxis] * width + of_scores.place[columns][chosen]).reshape(-1)
+            new = make_scorers(self.settings, streams.size, streams.size, 1)
+            scorer.copy_from(streams, new[name == "window"])
+            if name == "window":
+                self._streams.window.waited[streams] = 0
 
     def learned_weights(self, signal: int) -> NDArray[Any]:
         """The weights over the past `(features, streams of a feature, window)` of one signal, where they are learned.
@@ -222,6 +240,18 @@ class Ranking:
                     reach = kernels.score_at(past, weights, total, needed * evidence, given)
                     bounds[n, max(columns.feature[c], 0)] = reach
         return bounds
+
+    def usual_reach(self, rows: Rows, columns: slice) -> Floats:
+        """How far nine of ten of these scores lie from 0 at most, `(N, F, streams)`; infinite while few are learned."""
+        of_scores = self._columns
+        reach = np.full((rows.size, columns.stop - columns.start), np.inf)
+        for c in range(columns.start, columns.stop):
+            scorer = self.scorer if of_scores.length[c] == 1 else self.window
+            streams = rows * (scorer.streams // self.signals) + of_scores.place[c]
+            learned = scorer.learned[streams] >= self._rules.constants.least
+            if learned.any():
+                reach[learned, c - columns.start] = scorer.quantile(0.1, streams[learned])
+        return reach.reshape(rows.size, self.features, -1)
 
     def _least_evidence(self, signal: int) -> float:
         """The evidence threshold for alarms; infinite if nothing alarms."""
@@ -270,7 +300,14 @@ class Ranking:
         """Learn from the signal's incident like from normal data."""
         counters, columns = self._memory.counters[signal], self._incident_rules
         if counters[columns.OPEN]:
-            counters[columns.LASTED] = max(counters[columns.LASTED], self.settings.accepted_after + 1)
+            counters[columns.SETTLED] = max(counters[columns.SETTLED], self.settings.accepted_after + 1)
+
+    def give_back(self, signal: int, incidents: int) -> None:
+        """Give back what this many incidents took from the tolerated rate, because they were true; less than 0 takes it
+        again."""
+        step = self._rules.constants.tightening
+        levels, column = self._memory.levels[signal], self._incident_rules.TIGHTENED
+        levels[column] = min(levels[column] + step * incidents, 4.0 * step)
 
     @property
     def nbytes(self) -> int:
@@ -342,6 +379,11 @@ def count_streams(views: Sequence[View], features: int) -> tuple[int, int]:
     lengths = [stream.length for view in views for stream in view.streams for _ in range(1 if view.joint else features)]
     single = lengths.count(1)
     return max(single, 1), max(len(lengths) - single, 1)
+
+
+def most_waiting(views: Sequence[View]) -> int:
+    """How many scores of a stream wait at once, at most."""
+    return max(stream.length // max(stream.length // LONG, 1) for view in views for stream in view.streams)
 
 
 def make_scorers(

@@ -187,7 +187,11 @@ class AuditTrail:
                 or not np.all((given >= least) & (given < math.inf))
             ):
                 raise ValueError("audit must hold counts for each signal")
-            own[...] = given
+        alarms = state["counts"][:, self._kernels.ALARMS]
+        if np.any(state["faults"] > alarms) or np.any(alarms > state["counts"][:, self._kernels.OBSERVATIONS]):
+            raise ValueError("audit must hold no more faults than alarms, and no more alarms than observations")
+        for name, own in self.state().items():
+            own[...] = state[name]
 
 
 def audit_together(audits: Sequence[Audit]) -> Audit:

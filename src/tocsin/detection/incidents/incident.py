@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from tocsin.constants import constants
 from tocsin.data import format_times
-from tocsin.detection.incidents.verdict import ACCEPTED, ONGOING, RETURNED, SILENT, Verdicts, direction_of, explain
+from tocsin.detection.incidents.verdict import (
+    ACCEPTED,
+    LOG_10,
+    ONGOING,
+    RETURNED,
+    SILENT,
+    Verdicts,
+    direction_of,
+    explain,
+)
 from tocsin.detection.views import View
 
 # A detector that runs for years keeps only the newest incidents.
@@ -52,6 +61,12 @@ class Incident:
     contributions: dict[str, float] = field(default_factory=dict)
     #: The evidence at the peak, in nats.
     evidence: float = -math.inf
+    #: How many observations of the signal came before it.
+    seen: int = 0
+    #: Between which times, or observation numbers, it began, estimated from the values before it was noticed; None
+    #: where nothing was noticed late, or times are known but the sampling interval is not.
+    began_earliest: Any = None
+    began_latest: Any = None
     #: Whether its rarity was estimated when it began, because the signal's own past was too short.
     estimated: bool = False
     #: Why it ended: "returned", "accepted", "silent" or "labelled"; None while it is open.
@@ -79,9 +94,12 @@ class IncidentLog:
     Incidents shorter than `min_duration` observations are not reported.
     """
 
-    def __init__(self, names: Sequence[str], features: Sequence[str], views: Sequence[View], min_duration: int) -> None:
+    def __init__(
+        self, names: Sequence[str], features: Sequence[str], views: Sequence[View], min_duration: int,
+        interval: float | None = None,
+    ) -> None:  # fmt: skip
         self.names, self.features, self.views = list(names), list(features), tuple(views)
-        self.min_duration = min_duration
+        self.min_duration, self._interval = min_duration, interval
         self._open: dict[int, Incident] = {}
         self._closed: deque[Incident] = deque(maxlen=MOST_KEPT)
         self._labelled: set[int] = set()  # signals whose open incident was labelled as normal
@@ -136,8 +154,8 @@ class IncidentLog:
             self._labelled.add(signal)
 
     def _alarm(self, signal: int, verdicts: Verdicts, step: int, column: int, number: int, time: Any) -> None:
-        severity = float(verdicts.severity[step, column])
-        period = float(verdicts.return_period[step, column])
+        evidence = verdicts.evidence.item(step, column)
+        severity, period = evidence / LOG_10, 1.0 / verdicts.rate.item(step, column)
         incident = self._open.get(signal)
         if incident is None:
             incident = self._open[signal] = Incident(
@@ -156,9 +174,13 @@ class IncidentLog:
                 direction=None,
                 deviation=float("nan"),
                 contributions=dict.fromkeys(self.features, 0.0),
+                seen=number,
                 estimated=bool(verdicts.estimated[step, column]),
             )
         incident.alarms += 1
+        earliest, latest = verdicts.began[step, column].tolist()
+        if earliest >= 0:
+            incident.began_earliest, incident.began_latest = (self._before(time, ago) for ago in (earliest, latest))
         feature_p = verdicts.feature_p[step, column]
         for name, feature in zip(self.features, feature_p, strict=True):
             if not np.isnan(feature):
@@ -167,7 +189,6 @@ class IncidentLog:
         incident.p = min(incident.p, float(verdicts.p[step, column]))
         incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
         incident.severity = max(incident.severity, severity)
-        evidence = float(verdicts.evidence[step, column])
         # The end of a fault often shows as much as its start, on the other side.
         if evidence > incident.evidence + constants().certainty:
             incident.peak, incident.evidence = time, evidence
@@ -176,6 +197,16 @@ class IncidentLog:
             error = verdicts.value[step, column] - verdicts.forecast[step, column]
             incident.direction = direction_of(error, feature_p)
             incident.deviation = float("nan") if np.isnan(feature_p).all() else float(error[np.nanargmin(feature_p)])
+
+    def _before(self, time: Any, observations: int) -> Any:
+        """The time this many observations before; None if that is unknown."""
+        if isinstance(time, int):
+            return max(time - observations, 0)
+        if self._interval is None:
+            return None
+        if isinstance(time, np.datetime64):
+            return time - np.timedelta64(round(1e9 * observations * self._interval), "ns")
+        return time - observations * self._interval if isinstance(time, float) else None
 
     def incidents(self, signal: int | None = None) -> list[Incident]:
         """The closed incidents and then the open ones, if long enough to be reported."""
@@ -281,14 +312,49 @@ def ending_of(ended: str | None) -> Ending:
     return _OPEN if ended is None else _ENDINGS[ended]
 
 
-def rarity(return_period: float, seconds: float | None) -> str:
+def rarity(return_period: float, seconds: float | None, seen: int) -> str:
     """How rare evidence is, from its return period in observations; empty if that is unknown.
 
-    >>> rarity(3456, 300), rarity(3456, None), rarity(float("nan"), None)
-    ('about once in 12 days', 'about once in 3,456 observations', '')
+    Nothing is said about more than the observations that were seen before.
+
+    >>> rarity(3456, 300, 10_000), rarity(3456, None, 10_000), rarity(3456, 300, 576)
+    ('about once in 12 days', 'about once in 3,456 observations', 'not seen in these 2 days')
     """
-    length = length_text(return_period, seconds)
-    return f"about once in {length}" if length else ""
+    length = length_text(min(return_period, seen), seconds)
+    return (
+        ""
+        if not length or not seen
+        else f"about once in {length}"
+        if return_period <= seen
+        else f"not seen in these {length}"
+    )
+
+
+def onset_text(incident: Incident) -> str:
+    """When an incident began, if it was noticed late: "between 21:40 and 22:10"."""
+    earliest, latest = incident.began_earliest, incident.began_latest
+    if earliest is None or latest is None or not latest < incident.start:
+        return ""
+    return f"between {time_text(earliest)} and {time_text(latest)}"
+
+
+# An incident is not like an earlier one if it is more than so many times as severe: that is news.
+MUCH_SEVERER = 2.0
+
+
+def alike(incident: Incident) -> tuple[Any, ...]:
+    """Incidents with the same of these are alike, unless the later is much severer: what was seen, where, and how."""
+    return incident.signal, incident.view, next(iter(incident.features), None), incident.direction
+
+
+def ordinal(number: int) -> str:
+    """A number with its ending.
+
+    >>> [ordinal(number) for number in (1, 2, 3, 11, 22)]
+    ['1st', '2nd', '3rd', '11th', '22nd']
+    """
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{last}"
 
 
 def length_text(observations: float, seconds: float | None) -> str:
@@ -325,14 +391,17 @@ def incident_columns(incidents: Sequence[Incident]) -> dict[str, NDArray[Any]]:
         "direction": np.array([incident.direction or "" for incident in incidents], dtype=object),
         "deviation": np.array([incident.deviation for incident in incidents], dtype=np.float64),
         "features": np.array([", ".join(incident.features) for incident in incidents], dtype=object),
+        "began_earliest": _times([incident.began_earliest for incident in incidents]),
+        "began_latest": _times([incident.began_latest for incident in incidents]),
         "open": np.array([incident.open for incident in incidents], dtype=np.bool_),
         "ended": np.array([incident.ended or "" for incident in incidents], dtype=object),
     }
 
 
 def _times(times: list[Any]) -> NDArray[Any]:
-    if times and isinstance(times[0], np.datetime64):
-        return np.array(times, dtype="datetime64[ns]")
+    if any(isinstance(time, np.datetime64) for time in times):
+        return np.array([np.datetime64("NaT") if time is None else time for time in times], dtype="datetime64[ns]")
+    times = [np.nan if time is None else time for time in times]
     return np.array(times, dtype=np.float64 if any(isinstance(time, float) for time in times) else np.int64)
 
 

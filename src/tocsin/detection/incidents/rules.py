@@ -28,7 +28,10 @@ CERTAIN = 6  # whether the incident is far beyond everything before it
 FROZEN = 7  # whether a reference was learned, and nothing else may be
 UNLIKE = 8  # whether the signal was ever unlike its past during the incident
 COOLDOWN = 9  # for how many observations longer stretches are ignored, because they reach back into the incident
-COUNTERS = 10
+SETTLED = 10  # observations since the incident opened or last went further than before
+CALM = 11  # observations between the incident, or now, and the one before it
+REACH = 12  # the longest stretch that was ranked when the incident opened
+COUNTERS = 13
 
 # Columns of a signal's levels.
 HIGHEST = 0  # the largest evidence in the current block
@@ -37,7 +40,12 @@ FURTHEST = 2  # how far stretches were from earlier ones before the incident; ne
 COMPARED = 3  # which score is compared with a reference; negative if none is
 BEYOND = 4  # the threshold beyond which it is unlike the reference
 HIGHEST_LEARNED = 5  # the cap on the block's evidence: that of a certain incident is not normal
-LEVELS = 6
+PEAK_LEVEL = 6  # how far from the usual level the signal has been in the incident
+LEVELS = 7
+
+# An incident goes further than before if the level is this many times as far from the usual one. A fault that grows is
+# not accepted as normal.
+GROWS = 1.125
 
 # Keeps the rate finite if every block had as much evidence.
 ALMOST_ALL = 1.0 - 1e-9
@@ -214,35 +222,35 @@ def advance_incident(
     state = ONGOING if goes_on else MAY_END
     if alarm and counters[OPEN] == 0:
         levels[TIGHTENED] -= rules.constants.tightening
-        counters[OPEN], counters[LASTED] = 1, 0
+        counters[OPEN], counters[LASTED], counters[SETTLED] = 1, 0, 0
     if state == ONGOING:
         counters[SINCE] = 0
     elif counters[OPEN] == 1:
         counters[SINCE] += 1
         patience = rules.gap
-        if levels[FURTHEST] >= 0.0 and counters[LASTED] <= rules.accept_after:
+        if levels[FURTHEST] >= 0.0 and counters[SETTLED] <= rules.accept_after:
             patience = max(patience, 2 * rules.returned)
         if counters[SINCE] > patience:
             counters[OPEN] = 0
-            accepted = counters[LASTED] > rules.accept_after and counters[FROZEN] == 0
+            accepted = counters[SETTLED] > rules.accept_after and counters[FROZEN] == 0
             state = ACCEPTED if accepted else RETURNED
             state = SILENT if np.isnan(evidence) else state
             if counters[CERTAIN] == 1 and not rules.by_p:
-                # It counts as an incident, but does not make the next one like it less anomalous. Counted right at the
-                # threshold, normal signals would have a tenth more incidents than promised.
+                # It counts as an incident, but does not make the next one like it less anomalous: faults would raise
+                # the threshold until the detector is deaf.
                 blocks = min(counters[BLOCKS], memory.blocks.shape[1])
-                maxima = memory.blocks[signal, :blocks]
-                enough = least_evidence(maxima, rules.rate, rules)
-                levels[HIGHEST_LEARNED] = enough + rules.constants.certainty / 2.0
+                levels[HIGHEST_LEARNED] = least_evidence(memory.blocks[signal, :blocks], rules.rate, rules)
             if counters[UNLIKE] == 1 and state == RETURNED:
                 # The forecasts for such a stretch look back too.
                 counters[COOLDOWN] = max(2 * rules.longest - counters[SINCE], 0)
     else:
         state = NORMAL
     if counters[OPEN] == 0:
+        counters[CALM] = counters[CALM] + 1 if state == NORMAL else 0
         counters[CERTAIN] = counters[UNLIKE] = 0
-        levels[FURTHEST] = -1.0
+        levels[FURTHEST], levels[PEAK_LEVEL] = -1.0, 0.0
     counters[LASTED] += counters[OPEN]
+    counters[SETTLED] += counters[OPEN]
     if np.isnan(evidence):
         return state
     levels[HIGHEST] = max(levels[HIGHEST], evidence)
@@ -257,22 +265,25 @@ def advance_incident(
 
 @_inner
 def stays_open(
-    signal: int, ago: int, alarm: bool, stretch: int, rules: Rules, memory: SignalMemory, recall: Recall
+    signal: int, ago: int, alarm: bool, stretch: int, away: float, rules: Rules, memory: SignalMemory, recall: Recall
 ) -> bool:
     """Whether the incident continues: by an alarm, or because the signal is unlike its past.
 
-    `stretch` is how many observations the alarm is about. Only a certain incident is held open.
+    `stretch` is how many observations the alarm is about, and `away` how far the level is from the usual one, 0 if it
+    has been as far before. Only a certain incident is held open.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     if recall.counts.shape[0] == 0 or counters[OPEN] == 0 or counters[CERTAIN] == 0 or counters[FROZEN] == 1:
         return alarm  # a signal with a reference alarms for as long as it is unlike it
     # A gradual fault began before its first alarm.
-    before = counters[LASTED] + rules.longest
+    before = counters[LASTED] + counters[REACH]
     if levels[FURTHEST] < 0.0:
         levels[FURTHEST] = learn_furthest(recall, signal, ago, before)
-    if counters[LASTED] > rules.accept_after:
+    if counters[SETTLED] > rules.accept_after:
         return alarm
-    if unlike(recall, signal, ago, before, levels[FURTHEST]):
+    if away > GROWS * levels[PEAK_LEVEL]:
+        levels[PEAK_LEVEL], counters[SETTLED] = away, 0
+    if away > 0.0 or unlike(recall, signal, ago, before, levels[FURTHEST]):
         counters[UNLIKE] = 1
         return True
     # Once a signal is as before, an alarm about a longer stretch is about the past.

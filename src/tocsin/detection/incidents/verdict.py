@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tocsin.conformal.scorer import SMALLEST_P, Floats
 from tocsin.detection.views import View
+from tocsin.detection.views.level import LevelView
 
 # A signal's state at an observation: no incident, one that may end, an ongoing one, or how one ended.
 NORMAL, MAY_END, ONGOING, RETURNED, ACCEPTED, SILENT = 0, 1, 2, 3, 4, 5
@@ -38,6 +39,9 @@ class Verdict:
     #: Other views may alarm within them.
     low: Any
     high: Any
+    #: The usual range at this time: nine of ten values lie in it. NaN while it is unknown.
+    usual_low: Any
+    usual_high: Any
     #: How anomalous the observation is: the mean of the largest votes, in powers of ten. It orders observations: of two
     #: spikes the larger is the more severe, however large both are.
     severity: float
@@ -79,8 +83,8 @@ def direction_of(error: Floats, feature_p: Floats) -> str | None:
     """On which side of its forecast the most anomalous feature lies."""
     if np.isnan(feature_p).all():
         return None
-    most_anomalous = error[np.nanargmin(feature_p)]
-    return "above" if most_anomalous > 0 else "below" if most_anomalous < 0 else None
+    worst = error[most_anomalous(feature_p)]
+    return "above" if worst > 0 else "below" if worst < 0 else None
 
 
 def directions(errors: Floats, feature_p: Floats) -> list[str | None]:
@@ -100,7 +104,9 @@ class Verdicts:
     per observation. `cause` holds the numbers of the view, its stream and the feature that contribute most (-1 for
     none, or for all features together), and `score` the score of that stream, negative below the forecast. `opened`
     marks where an incident began, and `state` how it continues (`NORMAL`, `MAY_END`, `ONGOING`) or how it ended
-    (`RETURNED`, `ACCEPTED`, `SILENT`).
+    (`RETURNED`, `ACCEPTED`, `SILENT`). `usual` is the usual value at this time and, along the last axis, how far nine
+    of ten values and means over longer stretches lie from it at most; `seasonal` says whether it is that of a season.
+    `began` is how many observations ago an incident began, at most and at least; -1 where that is not estimated.
     """
 
     value: Floats
@@ -119,6 +125,19 @@ class Verdicts:
     evidence: Floats
     warm: NDArray[np.bool_]
     state: NDArray[np.int16]
+    usual: Floats  # (T, S, F, 1 + streams of the level)
+    seasonal: NDArray[np.bool_]  # (T, S, F)
+    began: NDArray[np.int16]  # (T, S, 2)
+
+    @property
+    def usual_low(self) -> Floats:
+        """The lower end of the usual range of each value."""
+        return np.asarray(self.usual[..., 0] - self.usual[..., 1])
+
+    @property
+    def usual_high(self) -> Floats:
+        """The upper end of the usual range of each value."""
+        return np.asarray(self.usual[..., 0] + self.usual[..., 1])
 
     @property
     def open(self) -> NDArray[np.bool_]:
@@ -174,15 +193,41 @@ def name_and_unit(feature: str) -> tuple[str, str]:
 def explain(
     verdicts: Verdicts, step: int, signal: int, views: Sequence[View], features: Sequence[str]
 ) -> Explanation | None:
-    """Why an observation is anomalous; None if there is no explanation."""
+    """What happened, in values, and which view saw it; None if there is no explanation."""
     number, stream, feature = (int(one) for one in verdicts.cause[step, signal])
     if number < 0:
         return None
-    view = views[number]
+    view, score = views[number], float(verdicts.score[step, signal])
     name = features[feature] if feature >= 0 else None
-    plain, unit = ("", "") if name is None else name_and_unit(name)
-    text = view.words(stream, float(verdicts.score[step, signal]), unit)
-    return Explanation(view.name, name, f"{plain}: {text}" if plain and len(features) > 1 else text)
+    shown = feature if feature >= 0 else most_anomalous(verdicts.feature_p[step, signal])
+    plain, unit = name_and_unit(features[shown])
+    happened = _values(verdicts, step, signal, shown, stream if view.name == LevelView.name else 0, score, unit)
+    text = "; ".join(part for part in (happened, view.words(stream, score, unit)) if part)
+    return Explanation(view.name, name, f"{plain}: {text}" if len(features) > 1 else text)
+
+
+def most_anomalous(feature_p: Floats) -> int:
+    """The number of the feature with the smallest p-value."""
+    return 0 if np.isnan(feature_p).all() else int(np.nanargmin(feature_p))
+
+
+def _values(verdicts: Verdicts, step: int, signal: int, feature: int, stream: int, score: float, unit: str) -> str:
+    """A value, or the mean over a longer stretch, and what is usual: "140, usually 85 to 105 ms at this time"."""
+    usual, *reaches = verdicts.usual[step, signal, feature].tolist()
+    if not np.isfinite([usual, reaches[stream]]).all():
+        return ""
+    value = usual + score if stream else verdicts.value.item(step, signal, feature)
+    low, high = usual - reaches[stream], usual + reaches[stream]
+    digits = _digits(high - low, value, low, high)
+    what = f"{value:.{digits}f} on average" if stream else f"{value:.{digits}f}"
+    when = " at this time" if verdicts.seasonal[step, signal, feature] else ""
+    return f"{what}, usually {low:.{digits}f} to {high:.{digits}f} {unit}".rstrip() + when
+
+
+def _digits(width: float, *numbers: float) -> int:
+    """How many decimals tell the ends of a range apart."""
+    size = width if width > 0.0 else max(map(abs, numbers))
+    return int(np.clip(1 - np.floor(np.log10(size)), 0, 12)) if size > 0.0 else 0
 
 
 def verdict_on(
@@ -206,6 +251,8 @@ def verdict_on(
         forecast=plain(verdicts.forecast),
         low=plain(verdicts.low),
         high=plain(verdicts.high),
+        usual_low=plain(verdicts.usual_low),
+        usual_high=plain(verdicts.usual_high),
         severity=verdicts.evidence.item(step, signal) / LOG_10,
         return_period=1.0 / verdicts.rate.item(step, signal),
         feature_p=plain(verdicts.feature_p),

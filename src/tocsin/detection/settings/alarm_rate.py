@@ -21,6 +21,13 @@ SECONDS = {
 _BUDGET = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*(?:/|\s+per\s+)\s*([a-z]+?)s?\s*$")
 
 LEAST_RATE = 1 / (MOST_LAGS - 1)
+#: Rarer than any signal is long: beyond it, blocks would have more observations than can be counted.
+RAREST = 1e-18
+
+
+def check_rate(name: str, value: Any) -> float:
+    """An alarm rate per observation."""
+    return checks.number(name, value, least=RAREST, below=0.5)
 
 
 def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
@@ -30,9 +37,9 @@ def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
     0.003472222222222222
     """
     if not isinstance(alarm_rate, str):
-        return checks.number("alarm_rate", alarm_rate, above=0, below=0.5)
+        return check_rate("alarm_rate", alarm_rate)
     try:
-        return checks.number("alarm_rate", float(alarm_rate), above=0, below=0.5)
+        return check_rate("alarm_rate", float(alarm_rate))
     except ValueError:
         incidents, seconds = parse_budget("alarm_rate", alarm_rate, "a number between 0 and 0.5, or ")
     if interval_seconds is None:
@@ -40,10 +47,10 @@ def parse_alarm_rate(alarm_rate: Any, interval_seconds: float | None) -> float:
             f"alarm_rate={alarm_rate!r} is a budget over time: set the sampling interval too, such as interval='5min'"
         )
     rate = incidents * interval_seconds / seconds
-    if not rate < 0.5:
+    if not RAREST <= rate < 0.5:
         raise ValueError(
             f"alarm_rate={alarm_rate!r} allows {rate:g} alarms per observation of {interval_seconds:g} seconds, "
-            "which must be less than 0.5"
+            f"which must be at least {RAREST:g} and less than 0.5"
         )
     return rate
 
@@ -55,7 +62,7 @@ def parse_budget(name: str, budget: str, else_accepted: str = "") -> tuple[float
     ((5.0, 86400), (2.5, 3600))
     """
     found = _BUDGET.match(budget.lower())
-    if found is None or found[2] not in SECONDS or not float(found[1]) > 0:
+    if found is None or found[2] not in SECONDS or not 0 < float(found[1]) < math.inf:
         raise ValueError(
             f"{name} must be {else_accepted}a budget such as '1/day' (per {', '.join(SECONDS)}), got {budget!r}"
         )

@@ -76,8 +76,8 @@ def _check_call(self: Any, shown: inspect.Signature, given: tuple[Any, ...], set
     name = type(self).__name__
     for unknown in settings.keys() - shown.parameters.keys():
         near = get_close_matches(unknown, shown.parameters, n=1)
-        told = f"; did you mean {near[0]!r}?" if near else f"; accepted: {', '.join(list(shown.parameters)[1:])}"
-        raise TypeError(f"{name}() got an unexpected argument {unknown!r}{told}")
+        hint = f"; did you mean {near[0]!r}?" if near else f"; accepted: {', '.join(list(shown.parameters)[1:])}"
+        raise TypeError(f"{name}() got an unexpected argument {unknown!r}{hint}")
     try:
         shown.bind(*given, **settings)
     except TypeError as error:

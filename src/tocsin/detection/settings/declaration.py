@@ -19,62 +19,33 @@ Check = Callable[[str, Any], Any]
 class Rule:
     """The properties of a setting besides its name, type and default."""
 
+    #: One line on its purpose.
     help: str
+    #: The bounds of a number.
     least: float | None = None
     most: float | None = None
     above: float | None = None
     below: float | None = None
-    choices: tuple[str, ...] = ()
+    #: The accepted names, for a single name or each of several.
+    choices: Collection[str] = ()
+    #: What is accepted, in words, if type, bounds and choices do not say it.
     accepts: str = ""
+    #: What None means.
     unset: str = "none"
+    #: Takes name and value and returns the value in its proper type. Required unless the type is bool, int, float, str,
+    #: tuple[str, ...] or Mapping, or one of these or None.
     check: Check | None = None
+    #: Whether users choose it in commands and configuration. Others come from the data or the machine.
     configured: bool = True
+    #: Whether a state stores it.
     saved: bool = True
+    #: The presets that have it; empty for all.
+    presets: tuple[str, ...] = ()
 
 
-def setting(
-    default: Any,
-    help: str,  # noqa: A002
-    *,
-    least: float | None = None,
-    most: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    choices: Collection[str] = (),
-    accepts: str = "",
-    unset: str = "none",
-    check: Check | None = None,
-    configured: bool = True,
-    saved: bool = True,
-) -> Any:
-    """A dataclass field that is a setting.
-
-    Parameters
-    ----------
-    help : one line on its purpose.
-    least, most, above, below : the bounds of a number.
-    choices : the accepted names, for a single name or each of several.
-    accepts : what is accepted, in words, if type, bounds and choices do not say it.
-    unset : what None means.
-    check : takes name and value and returns the value in its proper type. Required unless the type is bool, int, float,
-        str, tuple[str, ...] or Mapping, or one of these or None.
-    configured : whether users choose it in commands and configuration. Others come from the data or the machine.
-    saved : whether a state stores it.
-    """
-    rule = Rule(
-        help=help,
-        least=least,
-        most=most,
-        above=above,
-        below=below,
-        choices=tuple(choices),
-        accepts=accepts,
-        unset=unset,
-        check=check,
-        configured=configured,
-        saved=saved,
-    )
-    return field(default=default, metadata={_KEY: rule})
+def setting(default: Any, help: str, **rule: Any) -> Any:  # noqa: A002
+    """A dataclass field that is a setting with the properties of `Rule`."""
+    return field(default=default, metadata={_KEY: Rule(help, **rule)})
 
 
 @dataclass(frozen=True)
@@ -90,7 +61,8 @@ class Setting:
     @property
     def help(self) -> str:
         """One line on its purpose."""
-        return self.rule.help
+        alone = f'; only with preset="{self.rule.presets[0]}"' if len(self.rule.presets) == 1 else ""
+        return self.rule.help + alone
 
     @property
     def accepted(self) -> str:
@@ -131,7 +103,7 @@ def _found(kind: type) -> dict[str, Setting]:
     for one in fields(kind):
         rule: Rule = one.metadata[_KEY]
         alone = [part for part in get_args(one.type) if part is not NoneType]
-        optional = NoneType in get_args(one.type)
+        optional = one.default is None or NoneType in get_args(one.type)  # one that is filled in later is never None
         plain = alone[0] if optional and len(alone) == 1 else one.type
         origin = Mapping if getattr(plain, "__origin__", None) is Mapping else plain
         if rule.check is None and origin not in _CHECKS:

@@ -62,7 +62,17 @@ class HistorySettings(DetectorSettings):
     @property
     def waits_for_interval(self) -> bool:
         """Whether nothing can be judged before the interval is known."""
-        return self.interval_seconds is None and (is_budget(self.alarm_rate) or isinstance(self.accept_after, str))
+        return self.interval_seconds is None and (
+            is_budget(self.alarm_rate)
+            or isinstance(self.accept_after, str)
+            or (isinstance(self.season, tuple) and any(isinstance(one, str) for one in self.season))
+            or bool(self.zone or self.holidays)
+        )
+
+    @property
+    def seasons(self) -> tuple[int, ...] | None:
+        """The given periods in observations; None to look for them, or until data arrive."""
+        return None if self.waits_for_interval else super().seasons
 
     def _check_sizes(self) -> None:
         if not self.waits_for_interval:
@@ -96,7 +106,7 @@ class FleetSettings(HistorySettings):
     budget: str | float | None = setting(
         None, "how many incidents all signals together may have ('5/week', the rarest), or what share of them may be "
         "false (0.1)", check=check_budget, configured=False, saved=False, unset="each signal has its alarm rate",
-        accepts="incidents per time, or a number > 0 and < 1",
+        accepts="incidents per time, or a number > 0 and < 1", presets=("full", "light"),
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -110,7 +120,7 @@ class FleetSettings(HistorySettings):
         return super().waits_for_interval or (isinstance(self.budget, str) and self.interval_seconds is None)
 
 
-def resolve_names(own: Sequence[str], told: Sequence[str] | None, singular: str, *, given: bool = True) -> list[str]:
+def resolve_names(own: Sequence[str], found: Sequence[str] | None, singular: str, *, given: bool = True) -> list[str]:
     """The names from the data, in place of the same number of generated ones, or if none were given.
 
     >>> resolve_names(["feature 1", "feature 2"], ["flow", "pressure"], "feature")
@@ -118,8 +128,8 @@ def resolve_names(own: Sequence[str], told: Sequence[str] | None, singular: str,
     >>> resolve_names(["flow", "pressure"], ["a", "b"], "feature")
     ['flow', 'pressure']
     """
-    fits = told is not None and (not given or (len(told) == len(own) and not are_named(own, singular)))
-    return list(told) if told is not None and fits else list(own)
+    fits = found is not None and (not given or (len(found) == len(own) and not are_named(own, singular)))
+    return list(found) if found is not None and fits else list(own)
 
 
 def are_named(names: Sequence[str], singular: str) -> bool:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tocsin.detection.evidence.pipeline import make_stages
-from tocsin.detection.evidence.ranking import count_streams, make_scorers
+from tocsin.detection.evidence.ranking import count_streams, make_scorers, most_waiting
+from tocsin.detection.paper.scoring import HorizonScoring
 from tocsin.detection.settings.detector_settings import DetectorSettings, code_of
 from tocsin.detection.views.view import MOST_AT_ONCE
 
@@ -17,17 +18,19 @@ def memory_bytes(settings: DetectorSettings) -> int:
     do not count.
 
     >>> memory_bytes(DetectorSettings(preset="light")) // 1000
-    141
+    252
     """
     features = len(settings.feature_names)
+    if settings.is_paper:
+        stream = _each(lambda count: HorizonScoring(count, 1, **{**settings.paper_options, "horizons": 1}).scorer)
+        return stream * features * settings.steps_ahead + _of_forecasts(settings)
     views, sizes = settings.chosen_views, settings.sizes
     learned, alike = count_streams(views, features)
     one, two = (make_scorers(settings, count, count, count) for count in (1, 2))
     # Single numbers besides the arrays are ignored, unless there are many.
     scorers = zip(one, two, (learned, alike, 1), strict=True)
     total = sum(count * (larger.nbytes - smaller.nbytes) for smaller, larger, count in scorers)
-    longest = max(stream.length for view in views for stream in view.streams)
-    total += 4 * alike * longest + 8 * sizes.blocks
+    total += 4 * alike * most_waiting(views) + 8 * sizes.blocks
     side = code_of(settings.nonconformity)
     total += sum(_each(lambda count, view=view: view.open(count, features, side)) for view in views)  # type: ignore[misc]
     return total + _of_forecasts(settings)
@@ -38,7 +41,7 @@ def working_bytes(settings: DetectorSettings) -> int:
     forecaster = settings.chosen_forecaster
     if forecaster is None:
         return 0
-    steps = settings.horizons + settings.refresh - 1
+    steps = settings.steps_ahead + settings.refresh - 1
     # The issued ones, those aligned with their observations, and a number for each level.
     return 8 * MOST_AT_ONCE * len(settings.feature_names) * steps * (2 + len(forecaster.levels))
 

@@ -36,8 +36,9 @@ def rerated(state: State, alarm_rate: float | str) -> dict[str, NDArray[Any]]:
             for name, array in state.items()
             if not name.startswith(("audit/", _FINAL)) and name in fresh and array.shape == fresh[name].shape
         }
-        memory, final = _memory(state, before, after), _final(state, after.sizes.final)
-        return {**fresh, **kept, **memory, **final, "header": _header(state, fresh)}
+        # The paper's detector has neither: nothing that it learns depends on the rate.
+        memory = {} if after.is_paper else {**_memory(state, before, after), **_final(state, after.sizes.final)}
+        return {**fresh, **kept, **memory, "header": _header(state, fresh)}
 
 
 def _memory(state: State, before: DetectorSettings, after: DetectorSettings) -> dict[str, NDArray[Any]]:
@@ -77,5 +78,5 @@ def _final(state: State, window: int) -> dict[str, NDArray[Any]]:
 
 def _header(state: State, fresh: State) -> NDArray[np.uint8]:
     """The header of the state: other settings, the same incidents."""
-    told, news = (json.loads(one["header"].tobytes()) for one in (state, fresh))
-    return np.array(bytearray(json.dumps({**told, "settings": news["settings"]}).encode()), dtype=np.uint8)
+    old, new = (json.loads(one["header"].tobytes()) for one in (state, fresh))
+    return np.array(bytearray(json.dumps({**old, "settings": new["settings"]}).encode()), dtype=np.uint8)

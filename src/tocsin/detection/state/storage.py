@@ -14,7 +14,7 @@ from tocsin.detection.settings.detector_settings import DetectorSettings
 from tocsin.forecasting import Forecaster, make_forecaster
 from tocsin.forecasting.registry import find_forecaster
 
-FORMAT = 5
+FORMAT = 6
 
 #: Forecasters that a state does not name: the first one, or all of them in their order.
 Given = Forecaster | Sequence[Forecaster] | None
@@ -22,9 +22,9 @@ Given = Forecaster | Sequence[Forecaster] | None
 
 def pack_state(header: Mapping[str, Any], trees: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """A state, made of a header and trees of arrays, as flat plain arrays."""
-    told = json.dumps({"format": FORMAT, **header}, default=_to_json)
+    text = json.dumps({"format": FORMAT, **header}, default=_to_json)
     # Bytes: numpy would use four bytes for each letter.
-    return {"header": np.array(bytearray(told.encode()), dtype=np.uint8), **dict(_flat("", trees))}
+    return {"header": np.array(bytearray(text.encode()), dtype=np.uint8), **dict(_flat("", trees))}
 
 
 def settings_header(settings: DetectorSettings) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def settings_of(header: Mapping[str, Any], *, forecaster: Given, threads: int) -
 def read_header(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     """The header of a state, with the forecaster's parameters if there is a forecaster."""
     with reports_damage():
-        told = arrays["header"]
-        text = told.tobytes().decode() if told.dtype == np.uint8 else str(told)  # as earlier versions wrote it
+        stored = arrays["header"]
+        text = stored.tobytes().decode() if stored.dtype == np.uint8 else str(stored)  # as earlier versions wrote it
         header: dict[str, Any] = json.loads(text, object_hook=_time_from_json)
         version = header["format"]
     if version != FORMAT:  # another version does not mean a damaged file
@@ -169,8 +169,13 @@ def joined(states: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
             raise ValueError("all states must hold the same arrays")
         made = {name: value for name, value in headers[0].items() if name not in ("format", "incidents", "extra")}
         incidents = _joined_incidents([header["incidents"] for header in headers])
-        told = {**made, "signals": [str(number) for number in range(len(states))], "incidents": incidents, "extra": {}}
-        return pack_state(told, {name: _joined_array(name, [state[name] for state in states]) for name in names})
+        header = {
+            **made,
+            "signals": [str(number) for number in range(len(states))],
+            "incidents": incidents,
+            "extra": {},
+        }
+        return pack_state(header, {name: _joined_array(name, [state[name] for state in states]) for name in names})
 
 
 def _joined_incidents(logs: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ class ErrorView(View):
     name = "error"
     forecasts = True
     sided = True
+    expects_usual_days = True
 
     def __init__(self) -> None:
         self._near = constants().horizons

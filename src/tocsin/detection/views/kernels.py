@@ -32,6 +32,8 @@ STILL = 745.0
 # Units are taken after 50, 100, 200 and 400 observations, or later if the signal has not moved until then. After that
 # they stay: a distance of today can be compared with one of last week.
 LAST_UNITS = 8 * MOST_AT_ONCE
+# A distance from what is usual counts in means up to this many times the usual distance.
+CLIP = 6.0
 
 
 @_inner
@@ -248,12 +250,199 @@ def shapes(
 
 
 @_exact
-def note_faults(faulty: Array, rows: Array, memory: ShapeMemory) -> None:
-    """Note which of the newest T observations belong to a fault, `faulty[T, N]`."""
-    steps, slots = faulty.shape[0], memory.faulty.shape[1]
+def note_faults(faulty: Array, rows: Array, counts: Array, noted: Array) -> None:
+    """Note which of the newest T observations belong to a fault, `faulty[T, N]`, in `noted[signals, slots]`."""
+    steps, slots = faulty.shape[0], noted.shape[1]
     for n in range(rows.shape[0]):
         for t in range(steps):
-            memory.faulty[rows[n], (memory.counts[rows[n]] - steps + t) % slots] = faulty[t, n]
+            noted[rows[n], (counts[rows[n]] - steps + t) % slots] = faulty[t, n]
+
+
+class LevelMemory(NamedTuple):
+    """What is kept of each signal to tell what is usual."""
+
+    counts: Array  # (signals,), of observations
+    fine: Array  # (signals, features, .), a ring of the newest values
+    coarse: Array  # (signals, features, .), a ring of the means of blocks
+    fine_faults: Array  # a bit for each of these: whether it belongs to a fault, and is no comparison
+    coarse_faults: Array
+    sums: Array  # (signals, features), of the known values in the current block
+    known: Array  # (signals, features), how many these are
+    periods: Array  # (signals, features), of the season; 0 if there is none
+    centres: Array  # (signals, features), the long-run median
+    spreads: Array  # (signals, features), the usual distance from what is usual
+    newest: Array  # (signals, features, .), a ring of the newest distances
+    blocks: Array  # (signals, features, .), a ring of their means over blocks
+    held: Array  # (signals, features), the mean of those since the last complete block
+    faulty: Array  # (signals, 2 * MOST_AT_ONCE), whether each of the newest observations belongs to a fault
+    frozen: Array  # (signals,), how many observations are the reference for all later ones; 0 if there is none
+    # (signals, ., 3), the changes of the calendar, the newest first: since which observation (-1 before any time is
+    # known), how many observations local time is ahead, and on a holiday how many it is back to a Sunday
+    changes: Array
+
+
+# Values are compared with those at the same phase of this many cycles, and their neighbours: the newest cycles that are
+# known and belong to no fault. The newest values may yet turn out to belong to one.
+CYCLES, SETTLED = 5, 2 * MOST_AT_ONCE
+# Values are kept in single precision.
+LARGEST_KEPT = 1e38
+
+
+@_inner
+def _mark(bits: Array, at: int, yes: bool) -> None:
+    bit = np.uint8(1 << (at & 7))
+    bits[at >> 3] = bits[at >> 3] | bit if yes else bits[at >> 3] & ~bit
+
+
+@_inner
+def _marked(bits: Array, at: int) -> bool:
+    return bool(bits[at >> 3] >> (at & 7) & 1)
+
+
+@_inner
+def _note_change(signal: int, ahead: int, back: int, memory: LevelMemory) -> None:
+    """Note that the calendar of this observation is not that of the one before."""
+    changes = memory.changes[signal]
+    if changes[0, 0] < 0:  # nothing was known before
+        changes[:, 0], changes[:, 1], changes[:, 2] = 0, ahead, 0
+    if changes[0, 1] != ahead or changes[0, 2] != back:
+        for i in range(changes.shape[0] - 2, 0, -1):  # the first one stays: a reference is as old
+            changes[i] = changes[i - 1]
+        changes[0, 0], changes[0, 1], changes[0, 2] = memory.counts[signal], ahead, back
+
+
+@_inner
+def _at_local_time(local: int, changes: Array) -> int:
+    """Which observation was made at a local time, in observations; the later one if clocks showed it twice."""
+    last = changes.shape[0] - 1
+    for i in range(last):
+        if local - changes[i, 1] >= changes[i, 0]:
+            return int(local - changes[i, 1])
+    return int(local - changes[last, 1])
+
+
+@_inner
+def _on_holiday(number: int, changes: Array) -> bool:
+    for i in range(changes.shape[0]):
+        if number >= changes[i, 0]:
+            return bool(changes[i, 2] > 0)
+    return False
+
+
+@_inner
+def _usual(signal: int, f: int, week: int, memory: LevelMemory, block: int, some: Array) -> float:
+    """What is usual at this time; NaN if nobody knows.
+
+    On a holiday that is what is usual on Sundays, and what was seen on one is not usual on any other day.
+    """
+    period, count = memory.periods[signal, f], memory.counts[signal]
+    if period == 0:
+        return float(memory.centres[signal, f])
+    fine = CYCLES * period <= memory.fine.shape[2]
+    ring = memory.fine[signal, f] if fine else memory.coarse[signal, f]
+    faults = memory.fine_faults[signal, f] if fine else memory.coarse_faults[signal, f]
+    step = 1 if fine else block
+    kept = count if memory.frozen[signal] == 0 else memory.frozen[signal]
+    complete, found, taken = kept // step, 0, 0
+    oldest = max(complete - ring.shape[0], 0)
+    changes = memory.changes[signal]
+    back = changes[0, 2] if period == week else 0
+    local = count + changes[0, 1] - back
+    cycle = (max(SETTLED + step, count - kept) - back) // period + 1
+    at = _at_local_time(local - cycle * period, changes) // step
+    while taken < CYCLES and at + 1 >= oldest:
+        before = found
+        for i in range(max(at - 1, oldest), min(at + 2, complete)):
+            slot = i % ring.shape[0]
+            left_out = _marked(faults, slot) or _on_holiday((i + 1) * step - 1, changes)
+            if not np.isnan(ring[slot]) and not left_out:
+                some[found] = ring[slot]
+                found += 1
+        taken += 1 if found > before else 0
+        cycle += 1
+        at = _at_local_time(local - cycle * period, changes) // step
+    if found < 3:
+        return np.nan
+    return _middle(np.sort(some[:found]))
+
+
+@_inner
+def _leave_out_faults(signal: int, block: int, memory: LevelMemory) -> None:
+    """Forget observations that belong to a fault, once that is known."""
+    count, slots = memory.counts[signal], memory.faulty.shape[1]
+    for number in range(max(count - slots, 0), count - MOST_AT_ONCE):
+        if memory.faulty[signal, number % slots]:
+            for f in range(memory.fine.shape[1]):
+                _mark(memory.fine_faults[signal, f], number % memory.fine.shape[2], True)
+                _mark(memory.coarse_faults[signal, f], number // block % memory.coarse.shape[2], True)
+            memory.faulty[signal, number % slots] = False
+
+
+@_inner
+def _mean_of_newest(ring: Array, at: int, length: int) -> float:
+    """The mean of the known among this many values up to a place in a ring; NaN if fewer than half are known."""
+    total, there = 0.0, 0
+    for i in range(at - length + 1, at + 1):
+        value = ring[i % ring.shape[0]]
+        if not np.isnan(value):
+            total += value
+            there += 1
+    return total / there if 2 * there >= length else np.nan
+
+
+@_inner
+def _keep(signal: int, f: int, value: float, block: int, memory: LevelMemory) -> None:
+    """Keep a value, and the mean of its block if that is complete."""
+    count, kept = memory.counts[signal], memory.fine.shape[2]
+    memory.fine[signal, f, count % kept] = value
+    _mark(memory.fine_faults[signal, f], count % kept, False)
+    if not np.isnan(value):
+        memory.sums[signal, f] += value
+        memory.known[signal, f] += 1
+    if (count + 1) % block == 0:
+        known, slot = memory.known[signal, f], count // block % memory.coarse.shape[2]
+        memory.coarse[signal, f, slot] = memory.sums[signal, f] / known if 2 * known >= block else np.nan
+        _mark(memory.coarse_faults[signal, f], slot, False)
+        memory.sums[signal, f], memory.known[signal, f] = 0.0, 0
+
+
+@_exact
+def levels(
+    values: Array, calendar: Array, rows: Array, lengths: Array, week: int, side: int, memory: LevelMemory,
+    scores: Array,
+) -> None:  # fmt: skip
+    """The distance from what is usual `[T, N, F, streams]`: of each value, and on average over the newest ones."""
+    some = np.empty(3 * CYCLES)
+    longest = memory.newest.shape[2]
+    block = lengths[-1] // longest
+    for n in range(rows.shape[0]):
+        signal = rows[n]
+        for t in range(values.shape[0]):
+            if memory.counts[signal] % MOST_AT_ONCE == 0:
+                _leave_out_faults(signal, block, memory)
+            count = memory.counts[signal]
+            if calendar.shape[0] > 0:
+                _note_change(signal, calendar[t, n, 0], calendar[t, n, 1], memory)
+            for f in range(values.shape[2]):
+                # What is too large to be kept is not known.
+                value = values[t, n, f] if abs(values[t, n, f]) <= LARGEST_KEPT else np.nan
+                away = _sided(value - _usual(signal, f, week, memory, block, some), side)
+                limit = CLIP * memory.spreads[signal, f]
+                newest = memory.newest[signal, f]
+                newest[count % longest] = min(max(away, -limit), limit) if limit > 0.0 else away
+                if memory.frozen[signal] == 0:
+                    _keep(signal, f, value, block, memory)
+                if (count + 1) % block == 0:
+                    blocks = memory.blocks[signal, f]
+                    blocks[count // block % longest] = _mean_of_newest(newest, count, block)
+                    memory.held[signal, f] = _mean_of_newest(blocks, count // block, longest)
+                scores[t, n, f, :] = np.nan
+                if not np.isnan(away):
+                    scores[t, n, f, 0] = away
+                    for s in range(1, lengths.shape[0] - 1):
+                        scores[t, n, f, s] = _mean_of_newest(newest, count, lengths[s])
+                    scores[t, n, f, lengths.shape[0] - 1] = memory.held[signal, f]
+            memory.counts[signal] += 1
 
 
 @_exact

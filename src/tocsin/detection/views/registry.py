@@ -6,13 +6,14 @@ from importlib.metadata import EntryPoint, entry_points
 
 from tocsin import checks
 from tocsin.detection.views.error import ErrorView
+from tocsin.detection.views.level import LevelView
 from tocsin.detection.views.quiet import QuietView
 from tocsin.detection.views.shape import ShapeView
 from tocsin.detection.views.view import View
 
 ENTRY_POINTS = "tocsin.views"
 
-_BUILT_IN: dict[str, Callable[[], View]] = {view.name: view for view in (ErrorView, ShapeView, QuietView)}
+_BUILT_IN: dict[str, Callable[[], View]] = {view.name: view for view in (ErrorView, ShapeView, QuietView, LevelView)}
 
 
 @cache
@@ -24,8 +25,8 @@ def _installed() -> dict[str, EntryPoint]:
 def available_views() -> list[str]:
     """The names of all views, those of other packages last.
 
-    >>> available_views()[:3]
-    ['error', 'shape', 'quiet']
+    >>> available_views()[:4]
+    ['error', 'shape', 'quiet', 'level']
     """
     return [*_BUILT_IN, *_installed()]
 

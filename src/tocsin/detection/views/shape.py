@@ -18,7 +18,6 @@ from tocsin.detection.views.view import (
     Stream,
     View,
     ViewSession,
-    amount,
 )
 
 
@@ -51,6 +50,7 @@ class ShapeView(View):
 
     name = "shape"
     joint = True
+    expects_usual_days = True
 
     def __init__(self) -> None:
         given = constants()
@@ -70,8 +70,7 @@ class ShapeView(View):
         return ShapeSession(signals, features, self._scales, self._least)
 
     def words(self, stream: int, score: float, unit: str) -> str:
-        length = self.streams[stream].length
-        return f"the last {length} observations resemble no earlier stretch (nearest: {amount(score)} spreads away)"
+        return f"the last {self.streams[stream].length} observations resemble no earlier stretch"
 
 
 class ShapeSession(ViewSession):
@@ -116,7 +115,7 @@ class ShapeSession(ViewSession):
 
     def forget(self, faulty: Mask, rows: Rows) -> None:
         for memory in self._memories:
-            self._kernels.note_faults(faulty, rows, memory)
+            self._kernels.note_faults(faulty, rows, memory.counts, memory.faulty)
 
     @property
     def past(self) -> Past:

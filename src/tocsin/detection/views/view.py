@@ -19,6 +19,8 @@ NO_SPREAD: Floats = np.empty((0, 0, 0, 0))
 
 # A session gets at most this many observations of a signal at once.
 MOST_AT_ONCE = 50
+# All scores of stretches up to this long are kept, and of a stretch n times as long every n-th.
+LONG = 64
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,14 @@ class Forecasts(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The input of views: T observations of N signals with F features, and the forecasts of each forecaster."""
+    """The input of views: T observations of N signals with F features, and the forecasts of each forecaster.
+
+    `calendar` is what `Calendar.places` says about their times; None without a zone and holidays.
+    """
 
     values: Floats  # (T, N, F), NaN where missing
     forecasts: tuple[Forecasts, ...]
+    calendar: NDArray[np.int64] | None = None  # (T, N, 2)
 
 
 class Past(NamedTuple):
@@ -86,9 +92,18 @@ class ViewSession(ABC):
         sides of a multiple of that number, so what is used only from the next multiple on does not depend on pieces.
         """
 
+    #: Signals whose scores mean something else from now on, so that earlier ones are no comparison; None if there are
+    #: never any. It changes only with observations whose number is a multiple of `MOST_AT_ONCE`.
+    renewed: Mask | None = None
+
     @property
     def past(self) -> Past | None:
         """The values it keeps of each signal, if any."""
+        return None
+
+    @property
+    def periods(self) -> NDArray[np.int64] | None:
+        """The period of each signal's season in observations, 0 if it has none; None if it does not look for one."""
         return None
 
     @property
@@ -136,8 +151,14 @@ class View(ABC):
     #: Whether the sign of its scores tells high values from low ones. The absolute score is ranked or, for one-sided
     #: alarms, the score itself.
     sided: ClassVar[bool] = False
+    #: Whether it expects the usual order of days: then it has no score on a holiday, nor right after clocks change.
+    expects_usual_days: ClassVar[bool] = False
 
     streams: tuple[Stream, ...]
+
+    def configured(self, settings: Any) -> "View":
+        """The view with what it needs of a detector's settings, a `DetectorSettings`."""
+        return self
 
     @property
     def horizons(self) -> int:

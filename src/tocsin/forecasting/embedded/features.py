@@ -1,4 +1,4 @@
-"""What the network is told of a patch, and of the newest observations."""
+"""The inputs of the network: for each patch, and for the newest observations."""
 
 from typing import Any
 
@@ -6,22 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import inner
-from tocsin.forecasting.embedded.functions import asinh, log
-from tocsin.forecasting.embedded.memory import UNSEEN
-from tocsin.forecasting.embedded.weights import LIMIT, PATCH, RECENT
+from tocsin.forecasting.embedded.arithmetic import asinh, log
+from tocsin.forecasting.embedded.weights import LIMIT, PATCH, RECENT, UNSEEN
 
 Array = NDArray[Any]
 
 _inner = inner()
 
-# Variations within a patch or within the newest observations are seen in units of their own size, down to this.
+# Variations within a patch or among the newest observations are scaled to their own size, but no smaller than this.
 _FINEST = 1e-4
 _ZERO, _ONE, _UNSEEN = np.float32(0), np.float32(1), np.float32(UNSEEN)
 
 
 @_inner
 def _read(values: Array, first: int, centre: float, scale: float, standard: Array, known: Array) -> None:
-    """Write observations in the network's units, 0 where missing or before the first, and which are known."""
+    """Write observations in the network's units (0 if missing or before the first), and which of them are known."""
     count = standard.shape[0]
     before = max(0, -first)
     standard[:before] = _ZERO
@@ -37,9 +36,9 @@ def _read(values: Array, first: int, centre: float, scale: float, standard: Arra
 
 @_inner
 def describe_patch(values: Array, patch: int, centre: float, scale: float, features: Array) -> np.float32:
-    """Write the values of a patch, their shape in units of their own spread, and what is known of them.
+    """Write the values of a patch, their shape in units of their own spread, and which of them are known.
 
-    Returns 0, or `UNSEEN` if nothing is.
+    Returns 0, or `UNSEEN` if none is known.
     """
     standard, around, known = features[:PATCH], features[PATCH : 2 * PATCH], features[2 * PATCH : 3 * PATCH]
     _read(values, patch * PATCH, centre, scale, standard, known)
@@ -61,8 +60,8 @@ def describe_patch(values: Array, patch: int, centre: float, scale: float, featu
 def describe_query(values: Array, length: int, centre: float, scale: float, features: Array) -> float:
     """Write the newest observations of a context of that length; returns the newest known one, in its units.
 
-    Beside the values: how they differ from the newest known one in units of the typical step, what is known, where in
-    a patch the context ends, and how long it is.
+    Further features: the differences from the newest known value in units of the typical step, which values are known,
+    where in a patch the context ends, and how long it is.
     """
     standard, steps, known = features[:RECENT], features[RECENT : 2 * RECENT], features[2 * RECENT : 3 * RECENT]
     _read(values, length - RECENT, centre, scale, standard, known)

@@ -1,4 +1,4 @@
-"""What series take in: the units in which the network sees them, and what it has to do for a forecast."""
+"""Adds observations to series: the units in which the network sees them, and which patches a forecast needs."""
 
 from typing import Any
 
@@ -6,30 +6,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inner
-from tocsin.forecasting.embedded.functions import bits_of
-from tocsin.forecasting.embedded.memory import PatchMemory
-from tocsin.forecasting.embedded.weights import PATCH
+from tocsin.forecasting.embedded.arithmetic import bits_of
+from tocsin.forecasting.embedded.weights import PATCH, PatchMemory
 
 Array = NDArray[Any]
 
 _exact = compiled(with_folder=True)
 _inner = inner()
 
-# What is more deviations than this from the mean counts as if it stood there: one outlier must not set the scale.
+# Values further from the mean are moved to this many deviations from it: one outlier must not set the scale.
 _OUTLIER = 4.0
-# A value this many scales from the centre could not be told from one further away: the units are taken anew.
+# The network cannot distinguish values further from the centre than this many scales: the units must change.
 _TOO_FAR = 3000.0
-# Numbers that hardly differ have quite different bits in the middle of their product with this one.
+# The middle bits of the product with this number differ even for nearly equal factors.
 _SCATTER = -7046029254386353131
-# How many observations of a series are followed together, at most.
+# The most observations of a series to process together.
 _STEPS = 128
 
 
 @_inner
 def centre_and_scale(values: Array) -> tuple[float, float]:
-    """Mean and standard deviation of what is known, outliers brought in twice; the scale of a constant is 0.
+    """Mean and standard deviation of the known values, with outliers clipped twice; the scale of a constant is 0.
 
-    Relative to the first value and the largest difference from it, so that nothing overflows or vanishes.
+    Computed relative to the first value and the largest difference from it, so that nothing overflows or underflows.
     """
     first = 0
     while first < values.shape[0] and np.isnan(values[first]):
@@ -61,10 +60,10 @@ def centre_and_scale(values: Array) -> tuple[float, float]:
 
 @_inner
 def _growth(values: Array, normalised: int) -> int:
-    """By how many observations a context grows before its units are taken anew: a sixteenth to an eighth of it.
+    """By how many observations a context grows before its units change: a sixteenth to an eighth of it.
 
-    How many it is the bits of the newest value decide. Series that began together would otherwise all be due at once,
-    and that moment would take a hundred times as long as any other.
+    The bits of the newest value decide the exact number. Otherwise, series that began together would all change units
+    at once, and that step would take a hundred times as long as any other.
     """
     most = normalised // 8
     if most < 2:
@@ -74,8 +73,8 @@ def _growth(values: Array, normalised: int) -> int:
 
 
 @_inner
-def _let_go(values: Array, length: int, context_length: int) -> int:
-    """Drop all but the newest observations, and what is missing before them; returns how many are left."""
+def _drop_oldest(values: Array, length: int, context_length: int) -> int:
+    """Drop all but the newest observations, and leading missing ones; returns how many are left."""
     first = max(0, length - context_length)
     while first < length and np.isnan(values[first]):
         first += 1
@@ -89,7 +88,7 @@ def _let_go(values: Array, length: int, context_length: int) -> int:
 
 @_exact
 def renormalise(memory: PatchMemory, rows: Array) -> None:
-    """Make everything anew that follows from the observations of these series."""
+    """Recompute everything that depends on the observations of these series."""
     for series in rows:
         units = centre_and_scale(memory.values[series, : memory.normalised[series]])
         memory.centre[series], memory.scale[series] = units
@@ -98,7 +97,7 @@ def renormalise(memory: PatchMemory, rows: Array) -> None:
 
 @_inner
 def _needs_network(length: int, centre: float, scale: float, quantiles: Array) -> bool:
-    """Does the forecast of a series need the network? If not, it is written at once."""
+    """Whether the forecast of a series needs the network. If not, it is written here."""
     if length == 0:
         return False
     if scale > 0.0:
@@ -109,7 +108,7 @@ def _needs_network(length: int, centre: float, scale: float, quantiles: Array) -
 
 @_inner
 def _missing_patches(encoded: Array, asked: Array) -> Array:
-    """The patches, `(series, patch)`, that have to be encoded before these forecasts, a series' behind each other."""
+    """The patches, `(series, patch)`, that must be encoded before these forecasts, series by series."""
     count = 0
     for i in range(asked.shape[0]):
         if i + 1 == asked.shape[0] or asked[i + 1, 0] != asked[i, 0]:
@@ -129,10 +128,10 @@ def follow(
     values: Array, columns: Array, rows: Array, wanted: Array, context_length: int, memory: PatchMemory, at: Array,
     quantiles: Array,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Let series take their next observations, `rows[n]` from `values[at[n], columns[n]]` on, until its units change.
+    """Add the next observations to each series, `rows[n]` from `values[at[n], columns[n]]` on, until its units change.
 
-    Returns the patches that have to be encoded, `(series, patch)`, and the forecasts that have to be made,
-    `(series, length, step, column)`. Forecasts that need no network are written at once.
+    Returns the patches to encode, `(series, patch)`, and the forecasts to make, `(series, length, step, column)`.
+    Forecasts that need no network are written here.
     """
     steps, count = values.shape[0], rows.shape[0]
     asked = np.empty((count * min(steps, _STEPS), 4), dtype=np.int64)
@@ -153,7 +152,7 @@ def follow(
                 seen[length] = value
                 memory.length[series] = length + 1
                 if due:
-                    kept = _let_go(seen, length + 1, context_length)
+                    kept = _drop_oldest(seen, length + 1, context_length)
                     memory.length[series] = memory.normalised[series] = kept
                     memory.centre[series], memory.scale[series] = centre_and_scale(seen[:kept])
                     memory.encoded[series] = 0  # no patch in these units yet
@@ -170,7 +169,7 @@ def follow(
 
 @_exact
 def review(memory: PatchMemory, quantiles: Array) -> tuple[Array, Array]:
-    """Ask for a forecast of every series as it stands, `quantiles[-1, series]`; returns what `follow` does."""
+    """Request a forecast of every series as it is, `quantiles[-1, series]`; returns what `follow` does."""
     count, step = memory.length.shape[0], quantiles.shape[0] - 1
     asked = np.empty((count, 4), dtype=np.int64)
     questions = 0

@@ -10,13 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.compilation import compiled, inlined, inner
+from tocsin.forecasting.embedded.arithmetic import (
+    LANES,
+    PANEL,
+    compare,
+    gather,
+    multiply,
+    shares,
+    sigmoid,
+    sinh,
+    softplus,
+    stays_one,
+)
 from tocsin.forecasting.embedded.features import describe_patch, describe_query
-from tocsin.forecasting.embedded.functions import sigmoid, sinh, softplus
-from tocsin.forecasting.embedded.memory import BLOCK, PatchMemory
-from tocsin.forecasting.embedded.products import PANEL, compare, gather, multiply
-from tocsin.forecasting.embedded.softmax import shares
-from tocsin.forecasting.embedded.vectors import LANES, stays_one
-from tocsin.forecasting.embedded.weights import LIMIT, PATCH, PATCH_FEATURES, QUERY_FEATURES, Weights
+from tocsin.forecasting.embedded.weights import (
+    BLOCK,
+    LIMIT,
+    PATCH,
+    PATCH_FEATURES,
+    QUERY_FEATURES,
+    PatchMemory,
+    Weights,
+)
 
 Array = NDArray[Any]
 

@@ -1,4 +1,4 @@
-"""The network's weights: read from a file, checked, and laid out for the compiled loops."""
+"""The arrays of the compiled loops: the network's weights, read and checked, and the memory of series."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.arrays import read_arrays
-from tocsin.forecasting.pretrained import WeightsError
+from tocsin.forecasting.forecaster import Floats
 
 Singles = NDArray[np.float32]
 #: A matrix in panels: the bits of half-precision numbers, or single precision where the machine does not read those.
@@ -21,7 +21,7 @@ FORMAT = 3
 #: What every network of this format has in common: how many observations make a patch, how many of the newest the
 #: query reads, and how many steps ahead it looks.
 PATCH, RECENT, HORIZON = 16, 32, 32
-#: The levels of its quantiles, and how many numbers tell of each step: a gate, a centre, and how far apart these are.
+#: The levels of its quantiles, and how many numbers describe each step: a gate, a centre, and how far apart these are.
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 OUTPUTS = len(LEVELS) + 1
 PATCH_FEATURES = 3 * PATCH + 1
@@ -67,7 +67,7 @@ class NetworkShape:
             "widen.weight": (self.hidden, self.width),
             "narrow.weight": (self.width, self.hidden),
         }
-        # In the last layer patches are only looked at.
+        # The last layer only reads patches.
         of_patches = {
             "patch_widen.weight": (self.patch_hidden, self.width),
             "patch_narrow.weight": (self.width, self.patch_hidden),
@@ -94,7 +94,7 @@ class NetworkShape:
 
 
 class Weights(NamedTuple):
-    """All matrices, in panels (see `products`), one behind the other, and all vectors likewise.
+    """All matrices, in panels (see `arithmetic.panels`), one after the other, and all vectors likewise.
 
     Loops that are given every one of them as an array of its own take long to compile. What is named after a matrix or
     a vector is the entry where it begins; of those that every layer has, where the first layer's does, and
@@ -140,9 +140,19 @@ class Weights(NamedTuple):
     ones: int
 
 
+class WeightsError(OSError):
+    """The weights of a model are missing or wrong."""
+
+
 def load_weights(path: str | PathLike[str] | None) -> Weights:
     """The weights in that file, those that come with the package if it is None; a file is read only once."""
-    return _load(str(SHIPPED if path is None else Path(path).expanduser().resolve()))
+    try:
+        file = SHIPPED if path is None else Path(path).expanduser().resolve()
+        if file.exists() and not file.is_file() and not file.is_dir():  # to open a pipe or a device may take for ever
+            raise ValueError("it is no file")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise WeightsError(f"weights={path!r} could not be read: {error}") from error
+    return _load(str(file))
 
 
 @lru_cache(maxsize=4)
@@ -193,7 +203,7 @@ def _whole(arrays: Mapping[str, NDArray[Any]], name: str) -> int:
 
 
 def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: NetworkShape) -> Weights:
-    from tocsin.forecasting.embedded.products import panels  # numba takes a good part of a second to import
+    from tocsin.forecasting.embedded.arithmetic import panels  # numba takes a good part of a second to import
 
     def matrix(*names: str) -> Panels:
         """The matrices of these names, side by side."""
@@ -249,7 +259,7 @@ def _laid_out(arrays: Mapping[str, NDArray[Any]], shape: NetworkShape) -> Weight
 
 
 class _Row:
-    """Arrays to be put one behind the other, and where the first of each name begins."""
+    """Arrays to concatenate, and where the first of each name begins."""
 
     def __init__(self) -> None:
         self.parts: list[Panels] = []
@@ -267,3 +277,48 @@ def _turns(head_width: int) -> Singles:
     speed = 2.0 * 200.0 ** (-np.arange(pairs) / pairs)
     angle = np.arange(LONGEST + 1)[:, np.newaxis] / PATCH * speed
     return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+
+
+#: Keys and values are kept in blocks of this many patches.
+BLOCK = 16
+#: A score in attention that makes a patch invisible.
+UNSEEN = -1e30
+
+
+class PatchMemory(NamedTuple):
+    """The newest observations of every series, and the keys and values of their complete patches.
+
+    The network sees `values[:length]` in units of the centre and scale of `values[:normalised]`; what is behind them is
+    0. Of their patches the first `encoded` are in `cache`, for each block of patches, series, layer and group the keys,
+    a column each, then the values, a row each. `unseen` is 0, or `UNSEEN` for patches that hold nothing known.
+    """
+
+    values: Floats
+    length: NDArray[np.int64]
+    normalised: NDArray[np.int64]
+    centre: Floats
+    scale: Floats
+    encoded: NDArray[np.int64]
+    cache: NDArray[np.float32]
+    unseen: NDArray[np.float32]
+
+
+def capacity(context_length: int) -> int:
+    """How many observations a series grows to, at most, before all but the newest `context_length` are dropped."""
+    return context_length + max(1, context_length // 8)
+
+
+def make_memory(series: int, longest: int, weights: Weights) -> PatchMemory:
+    """Memory for series of at most this length. The system provides it only when it is first written to."""
+    blocks = max(1, -(-(longest // PATCH) // BLOCK))
+    layers, pairs = weights.layers, weights.turns.shape[2]
+    return PatchMemory(
+        values=np.zeros((series, longest)),
+        length=np.zeros(series, dtype=np.int64),
+        normalised=np.zeros(series, dtype=np.int64),
+        centre=np.zeros(series),
+        scale=np.zeros(series),
+        encoded=np.zeros(series, dtype=np.int64),
+        cache=np.zeros((blocks, series, layers, weights.groups, 2, 2 * pairs * BLOCK), dtype=np.float32),
+        unseen=np.zeros((series, blocks * BLOCK), dtype=np.float32),
+    )

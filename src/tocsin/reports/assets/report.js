@@ -79,7 +79,7 @@ function draw(chart, group, box, readout) {
   const severity = chart.severity != null;
   const data = severity
     ? [chart.time, chart.severity]
-    : [chart.time, chart.high, chart.low, chart.forecast, chart.value];
+    : [chart.time, chart.high, chart.low, chart.usual_high, chart.usual_low, chart.forecast, chart.value];
   const plot = new uPlot(
     {
       width: box.clientWidth || 300,
@@ -90,8 +90,13 @@ function draw(chart, group, box, readout) {
       scales: { x: { time: dated }, y: severity ? { range: (_, __, most) => [0, Math.max(most, 1)] } : { range: chart.range } },
       series: severity
         ? [{}, curve("muted")]
-        : [{}, hidden, hidden, curve("forecast", { dash: [5, 3] }), curve("value", { width: 1.5 })],
-      bands: severity ? [] : [{ series: [1, 2], fill: colour("band") }],
+        : [{}, hidden, hidden, hidden, hidden, curve("forecast", { dash: [5, 3] }), curve("value", { width: 1.5 })],
+      bands: severity
+        ? []
+        : [
+            { series: [1, 2], fill: colour("band") },
+            { series: [3, 4], fill: colour("usual") },
+          ],
       axes: [
         { ...axis, space: 80, ...(dated ? { values: DAYS } : {}) },
         { ...axis, size: 62, space: severity ? 16 : 30, values: (_, at) => at.map(text) },
@@ -142,6 +147,7 @@ const groups = charts.map((signal) => {
       key("value", "value"),
       key("forecast", "forecast", "dashed"),
       key("expected range", "band", "area"),
+      key("usual range", "usual", "area"),
       key("incident", "incident", "area"),
       key("alarm", "alarm", "dot"),
       key("warm-up", "warm-up", "area"),

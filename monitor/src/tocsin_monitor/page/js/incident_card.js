@@ -5,7 +5,7 @@ import { fleet } from "./fleet.js";
 import { time } from "./format.js";
 import { icon } from "./icons.js";
 import { label, snooze, toggleAcknowledged } from "./incident_actions.js";
-import { ending, isSnoozed, rarity, story, when } from "./incidents.js";
+import { ending, isSnoozed, onset, rarity, story, when } from "./incidents.js";
 import { allowed } from "./role.js";
 import { incidentHash } from "./router.js";
 
@@ -16,7 +16,7 @@ import { incidentHash } from "./router.js";
  * @param {Incident} incident
  */
 export function tags(incident) {
-  const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded, withheld } = incident;
+  const { acknowledged, acknowledged_by: by, snoozed_until: until, excluded, withheld, suppressed } = incident;
   const end = ending(incident);
   const over = end ? `closed: ${end[0]}` : "closed";
   return el(
@@ -25,10 +25,20 @@ export function tags(incident) {
     el("span", { class: incident.open ? "tag open" : "tag" }, incident.open ? "open" : over),
     acknowledged && el("span", { class: "tag" }, `acknowledged${by ? ` by ${by}` : ""}`),
     isSnoozed(incident) && el("span", { class: "tag" }, `snoozed until ${time(until)}`),
-    incident.label && el("span", { class: `tag label-${incident.label.replace(" ", "-")}` }, incident.label),
+    incident.label && el("span", { class: `tag label-${incident.label.replace(" ", "-")}` }, labelWords(incident)),
     excluded && el("span", { class: "tag" }, "excluded from calibration"),
     withheld && el("span", { class: "tag", title: "The budget is for rarer incidents: no message was sent." }, "not reported"),
+    suppressed && el("span", { class: "tag", title: "A label holds: no message was sent." }, "suppressed"),
   );
+}
+
+/**
+ * Its label, and where that is from or for what else it holds.
+ * @param {Incident} incident
+ */
+function labelWords({ label, label_of: from, holds }) {
+  if (from) return `${label}, like incident ${from}`;
+  return holds ? `${label}, and the next ones like it` : label;
 }
 
 /** @param {Incident} incident */
@@ -76,7 +86,7 @@ export function incidentCard(incident, { withSignal }) {
       el(
         "div",
         { class: "muted" },
-        [withSignal && when(incident), rare && `happens ${rare}`].filter(Boolean).join(" · "),
+        [withSignal && when(incident), onset(incident), rare].filter(Boolean).join(" · "),
         " ",
         tags(incident),
       ),

@@ -14,6 +14,7 @@ const LABELS = /** @type {[string, string][]} */ ([
   ["fault", "Fault: something was wrong"],
   ["false alarm", "False alarm: nothing was wrong"],
   ["expected", "Expected: unusual, but known"],
+  ["not interesting", "Not interesting: unusual, but it does not matter"],
   ["", "No label"],
 ]);
 
@@ -73,11 +74,14 @@ function invalid(input, message) {
  * @param {boolean} known.excluded
  * @param {string | null} known.note
  * @param {boolean} known.goesOn whether a false alarm ends it
+ * @param {boolean} [known.holds] whether its label holds for the next ones like it
+ * @param {string | null} [known.alike] null if there are none like it
  */
-export function askForLabel({ title, label, excluded, note: before, goesOn }) {
+export function askForLabel({ title, label, excluded, note: before, goesOn, holds, alike }) {
   const radios = LABELS.map(([value]) =>
     el("input", { type: "radio", name: "label", value, checked: value === (label ?? "") }),
   );
+  const hold = el("input", { type: "checkbox", name: "hold", checked: holds || !label });
   const exclude = el("input", { type: "checkbox", name: "exclude", checked: excluded });
   const note = el("textarea", { name: "note", rows: 3, maxlength: 2000 }, before ?? "");
   return ask({
@@ -88,6 +92,14 @@ export function askForLabel({ title, label, excluded, note: before, goesOn }) {
         { class: "choices" },
         ...LABELS.map(([, words], at) => el("label", { class: "check" }, radios[at], words)),
       ),
+      ...(alike === null ? [] : [
+        el("label", { class: "check" }, hold, "Also for the next ones like it, until the label is removed"),
+        el(
+          "p",
+          { class: "muted" },
+          "“Expected” and “not interesting”: no notifications about these, unless one is twice as severe. They stay listed.",
+        ),
+      ]),
       goesOn &&
         el(
           "p",
@@ -106,6 +118,7 @@ export function askForLabel({ title, label, excluded, note: before, goesOn }) {
     answer: () => ({
       label: radios.find((radio) => radio.checked)?.value || null,
       exclude: exclude.checked,
+      hold: hold.checked,
       note: note.value.trim() || null,
     }),
   });

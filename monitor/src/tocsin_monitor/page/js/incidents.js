@@ -62,10 +62,27 @@ export function whatWasSeen({ explanation, direction, deviation }) {
  * @param {Incident} incident
  * @param {import("./types.js").Signal | undefined} signal
  */
-export function rarity({ return_period: observations }, signal) {
-  if (!observations) return null;
-  const seconds = observations * paceOf(signal);
-  return `about once in ${often(seconds) || counted(Math.round(observations), "observation")}`;
+export function rarity({ return_period: observations, seen, occurrence, first_alike: first }, signal) {
+  if (first) return `the ${ordinal(occurrence)} like this since ${time(first)}`;
+  if (!observations || !seen) return null;
+  const known = Math.min(observations, seen);
+  const length = often(known * paceOf(signal)) || counted(Math.round(known), "observation");
+  return observations <= seen ? `about once in ${length}` : `not seen in these ${length}`;
+}
+
+/** @param {number} count */
+export function ordinal(count) {
+  const teens = count % 100 > 10 && count % 100 < 14;
+  return `${count}${(!teens && ["", "st", "nd", "rd"][count % 10]) || "th"}`;
+}
+
+/**
+ * When it began, if it was noticed late.
+ * @param {Incident} incident
+ */
+export function onset({ began_earliest: earliest, began_latest: latest, start }) {
+  if (!earliest || !latest || latest >= start) return null;
+  return `began between ${time(earliest)} and ${time(latest)}`;
 }
 
 /**

@@ -47,6 +47,7 @@ export function signalSummary(signal) {
             perSecond > 0 && fact(`Expected false ${NAMES[signal.promise]}`, budget(perSecond)),
           ]),
       signal.template && fact("Template", signal.template),
+      signal.warning && fact("Warning", signal.warning),
     ),
   ];
 }

@@ -1,6 +1,6 @@
 /** Reading text/event-stream, piece by piece. */
 
-/** @typedef {{kind: string, data: string}} ServerEvent */
+/** @typedef {{id: string | null, kind: string, data: string}} ServerEvent */
 
 /** Takes text in pieces of any size and gives the events that are complete. */
 export class EventStreamParser {
@@ -39,7 +39,7 @@ export class EventStreamParser {
 
   /** @returns {ServerEvent | null} */
   #finish() {
-    const event = this.#data.length ? { kind: this.#kind || "message", data: this.#data.join("\n") } : null;
+    const event = this.#data.length ? { id: this.lastId, kind: this.#kind || "message", data: this.#data.join("\n") } : null;
     this.#data = [];
     this.#kind = "";
     return event;

@@ -12,6 +12,8 @@ const FIRST_WAIT = 500;
 const LONGEST_WAIT = 30_000;
 /** The monitor sends something at least every 15 s: a connection that is silent for longer than this is dead. */
 const LONGEST_SILENCE = 40_000;
+/** Milliseconds for which a stream is read after another one took its place: what was sent before arrives in them. */
+const OVERLAP = 1000;
 
 /**
  * @typedef {object} Handlers
@@ -27,6 +29,8 @@ export class Stream {
   #signals = [];
   /** @type {AbortController | null} The stream that is being read. */
   #live = null;
+  /** @type {Set<string> | null} The ids that were handed on while two streams are read: both may send an event. */
+  #handed = null;
   /** The number of the newest `#keep`: older ones end. */
   #newest = 0;
   #wait = FIRST_WAIT;
@@ -68,7 +72,8 @@ export class Stream {
   }
 
   /**
-   * One stream, until it ends. The one before it is read on until this one is there, so that nothing is missed.
+   * One stream, until it ends. The one before it is read until a little after this one is there, so that nothing is
+   * missed.
    * @param {() => boolean} superseded
    */
   async #connect(superseded) {
@@ -79,12 +84,16 @@ export class Stream {
       clearTimeout(silence);
       silence = setTimeout(() => attempt.abort(), LONGEST_SILENCE);
     };
+    const handed = (this.#handed = before ? new Set(this.#handed) : null);
     try {
       const response = await this.#ask(attempt.signal, before ? null : this.#lastId);
       if (superseded()) return attempt.abort();
       const resumed = before ? this.#live === before : this.#lastId !== null;
       this.#live = attempt;
-      before?.abort();
+      setTimeout(() => {
+        before?.abort();
+        if (this.#handed === handed) this.#handed = null;
+      }, OVERLAP);
       this.#wait = FIRST_WAIT;
       this.handlers.connected(resumed);
       listen();
@@ -126,7 +135,11 @@ export class Stream {
       heard();
       const events = parser.feed(decoder.decode(value, { stream: true }));
       this.#lastId = parser.lastId ?? this.#lastId;
-      for (const { kind, data } of events) this.handlers.event(kind, data ? JSON.parse(data) : null);
+      for (const { id, kind, data } of events) {
+        if (id !== null && this.#handed?.has(id)) continue;
+        if (id !== null) this.#handed?.add(id);
+        this.handlers.event(kind, data ? JSON.parse(data) : null);
+      }
     }
   }
 

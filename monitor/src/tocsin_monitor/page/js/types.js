@@ -20,6 +20,7 @@
  * @property {number | null} [incident] the open incident; only of one signal
  * @property {boolean} [maintenance] whether its newest observation is in a maintenance window
  * @property {string | null} quarantined why its detector cannot be rebuilt
+ * @property {string | null} [warning] what is wrong with its sampling; only of one signal
  * @property {number | null} alarm_rate null while it is quarantined
  * @property {"incidents" | "observations"} promise what the alarm rate counts
  * @property {Recent[] | null} recent null where they are not loaded yet
@@ -61,11 +62,15 @@
  * @property {number | null} p
  * @property {number | null} severity
  * @property {number | null} return_period in observations
+ * @property {number} seen how many observations of the signal came before it
+ * @property {string | null} began_earliest
+ * @property {string | null} began_latest
  * @property {string | null} view the view that says most
  * @property {string | null} explanation what was seen, in words
  * @property {string | null} direction
  * @property {number | null} deviation
  * @property {Record<string, number>} features
+ * @property {string | null} advice what would have shown it sooner
  * @property {boolean} open
  * @property {string} opened
  * @property {string | null} closed
@@ -75,6 +80,13 @@
  * @property {string | null} snoozed_until
  * @property {string | null} label
  * @property {string | null} note
+ * @property {string | null} alike incidents of a signal with the same of this are alike
+ * @property {number} occurrence its number among those like it
+ * @property {string | null} first_alike the start of the first one like it
+ * @property {boolean} holds whether its label holds for the next ones like it
+ * @property {number | null} label_of the incident like it whose label it has
+ * @property {boolean} suppressed whether nobody is told of it because of that label
+ * @property {string | null} given_back since when it no longer counts as a false incident
  * @property {boolean} excluded
  * @property {boolean} withheld whether it is not reported to sinks, because a budget is for rarer incidents
  * @property {number | null} event the event that it belongs to

@@ -9,7 +9,7 @@ import { fleet } from "../fleet.js";
 import { number, pValue, severity, time } from "../format.js";
 import { label, snooze, toggleAcknowledged } from "../incident_actions.js";
 import { actions, tags } from "../incident_card.js";
-import { ending, rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
+import { ending, onset, ordinal, rarity, spanOf, story, whatWasSeen, when } from "../incidents.js";
 import { paceOf } from "../rates.js";
 import { referenceSpans } from "../reference.js";
 import { signalHash } from "../router.js";
@@ -102,6 +102,7 @@ function around(incident) {
 function describe(incident) {
   const { acknowledged, acknowledged_by: by } = incident;
   const rare = rarity(incident, fleet.signals.get(incident.signal));
+  const began = onset(incident);
   const end = ending(incident);
   return [
     el(
@@ -119,6 +120,9 @@ function describe(incident) {
       incident.kind === "alarm" && fact("Seen", whatWasSeen(incident)),
       incident.view && fact("View", incident.view),
       rare && fact("How rare", rare),
+      incident.alike && fact("Alike", alike(incident)),
+      began && fact("Noticed late", began),
+      incident.advice && fact("Advice", incident.advice),
       incident.kind === "alarm" && fact("Most anomalous at", time(incident.peak)),
       incident.kind === "alarm" && fact("Severity", `${severity(incident.severity)} (p ${pValue(incident.p)})`),
       acknowledged && fact("Acknowledged", `${time(acknowledged)}${by ? ` by ${by}` : ""}`),
@@ -129,6 +133,14 @@ function describe(incident) {
     incident.note && el("p", { class: "note" }, incident.note),
     actions(incident),
   ].filter((part) => part !== null && part !== "");
+}
+
+/**
+ * A link to those like it.
+ * @param {Incident} incident
+ */
+function alike({ id, alike: what, occurrence }) {
+  return el("a", { href: `#/incidents?like=${id}` }, `the ${ordinal(occurrence)} like this: ${what}`);
 }
 
 /**

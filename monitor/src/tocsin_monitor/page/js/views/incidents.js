@@ -1,4 +1,4 @@
-/** Incidents, the newest first; those of a large event are one line. */
+/** Incidents by when they opened, the newest first; those of a large event are one line. */
 
 import { get } from "../api.js";
 import { el, fill } from "../dom.js";
@@ -19,12 +19,17 @@ const LINES = 50;
 /** Milliseconds in which changes are gathered: hundreds of incidents may begin at once. */
 const GATHERED = 200;
 
+const ABOUT_SUPPRESSED = " Nobody was told of these, because a label of an earlier one like them holds.";
+
 /** @type {import("./view.js").View} */
 export function incidents(main, route) {
-  const all = route.query.get("show") === "all";
+  const like = route.query.get("like");
+  const suppressed = route.query.get("show") === "suppressed";
+  const all = suppressed || like !== null || route.query.get("show") === "all";
   /** @type {Map<number, Incident>} */
   const shown = new Map();
   const events = new KnownEvents();
+  const nothing = suppressed ? "No label has suppressed an incident." : all ? "No incidents so far." : "No open incidents.";
   let more = false;
   let timer = 0;
 
@@ -33,17 +38,32 @@ export function incidents(main, route) {
     "div",
     { class: "filters", role: "group", "aria-label": "Filter" },
     el("a", { class: "button", href: "#/incidents", "aria-current": !all && "true" }, "Open"),
-    el("a", { class: "button", href: "#/incidents?show=all", "aria-current": all && "true" }, "All"),
+    el(
+      "a",
+      { class: "button", href: "#/incidents?show=all", "aria-current": all && !suppressed && !like && "true" },
+      "All",
+    ),
+    el(
+      "a",
+      { class: "button", href: "#/incidents?show=suppressed", "aria-current": suppressed && "true" },
+      "Suppressed",
+    ),
   );
-  main.append(el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, "Incidents"), filters), box);
+  const head = like ? `Incidents like ${like}` : "Incidents";
+  main.append(
+    el("div", { class: "bar" }, el("h1", { tabindex: "-1" }, head), filters),
+    el("p", { class: "muted" }, `Ordered by when they opened, the newest first.${suppressed ? ABOUT_SUPPRESSED : ""}`),
+    box,
+  );
 
+  const which = { open: all ? null : true, suppressed: suppressed || null, like };
   /** @param {number | null} before */
   const load = (before) =>
     fillWhenLoaded(box, async () => {
       if (before === null) shown.clear();
       const wanted = LINES + (before === null ? 0 : grouped(shown.values()).length);
       do {
-        const page = (await get("/incidents", { open: all ? null : true, before, limit: PAGE })).incidents;
+        const page = (await get("/incidents", { ...which, before, limit: PAGE })).incidents;
         for (const incident of page) shown.set(incident.id, incident);
         more = page.length === PAGE;
         before = page.at(-1)?.id ?? null;
@@ -53,7 +73,7 @@ export function incidents(main, route) {
     });
 
   function content() {
-    if (!shown.size) return [el("p", { class: "empty" }, all ? "No incidents so far." : "No open incidents.")];
+    if (!shown.size) return [el("p", { class: "empty" }, nothing)];
     const oldest = Math.min(...shown.keys());
     const older = el("button", { type: "button", onclick: () => load(oldest) }, "Show older");
     return [el("ul", { class: "cards" }, ...grouped(shown.values()).map(card)), ...(more ? [older] : [])];
@@ -104,7 +124,8 @@ export function incidents(main, route) {
 
   const unlisten = fleet.listen((_kind, _name, incident) => {
     // A closed incident stays visible until the list is reloaded: it must not vanish under the pointer.
-    if (!incident || !(incident.open || all || shown.has(incident.id))) return;
+    const fits = suppressed ? incident?.suppressed : like === null && (incident?.open || all);
+    if (!incident || !(fits || shown.has(incident.id))) return;
     shown.set(incident.id, incident);
     redrawSoon();
   });

@@ -18,9 +18,10 @@ const WORDS = {
   last_error_time: "Last error",
   silent: "Silent signals",
   waiting: "Observations waiting",
+  warnings: "Signals whose sampling is wrong",
 };
 /** Lists of signals in trouble: no panel while there are none. */
-const TROUBLE = ["quarantined", "ahead"];
+const TROUBLE = ["quarantined", "ahead", "warnings"];
 
 /** @type {import("./view.js").View} */
 export function status(main) {

@@ -1,0 +1,331 @@
+"""`tocsin import`, `export`, `report`, `backup` and `restore`: data in and out of a monitor."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tocsin.cli.application import Exit, app, check_page, progress, say
+from tocsin.cli.options import takes_reading_options, text_in_options
+from tocsin.data import check_writable, open_writer
+from tocsin_monitor.cli.client import Url, address_of, answer, client_of
+from tocsin_monitor.cli.monitoring import Config, Data, explained, opened, place_of, read, settings_of
+from tocsin_monitor.errors import MonitorError, RefusedError, UnknownError
+from tocsin_monitor.observations import moment_of
+
+if TYPE_CHECKING:
+    import httpx
+
+# How often to ask for progress, in seconds.
+ASK_EVERY = 0.5
+# The monitor reads and stores a file before it answers.
+PATIENCE = 3600.0
+
+
+@app.command("import")
+@takes_reading_options(sheets=False)
+def import_history(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", exists=True, dir_okay=False, help="Files as `tocsin detect` reads them."),
+    ],
+    signal: Annotated[
+        str,
+        typer.Option(
+            "--signal",
+            metavar="NAME",
+            help="The signal. {name} stands for its id in the file, or the file's name.",
+        ),
+    ] = "{name}",
+    url: Url = None,
+    token: Annotated[
+        str | None, typer.Option("--token", envvar="TOCSIN_TOKEN", help="A token with the role write.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Whether to wait until the history is learned.")
+    ] = True,
+    *,
+    reading: dict[str, Any],
+    file_format: Annotated[
+        str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by file extension.")
+    ] = None,
+    most_lost: Annotated[
+        float | None,
+        typer.Option(
+            "--most-lost", metavar="SHARE", help="Stop if more than this share of rows is lost; 1 never stops."
+        ),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Import history into a running monitor: it is learned and judged, but sends no alerts.
+
+    Importing the same data again is harmless.
+    """
+    asked = {"signal": signal, "format": file_format, "most_lost": most_lost, **reading}
+    if "values" in asked:
+        asked["value"] = asked.pop("values")
+    with explained():
+        address = url or address_of(read(config).settings)
+        failed = False
+        names: list[str] = []
+        with client_of(address, token, PATIENCE) as client:
+            for file in files:
+                try:
+                    names += _send(client, file, {name: one for name, one in asked.items() if one is not None})
+                except MonitorError as error:
+                    say(text_in_options(str(error)))
+                    failed = True
+            if names and wait:
+                failed |= not _wait(client, list(dict.fromkeys(names)))
+    raise typer.Exit(Exit.FAILED if failed else Exit.DONE)
+
+
+def _send(client: "httpx.Client", file: Path, reading: dict[str, Any]) -> list[str]:
+    """Import one file; returns the names of its signals."""
+    with file.open("rb") as content:
+        taken = answer(
+            lambda: client.post(
+                "/imports",
+                params={"file": file.name, **reading},
+                content=content,
+                headers={"Content-Type": "application/octet-stream"},
+            ),
+            client,
+        )
+    say(f"{file}: {text_in_options(taken['understood'])}")
+    for problem in taken["problems"]:
+        say(f"{file}: {text_in_options(problem)}")
+    for one in taken["signals"]:
+        say(f"{one['signal']}: {_counted(one)}")
+    return [one["signal"] for one in taken["signals"]]
+
+
+def _counted(one: dict[str, Any]) -> str:
+    text = f"{one['observations']:,} observations stored"
+    if one["duplicates"]:
+        text += f", {one['duplicates']:,} of them already there"
+    if one["refused"]:
+        text += f", {one['refused']:,} rejected"
+    if one["older"]:
+        text += f"; {one['older']:,} are older than storage.keep_observations and will be deleted once learned"
+    return text
+
+
+def _wait(client: "httpx.Client", names: list[str]) -> bool:
+    """Wait until everything is learned, and print the incidents found; false if something could not be learned."""
+    with progress() as bar:
+        task = bar.add_task("learning", total=None)
+        while True:
+            imports = answer(lambda: client.get("/imports"), client)["imports"]
+            found = {one["signal"]: one for one in imports if one["signal"] in names}
+            bar.update(
+                task,
+                completed=sum(one["done"] for one in found.values()),
+                total=sum(one["total"] for one in found.values()) or None,
+            )
+            if all(one["stage"] in ("done", "failed") for one in found.values()):
+                break
+            time.sleep(ASK_EVERY)
+    for name in names:
+        one = found.get(name)
+        if one is not None and one["stage"] == "failed":
+            say(f"{name}: cannot learn its history: {one['message']}")
+        elif one is not None:
+            typer.echo(f"{name}: learned, {one['incidents']:,} past incidents")
+    return all(one["stage"] == "done" for one in found.values())
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tocsin_monitor.exporting import Columns
+
+_KINDS = "(.csv, .jsonl, .parquet, .gz)"
+
+
+@app.command("export")
+def export_tables(
+    observations: Annotated[
+        Path | None, typer.Option("--observations", metavar="FILE", help=f"Write the observations {_KINDS}.")
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option("--verdicts", metavar="FILE", help="Write the observations with their verdicts.")
+    ] = None,
+    incidents: Annotated[Path | None, typer.Option("--incidents", metavar="FILE", help="Write the incidents.")] = None,
+    signal: Annotated[
+        list[str] | None,
+        typer.Option("--signal", metavar="PATTERN", help="Only signals whose names match, with * and ?; repeatable."),
+    ] = None,
+    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="The first time.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The last time.")] = None,
+    config: Config = None,
+    data: Data = None,
+) -> None:
+    """Export the monitor's data to files, as a consistent snapshot. The monitor may keep running."""
+    targets = {"--observations": observations, "--verdicts": verdicts, "--incidents": incidents}
+    _check(targets)
+    first, last = moment_given(start, "--from"), moment_given(end, "--to")
+    with explained():
+        settings = settings_of(config, data)
+        from tocsin_monitor.exporting import Export
+
+        with opened(settings) as store, store.reading() as reader:
+            patterns = signal or ["*"]
+            found = [one for one in reader.signals() if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
+            if not found:
+                raise UnknownError(f"no signal matches {', '.join(patterns)} (--signal)")
+            export = Export(reader, found, first, last)
+            tables = {
+                "--observations": export.observations, "--verdicts": export.verdicts, "--incidents": export.incidents,
+            }  # fmt: skip
+            for option, target in targets.items():
+                if target is not None:
+                    rows = _write(target, tables[option]())
+                    say(f"{target}: {rows:,} {option.removeprefix('--')} of {len(found)} signals")
+
+
+def _check(targets: dict[str, Path | None]) -> None:
+    """Reject targets that cannot be written before the work starts."""
+    given = [target for target in targets.values() if target is not None]
+    if not given:
+        raise typer.BadParameter(f"give at least one of {', '.join(targets)}.")
+    if len({target.resolve() for target in given}) < len(given):
+        raise typer.BadParameter("each table needs its own file.", param_hint=", ".join(targets))
+    for option, target in targets.items():
+        if target is not None:
+            try:
+                check_writable(target)
+            except (OSError, ValueError, ImportError) as error:
+                raise typer.BadParameter(f"{error}.", param_hint=option) from error
+
+
+def moment_given(text: str | None, option: str) -> int | None:
+    """The time that an option gives."""
+    if text is None:
+        return None
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint=option) from error
+
+
+def _write(target: Path, pieces: "Iterable[Columns]") -> int:
+    rows = 0
+    try:
+        with open_writer(target) as writer:
+            for columns in pieces:
+                writer.write(columns)
+                rows += len(columns["signal"])
+    except OSError as error:
+        say(f"cannot write {target}: {error}")
+        raise typer.Exit(Exit.FAILED) from error
+    return rows
+
+
+if TYPE_CHECKING:
+    from tocsin_monitor.config import Settings
+    from tocsin_monitor.config.sinks import MailSettings
+
+WEEK = 7 * 86400 * 10**9
+
+
+@app.command()
+def report(
+    week: Annotated[bool, typer.Option("--week", help="The seven days before --to. This is the default.")] = False,
+    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="The first time.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The last time. Default: now.")] = None,
+    signal: Annotated[
+        list[str] | None,
+        typer.Option("--signal", metavar="PATTERN", help="Only signals whose names match, with * and ?; repeatable."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the page to a file (.html).")] = None,
+    mail: Annotated[
+        str | None, typer.Option("--mail", metavar="SINK", help="Send the page through this mail sink of the settings.")
+    ] = None,
+    config: Config = None,
+    data: Data = None,
+) -> None:
+    """Report on a week of the monitor: incidents, promised and raised alarms, and what took the most attention."""
+    if week and start is not None:
+        raise typer.BadParameter("--week and --from exclude each other.", param_hint="--week")
+    if out is not None:
+        check_page(out, "--out")
+    last = moment_given(end, "--to") or time.time_ns()
+    first = moment_given(start, "--from")
+    first = last - WEEK if first is None else first
+    if first >= last:
+        raise typer.BadParameter(f"{start} is not before {end or 'now'}.", param_hint="--from")
+    with explained():
+        settings = settings_of(config, data)
+        sink = None if mail is None else _mail_sink(settings, mail)
+        from tocsin_monitor.report import Period, gather, report_page, summary_of
+
+        with opened(settings) as store, store.reading() as reader:
+            patterns = signal or ["*"]
+            found = [one for one in reader.signals() if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
+            if not found:
+                raise UnknownError(f"no signal matches {', '.join(patterns)} (--signal)")
+            gathered = gather(reader, found, Period(first, last))
+            page = report_page(reader, gathered, settings) if out is not None or sink is not None else ""
+        for line in summary_of(gathered):
+            typer.echo(line)
+        if out is not None:
+            out.write_text(page, encoding="utf-8")
+            say(f"{out}: {len(page.encode()) / 1e6:.1f} MB")
+        if sink is not None:
+            from tocsin_monitor.report.page import send_report
+
+            asyncio.run(send_report(sink, settings, gathered, page))
+            say(f"sent to {', '.join(sink.recipients)}")
+
+
+def _mail_sink(settings: "Settings", name: str) -> "MailSettings":
+    """The settings of the mail sink of this name."""
+    from tocsin_monitor.config.sinks import MailSettings
+
+    known = [sink for _, sink in settings.sinks.each() if isinstance(sink, MailSettings)]
+    for sink in known:
+        if sink.name == name:
+            return sink
+    names = ", ".join(sink.name for sink in known) or "none"
+    raise RefusedError(f"--mail: there is no mail sink {name!r} in the settings; mail sinks: {names}")
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write. It must not exist yet.")],
+    config: Config = None,
+    data: Data = None,
+) -> None:
+    """Back up all of the monitor's data to one file, as a consistent snapshot. The monitor may keep running."""
+    with explained():
+        settings = settings_of(config, data)
+        from tocsin_monitor.store.backup import backup as write
+
+        _with_bar("backup", lambda progress: write(settings.store_url, file, progress))
+        say(f"{file}: a backup of {place_of(settings)}, {file.stat().st_size:,} bytes")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `tocsin backup` wrote.")],
+    config: Config = None,
+    data: Data = None,
+) -> None:
+    """Restore a backup into an empty store in any supported database. The monitor must not be running."""
+    with explained():
+        settings = settings_of(config, data)
+        from tocsin_monitor.store.backup import restore as read
+
+        _with_bar("restore", lambda progress: read(file, settings.store_url, progress))
+        say(f"{file}: restored to {place_of(settings)}")
+
+
+def _with_bar(name: str, work: Callable[[Callable[[int, int], None]], None]) -> None:
+    with progress() as bar:
+        task = bar.add_task(name, total=None)
+        work(lambda done, total: bar.update(task, completed=done, total=total))

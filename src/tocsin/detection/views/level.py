@@ -1,0 +1,224 @@
+"""How far values lie from what is usual: at the same time of earlier days or weeks, or at all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.constants import constants
+from tocsin.detection.views.onset import estimate_onset
+from tocsin.detection.views.season import CLOSE, find_season
+from tocsin.detection.views.view import (
+    MOST_AT_ONCE,
+    Floats,
+    Mask,
+    Rows,
+    Seen,
+    State,
+    Stream,
+    View,
+    ViewSession,
+)
+
+# What is kept of a signal: its newest values, and means of blocks of eight that reach back further; 64 kB in all. Five
+# weeks at 5 minutes fit into the former, and almost five at one minute into the latter.
+FINE, COARSE, BLOCK = 10_240, 6_144, 8
+# How often the season and the level are looked for, in observations: first often, later now and then.
+AT_FIRST, LATER = 10 * MOST_AT_ONCE, 40 * MOST_AT_ONCE
+# The farthest that an onset is looked for, and the shortest past that shows one.
+LONGEST_ONSET, SHORTEST_PAST = 2_048, 4 * MOST_AT_ONCE
+# In a season, what was usual before the onset is the median of this many cycles.
+CYCLES_BEFORE = 3
+# How many changes of the calendar are kept: a holiday is two, and clocks change twice a year.
+CHANGES = 32
+NO_CALENDAR: NDArray[np.int64] = np.empty((0, 0, 2), dtype=np.int64)
+
+
+class LevelView(View):
+    """The distance of the newest value, and of the means of the newest 16, 64 and 512, from what is usual.
+
+    If the signal has a season, the usual value is the median of those at the same phase, and next to it, in the last
+    five cycles that are known and belong to no fault. Otherwise it is the median of everything kept. A single value
+    counts in a mean up to six times the usual distance, so that a spike does not become a level. With a zone, the same
+    phase is the same time on its clocks; with holidays and a season of a week, a holiday is compared with Sundays, and
+    no other day with a holiday.
+
+    Parameters
+    ----------
+    seasons : the periods, in observations, of known seasons; empty if there is none, None to find one in the values
+    calendar_periods : the lengths of a day and a week, in observations, if the sampling interval is known. A period
+        found close to one of them is taken to be that.
+    """
+
+    name = "level"
+    sided = True
+
+    def __init__(self, seasons: Sequence[int] | None = None, calendar_periods: Sequence[int] = ()) -> None:
+        given = constants()
+        self._lengths = (1, given.short, given.long, BLOCK * given.long)
+        self._seasons, self._calendar_periods = seasons, tuple(calendar_periods)
+        self.streams = tuple(Stream(f"level-{length}", length) for length in self._lengths)
+
+    def configured(self, settings: Any) -> View:
+        return LevelView(settings.seasons, settings.calendar_periods)
+
+    @property
+    def begins(self) -> int:
+        return 2 * MOST_AT_ONCE
+
+    def open(self, signals: int, features: int, side: int) -> ViewSession:
+        return LevelSession(signals, features, side, self._lengths, self._seasons, self._calendar_periods)
+
+    def words(self, stream: int, score: float, unit: str) -> str:
+        # The values themselves say it.
+        return "" if stream == 0 else f"over {self._lengths[stream]} observations"
+
+
+class LevelSession(ViewSession):
+    """Keeps the past of each signal and compares with it."""
+
+    def __init__(
+        self, signals: int, features: int, side: int, lengths: tuple[int, ...], seasons: Sequence[int] | None,
+        calendar_periods: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        from tocsin.detection.views import kernels
+
+        self._kernels, self._side, self._lengths = kernels, side, np.array(lengths)
+        self._seasons, self._calendar_periods = seasons, calendar_periods
+        self._week = calendar_periods[-1] if calendar_periods else 0
+        self.renewed: Mask = np.zeros(signals, dtype=np.bool_)
+        shape = (signals, features)
+        self._memory = kernels.LevelMemory(
+            counts=np.zeros(signals, dtype=np.int64),
+            fine=np.full((*shape, FINE), np.nan, dtype=np.float32),
+            coarse=np.full((*shape, COARSE), np.nan, dtype=np.float32),
+            fine_faults=np.zeros((*shape, FINE // 8), dtype=np.uint8),
+            coarse_faults=np.zeros((*shape, COARSE // 8), dtype=np.uint8),
+            sums=np.zeros(shape),
+            known=np.zeros(shape, dtype=np.int64),
+            periods=np.zeros(shape, dtype=np.int64),
+            centres=np.full(shape, np.nan),
+            spreads=np.zeros(shape),
+            newest=np.full((*shape, lengths[-2]), np.nan),
+            blocks=np.full((*shape, lengths[-2]), np.nan),
+            held=np.full(shape, np.nan),
+            faulty=np.zeros((signals, 2 * MOST_AT_ONCE), dtype=np.bool_),
+            frozen=np.zeros(signals, dtype=np.int64),
+            changes=np.tile(np.array([-1, 0, 0]), (signals, CHANGES, 1)),
+        )
+
+    def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
+        calendar = NO_CALENDAR if seen.calendar is None else seen.calendar
+        first = 0
+        while first < seen.values.shape[0]:
+            counts = self._memory.counts[rows]
+            every = np.where(counts < LATER, np.where(counts < AT_FIRST, MOST_AT_ONCE, AT_FIRST), LATER)
+            for signal in rows[(counts % every == 0) & (counts > 0) & (self._memory.frozen[rows] == 0)]:
+                self._look_back(int(signal))
+            piece = slice(first, first + MOST_AT_ONCE - int((counts % MOST_AT_ONCE).max(initial=0)))
+            self._kernels.levels(
+                seen.values[piece], calendar[piece], rows, self._lengths, self._week, self._side, self._memory,
+                scores[piece],
+            )  # fmt: skip
+            first = piece.stop
+
+    def _look_back(self, signal: int) -> None:
+        """Find the season and the level of what is kept."""
+        memory, count = self._memory, int(self._memory.counts[signal])
+        for f in range(memory.periods.shape[1]):
+            fine = _in_order(memory.fine[signal, f], count)
+            coarse = _in_order(memory.coarse[signal, f], count // BLOCK)
+            period = 0
+            if self._seasons is None:
+                period = find_season(fine, coarse, BLOCK, self._calendar_periods, int(memory.periods[signal, f]))
+            elif self._seasons:
+                period = max((one for one in self._seasons if 2 * one <= count), default=0)
+            if abs(period - memory.periods[signal, f]) > CLOSE * max(period, 1):
+                # What looked like a fault may have been the season.
+                self.renewed[signal] = True
+                memory.fine_faults[signal, f], memory.coarse_faults[signal, f] = 0, 0
+                memory.newest[signal, f], memory.blocks[signal, f], memory.held[signal, f] = np.nan, np.nan, np.nan
+            faults = np.unpackbits(memory.coarse_faults[signal, f], bitorder="little")
+            long_run = np.where(_in_order(faults, count // BLOCK) > 0, np.nan, coarse) if count >= AT_FIRST else fine
+            memory.periods[signal, f], memory.centres[signal, f] = period, _level(long_run)
+            memory.spreads[signal, f] = _spread(fine, coarse, period)
+
+    def onset(self, signal: int, feature: int, ago: int, calm: int) -> tuple[int, int] | None:
+        """How many observations ago the level began to change, at most and at least, seen `ago` observations ago.
+
+        There was no incident in the `calm` observations before. None if nobody can tell: there is too little past, the
+        signal has no usual level, or the past is a reference and ends before.
+        """
+        memory, count = self._memory, int(self._memory.counts[signal])
+        past = _in_order(memory.fine[signal, feature], count)[: count - ago if count <= FINE else FINE - ago]
+        length = min(calm + 1, LONGEST_ONSET, past.size // 2)
+        period = int(memory.periods[signal, feature])
+        usual: Any = memory.centres[signal, feature]
+        if past.size < SHORTEST_PAST or memory.frozen[signal] or (not period and np.isnan(usual)):
+            return None
+        if period:
+            # Cycles from before the change, if it is not older than what is looked at.
+            lags = [lag for lag in range(period, past.size - length + 1, period) if lag >= length][:CYCLES_BEFORE]
+            if not lags:
+                return None
+            cycles = np.array([past[past.size - length - lag : past.size - lag] for lag in lags])
+            known = np.isfinite(cycles).any(axis=0)
+            usual = np.full(length, np.nan)
+            usual[known] = np.nanmedian(cycles[:, known], axis=0)
+        return estimate_onset(past[-length:] - usual)
+
+    @property
+    def seasonal(self) -> Mask:
+        """Which features of which signals have a season."""
+        return np.asarray(self._memory.periods > 0)
+
+    @property
+    def periods(self) -> NDArray[np.int64]:
+        """The longest period of each signal's features; 0 if it has no season."""
+        return np.asarray(self._memory.periods.max(axis=1))
+
+    def freeze(self, rows: Rows) -> None:
+        self._memory.frozen[rows] = self._memory.counts[rows]
+
+    def forget(self, faulty: Mask, rows: Rows) -> None:
+        self._kernels.note_faults(faulty, rows, self._memory.counts, self._memory.faulty)
+
+    def state(self, rows: Rows) -> State:
+        return {name: array[rows] for name, array in self._memory._asdict().items()}
+
+    def _restore(self, state: State, rows: Rows) -> None:
+        for name, array in self._memory._asdict().items():
+            if array.dtype == np.int64 and name != "changes" and np.any(state[name] < 0):
+                raise ValueError(f"state[{name!r}] must hold counts")
+            array[rows] = state[name]
+        if np.any(state["periods"] > FINE * BLOCK):
+            raise ValueError(f"state['periods'] must be at most {FINE * BLOCK}")
+
+
+def _in_order(ring: NDArray[Any], count: int) -> Floats:
+    """What a ring holds after this many values, the oldest first."""
+    size = ring.shape[0]
+    return np.asarray(ring[:count] if count <= size else np.roll(ring, -(count % size)), dtype=np.float64)
+
+
+def _level(values: Floats) -> float:
+    """The usual level of values; NaN if they have none, because they drift away from it."""
+    known = values[np.isfinite(values)]
+    if known.size < 2:
+        return np.nan
+    half = known.size // 2
+    middle = float(np.median(known))
+    moved = abs(np.median(known[half:]) - np.median(known[:half]))
+    return middle if moved <= np.median(np.abs(known - middle)) or np.ptp(known) == 0.0 else np.nan
+
+
+def _spread(fine: Floats, coarse: Floats, period: int) -> float:
+    """The usual distance from what is usual."""
+    values, lag = (fine, period) if 2 * period <= fine.size else (coarse, period // BLOCK)
+    there = fine[np.isfinite(fine)]
+    if there.size == 0:
+        return 0.0
+    apart = np.abs(values[lag:] - values[:-lag]) / np.sqrt(2.0) if period else np.abs(there - np.median(there))
+    known = apart[np.isfinite(apart)]
+    return float(np.median(known) or known.mean()) if known.size else 0.0
