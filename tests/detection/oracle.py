@@ -240,7 +240,8 @@ class OracleLevel:
         """The distance of the value, and of the newest 16, 64 and 512 on average."""
         value = value if abs(value) <= 1e38 else math.nan
         away = self.sided(value - self._usual())
-        limit = 6 * self.spread or math.inf
+        reached = known([2 * abs(self._mean(self.away, LONG))])
+        limit = max(6 * self.spread, *reached) if self.spread and reached else 6 * self.spread or math.inf
         self.away.append(away if math.isnan(away) else min(max(away, -limit), limit))
         self.values.append(single(value))
         self.current.append(value)
@@ -440,7 +441,7 @@ class OracleDetector:
         self.furthest, self.was_unlike, self.farthest = None, False, 0.0
         self.ended = math.inf  # how many observations ago the signal was as before again after an incident
         self.highest_learned = math.inf
-        self.away_while_certain = 0  # for tests to see that this was tried
+        self.away_while_certain = self.away_while_uncertain = 0  # for tests to see that this was tried
 
     def _new_past(self, length):
         return Learned(self.sizes, self.learning_rate) if length == 1 else Past(self.sizes.window, waits=length)
@@ -589,7 +590,7 @@ class OracleDetector:
             evidence,
             p,
             stretch,
-            self._away(scores, sizes, surprises),
+            self._away(scores, p, surprises),
             [length for one, (*_, length) in zip(surprises, self.cells, strict=True) if not math.isnan(one)],
         )
         self._learn(sizes, heard)
@@ -606,13 +607,21 @@ class OracleDetector:
         """The lengths of stretches that do not reach back into an incident, nor do the forecasts for them."""
         return {length for *_, length in self.cells if length <= STRETCH or 2 * length <= self.ended}
 
-    def _away(self, scores, sizes, surprises):
-        """The largest level that is beyond its past, if the newest part of the stretch shows at least half of it."""
+    def _away(self, scores, p, surprises):
+        """The largest level that is unusual, if the newest part of the stretch shows at least half of it.
+
+        If that part has been back at the usual level, the largest must have grown by an eighth since.
+        """
         most = 0.0
+        if not self.open:
+            self.back = [0.0] * len(self.cells)
+            return most
         for c, (view, _, stream, length) in enumerate(self.cells):
             if view in SIDED and stream > 0 and length >= LONG and not math.isnan(surprises[c]):
                 shorter = scores[c - 1] if scores[c] > 0 else -scores[c - 1]
-                if all(sizes[c] > one for one in self.past[c].scores) and 2 * shorter >= abs(scores[c]):
+                if not p[c - 1] < 0.5:
+                    self.back[c] = max(self.back[c], abs(scores[c]))
+                if p[c] < 0.05 and 2 * shorter >= abs(scores[c]) > 1.125 * self.back[c]:
                     most = max(most, abs(scores[c]))
         return most
 
@@ -687,12 +696,15 @@ class OracleDetector:
                 "estimated": estimated}  # fmt: skip
 
     def _lasts(self, alarm, stretch, away):
-        """An incident that is certain lasts while the signal is unlike what it was before, or not at its usual level.
+        """An incident lasts while the level is unusual and, if it is certain, while the signal is unlike its past.
 
         It is accepted in the end, but not while it grows.
         """
-        if self.recall is None or not self.open or not self.certain:
+        if self.recall is None or not self.open:
             return alarm
+        if not self.certain:
+            self.away_while_uncertain += away > 0
+            return alarm or away > 0
         before = self.lasted + self.reach
         if self.furthest is None:
             self.furthest = self.recall.furthest(before)
@@ -773,7 +785,7 @@ class OracleDetector:
             return state
         self.highest = max(self.highest, evidence)
         self.in_block += 1
-        if self.in_block >= self.sizes.block and not self.open:
+        if self.in_block >= self.sizes.block and not (self.open and self.certain):
             self.blocks.append(min(self.highest, self.highest_learned))
             self.highest, self.in_block, self.highest_learned = -math.inf, 0, math.inf
         return state

@@ -100,6 +100,18 @@ def test_a_leak_that_is_repaired_agrees_with_the_oracle(steps):
 
 
 @pytest.mark.slow
+def test_a_small_shift_that_lasts_agrees_with_the_oracle():
+    detector, oracle = both({"views": ALL, "accept_after": 300})
+    values = np.random.default_rng(2).normal(size=(1300, 1))
+    values[-300:] += 0.7
+    verdicts = detector.run(values).verdicts
+    agree(of_signal(verdicts), oracle.run(values))
+    assert oracle.away_while_certain > 20
+    assert oracle.away_while_uncertain > 20
+    assert verdicts.open[-250:].all()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [full(3), 40, full(150)])
 def test_a_signal_that_begins_late_agrees_with_the_oracle(late):
     """One feature later than the other; then both are away for longer than the forecaster and the views look back."""

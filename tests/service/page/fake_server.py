@@ -53,7 +53,7 @@ class FakeMonitor:
         server.fake = self
 
     def wait_for_call(self, *call: Any) -> None:
-        """Wait until the page's newest call begins so (method, path, body): a dialog closes before what it asks for is done."""
+        """Wait until the page's newest call begins so (method, path, body): dialogs close before their call is made."""
         ends = time.monotonic() + SECONDS
         while not self.calls or self.calls[-1][: len(call)] != call:
             assert time.monotonic() < ends, f"the page's newest call is not {call}: {self.calls}"

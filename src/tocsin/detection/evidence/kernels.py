@@ -30,12 +30,14 @@ from tocsin.detection.incidents.rules import (
     COMPARED,
     COOLDOWN,
     FROZEN,
+    GROWS,
     LASTED,
     OPEN,
     REACH,
     SCORED,
     SETTLED,
     UNLIKE,
+    UNUSUAL,
     Recall,
     Rules,
     SignalMemory,
@@ -84,6 +86,7 @@ class StretchStreams(NamedTuple):
     cumulative: Array
     waiting: Array  # (streams, the most that wait)
     waited: Array  # how many scores each stream has had
+    back: Array  # in an incident, how far each level was from the usual one, at most, when its newest part was back
 
 
 class RankingLayout(NamedTuple):
@@ -497,11 +500,13 @@ def judge(
                 alarm = _deviates(number[NUMBERS : NUMBERS + features], deviates[t, n])
             if counters[OPEN] == 0:
                 counters[REACH] = _longest_ranked(work.nats, layout.columns.length)
-            away = _away(signal, score, layout, streams.window, work) if counters[CERTAIN] == 1 else 0.0
+            away = _away(signal, score, layout, streams.window, work) if counters[OPEN] == 1 else 0.0
             goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, away, rules, memory, recall)
             alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
+            if mark[OPENED]:
+                streams.window.back[signal * layout.window_streams : (signal + 1) * layout.window_streams] = 0.0
             mark[CALM_FOR] = -1
             if alarm and counters[CERTAIN] == 1 and (counters[OPEN] == 0 or certain == 0):
                 mark[CALM_FOR] = min(counters[CALM] + counters[OPEN] * counters[LASTED], 32_767)
@@ -512,19 +517,21 @@ def judge(
 
 @_inner
 def _away(signal: int, scores: Array, layout: RankingLayout, window: StretchStreams, work: Work) -> float:
-    """How far the level of a longer stretch is from the usual one; 0 if it has been as far before.
+    """How far the level of a longer stretch is from the usual one, if that is unusual; otherwise 0.
 
-    The newest part of the stretch has to show it too: of a fault that is over, only the older part does.
+    The newest part of the stretch has to show it too: of a fault that is over, only the older part does. Once the
+    newest part has been back at the usual level, the level has to go further than it was then.
     """
     columns, most = layout.columns, 0.0
     for c in range(1, scores.shape[0]):
         if columns.length[c] < LONG or columns.stream[c] == 0 or not columns.sided[c] or np.isnan(work.nats[c]):
             continue
         k = signal * layout.window_streams + columns.place[c]
-        lags = min(window.counters[k, LEARNED], window.weights.shape[0])
-        shorter = np.copysign(scores[c - 1], scores[c] * scores[c - 1])
-        if work.p[c] * (1.0 + window.cumulative[lags]) < 1.0 + 1e-9 and 2.0 * shorter >= abs(scores[c]):
-            most = max(most, abs(scores[c]))
+        distance, shorter = abs(scores[c]), np.copysign(scores[c - 1], scores[c] * scores[c - 1])
+        if not work.p[c - 1] < 0.5:  # the newest part is no further away than usual
+            window.back[k] = max(window.back[k], distance)
+        if work.p[c] < UNUSUAL and 2.0 * shorter >= distance > GROWS * window.back[k]:
+            most = max(most, distance)
     return most
 
 

@@ -104,6 +104,7 @@ class Ranking:
             cumulative=equal.cumulative,
             waiting=np.zeros((self.window.streams, most_waiting(self.views)), dtype=np.float32),
             waited=np.zeros(self.window.streams, dtype=np.int64),
+            back=np.zeros(self.window.streams),
         )
         self._streams = kernels.RankedStreams(
             learned=self.scorer.kernel_streams, window=window, final=self.final.kernel_streams
@@ -314,7 +315,8 @@ class Ranking:
         """Bytes held for all signals together."""
         window = self._streams.window
         scorers = (self.scorer, self.window, self.final)
-        return sum(scorer.nbytes for scorer in scorers) + nbytes_of(window.waiting, window.waited, self._memory)
+        arrays = (window.waiting, window.waited, window.back)
+        return sum(scorer.nbytes for scorer in scorers) + nbytes_of(*arrays, self._memory)
 
     def open(self, signal: int) -> bool:
         """Whether an incident of the signal is open."""
@@ -367,6 +369,7 @@ class Ranking:
         return [
             ("pending", self._streams.window.waiting, streams),
             ("pending count", self._streams.window.waited, streams),
+            ("levels back", self._streams.window.back, streams),
             ("counters", self._memory.counters, rows),
             ("levels", self._memory.levels, rows),
             ("blocks", self._memory.blocks, rows),

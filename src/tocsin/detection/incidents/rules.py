@@ -46,6 +46,8 @@ LEVELS = 7
 # An incident goes further than before if the level is this many times as far from the usual one. A fault that grows is
 # not accepted as normal.
 GROWS = 1.125
+# A level with a p-value below this is not back to normal.
+UNUSUAL = 0.05
 
 # Keeps the rate finite if every block had as much evidence.
 ALMOST_ALL = 1.0 - 1e-9
@@ -190,8 +192,8 @@ def decide(
 ) -> tuple[float, bool, bool]:
     """The rate of such evidence, in incidents per observation; whether it alarms; and whether the rate is estimated.
 
-    Evidence is ranked among the highest evidence of past blocks. A block does not end while an incident is open: a
-    fault is one block, however long it lasts.
+    Evidence is ranked among the highest evidence of past blocks. A block does not end while a certain incident is open:
+    a fault is one block, however long it lasts.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     blocks = min(counters[BLOCKS], memory.blocks.shape[1])
@@ -255,7 +257,7 @@ def advance_incident(
         return state
     levels[HIGHEST] = max(levels[HIGHEST], evidence)
     counters[IN_BLOCK] += 1
-    if counters[IN_BLOCK] >= rules.block and counters[OPEN] == 0:
+    if counters[IN_BLOCK] >= rules.block and (counters[OPEN] == 0 or counters[CERTAIN] == 0):
         memory.blocks[signal, counters[BLOCKS] % memory.blocks.shape[1]] = min(levels[HIGHEST], levels[HIGHEST_LEARNED])
         counters[BLOCKS] += 1
         counters[IN_BLOCK] = 0
@@ -267,14 +269,16 @@ def advance_incident(
 def stays_open(
     signal: int, ago: int, alarm: bool, stretch: int, away: float, rules: Rules, memory: SignalMemory, recall: Recall
 ) -> bool:
-    """Whether the incident continues: by an alarm, or because the signal is unlike its past.
+    """Whether the incident continues: by an alarm, by an unusual level, or because the signal is unlike its past.
 
-    `stretch` is how many observations the alarm is about, and `away` how far the level is from the usual one, 0 if it
-    has been as far before. Only a certain incident is held open.
+    `stretch` is how many observations the alarm is about, and `away` how far the level is from the usual one, 0 if that
+    is not unusual. Only a certain incident is held open although the signal is learned meanwhile.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
-    if recall.counts.shape[0] == 0 or counters[OPEN] == 0 or counters[CERTAIN] == 0 or counters[FROZEN] == 1:
+    if recall.counts.shape[0] == 0 or counters[OPEN] == 0 or counters[FROZEN] == 1:
         return alarm  # a signal with a reference alarms for as long as it is unlike it
+    if counters[CERTAIN] == 0:
+        return alarm or away > 0.0
     # A gradual fault began before its first alarm.
     before = counters[LASTED] + counters[REACH]
     if levels[FURTHEST] < 0.0:

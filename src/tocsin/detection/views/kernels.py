@@ -32,7 +32,8 @@ STILL = 745.0
 # Units are taken after 50, 100, 200 and 400 observations, or later if the signal has not moved until then. After that
 # they stay: a distance of today can be compared with one of last week.
 LAST_UNITS = 8 * MOST_AT_ONCE
-# A distance from what is usual counts in means up to this many times the usual distance.
+# A distance from what is usual counts in means up to this many times the usual distance, so that a spike does not
+# become a level; and up to twice the level that has been reached, so that a leak can be seen to grow.
 CLIP = 6.0
 
 
@@ -427,8 +428,12 @@ def levels(
                 # What is too large to be kept is not known.
                 value = values[t, n, f] if abs(values[t, n, f]) <= LARGEST_KEPT else np.nan
                 away = _sided(value - _usual(signal, f, week, memory, block, some), side)
-                limit = CLIP * memory.spreads[signal, f]
                 newest = memory.newest[signal, f]
+                limit, reached = (
+                    CLIP * memory.spreads[signal, f],
+                    2.0 * abs(_mean_of_newest(newest, count - 1, longest)),
+                )
+                limit = reached if limit > 0.0 and reached > limit else limit
                 newest[count % longest] = min(max(away, -limit), limit) if limit > 0.0 else away
                 if memory.frozen[signal] == 0:
                     _keep(signal, f, value, block, memory)

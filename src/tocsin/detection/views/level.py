@@ -40,7 +40,8 @@ class LevelView(View):
 
     If the signal has a season, the usual value is the median of those at the same phase, and next to it, in the last
     five cycles that are known and belong to no fault. Otherwise it is the median of everything kept. A single value
-    counts in a mean up to six times the usual distance, so that a spike does not become a level. With a zone, the same
+    counts in a mean up to six times the usual distance, so that a spike does not become a level, and up to twice the
+    mean over 64, so that a leak can be seen to grow. With a zone, the same
     phase is the same time on its clocks; with holidays and a season of a week, a holiday is compared with Sundays, and
     no other day with a holiday.
 
