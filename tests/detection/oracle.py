@@ -785,7 +785,7 @@ class OracleDetector:
             return state
         self.highest = max(self.highest, evidence)
         self.in_block += 1
-        if self.in_block >= self.sizes.block and not (self.open and self.certain):
+        if self.in_block >= self.sizes.block and not self.open:
             self.blocks.append(min(self.highest, self.highest_learned))
             self.highest, self.in_block, self.highest_learned = -math.inf, 0, math.inf
         return state

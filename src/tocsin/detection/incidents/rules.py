@@ -192,8 +192,8 @@ def decide(
 ) -> tuple[float, bool, bool]:
     """The rate of such evidence, in incidents per observation; whether it alarms; and whether the rate is estimated.
 
-    Evidence is ranked among the highest evidence of past blocks. A block does not end while a certain incident is open:
-    a fault is one block, however long it lasts.
+    Evidence is ranked among the highest evidence of past blocks. A block does not end while an incident is open: a
+    fault is one block, however long it lasts.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     blocks = min(counters[BLOCKS], memory.blocks.shape[1])
@@ -257,7 +257,7 @@ def advance_incident(
         return state
     levels[HIGHEST] = max(levels[HIGHEST], evidence)
     counters[IN_BLOCK] += 1
-    if counters[IN_BLOCK] >= rules.block and (counters[OPEN] == 0 or counters[CERTAIN] == 0):
+    if counters[IN_BLOCK] >= rules.block and counters[OPEN] == 0:
         memory.blocks[signal, counters[BLOCKS] % memory.blocks.shape[1]] = min(levels[HIGHEST], levels[HIGHEST_LEARNED])
         counters[BLOCKS] += 1
         counters[IN_BLOCK] = 0
