@@ -110,7 +110,7 @@ def test_a_leak_stays_open_until_it_is_repaired_and_the_repair_is_no_incident():
     verdicts = fleet.run_arrays(values)
     assert fleet.settings.accepted_after == 600
     assert verdicts.open[3000:4100].all()
-    assert not verdicts.opened[3000:4260].any()
+    assert not verdicts.opened[3000:4200].any()
     assert not verdicts.open[4280:].all(axis=0).any()
     for signal in range(4):
         (leak,) = (one for one in fleet.incidents(signal) if one.first < 3000 and one.last >= 4100)

@@ -115,6 +115,15 @@ class Rig:
         self.upkeep.save_all_states = lambda until: None  # type: ignore[method-assign]
         return self.restart(settings)
 
+    def crash_leaving(self, signal: int, last: int, state: bytes) -> "Rig":
+        """The same, but the stored state of a signal is this one: the engine cannot store another after it any more."""
+        self.upkeep.save_all_states = lambda until: None  # type: ignore[method-assign]
+        self.engine.stop()
+        with self.store.transaction() as writer:
+            writer.put_state(signal, last, 0, state)
+        self.store.close()
+        return Rig(self.folder, self.settings)
+
     def restart(self, settings: Settings | None = None) -> "Rig":
         self.close()
         return Rig(self.folder, settings or self.settings)

@@ -205,8 +205,7 @@ def test_a_state_that_cannot_be_used_is_learned_anew(
         (old,) = made.incidents(open=True, signal_id=1)
         others = {"other settings": oracle(gap=2).to_bytes(), "older release": _of_an_older_release()}
         other = others[damage] if isinstance(damage, str) else damage
-        made.engine.write(lambda writer: writer.put_state(1, START + 300 * SECOND, 0, other)).result(9)
-        made = made.crash()
+        made = made.crash_leaving(1, START + 300 * SECOND, other)
         (said,) = (one.getMessage() for one in caplog.records if "learns anew" in one.getMessage())
         assert said.startswith("the stored state of 'a' cannot be used, so its detector learns anew: ")
         assert damage != "older release" or "must have format 6, the version this release reads, got 5" in said

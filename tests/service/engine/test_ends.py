@@ -104,8 +104,7 @@ def test_what_is_learned_anew_after_an_update_says_so(tmp_path: Path) -> None:
     made = Rig(tmp_path, settings_of(detector=HOLDING))
     try:
         made.feed("a", stepped(60, 0))
-        made.engine.write(lambda writer: writer.put_state(1, START, 0, b"of another release")).result(9)
-        made = made.crash()
+        made = made.crash_leaving(1, START, b"of another release")
         assert fault_of(made).ended == "relearned"
     finally:
         made.close()
@@ -288,8 +287,7 @@ def test_a_fault_gives_its_share_back_whatever_happens(tmp_path: Path, how: str)
             for exclude in (True, False):
                 made.engine.incidents.label(fault.id, "fault", exclude).result(20)
         if how == "renew":
-            made.engine.write(lambda writer: writer.put_state(1, START, 0, b"of another release")).result(9)
-            made = made.crash()
+            made = made.crash_leaving(1, START, b"of another release")
         made.feed("a", values[at + 50 :], START + (at + 50) * SECOND)
         assert same([row.judged for row in made.stored("a")], wanted)
         assert is_same_detector(made, detector)
@@ -333,8 +331,7 @@ def test_a_label_at_the_end_of_a_piece_is_not_lost(tmp_path: Path, monkeypatch: 
         made.feed("a", values[:at])
         made.engine.incidents.label(fault_of(made).id, "false alarm").result(9)
         made.feed("a", values[at:], START + at * SECOND)
-        made.engine.write(lambda writer: writer.put_state(1, START, 0, b"of another release")).result(9)
-        made = made.crash()
+        made = made.crash_leaving(1, START, b"of another release")
         assert is_same_detector(made, accepted(values, at)[0])
     finally:
         made.close()

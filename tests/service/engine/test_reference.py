@@ -165,8 +165,7 @@ def test_it_outlives_the_observations_that_it_was_made_of(tmp_path: Path) -> Non
         with made.store.transaction() as writer:
             writer.prune(_at(250), 0, {1: AFTER})
         assert made.stored("a")[0].time == _at(250)
-        made.engine.write(lambda writer: writer.put_state(1, AFTER - SECOND, 0, b"of another release")).result(9)
-        made = made.crash()
+        made = made.crash_leaving(1, AFTER - SECOND, b"of another release")
         assert _rest(made, _detector())
     finally:
         made.close()
@@ -182,8 +181,7 @@ def test_one_that_a_release_cannot_learn_any_more_is_given_up(
         _mark(made, range(51 + 10))
         longer = property(lambda fleet: 100)
         monkeypatch.setattr("tocsin.detection.fleet.Fleet.least_reference", longer)
-        made.engine.write(lambda writer: writer.put_state(1, AFTER - SECOND, 0, b"of another release")).result(9)
-        made = made.crash()
+        made = made.crash_leaving(1, AFTER - SECOND, b"of another release")
         assert "the reference of 'a' is removed" in caplog.text
         assert made.engine.status("a").reference is None
         with made.store.reading() as reader:
