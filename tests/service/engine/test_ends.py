@@ -62,7 +62,7 @@ def test_an_incident_goes_on_without_alarms_as_a_detector_says(tmp_path: Path, s
             outcomes = made.feed("a", values[at : at + size], START + at * SECOND)
             alarms += any(outcome.judged.alarm for outcome in outcomes)
             expected_all(detector, values[at : at + size], START + at * SECOND)
-            rows = made.incidents()
+            rows = made.incidents(kind="alarm")  # on a busy machine there may be a silence
             assert [(row.start, row.end, row.duration, row.ended, row.open) for row in rows] == [
                 (int(one.start.astype(np.int64)), int(one.end.astype(np.int64)), one.duration, one.ended, one.open)
                 for one in detector.incidents
