@@ -272,7 +272,7 @@ def stays_open(
     """Whether the incident continues: by an alarm, by an unusual level, or because the signal is unlike its past.
 
     `stretch` is how many observations the alarm is about, and `away` how far the level is from the usual one, 0 if that
-    is not unusual. Only a certain incident is held open although the signal is learned meanwhile.
+    is not unusual. An incident that is not certain is held open by its level only.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     if recall.counts.shape[0] == 0 or counters[OPEN] == 0 or counters[FROZEN] == 1:
