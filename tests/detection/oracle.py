@@ -17,7 +17,7 @@ from tocsin.conformal import W1ACAS
 from tocsin.detection.views.season import find_season
 
 # The streams of each view: how many of the newest observations each looks at.
-VIEWS = {"error": [1, 1], "quiet": [48], "shape": [16, 64], "level": [1, 16, 64, 512], "score": [1]}
+VIEWS = {"error": [1, 1], "quiet": [48, 48], "shape": [16, 64], "level": [1, 16, 64, 512], "score": [1]}
 JOINT, SIDED = ("shape",), ("error", "level")
 HORIZONS = {"error": 15}
 WITNESSES = 2.25
@@ -523,7 +523,7 @@ class OracleDetector:
             elif view == "score":
                 score = values[f]
             elif view == "quiet":
-                score = self._quiet(f)
+                score = self._quiet(f) if stream == 0 else -self._quiet(f, jump=3.0)
             elif view == "level":
                 score = levels[f][stream]
             elif stream == 1 and second is not None:
@@ -549,12 +549,13 @@ class OracleDetector:
             return math.copysign(sum(map(abs, errors)), sum(errors)) / len(errors)
         return self._sided(sum(errors)) / len(errors)
 
-    def _quiet(self, f):
+    def _quiet(self, f, jump=math.inf):
         newest = self.history[f][-49:]
         steps = known([abs(after - before) for before, after in itertools.pairwise(newest)])
         if len(newest) < 49 or math.isnan(newest[-1]) or len(steps) < 24:
             return math.nan
-        mean = sum(steps) / len(steps)
+        most = jump * statistics.median(steps) if jump < math.inf else math.inf
+        mean = sum(min(step, most) for step in steps) / len(steps)
         return min(-math.log(mean), 745.0) if mean > 0 else 745.0
 
     def _size(self, score, view):
@@ -566,11 +567,12 @@ class OracleDetector:
         heard = self._heard()
         self.ended += 1
         p, surprises = [], []
-        for size, past, (*_, length) in zip(sizes, self.past, self.cells, strict=True):
+        for size, past, (view, _, stream, length) in zip(sizes, self.past, self.cells, strict=True):
             one, strange = (math.nan, math.nan) if math.isnan(size) else past.compare(size, length)
             ranked = past.learned * past.every >= LEAST_LEARNED * math.sqrt(length)
             p.append(one)
-            surprises.append(strange if ranked else math.nan)
+            # The mean over 16 only shows whether longer ones are over.
+            surprises.append(strange if ranked and (view, stream) != ("level", 1) else math.nan)
         feature_p = [self._bonferroni(p, lambda feature, f=f: feature == f) for f in range(self.features)]
         votes, by_view = self._votes(surprises, heard)
         self.scored += bool(votes)
@@ -590,7 +592,7 @@ class OracleDetector:
             evidence,
             p,
             stretch,
-            self._away(scores, p, surprises),
+            *self._unusual(scores, p, surprises),
             [length for one, (*_, length) in zip(surprises, self.cells, strict=True) if not math.isnan(one)],
         )
         self._learn(sizes, heard)
@@ -607,23 +609,29 @@ class OracleDetector:
         """The lengths of stretches that do not reach back into an incident, nor do the forecasts for them."""
         return {length for *_, length in self.cells if length <= STRETCH or 2 * length <= self.ended}
 
-    def _away(self, scores, p, surprises):
-        """The largest level that is unusual, if the newest part of the stretch shows at least half of it.
+    def _unusual(self, scores, p, surprises):
+        """Whether the level or too much movement is unusual, and the largest level that is.
 
-        If that part has been back at the usual level, the largest must have grown by an eighth since.
+        The newest part of a stretch has to show at least half of an unusual level. If that part has been back at the
+        usual level, the largest must have grown by an eighth since.
         """
-        most = 0.0
+        unusual, most = False, 0.0
         if not self.open:
             self.back = [0.0] * len(self.cells)
-            return most
+            return unusual, most
         for c, (view, _, stream, length) in enumerate(self.cells):
-            if view in SIDED and stream > 0 and length >= LONG and not math.isnan(surprises[c]):
-                shorter = scores[c - 1] if scores[c] > 0 else -scores[c - 1]
+            holds = (view == "level" and length >= LONG) or (view == "quiet" and stream == 1)
+            if not holds or math.isnan(surprises[c]):
+                continue
+            shown = True
+            if view == "level":
+                newest = scores[c - 1] if scores[c] > 0 else -scores[c - 1]
                 if not p[c - 1] < 0.5:
                     self.back[c] = max(self.back[c], abs(scores[c]))
-                if p[c] < 0.05 and 2 * shorter >= abs(scores[c]) > 1.125 * self.back[c]:
-                    most = max(most, abs(scores[c]))
-        return most
+                shown = 2 * newest >= abs(scores[c]) > 1.125 * self.back[c]
+            if shown and p[c] < 0.05:
+                unusual, most = True, max(most, abs(scores[c]) if view == "level" else 0.0)
+        return unusual, most
 
     def _votes(self, surprises, heard):
         """One vote for each stream, over its features, the largest first; and the largest of each view."""
@@ -664,7 +672,7 @@ class OracleDetector:
             self.thresholds[n] = min(self.thresholds[n] + 0.05 * (level - hit) / math.sqrt(level), 0.0)
         return min(math.exp(p), 1.0)
 
-    def _decide(self, evidence, p, stretch, away, ranked):
+    def _decide(self, evidence, p, stretch, unusual, away, ranked):
         singles = [one if cell[3] == 1 else math.nan for one, cell in zip(p, self.cells, strict=True)]
         bound = self._bonferroni(singles if known(singles) else p)
         alarm, warm, estimated, rate = False, False, False, math.nan
@@ -688,14 +696,14 @@ class OracleDetector:
                 rate = math.nan
         if not self.open:
             self.reach = max(ranked, default=0)
-        lasts = self._lasts(alarm, stretch, away)
+        lasts = self._lasts(alarm, stretch, unusual, away)
         alarm = alarm and lasts
         opened = alarm and not self.open
         state = self._follow(alarm, lasts, evidence)
         return {"p": bound, "rate": rate, "alarm": alarm, "warm": warm, "opened": opened, "state": state,
                 "estimated": estimated}  # fmt: skip
 
-    def _lasts(self, alarm, stretch, away):
+    def _lasts(self, alarm, stretch, unusual, away):
         """An incident lasts while the level is unusual and, if it is certain, while the signal is unlike its past.
 
         It is accepted in the end, but not while it grows.
@@ -703,17 +711,17 @@ class OracleDetector:
         if self.recall is None or not self.open:
             return alarm
         if not self.certain:
-            self.away_while_uncertain += away > 0
-            return alarm or away > 0
+            self.away_while_uncertain += unusual
+            return alarm or unusual
         before = self.lasted + self.reach
         if self.furthest is None:
             self.furthest = self.recall.furthest(before)
-        self.away_while_certain += away > 0
+        self.away_while_certain += unusual
         if self.settled > self.accept_after:
             return alarm
         if away > 1.125 * self.farthest:
             self.farthest, self.settled = away, 0
-        if away > 0 or self.recall.unlike(before, self.furthest):
+        if unusual or self.recall.unlike(before, self.furthest):
             self.was_unlike = True
             return True
         return alarm and (self.by_p or stretch <= STRETCH or not self.was_unlike)

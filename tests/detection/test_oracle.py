@@ -75,6 +75,7 @@ def test_a_detector_agrees_with_the_oracle(name):
     detector, oracle = both(CASES[name])
     more = 900 if name.startswith("only") else 320
     values = hard_values(len(name), detector.warm_up + more, len(detector.features))
+    values[-60:-50] += 100.0  # whatever else there is, this alarms
     verdicts = detector.run(np.abs(values) if detector.fleet.forecaster is None else values).verdicts
     agree(of_signal(verdicts), oracle.run(np.abs(values) if oracle.forecaster is None else values))
     assert verdicts.warm[-30:, 0].any()
@@ -169,6 +170,7 @@ def test_a_fleet_agrees_with_one_oracle_for_each_signal():
         OracleDetector(2, fleet.settings.sizes, forecaster=FromContext(MovingMean()), **settings) for _ in range(2)
     ]
     values = np.stack([hard_values(seed, 800, 2) for seed in range(2)], axis=1)
+    values[760:780] += 100.0  # for each of them to alarm
     found, expected = [[], []], [[], []]
     for step in range(800):
         rows = np.flatnonzero(rng.random(2) < [1.0, 0.9])

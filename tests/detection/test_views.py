@@ -203,6 +203,7 @@ def test_stretches_of_a_fault_are_forgotten_once_no_newer_one_can_be_judged_by_t
         ("shape", 1, 3.21, "the last 64 observations resemble no earlier stretch"),
         ("quiet", 0, -np.log(0.25), "moves by only 0.25 mm a step, for 48 observations"),
         ("quiet", 0, 745.0, "has not moved for 48 observations"),
+        ("quiet", 1, np.log(0.25), "moves by 0.25 mm a step, for 48 observations"),
         ("level", 0, 2.5, ""),
         ("level", 3, -2.5, "over 512 observations"),
     ],

@@ -64,13 +64,14 @@ LEVELS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 class ScoreColumns(NamedTuple):
     """Of each score of an observation: which vote and feature it belongs to, where it is kept, how it is ranked."""
 
-    vote: Array  # the number of its stream, over all views
+    vote: Array  # the number of its stream, over all that vote; -1 if it does not
     of_view: Array
     feature: Array
     stream: Array  # its number within the view
     length: Array
     sided: Array  # whether its sign tells high from low
     folded: Array  # whether its size is what counts, and its sign only tells the side
+    holds: Array  # whether an incident stays open while it is unusual
     place: Array  # among the learned streams of a signal, or among those in windows
 
 
@@ -286,7 +287,7 @@ def _rank(signal: int, scores: Array, layout: RankingLayout, streams: RankedStre
         else:
             k = signal * layout.window_streams + columns.place[c]
             p[c], nats[c], known = _compare(k, score, length, streams.window, constants)
-        if known * _kept_every(length) < constants.least * np.sqrt(length):
+        if columns.vote[c] < 0 or known * _kept_every(length) < constants.least * np.sqrt(length):
             nats[c] = np.nan
 
 
@@ -500,8 +501,10 @@ def judge(
                 alarm = _deviates(number[NUMBERS : NUMBERS + features], deviates[t, n])
             if counters[OPEN] == 0:
                 counters[REACH] = _longest_ranked(work.nats, layout.columns.length)
-            away = _away(signal, score, layout, streams.window, work) if counters[OPEN] == 1 else 0.0
-            goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, away, rules, memory, recall)
+            unusual, away = False, 0.0
+            if counters[OPEN] == 1:
+                unusual, away = _unusual(signal, score, layout, streams.window, work)
+            goes_on = stays_open(signal, steps - 1 - t, alarm, stretch, unusual, away, rules, memory, recall)
             alarm = alarm and goes_on
             mark[ALARM], mark[WARM], mark[OPENED] = alarm, warm, alarm and counters[OPEN] == 0
             mark[ESTIMATED] = estimated
@@ -516,23 +519,28 @@ def judge(
 
 
 @_inner
-def _away(signal: int, scores: Array, layout: RankingLayout, window: StretchStreams, work: Work) -> float:
-    """How far the level of a longer stretch is from the usual one, if that is unusual; otherwise 0.
+def _unusual(
+    signal: int, scores: Array, layout: RankingLayout, window: StretchStreams, work: Work
+) -> tuple[bool, float]:
+    """Whether a score that holds incidents open is unusual, and how far the level then is from the usual one.
 
-    The newest part of the stretch has to show it too: of a fault that is over, only the older part does. Once the
-    newest part has been back at the usual level, the level has to go further than it was then.
+    The newest part of the stretch has to show an unusual level too: of a fault that is over, only the older part does.
+    Once the newest part has been back at the usual level, the level has to go further than it was then.
     """
-    columns, most = layout.columns, 0.0
-    for c in range(1, scores.shape[0]):
-        if columns.length[c] < LONG or columns.stream[c] == 0 or not columns.sided[c] or np.isnan(work.nats[c]):
+    columns, unusual, most = layout.columns, False, 0.0
+    for c in range(scores.shape[0]):
+        if not columns.holds[c] or np.isnan(work.nats[c]):
             continue
-        k = signal * layout.window_streams + columns.place[c]
-        distance, shorter = abs(scores[c]), np.copysign(scores[c - 1], scores[c] * scores[c - 1])
-        if not work.p[c - 1] < 0.5:  # the newest part is no further away than usual
-            window.back[k] = max(window.back[k], distance)
-        if work.p[c] < UNUSUAL and 2.0 * shorter >= distance > GROWS * window.back[k]:
-            most = max(most, distance)
-    return most
+        distance, shown = abs(scores[c]) if columns.sided[c] else 0.0, True
+        if columns.sided[c] and columns.stream[c] > 0:
+            k = signal * layout.window_streams + columns.place[c]
+            newest = np.copysign(scores[c - 1], scores[c] * scores[c - 1])
+            if not work.p[c - 1] < 0.5:  # the newest part is no further away than usual
+                window.back[k] = max(window.back[k], distance)
+            shown = 2.0 * newest >= distance > GROWS * window.back[k]
+        if shown and work.p[c] < UNUSUAL:
+            unusual, most = True, max(most, distance)
+    return unusual, most
 
 
 @_inner

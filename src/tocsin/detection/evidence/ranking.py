@@ -125,9 +125,10 @@ class Ranking:
         for number, view in enumerate(self.views):
             for feature in (-1,) if view.joint else range(self.features):
                 for index, stream in enumerate(view.streams):
-                    cells.append((vote + index, number, feature, index, stream.length, view.sided))
-            vote += len(view.streams)
-        votes, views, features, streams, stretches, sided = zip(*cells, strict=True)
+                    own = vote + [one.votes for one in view.streams[:index]].count(True) if stream.votes else -1
+                    cells.append((own, number, feature, index, stream.length, view.sided, stream.holds))
+            vote += [stream.votes for stream in view.streams].count(True)
+        votes, views, features, streams, stretches, sided, holds = zip(*cells, strict=True)
         lengths = np.array(stretches, dtype=np.int64)
         single = lengths == 1
         place = np.where(single, np.cumsum(single), np.cumsum(~single)) - 1
@@ -139,6 +140,7 @@ class Ranking:
             length=lengths,
             sided=np.array(sided),
             folded=np.array(sided) & both,
+            holds=np.array(holds),
             place=place,
         )
 

@@ -46,7 +46,7 @@ LEVELS = 7
 # An incident goes further than before if the level is this many times as far from the usual one. A fault that grows is
 # not accepted as normal.
 GROWS = 1.125
-# A level with a p-value below this is not back to normal.
+# A level, or movement, with a p-value below this is not back to normal.
 UNUSUAL = 0.05
 
 # Keeps the rate finite if every block had as much evidence.
@@ -267,18 +267,19 @@ def advance_incident(
 
 @_inner
 def stays_open(
-    signal: int, ago: int, alarm: bool, stretch: int, away: float, rules: Rules, memory: SignalMemory, recall: Recall
-) -> bool:
+    signal: int, ago: int, alarm: bool, stretch: int, unusual: bool, away: float, rules: Rules, memory: SignalMemory,
+    recall: Recall,
+) -> bool:  # fmt: skip
     """Whether the incident continues: by an alarm, by an unusual level, or because the signal is unlike its past.
 
-    `stretch` is how many observations the alarm is about, and `away` how far the level is from the usual one, 0 if that
-    is not unusual. An incident that is not certain is held open by its level only.
+    `stretch` is how many observations the alarm is about. `unusual` says whether the level or the movement is, and
+    `away` how far an unusual level is from the usual one. Only these hold an incident open that is not certain.
     """
     counters, levels = memory.counters[signal], memory.levels[signal]
     if recall.counts.shape[0] == 0 or counters[OPEN] == 0 or counters[FROZEN] == 1:
         return alarm  # a signal with a reference alarms for as long as it is unlike it
     if counters[CERTAIN] == 0:
-        return alarm or away > 0.0
+        return alarm or unusual
     # A gradual fault began before its first alarm.
     before = counters[LASTED] + counters[REACH]
     if levels[FURTHEST] < 0.0:
@@ -287,7 +288,7 @@ def stays_open(
         return alarm
     if away > GROWS * levels[PEAK_LEVEL]:
         levels[PEAK_LEVEL], counters[SETTLED] = away, 0
-    if away > 0.0 or unlike(recall, signal, ago, before, levels[FURTHEST]):
+    if unusual or unlike(recall, signal, ago, before, levels[FURTHEST]):
         counters[UNLIKE] = 1
         return True
     # Once a signal is as before, an alarm about a longer stretch is about the past.

@@ -29,6 +29,8 @@ BOTH, HIGH, LOW = 0, 1, 2
 
 # The score of a signal that does not move at all; no finite mean step has a score as large.
 STILL = 745.0
+# A step counts as movement up to this many times the median step: a spike or a shift does not make a signal restless.
+JUMP = 3.0
 # Units are taken after 50, 100, 200 and 400 observations, or later if the signal has not moved until then. After that
 # they stay: a distance of today can be compared with one of last week.
 LAST_UNITS = 8 * MOST_AT_ONCE
@@ -108,10 +110,16 @@ def mean_errors(values: Array, predicted: Array, spread: Array, ready: Array, si
                     scores[t, n, f] = np.copysign(sizes, total) / known if side == BOTH else total / known
 
 
+@_inner
+def _minus_log(step: float) -> float:
+    return min(-np.log(step), STILL) if step > 0.0 else STILL
+
+
 @_exact
 def quiets(values: Array, rows: Array, count: Array, steps: Array, last: Array, scores: Array) -> None:
-    """Minus the logarithm of the mean step from one value to the next, `[T, N, F]`."""
+    """The logarithm of the mean step from one value to the next, `[T, N, F, 2]`: its negative, and without jumps."""
     length = steps.shape[2]
+    known = np.empty(length)
     for n in range(rows.shape[0]):
         signal = rows[n]
         for t in range(values.shape[0]):
@@ -123,12 +131,16 @@ def quiets(values: Array, rows: Array, count: Array, steps: Array, last: Array, 
                 total, there = 0.0, 0
                 for i in range(length):
                     if not np.isnan(steps[signal, f, i]):
-                        total += steps[signal, f, i]
+                        known[there] = steps[signal, f, i]
+                        total += known[there]
                         there += 1
-                scores[t, n, f] = np.nan
+                scores[t, n, f, :] = np.nan
                 if not np.isnan(value) and 2 * there >= length and count[signal] >= length:
-                    mean = total / there
-                    scores[t, n, f] = min(-np.log(mean), STILL) if mean > 0.0 else STILL
+                    scores[t, n, f, 0] = _minus_log(total / there)
+                    most, total = JUMP * _middle(np.sort(known[:there])), 0.0
+                    for i in range(there):
+                        total += min(known[i], most)
+                    scores[t, n, f, 1] = -_minus_log(total / there)
             count[signal] += 1
 
 

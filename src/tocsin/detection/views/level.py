@@ -41,9 +41,9 @@ class LevelView(View):
     If the signal has a season, the usual value is the median of those at the same phase, and next to it, in the last
     five cycles that are known and belong to no fault. Otherwise it is the median of everything kept. A single value
     counts in a mean up to six times the usual distance, so that a spike does not become a level, and up to twice the
-    mean over 64, so that a leak can be seen to grow. With a zone, the same
-    phase is the same time on its clocks; with holidays and a season of a week, a holiday is compared with Sundays, and
-    no other day with a holiday.
+    mean over 64, so that a leak can be seen to grow. With a zone, the same phase is the same time on its clocks; with
+    holidays and a season of a week, a holiday is compared with Sundays, and no other day with a holiday. The mean over
+    16 does not vote: on real files, more events are found without it.
 
     Parameters
     ----------
@@ -59,7 +59,10 @@ class LevelView(View):
         given = constants()
         self._lengths = (1, given.short, given.long, BLOCK * given.long)
         self._seasons, self._calendar_periods = seasons, tuple(calendar_periods)
-        self.streams = tuple(Stream(f"level-{length}", length) for length in self._lengths)
+        self.streams = tuple(
+            Stream(f"level-{length}", length, holds=length >= given.long, votes=length != given.short)
+            for length in self._lengths
+        )
 
     def configured(self, settings: Any) -> View:
         return LevelView(settings.seasons, settings.calendar_periods)

@@ -1,4 +1,4 @@
-"""Whether a signal moves less than ever before: stuck sensors, lost noise."""
+"""Whether a signal moves less or more than ever before: stuck sensors, lost noise, growing vibration."""
 
 import numpy as np
 
@@ -7,8 +7,9 @@ from tocsin.detection.views.view import Floats, Rows, Seen, State, Stream, View,
 
 
 class QuietView(View):
-    """Too little movement for too long: the mean step from one value to the next over 48 observations, low side.
+    """Too little movement for too long, or too much: the mean step from one value to the next over 48 observations.
 
+    For too much, a step counts up to three times the median one: a spike is no movement.
     Equal scores rank equally, so a signal that often rests, or never moves, is not anomalous when it does.
     """
 
@@ -16,7 +17,10 @@ class QuietView(View):
 
     def __init__(self) -> None:
         self._length = 3 * constants().short
-        self.streams = (Stream(f"quiet-{self._length}", self._length),)
+        self.streams = (
+            Stream(f"quiet-{self._length}", self._length),
+            Stream(f"restless-{self._length}", self._length, holds=True),
+        )
 
     @property
     def begins(self) -> int:
@@ -28,9 +32,10 @@ class QuietView(View):
     def words(self, stream: int, score: float, unit: str) -> str:
         from tocsin.detection.views import kernels
 
-        if score >= kernels.STILL:
+        if stream == 0 and score >= kernels.STILL:
             return f"has not moved for {self._length} observations"
-        return f"moves by only {amount(float(np.exp(-score)), unit)} a step, for {self._length} observations"
+        step = amount(float(np.exp(min(score if stream else -score, 700.0))), unit)
+        return f"moves by {'' if stream else 'only '}{step} a step, for {self._length} observations"
 
 
 class _QuietSession(ViewSession):
@@ -43,7 +48,7 @@ class _QuietSession(ViewSession):
         self._last = np.full((signals, features), np.nan)
 
     def run(self, seen: Seen, rows: Rows, scores: Floats) -> None:
-        self._kernels.quiets(seen.values, rows, self._count, self._steps, self._last, scores[..., 0])
+        self._kernels.quiets(seen.values, rows, self._count, self._steps, self._last, scores)
 
     def state(self, rows: Rows) -> State:
         return {"count": self._count[rows], "steps": self._steps[rows], "last": self._last[rows]}

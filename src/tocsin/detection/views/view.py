@@ -25,10 +25,17 @@ LONG = 64
 
 @dataclass(frozen=True)
 class Stream:
-    """One score of a view for each observation; `length` is how many of the newest observations it looks at."""
+    """One score of a view for each observation.
+
+    `length` is how many of the newest observations it looks at. `holds` keeps an incident open while the score is
+    unusual, whether or not it alarms. A score that does not vote says nothing about anomalies, only whether the newest
+    part of the next, longer stretch is as unusual.
+    """
 
     name: str
     length: int = 1
+    holds: bool = False
+    votes: bool = True
 
 
 class Forecasts(NamedTuple):
