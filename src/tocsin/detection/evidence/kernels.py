@@ -70,6 +70,7 @@ class ScoreColumns(NamedTuple):
     stream: Array  # its number within the view
     length: Array
     sided: Array  # whether its sign tells high from low
+    holds: Array  # whether it is a level, which holds an incident open while it is unusual
     folded: Array  # whether its size is what counts, and its sign only tells the side
     place: Array  # among the learned streams of a signal, or among those in windows
 
@@ -524,7 +525,7 @@ def _away(signal: int, scores: Array, layout: RankingLayout, window: StretchStre
     """
     columns, most = layout.columns, 0.0
     for c in range(1, scores.shape[0]):
-        if columns.length[c] < LONG or columns.stream[c] == 0 or not columns.sided[c] or np.isnan(work.nats[c]):
+        if columns.length[c] < LONG or columns.stream[c] == 0 or not columns.holds[c] or np.isnan(work.nats[c]):
             continue
         k = signal * layout.window_streams + columns.place[c]
         distance, shorter = abs(scores[c]), np.copysign(scores[c - 1], scores[c] * scores[c - 1])

@@ -176,7 +176,7 @@ class Pipeline:
             calm = int(judged.calm[step, column])
             view = self.views[max(number, 0)]
             earliest, latest = min(view.streams[max(stream, 0)].length - 1, calm), 0
-            if view.sided and self._level is not None:
+            if view.sided and not view.relates and self._level is not None:
                 session: Any = self._views[self._level]
                 ago = steps - 1 - int(step)
                 earliest, latest = session.onset(int(rows[column]), max(feature, 0), ago, calm) or (earliest, latest)

@@ -125,9 +125,9 @@ class Ranking:
         for number, view in enumerate(self.views):
             for feature in (-1,) if view.joint else range(self.features):
                 for index, stream in enumerate(view.streams):
-                    cells.append((vote + index, number, feature, index, stream.length, view.sided))
+                    cells.append((vote + index, number, feature, index, stream.length, view.sided, view.relates))
             vote += len(view.streams)
-        votes, views, features, streams, stretches, sided = zip(*cells, strict=True)
+        votes, views, features, streams, stretches, sided, relates = zip(*cells, strict=True)
         lengths = np.array(stretches, dtype=np.int64)
         single = lengths == 1
         place = np.where(single, np.cumsum(single), np.cumsum(~single)) - 1
@@ -138,6 +138,8 @@ class Ranking:
             stream=np.array(streams, dtype=np.int64),
             length=lengths,
             sided=np.array(sided),
+            # That one feature of many has left the others for a while is common; a broken relation alarms again.
+            holds=np.array(sided) & ~np.array(relates),
             folded=np.array(sided) & both,
             place=place,
         )
