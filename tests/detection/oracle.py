@@ -507,7 +507,7 @@ class OracleDetector:
         **_,
     ):
         self.features, self.sizes, self.forecaster, self.rate = features, sizes, forecaster, alarm_rate
-        self.views = ["score"] if forecaster is None else list(views)
+        self.views = ["score"] if forecaster is None else [one for one in views if features > 1 or one != "relation"]
         self.by_p, self.early = promise == "observations", early
         self.side = nonconformity
         self.scaled, self.refresh, self.accept_after, self.gap = scaled, refresh, accept_after, gap
@@ -686,8 +686,15 @@ class OracleDetector:
         self.scored += bool(votes)
         evidence = math.nan
         if votes and self.scored > VIEW_WARM_UP:
-            shares = [min(1.0, WITNESSES - n) for n in range(min(len(votes), math.ceil(WITNESSES)))]
-            evidence = single(sum(map(operator.mul, shares, votes)) / sum(shares))
+            evidence = single(self._mean_of_largest(votes))
+        of_features = [
+            self._mean_of_largest(
+                known(
+                    [one for one, cell in zip(surprises, self.cells, strict=True) if cell[1] == f and cell[3] in heard]
+                )
+            )
+            for f in range(self.features)
+        ]
         cause, score, stretch = (-1, -1, -1), math.nan, 0
         there = [c for c, one in enumerate(surprises) if not math.isnan(one) and self.cells[c][3] in heard]
         if there:
@@ -705,9 +712,16 @@ class OracleDetector:
         )
         self._learn(sizes, heard)
         return {
-            **found, "forecast": forecast, "evidence": evidence, "feature_p": feature_p, "views": by_view,
+            **found, "forecast": forecast, "evidence": evidence, "feature_p": feature_p,
+            "feature_evidence": of_features, "views": by_view,
             "cause": cause, "score": score,
         }  # fmt: skip
+
+    def _mean_of_largest(self, votes):
+        """The two largest, and a quarter of the third."""
+        largest = sorted(votes, reverse=True)
+        shares = [min(1.0, WITNESSES - n) for n in range(min(len(largest), math.ceil(WITNESSES)))]
+        return sum(map(operator.mul, shares, largest)) / sum(shares) if shares else math.nan
 
     def _bonferroni(self, p, chosen=lambda feature: True):
         there = known([one for one, (_, feature, *_) in zip(p, self.cells, strict=True) if chosen(feature)])

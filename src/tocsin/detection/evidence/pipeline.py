@@ -153,6 +153,7 @@ class Pipeline:
             high=high,
             rate=judged.rate,
             feature_p=judged.feature_p,
+            feature_evidence=judged.feature_evidence,
             views=judged.views,
             cause=judged.cause,
             # The sign was flipped to rank low values as large; users read which side it is.
