@@ -156,6 +156,7 @@ benchmark: venv
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/faults.py
+	$(BIN)/python benchmarks/relations.py
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/watch.py

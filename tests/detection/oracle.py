@@ -17,8 +17,11 @@ from tocsin.conformal import W1ACAS
 from tocsin.detection.views.season import find_season
 
 # The streams of each view: how many of the newest observations each looks at.
-VIEWS = {"error": [1, 1], "quiet": [48, 48], "shape": [16, 64], "level": [1, 16, 64, 512], "score": [1]}
-JOINT, SIDED = ("shape",), ("error", "level")
+VIEWS = {
+    "error": [1, 1], "quiet": [48, 48], "shape": [16, 64], "level": [1, 16, 64, 512], "relation": [1, 16, 64, 16, 64],
+    "score": [1],
+}  # fmt: skip
+JOINT, SIDED = ("shape",), ("error", "level", "relation")
 HORIZONS = {"error": 15}
 WITNESSES = 2.25
 VIEW_WARM_UP, LEAST_LEARNED = 300, 50
@@ -286,6 +289,108 @@ class OracleLevel:
         self.noted.add(len(self.values) - 1)
 
 
+class OracleRelation:
+    """How far each feature is from what the others say: a ridge regression on all others that are known.
+
+    Every 50 observations it learns those from 100 to 50 observations ago, one by one, unless one of these or of the 32
+    after it belongs to a fault.
+    """
+
+    def __init__(self, sided, both, features, kept=2000):
+        self.sided, self.both, self.kept = sided, both, kept
+        self.least = math.ceil((100 + 4 * features) / TOGETHER) * TOGETHER
+        self.values, self.faulty, self.learned = [], set(), 0
+        self.centre, self.covariance = np.full(features, np.nan), np.zeros((features, features))
+        self.away = [[] for _ in range(features)]
+        self._relate()
+
+    def _relate(self):
+        spread = np.sqrt(np.diag(self.covariance))
+        self.spread = np.where(spread > 1e-8 * np.abs(self.centre), spread, 0.0)
+        self.moves = self.spread > 0
+        scale = np.where(self.moves, self.spread, np.inf)
+        self.correlation = self.covariance / np.outer(scale, scale)
+        np.fill_diagonal(self.correlation, 1.001)
+
+    def _units(self, values):
+        """In units of the spread; missing where nothing is known, 0 where nothing moves."""
+        with np.errstate(all="ignore"):
+            units = np.clip((values - self.centre) / self.spread, -6, 6)
+        return np.where(self.moves, units, 0.0)
+
+    def _said(self, of, by, units):
+        """What some features say about others: mean and covariance."""
+        r = self.correlation
+        weights = np.linalg.solve(r[np.ix_(by, by)], r[np.ix_(by, of)]).T
+        return weights @ units[by], r[np.ix_(of, of)] - weights @ r[np.ix_(by, of)]
+
+    def learn(self, first, last):
+        table = np.array(self.values[first:last])
+        for f in np.flatnonzero(~self.moves):
+            there = known(table[:, f])
+            if there:
+                middle = statistics.median(there)
+                apart = [abs(one - middle) for one in there]
+                spread = statistics.median(apart) or statistics.fmean(apart) or max(1e-9 * abs(middle), 1e-300)
+                self.centre[f] = middle
+                self.covariance[f, :] = self.covariance[:, f] = 0.0
+                self.covariance[f, f] = (1.4826 * spread) ** 2
+        self._relate()
+        for number in range(first, last):
+            if not self.faulty & set(range(number, number + 33)):
+                self._learn_one(self._units(np.array(self.values[number])))
+        self._relate()
+
+    def _learn_one(self, units):
+        gaps, there = np.flatnonzero(np.isnan(units)), np.flatnonzero(~np.isnan(units))
+        number = int((self.moves & ~np.isnan(units)).sum())
+        if number == 0:
+            return
+        within = np.zeros_like(self.covariance)
+        units[gaps], within[np.ix_(gaps, gaps)] = self._said(gaps, there, units)
+        distance = units @ np.linalg.solve(self.correlation, units)
+        self.learned += 1
+        weight = 1 / min(10 + self.learned, self.kept)
+        counts = weight * min(1.0, 3 * number / distance) if distance > 0 else weight
+        seen = (np.outer(units, units) + within) * np.outer(self.spread, self.spread)
+        self.covariance = (1 - weight) * self.covariance + counts * seen
+        self.centre = self.centre + weight * units * self.spread
+
+    def update(self, values):
+        """For each feature: its distance, its means over 16 and 64, and those of its size."""
+        count = len(self.values)
+        if count % TOGETHER == 0 and count >= 2 * TOGETHER:
+            self.learn(count - 2 * TOGETHER, count - TOGETHER)
+        values = np.array([value if abs(value) <= 1e38 else math.nan for value in values])
+        self.values.append(values)
+        units = self._units(values)
+        there = np.flatnonzero(~np.isnan(units))
+        related = count >= self.least and (self.moves & ~np.isnan(units)).sum() > 1
+        rows = []
+        for f, away in enumerate(self.away):
+            distance, limit = math.nan, 0.0
+            if related and self.moves[f] and not math.isnan(values[f]):
+                said, _ = self._said(np.array([f]), there[there != f], units)
+                distance = self.sided(values[f] - (self.centre[f] + self.spread[f] * float(said[0])))
+                others = np.delete(np.arange(len(values)), f)
+                _, varies = self._said(np.array([f]), others, np.zeros(len(values)))
+                limit = 6 * self.spread[f] * math.sqrt(varies[0, 0])
+            away.append(distance if math.isnan(distance) else min(max(distance, -limit), limit))
+            means = [self._mean(away[-length:], length) for length in (16, 64)]
+            sizes = [self._mean([abs(one) for one in away[-length:]], length) for length in (16, 64)]
+            missing = math.isnan(distance)
+            rows.append([math.nan] * 5 if missing else [distance, *means, *(sizes if self.both else [math.nan] * 2)])
+        return rows
+
+    def _mean(self, entries, length):
+        there = known(entries)
+        return sum(there) / len(there) if 2 * len(there) >= length else math.nan
+
+    def forget(self):
+        """The newest observation belongs to a fault."""
+        self.faulty.add(len(self.values) - 1)
+
+
 class Past:
     """The newest scores of a stream with equal weights, and scores that wait to be among them.
 
@@ -402,7 +507,7 @@ class OracleDetector:
         **_,
     ):
         self.features, self.sizes, self.forecaster, self.rate = features, sizes, forecaster, alarm_rate
-        self.views = ["score"] if forecaster is None else list(views)
+        self.views = ["score"] if forecaster is None else [one for one in views if features > 1 or one != "relation"]
         self.by_p, self.early = promise == "observations", early
         self.side = nonconformity
         self.scaled, self.refresh, self.accept_after, self.gap = scaled, refresh, accept_after, gap
@@ -426,6 +531,8 @@ class OracleDetector:
         self.past = [self._new_past(length) for *_, length in self.cells]
         seasons = None if season == "auto" else () if season == "none" else (season,)
         self.levels = [OracleLevel(self._sided, seasons, ()) for _ in range(features if "level" in self.views else 0)]
+        relates = "relation" in self.views
+        self.relations = [OracleRelation(self._sided, nonconformity == "absolute", features)] if relates else []
         scales = ((16, 1, 2000, 16), (32, 2, 10_000, 16)) if "shape" in self.views else ()
         self.shapes = [OracleShape(features, *scale) for scale in scales]
         self.final = Past(sizes.final)
@@ -516,6 +623,7 @@ class OracleDetector:
                 for past, (view, *_, length) in zip(self.past, self.cells, strict=True)
             ]
         levels = [level.update(value) for level, value in zip(self.levels, values, strict=False)]
+        relations = [relation.update(values) for relation in self.relations]
         scores = []
         for view, f, stream, _ in self.cells:
             if view in JOINT:
@@ -526,6 +634,8 @@ class OracleDetector:
                 score = self._quiet(f) if stream == 0 else -self._quiet(f, jump=3.0)
             elif view == "level":
                 score = levels[f][stream]
+            elif view == "relation":
+                score = relations[0][f][stream]
             elif stream == 1 and second is not None:
                 score = self._error(f, values[f], [second[f][0]]) if second[f][1] else math.nan
             else:
@@ -578,8 +688,15 @@ class OracleDetector:
         self.scored += bool(votes)
         evidence = math.nan
         if votes and self.scored > VIEW_WARM_UP:
-            shares = [min(1.0, WITNESSES - n) for n in range(min(len(votes), math.ceil(WITNESSES)))]
-            evidence = single(sum(map(operator.mul, shares, votes)) / sum(shares))
+            evidence = single(self._mean_of_largest(votes))
+        of_features = [
+            self._mean_of_largest(
+                known(
+                    [one for one, cell in zip(surprises, self.cells, strict=True) if cell[1] == f and cell[3] in heard]
+                )
+            )
+            for f in range(self.features)
+        ]
         cause, score, stretch = (-1, -1, -1), math.nan, 0
         there = [c for c, one in enumerate(surprises) if not math.isnan(one) and self.cells[c][3] in heard]
         if there:
@@ -597,9 +714,16 @@ class OracleDetector:
         )
         self._learn(sizes, heard)
         return {
-            **found, "forecast": forecast, "evidence": evidence, "feature_p": feature_p, "views": by_view,
+            **found, "forecast": forecast, "evidence": evidence, "feature_p": feature_p,
+            "feature_evidence": of_features, "views": by_view,
             "cause": cause, "score": score,
         }  # fmt: skip
+
+    def _mean_of_largest(self, votes):
+        """The two largest, and a quarter of the third."""
+        largest = sorted(votes, reverse=True)
+        shares = [min(1.0, WITNESSES - n) for n in range(min(len(largest), math.ceil(WITNESSES)))]
+        return sum(map(operator.mul, shares, largest)) / sum(shares) if shares else math.nan
 
     def _bonferroni(self, p, chosen=lambda feature: True):
         there = known([one for one, (_, feature, *_) in zip(p, self.cells, strict=True) if chosen(feature)])
@@ -803,13 +927,13 @@ class OracleDetector:
         if self.certain and self.settled <= self.accept_after:
             for past in self.past:
                 past.drop_pending()
-            for part in (*self.shapes, *self.levels) if self.lasted > STRETCH else ():
+            for part in (*self.shapes, *self.levels, *self.relations) if self.lasted > STRETCH else ():
                 part.forget()
             return
         if self.was_unlike and self.settled > self.accept_after:
             # Another level is normal now, and has to be learned.
             self.past = [
-                self._new_past(length) if view == "level" and length > 1 else past
+                self._new_past(length) if view in SIDED and length > 1 else past
                 for past, (view, *_, length) in zip(self.past, self.cells, strict=True)
             ]
             self.was_unlike = False

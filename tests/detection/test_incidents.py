@@ -32,7 +32,8 @@ def verdicts_from(alarms, p=None, severity=None, feature_p=None, error=None, per
     return Verdicts(
         value=error, p=p, alarm=alarms, forecast=np.zeros(feature_p.shape), low=nothing, high=nothing,
         rate=np.full(p.shape, np.nan) if period is None else 1 / np.asarray(period, dtype=float), feature_p=feature_p,
-        views=np.zeros((*p.shape, 2)), score=error[..., 0], opened=alarms, warm=np.ones(alarms.shape, dtype=bool),
+        feature_evidence=-np.log(feature_p), views=np.zeros((*p.shape, 2)), score=error[..., 0], opened=alarms,
+        warm=np.ones(alarms.shape, dtype=bool),
         evidence=np.log(10) * (-np.log10(p) if severity is None else np.asarray(severity, dtype=float)),
         cause=np.zeros((*p.shape, 3), dtype=np.int16) if cause is None else np.asarray(cause, dtype=np.int16),
         state=states_of(alarms, gap), estimated=np.zeros(alarms.shape, dtype=bool),
@@ -199,7 +200,7 @@ def test_guards_take_back_alarms_too_close_to_the_forecast(features, guards):
     one, other = free.run(values).verdicts, guarded.run(values).verdicts
     assert 0 < other.alarm.sum() < one.alarm.sum()
     for step in np.flatnonzero(other.alarm[:, 0]):
-        strangest = int(np.nanargmin(other.feature_p[step, 0]))
+        strangest = int(np.nanargmax(other.feature_evidence[step, 0]))
         forecast = other.forecast[step, 0, strangest]
         away = abs(other.value[step, 0, strangest] - forecast)
         least = max(guards.get("min_deviation", 0), guards.get("min_relative_deviation", 0) * abs(forecast))

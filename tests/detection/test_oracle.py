@@ -10,7 +10,7 @@ from tocsin.detection import Detector, Fleet
 from tocsin.forecasting import LastValue
 
 STEPS = 850
-ALL = ("error", "shape", "quiet", "level")
+ALL = ("error", "shape", "quiet", "level", "relation")
 SHORT = {"accept_after": 60, "gap": 4}
 CASES = {
     "all views": {"views": ALL},
@@ -32,16 +32,21 @@ CASES = {
     "low level, two features": {"views": ("level", "error"), "nonconformity": "low", "features": 2},
     "a known season": {"views": ALL, "season": 25},
     "no season": {"views": ALL, "season": "none"},
+    "relations": {"views": ("relation", "error"), "features": 4},
+    "only relations, high": {"views": ("relation",), "features": 3, "nonconformity": "high"},
 }
 #: Those of `make test`: each setting of the others is in one of these, or has a test of its own.
-FEW = ("all views", "low, three features", "two forecasters, two features", "scaled", "scores, by p", "nothing is held")
+FEW = (
+    "all views", "low, three features", "two forecasters, two features", "scaled", "scores, by p", "nothing is held",
+    "relations",
+)  # fmt: skip
 FORECASTERS = {
     "last": lambda: (LastValue(), LastSeen(), None),
     "mean": lambda: (MovingMean(), FromContext(MovingMean()), None),
     "two": lambda: ((MovingMean(), LastValue()), FromContext(MovingMean()), LastSeen()),
     None: lambda: (None, None, None),
 }
-NUMBERS = ("p", "rate", "evidence", "feature_p", "views", "score", "forecast")
+NUMBERS = ("p", "rate", "evidence", "feature_p", "feature_evidence", "views", "score", "forecast")
 EXACT = ("alarm", "warm", "opened", "estimated", "cause", "state")
 
 
@@ -98,6 +103,24 @@ def test_a_leak_that_is_repaired_agrees_with_the_oracle(steps):
     # Later it may be accepted as normal.
     assert verdicts.open[start + 50 : start + 150].all()
     assert oracle.away_while_certain > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", [3, full(5)])
+def test_a_broken_relation_agrees_with_the_oracle(features):
+    """Features that depend on each other: one leaves the others and returns; one rests at first, one is always late."""
+    detector, oracle = both({"views": ("relation", "quiet"), "features": features, "accept_after": 120})
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(1200, 1)) + 0.2 * rng.normal(size=(1200, features))
+    values[-400:-100, 1] = rng.normal(size=300)
+    values[:260, 2] = 7.0
+    values[:130, 0] = np.nan
+    values[rng.random(values.shape) < 0.05] = np.nan
+    verdicts = detector.run(values).verdicts
+    agree(of_signal(verdicts), oracle.run(values))
+    assert verdicts.open[-380:-340].all()
+    assert oracle.relations[0].faulty
+    assert oracle.relations[0].learned < 1050
 
 
 @pytest.mark.slow
@@ -169,8 +192,7 @@ def test_a_fleet_agrees_with_one_oracle_for_each_signal():
     oracles = [
         OracleDetector(2, fleet.settings.sizes, forecaster=FromContext(MovingMean()), **settings) for _ in range(2)
     ]
-    values = np.stack([hard_values(seed, 800, 2) for seed in range(2)], axis=1)
-    values[760:780] += 100.0  # for each of them to alarm
+    values = np.stack([hard_values(seed, 800, 2) for seed in (1, 4)], axis=1)
     found, expected = [[], []], [[], []]
     for step in range(800):
         rows = np.flatnonzero(rng.random(2) < [1.0, 0.9])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.detection.helpers import LAST, same_verdicts
+from tests.detection.helpers import LAST, SMALL, same_verdicts
 from tocsin.detection import Detector
 from tocsin.detection.incidents.verdict import explain
 from tocsin.detection.views import Seen, Stream, View, ViewSession, available_views, make_view, registry
@@ -206,6 +206,9 @@ def test_stretches_of_a_fault_are_forgotten_once_no_newer_one_can_be_judged_by_t
         ("quiet", 1, np.log(0.25), "moves by 0.25 mm a step, for 48 observations"),
         ("level", 0, 2.5, ""),
         ("level", 3, -2.5, "over 512 observations"),
+        ("relation", 0, 2.5, "2.5 mm above what the other feature says"),
+        ("relation", 2, -2.5, "2.5 mm below what the other feature says, on average over 64 observations"),
+        ("relation", 4, 2.5, "2.5 mm away from what the other feature says, on average over 64 observations"),
     ],
 )
 def test_every_view_says_in_words_what_is_strange(name, stream, score, text):
@@ -247,3 +250,90 @@ def test_each_kind_of_fault_is_explained_by_its_view(view):
     assert " to " in why.text
     assert " mm;" in why.text
     assert explain(verdicts, 0, 0, detector.fleet.views, detector.features) is None
+
+
+def related(steps, features, seed=0):
+    """Features that follow one load, each with noise of its own."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(steps, 1)) + 0.3 * rng.normal(size=(steps, features))
+
+
+def test_one_feature_has_no_relations():
+    """Not by default, nor beside other views; alone they are refused."""
+    names = [view.name for view in Detector(**SMALL).fleet.views]
+    assert names == ["error", "shape", "quiet", "level"]
+    assert [view.name for view in Detector(views="error,relation", **SMALL).fleet.views] == ["error"]
+    assert [view.name for view in Detector(2, **SMALL).fleet.views] == [*names, "relation"]
+    with pytest.raises(ValueError, match=r"views=\('relation',\) compare features, and need at least two of them"):
+        Detector(views="relation", **SMALL)
+
+
+@pytest.mark.parametrize("kind", ["parts", "late"])
+def test_a_feature_that_leaves_the_others_is_named(kind):
+    """Each of its values is usual: nothing else sees it."""
+    values = related(1500, 5)
+    values[1300:1360, 3] = np.random.default_rng(1).normal(size=60) if kind == "parts" else values[1290:1350, 3]
+    found = {}
+    for views in ("quiet,level", "quiet,level,relation"):
+        detector = Detector(["a", "b", "c", "d [bar]", "e"], alarm_rate=0.005, views=views, forecaster="last-value")
+        detector.run(values)
+        found[views] = [one for one in detector.incidents if one.first >= 1300 and one.first < 1360]
+    before, (incident, *_) = found.values()
+    assert not before
+    assert (incident.view, incident.features[0]) == ("relation", "d [bar]")
+    assert incident.explanation.startswith("d: ")
+    assert "what the other 4 features say" in incident.explanation
+
+
+def scores_of(values, faulty=None):
+    """The scores `[T, F, streams]` of the view of relations, which forgets what is faulty."""
+    session = make_view("relation").open(1, values.shape[1], 0)
+    scores = np.full((len(values), 1, values.shape[1], 5), np.nan)
+    for first in range(0, len(values), MOST_AT_ONCE):
+        piece = slice(first, first + MOST_AT_ONCE)
+        session.run(shown(values[piece, np.newaxis]), np.array([0]), scores[piece])
+        if faulty is not None:
+            session.forget(faulty[piece, np.newaxis], np.array([0]))
+    return scores[:, 0]
+
+
+def test_constant_and_repeated_features_are_no_trouble():
+    """A feature that never moves has no score and changes none; one that repeats another is told by it."""
+    values = related(1000, 3)
+    alone = scores_of(values)
+    beside = scores_of(np.column_stack([values, np.full(1000, 7.0)]))
+    assert np.isnan(beside[:, 3]).all()
+    np.testing.assert_allclose(beside[:, :3], alone, rtol=1e-9)
+    twice = scores_of(np.column_stack([values, values[:, 0]]))
+    assert np.isfinite(twice[200:]).all()
+    assert np.abs(twice[600:, [0, 3], 0]).mean() < 0.1 * np.abs(alone[600:, 0, 0]).mean()
+
+
+def test_missing_features_are_told_by_those_that_are_known():
+    """A score of a feature is that of the view of the known ones alone, roughly: what is gone says nothing."""
+    values = related(1500, 4)
+    gone = values.copy()
+    gone[1000:, 2:] = np.nan
+    scores, pair = scores_of(gone)[1000:], scores_of(values[:, :2])[1000:]
+    assert np.isnan(scores[:, 2:]).all()
+    assert np.corrcoef(scores[:, 0, 0], pair[:, 0, 0])[0, 1] > 0.99
+    gone[1000:, 1] = np.nan
+    assert np.isnan(scores_of(gone)[1000:]).all()
+
+
+def test_relations_are_not_learned_from_a_fault_nor_from_what_led_up_to_it():
+    values = related(1200, 3)
+    values[600:900, 0] = -values[600:900, 0]
+    faulty = (np.arange(1200) >= 632) & (np.arange(1200) < 900)
+    after = slice(1000, 1200)
+    usual = np.abs(scores_of(related(1200, 3))[after, 0, 0]).mean()
+    assert np.abs(scores_of(values, faulty)[after, 0, 0]).mean() < 1.05 * usual
+    assert np.abs(scores_of(values)[after, 0, 0]).mean() > 1.15 * usual
+
+
+def test_outliers_hardly_change_a_relation():
+    values = related(1200, 3)
+    usual = np.abs(scores_of(values)[600:, 0, 0]).mean()
+    hit = np.random.default_rng(2).random(600) < 0.05
+    values[:600, 1][hit] += 100
+    assert np.abs(scores_of(values)[600:, 0, 0]).mean() < 1.2 * usual

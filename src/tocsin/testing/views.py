@@ -74,14 +74,15 @@ def check_view(view: View, *, steps: int = 260, signals: int = 4) -> None:
     `steps` is the length of the signals it gets: more than it needs for its first score.
     """
     _check_declaration(view)
-    for features, scaled in ((1, False), (3, False), (2, True)):
+    few = 2 if view.relates else 1
+    for features, scaled in ((few, False), (3, False), (2, True)):
         _check_sessions(view, steps, signals, features, scaled)
     _check_missing(view, steps, signals)
-    _check_sides(view, steps, signals)
-    _check_refusals(view, steps)
-    session = view.open(signals=2, features=1, side=0)
+    _check_sides(view, steps, signals, few)
+    _check_refusals(view, steps, few)
+    session = view.open(signals=2, features=few, side=0)
     before = held_bytes(session), {name: array.nbytes for name, array in session.state(np.arange(2)).items()}
-    _looked(view, session, _seen(view, 8 * steps, 2, 1), np.arange(2))
+    _looked(view, session, _seen(view, 8 * steps, 2, few), np.arange(2))
     after = held_bytes(session), {name: array.nbytes for name, array in session.state(np.arange(2)).items()}
     require(before == after, "memory must not grow: a session holds more after more observations")
 
@@ -192,32 +193,32 @@ def _check_missing(view: View, steps: int, signals: int) -> None:
     nothing = seen._replace(values=np.full(seen.values.shape, np.nan))
     scores = _looked(view, view.open(signals, 2, 0), nothing, everything)
     require(np.isnan(scores).all(), "a signal with only gaps must have no score")
-    if not view.joint:
+    if not view.joint and not view.relates:
         other = seen._replace(values=seen.values.copy())
         other.values[..., 1] = 7.0
         again = _looked(view, view.open(signals, 2, 0), other, everything)
         first = _looked(view, view.open(signals, 2, 0), seen, everything)[..., 0, :]
-        same(again[..., 0, :], first, "features must not affect each other, unless the view is joint")
-    else:
+        same(again[..., 0, :], first, "features must not affect each other, unless the view relates them")
+    if view.joint:
         shape = scores.shape[2]
         require(shape == 1, f"a joint view has one score for all features, got {shape}")
 
 
-def _check_sides(view: View, steps: int, signals: int) -> None:
+def _check_sides(view: View, steps: int, signals: int, features: int) -> None:
     """What is high in one signal is low in its mirror image."""
     if not view.sided:
         return
-    seen, everything = _seen(view, steps, signals, 1, seed=5), np.arange(signals)
+    seen, everything = _seen(view, steps, signals, features, seed=5), np.arange(signals)
     mirrored = Seen(-seen.values, tuple(one._replace(ahead=-one.ahead) for one in seen.forecasts))
-    high = _looked(view, view.open(signals, 1, 1), seen, everything)
-    low = _looked(view, view.open(signals, 1, 2), mirrored, everything)
+    high = _looked(view, view.open(signals, features, 1), seen, everything)
+    low = _looked(view, view.open(signals, features, 2), mirrored, everything)
     same(high, low, "the low side of a signal must be the high side of its mirror image")
     require(np.nanmin(high) < 0 < np.nanmax(high), "scores of one side must have a sign")
 
 
-def _check_refusals(view: View, steps: int) -> None:
-    session = view.open(signals=2, features=1, side=0)
-    _looked(view, session, _seen(view, steps, 2, 1), np.arange(2))
+def _check_refusals(view: View, steps: int, features: int) -> None:
+    session = view.open(signals=2, features=features, side=0)
+    _looked(view, session, _seen(view, steps, 2, features), np.arange(2))
     state = session.state(np.arange(2))
     for name, array in state.items():
         for wrong in (array[:-1], array[np.newaxis], array.astype(np.complex128)):

@@ -131,7 +131,8 @@ class Gaps(NamedTuple):
 
 
 # Where the results of an observation go. Few arrays with many columns: to hand one over takes as long as to score.
-P, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4  # then p of each feature, then the largest vote of each view
+# After the numbers: p of each feature, its evidence, then the largest vote of each view.
+P, RATE, SCORE, EVIDENCE, NUMBERS = 0, 1, 2, 3, 4
 ALARM, WARM, OPENED, ESTIMATED, FAULTY, STATE = 0, 1, 2, 3, 4, 5
 CAUSE = 6  # the view, stream and feature with the largest vote
 CALM_FOR, MARKS = 9, 10  # when an incident becomes certain: for how long there was none before; else -1
@@ -353,6 +354,18 @@ def _bounds_of_features(p: Array, columns: ScoreColumns, bounds: Array) -> float
 
 
 @_inner
+def _evidence_of_features(columns: ScoreColumns, longest: int, constants: Constants, work: Work, found: Array) -> None:
+    """The evidence that each feature alone would give: the mean of the largest of its own scores' surprises."""
+    for f in range(found.shape[0]):
+        count = 0
+        for c in range(work.nats.shape[0]):
+            if columns.feature[c] == f and columns.length[c] <= longest:
+                work.some[count] = work.nats[c]
+                count += 1
+        found[f] = mean_of_largest(work.some[:count], constants.witnesses)
+
+
+@_inner
 def calibrated_p(rank: float, thresholds: Array, step: float) -> float:
     """The p-value of a rank, by the thresholds on ranks that hold their frequencies; they learn from it.
 
@@ -490,7 +503,9 @@ def judge(
             counters[COOLDOWN] = max(counters[COOLDOWN] - 1, 0)
             _rank(signal, score, layout, streams, work)
             number[P] = _bounds_of_features(work.p, layout.columns, number[NUMBERS : NUMBERS + features])
-            evidence = _merge(signal, longest, layout, memory, work, number[NUMBERS + features :])
+            evidence = _merge(signal, longest, layout, memory, work, number[NUMBERS + 2 * features :])
+            of_features = number[NUMBERS + features : NUMBERS + 2 * features]
+            _evidence_of_features(layout.columns, longest, rules.constants, work, of_features)
             number[EVIDENCE] = evidence
             certain = counters[CERTAIN]
             alarm, warm, estimated = _decide(signal, evidence, rules, memory, streams.final, number)
@@ -498,7 +513,7 @@ def judge(
             if _is_beyond_reference(signal, score, layout, memory, number, mark[CAUSE : CAUSE + 3]):
                 alarm, stretch = True, layout.columns.length[int(memory.levels[signal, COMPARED])]
             if alarm and deviates.shape[0] > 0:
-                alarm = _deviates(number[NUMBERS : NUMBERS + features], deviates[t, n])
+                alarm = _deviates(of_features, deviates[t, n])
             if counters[OPEN] == 0:
                 counters[REACH] = _longest_ranked(work.nats, layout.columns.length)
             unusual, away = False, 0.0
@@ -544,12 +559,12 @@ def _unusual(
 
 
 @_inner
-def _deviates(bounds: Array, deviates: Array) -> bool:
+def _deviates(evidence: Array, deviates: Array) -> bool:
     """Whether the most anomalous feature is far enough from its forecast; any if none has a score of its own."""
-    least, at = np.inf, -1
-    for f in range(bounds.shape[0]):
-        if bounds[f] < least:
-            least, at = bounds[f], f
+    most, at = -np.inf, -1
+    for f in range(evidence.shape[0]):
+        if evidence[f] > most:
+            most, at = evidence[f], f
     return bool(deviates.any() if at < 0 else deviates[at])
 
 

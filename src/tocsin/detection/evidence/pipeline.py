@@ -153,6 +153,7 @@ class Pipeline:
             high=high,
             rate=judged.rate,
             feature_p=judged.feature_p,
+            feature_evidence=judged.feature_evidence,
             views=judged.views,
             cause=judged.cause,
             # The sign was flipped to rank low values as large; users read which side it is.
@@ -176,7 +177,7 @@ class Pipeline:
             calm = int(judged.calm[step, column])
             view = self.views[max(number, 0)]
             earliest, latest = min(view.streams[max(stream, 0)].length - 1, calm), 0
-            if view.sided and self._level is not None:
+            if view.sided and not view.relates and self._level is not None:
                 session: Any = self._views[self._level]
                 ago = steps - 1 - int(step)
                 earliest, latest = session.onset(int(rows[column]), max(feature, 0), ago, calm) or (earliest, latest)

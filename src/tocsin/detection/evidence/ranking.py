@@ -29,6 +29,7 @@ class RankedObservations(NamedTuple):
     alarm: NDArray[np.bool_]
     warm: NDArray[np.bool_]
     feature_p: Floats  # (T, N, F)
+    feature_evidence: Floats  # (T, N, F), in nats
     views: Floats  # (T, N, V), in nats
     cause: NDArray[np.int16]  # (T, N, 3): view, stream, feature
     score: Floats  # (T, N)
@@ -151,7 +152,7 @@ class Ranking:
         """
         kernels, features = self._kernels, self.features
         shape = scores.shape[:2]
-        numbers = np.empty((*shape, kernels.NUMBERS + features + len(self.views)))
+        numbers = np.empty((*shape, kernels.NUMBERS + 2 * features + len(self.views)))
         marks = np.empty((*shape, kernels.MARKS), dtype=np.int16)
         threads = max(min(self.settings.threads, rows.size), 1)
         edges = [rows.size * thread // threads for thread in range(threads + 1)]
@@ -173,7 +174,8 @@ class Ranking:
             alarm=flags[..., kernels.ALARM],
             warm=flags[..., kernels.WARM],
             feature_p=numbers[..., kernels.NUMBERS : kernels.NUMBERS + features],
-            views=numbers[..., kernels.NUMBERS + features :],
+            feature_evidence=numbers[..., kernels.NUMBERS + features : kernels.NUMBERS + 2 * features],
+            views=numbers[..., kernels.NUMBERS + 2 * features :],
             cause=marks[..., kernels.CAUSE : kernels.CAUSE + 3],
             calm=marks[..., kernels.CALM_FOR],
             score=numbers[..., kernels.SCORE],

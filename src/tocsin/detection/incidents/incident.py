@@ -84,7 +84,7 @@ class Incident:
 
     @property
     def features(self) -> list[str]:
-        """The features, those that contributed most (by -log10 of their smallest p-values) first."""
+        """The features, those that contributed most (by the severity that each alone would have) first."""
         return sorted(self.contributions, key=lambda name: -self.contributions[name])
 
 
@@ -181,11 +181,11 @@ class IncidentLog:
         earliest, latest = verdicts.began[step, column].tolist()
         if earliest >= 0:
             incident.began_earliest, incident.began_latest = (self._before(time, ago) for ago in (earliest, latest))
-        feature_p = verdicts.feature_p[step, column]
-        for name, feature in zip(self.features, feature_p, strict=True):
-            if not np.isnan(feature):
-                said = -float(np.log10(max(feature, 1e-300)))
-                incident.contributions[name] = max(incident.contributions[name], said)
+        # Not by p, which has a smallest value: several features reach it, and the most anomalous is one of them.
+        by_feature = verdicts.feature_evidence[step, column]
+        for name, feature in zip(self.features, by_feature.tolist(), strict=True):
+            if not math.isnan(feature):
+                incident.contributions[name] = max(incident.contributions[name], feature / LOG_10)
         incident.p = min(incident.p, float(verdicts.p[step, column]))
         incident.return_period = max(incident.return_period, 0.0 if np.isnan(period) else period)
         incident.severity = max(incident.severity, severity)
@@ -195,8 +195,9 @@ class IncidentLog:
             why = explain(verdicts, step, column, self.views, self.features)
             incident.view, incident.explanation = (why.view, why.text) if why else (None, None)
             error = verdicts.value[step, column] - verdicts.forecast[step, column]
-            incident.direction = direction_of(error, feature_p)
-            incident.deviation = float("nan") if np.isnan(feature_p).all() else float(error[np.nanargmin(feature_p)])
+            incident.direction = direction_of(error, -by_feature)
+            known = not np.isnan(by_feature).all()
+            incident.deviation = float(error[np.nanargmax(by_feature)]) if known else float("nan")
 
     def _before(self, time: Any, observations: int) -> Any:
         """The time this many observations before; None if that is unknown."""

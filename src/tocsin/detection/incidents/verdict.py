@@ -99,14 +99,15 @@ def directions(errors: Floats, feature_p: Floats) -> list[str | None]:
 class Verdicts:
     """Verdicts on T observations of S signals with F features, as arrays; `Verdict` explains each.
 
-    Arrays have the shape (T, S), those with an entry for each feature (T, S, F). `evidence` is the severity, and
-    `views`, (T, S, views), that of each view, both in nats; `rate` is the rate of incidents with this much evidence,
-    per observation. `cause` holds the numbers of the view, its stream and the feature that contribute most (-1 for
-    none, or for all features together), and `score` the score of that stream, negative below the forecast. `opened`
-    marks where an incident began, and `state` how it continues (`NORMAL`, `MAY_END`, `ONGOING`) or how it ended
-    (`RETURNED`, `ACCEPTED`, `SILENT`). `usual` is the usual value at this time and, along the last axis, how far nine
-    of ten values and means over longer stretches lie from it at most; `seasonal` says whether it is that of a season.
-    `began` is how many observations ago an incident began, at most and at least; -1 where that is not estimated.
+    Arrays have the shape (T, S), those with an entry for each feature (T, S, F). `evidence` is the severity,
+    `feature_evidence` that which each feature alone would have, and `views`, (T, S, views), that of each view, all in
+    nats; `rate` is the rate of incidents with this much evidence, per observation. `cause` holds the numbers of the
+    view, its stream and the feature that contribute most (-1 for none, or for all features together), and `score` the
+    score of that stream, negative below the forecast. `opened` marks where an incident began, and `state` how it
+    continues (`NORMAL`, `MAY_END`, `ONGOING`) or how it ended (`RETURNED`, `ACCEPTED`, `SILENT`). `usual` is the usual
+    value at this time and, along the last axis, how far nine of ten values and means over longer stretches lie from it
+    at most; `seasonal` says whether it is that of a season. `began` is how many observations ago an incident began, at
+    most and at least; -1 where that is not estimated.
     """
 
     value: Floats
@@ -117,6 +118,7 @@ class Verdicts:
     high: Floats
     rate: Floats
     feature_p: Floats
+    feature_evidence: Floats
     views: Floats
     cause: NDArray[np.int16]
     score: Floats
@@ -199,7 +201,7 @@ def explain(
         return None
     view, score = views[number], float(verdicts.score[step, signal])
     name = features[feature] if feature >= 0 else None
-    shown = feature if feature >= 0 else most_anomalous(verdicts.feature_p[step, signal])
+    shown = feature if feature >= 0 else most_anomalous(-verdicts.feature_evidence[step, signal])
     plain, unit = name_and_unit(features[shown])
     happened = _values(verdicts, step, signal, shown, stream if view.name == LevelView.name else 0, score, unit)
     text = "; ".join(part for part in (happened, view.words(stream, score, unit)) if part)

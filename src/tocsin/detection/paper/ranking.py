@@ -53,6 +53,7 @@ class PaperRanking(Ranking):
             alarm=alarm,
             warm=earlier >= self.settings.sizes.min_calibration,
             feature_p=feature_p,
+            feature_evidence=0.0 - np.log(feature_p),
             views=evidence[..., np.newaxis],
             cause=cause,
             score=score,

@@ -64,7 +64,7 @@ PRESETS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 """The forecasters of each preset, with their options: "full" finds most; "light" is the same detector without the
 network; "paper" is the detector of the paper on W1-ACAS."""
 
-VIEWS = ("error", "shape", "quiet", "level")
+VIEWS = ("error", "shape", "quiet", "level", "relation")
 
 _USUAL = ("full", "light")
 _LEARNING_RATE = 0.01
@@ -468,6 +468,10 @@ class DetectorSettings:
         if self.is_paper:
             return (HorizonErrors(int(self.horizons or 1)),)
         chosen = tuple(make_view(name).configured(self) for name in self.views or VIEWS)
+        if len(self.feature_names) == 1:
+            chosen = tuple(view for view in chosen if not view.relates)
+            if not chosen:
+                raise ValueError(f"views={self.views!r} compare features, and need at least two of them, got one")
         if self.nonconformity == "absolute":
             return chosen
         # Shape and stillness are neither high nor low.

@@ -8,12 +8,15 @@ from tocsin import checks
 from tocsin.detection.views.error import ErrorView
 from tocsin.detection.views.level import LevelView
 from tocsin.detection.views.quiet import QuietView
+from tocsin.detection.views.relation import RelationView
 from tocsin.detection.views.shape import ShapeView
 from tocsin.detection.views.view import View
 
 ENTRY_POINTS = "tocsin.views"
 
-_BUILT_IN: dict[str, Callable[[], View]] = {view.name: view for view in (ErrorView, ShapeView, QuietView, LevelView)}
+_BUILT_IN: dict[str, Callable[[], View]] = {
+    view.name: view for view in (ErrorView, ShapeView, QuietView, LevelView, RelationView)
+}
 
 
 @cache
@@ -25,8 +28,8 @@ def _installed() -> dict[str, EntryPoint]:
 def available_views() -> list[str]:
     """The names of all views, those of other packages last.
 
-    >>> available_views()[:4]
-    ['error', 'shape', 'quiet', 'level']
+    >>> available_views()[:5]
+    ['error', 'shape', 'quiet', 'level', 'relation']
     """
     return [*_BUILT_IN, *_installed()]
 

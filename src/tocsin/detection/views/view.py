@@ -153,6 +153,8 @@ class View(ABC):
     name: ClassVar[str]
     #: Whether all features of a signal share one score.
     joint: ClassVar[bool] = False
+    #: Whether it compares the features of a signal with each other. A signal with one feature has no such view.
+    relates: ClassVar[bool] = False
     #: Whether it judges forecasts.
     forecasts: ClassVar[bool] = False
     #: Whether the sign of its scores tells high values from low ones. The absolute score is ranked or, for one-sided

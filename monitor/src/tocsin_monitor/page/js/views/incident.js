@@ -167,6 +167,6 @@ function contributions(features) {
     { class: "panel" },
     el("h2", {}, "Features involved"),
     el("dl", { class: "bars" }, ...sorted.map(([name, share]) => bar(name, share, share / most))),
-    el("p", { class: "muted" }, "The sum of −log10 of each feature's p over the incident."),
+    el("p", { class: "muted" }, "The largest severity that each feature alone would have."),
   );
 }
