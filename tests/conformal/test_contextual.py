@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tocsin.conformal import W1ACAS, ContextualScorer, ExponentialDecay, SlidingWindow
+from tocsin.conformal import W1ACAS, ContextualScorer, ExponentialDecay, GaussianTail, SlidingWindow
 
 MOVING = {"alpha_c": 0.05, "window": 60, "learning_rate": 0.02, "batch": 5, "dtype": "float64"}
 
@@ -150,6 +150,13 @@ def test_what_does_not_fit():
         scorer.update([1.0, 1.0], [np.nan])
     with pytest.raises(ValueError, match="contexts must be one for each of 3 observations, got 2"):
         scorer.run(np.ones((3, 2)), np.ones((2, 1)))
+    with pytest.raises(TypeError, match="scorer must be one with weights over its past"):
+        ContextualScorer(GaussianTail(), [1.0])
+    for name in ("bandwidth", "alpha_c", "scorer.scorer", "contexts.learned", "scorer.scores"):
+        state = scorer.state()
+        del state[name]
+        with pytest.raises(ValueError, match="state must"):
+            ContextualScorer.from_state(state)
     used = SlidingWindow(window=9)
     used.update([1.0])
     with pytest.raises(ValueError, match="scorer must be new"):

@@ -52,6 +52,8 @@ class ContextualScorer:
         alpha_c: float = 0.01,
         contexts: SlidingWindow | None = None,
     ) -> None:
+        if not isinstance(scorer, HistoryScorer):
+            raise TypeError(f"scorer must be one with weights over its past, such as W1ACAS, got {scorer!r}")
         self.bandwidth = np.atleast_1d(np.asarray(bandwidth, dtype=np.float64))
         if self.bandwidth.ndim != 1 or not self.bandwidth.size or not np.all(self.bandwidth > 0):
             raise ValueError(f"bandwidth must be numbers above 0, one for each of a context, got {bandwidth!r}")
@@ -119,13 +121,15 @@ class ContextualScorer:
     @classmethod
     def from_state(cls, state: Mapping[str, NDArray[Any]], *, threads: int = 1) -> Self:
         """The scorer that `state()` described."""
-        parts: dict[str, State] = {"scorer": {}, "contexts": {}}
+        parts: dict[str, State] = {"scorer": {}, "contexts": {}, "": {}}
         for name, array in state.items():
-            part, _, of_part = name.partition(".")
-            if of_part:
-                parts[part][of_part] = array
-        scorer = SCORERS[str(parts["scorer"]["scorer"])].from_state(parts["scorer"], threads=threads)
+            part, _, of_part = name.rpartition(".")
+            parts.get(part, {})[of_part] = array
+        try:
+            kind, own = SCORERS[str(parts["scorer"]["scorer"])], parts[""]
+            bandwidth, alpha_c = own["bandwidth"], float(own["alpha_c"])
+        except KeyError as error:
+            raise ValueError(f"state must be that of a ContextualScorer, got none of {error}") from error
+        scorer = kind.from_state(parts["scorer"], threads=threads)
         contexts = SlidingWindow.from_state(parts["contexts"])
-        return cls(
-            cast("HistoryScorer", scorer), state["bandwidth"], alpha_c=float(state["alpha_c"]), contexts=contexts
-        )
+        return cls(cast("HistoryScorer", scorer), bandwidth, alpha_c=alpha_c, contexts=contexts)
