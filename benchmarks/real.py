@@ -7,8 +7,9 @@ NAB (github.com/numenta/NAB): a folder with files of it and `windows.json`, the 
 alarms can be raised does not count. Its rank is that of the most severe of these incidents among all of the file: for
 the files named below, so many of the most severe are what an operator would look at. SKAB (github.com/waico/SKAB): a
 folder of its CSV files; the first 400 rows of each are the reference, and every later row counts as found while an
-incident is open. The published numbers are those of the SKAB leaderboard for outlier detection: F1, false-alarm and
-missed-alarm rate over all 34 experiments.
+incident is open. F1, false-alarm and missed-alarm rate are those of SKAB's own script: rows of all files are counted
+together. Its README has two leaderboards for outlier detection, and so has the table: the strict one counts the rows
+after the first 400 only, the other all rows, where nothing is found in the first 400. Both are over all 34 experiments.
 """
 
 import argparse
@@ -34,10 +35,18 @@ BUDGET = "1/week"
 REFERENCE, SOON = 400, 30
 SKAB_RATE = 0.001
 PUBLISHED = {
-    "Conv-AE": (0.78, 0.1355, 0.2802),
-    "MSET": (0.78, 0.3973, 0.1413),
-    "T-squared+Q (PCA)": (0.76, 0.2662, 0.2492),
-    "Isolation forest": (0.29, 0.0256, 0.8289),
+    "strict": {
+        "Conv-AE": (0.78, 0.1355, 0.2802),
+        "MSET": (0.78, 0.3973, 0.1413),
+        "T-squared+Q (PCA)": (0.76, 0.2662, 0.2492),
+        "Isolation forest": (0.29, 0.0256, 0.8289),
+    },
+    "all rows": {
+        "Conv-AE": (0.77, 0.0638, 0.2965),
+        "MSET": (0.77, 0.1793, 0.1608),
+        "T-squared+Q (PCA)": (0.75, 0.1209, 0.2662),
+        "Isolation forest": (0.28, 0.0116, 0.8328),
+    },
 }
 
 
@@ -82,17 +91,22 @@ def measure_nab(path, windows):
 
 
 def measure_skab(path):
-    """`(open, labelled, seconds from the onset to the first observation under an incident)` after the reference."""
+    """`(open, labelled, seconds from the onset to the first observation under an incident)` of all rows."""
     frame = pd.read_csv(path, sep=";")
     labels = frame["anomaly"].to_numpy() == 1
     values = frame.drop(columns=["datetime", "anomaly", "changepoint"]).to_numpy(float)
     detector = Detector(values.shape[1], alarm_rate=SKAB_RATE)
     detector.learn_reference(values[:REFERENCE])
-    found = detector.run(values[REFERENCE:]).open
-    labels = labels[REFERENCE:]
+    found = np.concatenate([np.zeros(REFERENCE, dtype=bool), detector.run(values[REFERENCE:]).open])
     onset = int(np.argmax(labels))
     told = np.flatnonzero(found[onset:])
     return found, labels, told[0] if labels.any() and told.size else np.inf
+
+
+def skab_scores(found, labels):
+    """F1, false-alarm rate and missed-alarm rate, by row."""
+    hit, false, missed = (found & labels).sum(), (found & ~labels).sum(), (~found & labels).sum()
+    return 2 * hit / (2 * hit + false + missed), false / (~labels).sum(), missed / labels.sum()
 
 
 def main():
@@ -123,19 +137,22 @@ def main():
         screen.print(table)
     if given.skab is not None:
         measured = {path.name: measure_skab(path) for path in sorted(given.skab.glob("*.csv"))}
-        found, labels = (np.concatenate([one[part] for one in measured.values()]) for part in (0, 1))
-        hit, false, missed = (found & labels).sum(), (found & ~labels).sum(), (~found & labels).sum()
-        ours = (2 * hit / (2 * hit + false + missed), false / (~labels).sum(), missed / labels.sum())
+        strict, everything = (
+            skab_scores(*(np.concatenate([one[part][first:] for one in measured.values()]) for part in (0, 1)))
+            for first in (REFERENCE, 0)
+        )
         onset = np.mean([delay <= SOON for *_, delay in measured.values()])
         table = Table(box=SIMPLE_HEAD, title=f"SKAB, {len(measured)} files, reference of {REFERENCE} rows")
-        for heading in ("method", "F1", "false alarms", "missed alarms", f"onset told in {SOON} s"):
-            table.add_column(heading, justify="left" if heading == "method" else "right")
-        table.add_row("Tocsin", f"{ours[0]:.3f}", f"{ours[1]:.3f}", f"{ours[2]:.3f}", f"{onset:.2f}")
-        for name, numbers in PUBLISHED.items():
-            table.add_row(f"{name} (published, all files)", *(f"{number:.3f}" for number in numbers), "")
+        for heading in ("counted", "method", "F1", "false alarms", "missed alarms", f"onset told in {SOON} s"):
+            table.add_column(heading, justify="left" if heading in ("counted", "method") else "right")
+        for counted, ours in (("strict", strict), ("all rows", everything)):
+            table.add_row(counted, "Tocsin", *(f"{number:.3f}" for number in ours), f"{onset:.2f}")
+            for name, numbers in PUBLISHED[counted].items():
+                table.add_row("", f"{name} (published, all files)", *(f"{number:.3f}" for number in numbers), "")
         screen.print(table)
-        line |= {"skab_f1": f"{ours[0]:.3f}", "skab_false": f"{ours[1]:.3f}", "skab_missed": f"{ours[2]:.3f}",
-                 "skab_onset": f"{onset:.2f}"}  # fmt: skip
+        line |= {"skab_f1": f"{strict[0]:.3f}", "skab_false": f"{strict[1]:.3f}", "skab_missed": f"{strict[2]:.3f}",
+                 "skab_all_f1": f"{everything[0]:.3f}", "skab_all_false": f"{everything[1]:.3f}",
+                 "skab_all_missed": f"{everything[2]:.3f}", "skab_onset": f"{onset:.2f}"}  # fmt: skip
     print(" ".join(f"{name}={value}" for name, value in line.items()))
 
 

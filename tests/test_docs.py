@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from docs import measure
 
 from tests.cases import full
 from tocsin import NONCONFORMITIES, available_forecasters
@@ -147,3 +148,45 @@ def test_the_table_of_settings_is_that_of_the_declaration():
 
 def test_changelog_names_the_current_work():
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_measured_tables_are_of_today_s_weights_and_defaults():
+    """Run `python -m docs.measure NAME FOLDER...` again for a table that is older, or say on its page what it is of."""
+    found = measure.recorded()
+    assert len({name for _, name, _ in found}) == len(found) > 0
+    for page, name, fingerprint in found:
+        assert measure.TABLES[name].page == page
+        assert fingerprint == measure.fingerprint(), f"{page}: {name} is older than the code"
+
+
+def test_a_fingerprint_changes_with_a_default_and_not_with_an_option_that_is_off(monkeypatch):
+    before = measure.fingerprint()
+    assert before == measure.fingerprint()
+    monkeypatch.setitem(measure.PAPER_OPTIONS, "batch", 11)
+    assert measure.fingerprint() != before
+    monkeypatch.undo()
+    settings = measure.declared(measure.DetectorSettings)
+    monkeypatch.setattr(measure, "declared", lambda unused: {**settings, "new": settings["zone"]})
+    assert measure.fingerprint() == before
+    monkeypatch.setattr(measure, "declared", lambda unused: {**settings, "new": settings["gap"]})
+    assert measure.fingerprint() != before
+
+
+def test_a_measured_table_goes_between_its_markers(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- measured: one 0 -->\nold\n<!-- end of measured -->\nafter\n")
+    printed = measure.Measured("page.md", "echo first; echo a={0}")
+    made = measure.Measured("page.md", "printf 'x,y\\nname,0.12345\\n' > {out}/t.csv", "t.csv", (("x", ""), ("y", "Y")))
+    monkeypatch.setattr(measure, "DOCS", tmp_path)
+    monkeypatch.setattr(measure, "TABLES", {"one": printed})
+    measure.write("one", printed.measure(["b c"], tmp_path))
+    now = measure.fingerprint()
+    assert page.read_text() == f"before\n<!-- measured: one {now} -->\n\n    a=b c\n\n<!-- end of measured -->\nafter\n"
+    measure.write("one", made.measure([], tmp_path))
+    assert "\n|  | Y |\n|---|---|\n| name | 0.123 |\n" in page.read_text()
+    assert measure.recorded() == [("page.md", "one", now)]
+    with pytest.raises(SystemExit, match="results of other code"):
+        measure.require_same_code(tmp_path)
+    page.write_text("no markers")
+    with pytest.raises(ValueError, match="must have one table"):
+        measure.write("one", "")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests import oracles
+from tocsin.conformal import W1ACAS
 
 WEIGHTS = np.array([0.25, 1.0, 0.5, 0.75, 0.0])
 ORDERS = [np.array(order, dtype=float) for order in permutations(range(6))]
@@ -28,3 +29,30 @@ def test_the_detectors_of_proposition_4_1_differ_at_equality():
             assert (new > oracles.quantile(past, weights, alpha)) == (p <= alpha)
             at_equality += p == alpha
     assert at_equality > 0
+
+
+@pytest.mark.parametrize("prior", ["extend", "recent"])
+def test_a_known_contamination_raises_p_by_at_most_its_share(prior):
+    """The footnote of section 4: with a share of up to alpha' of anomalies in the past, p - alpha' is a lower bound.
+
+    So p < alpha + alpha' wherever p against the normal past alone is below alpha: nothing is missed that would alarm.
+    And p is at least 1 - alpha' times that one, which limits false alarms.
+    """
+    rng = np.random.default_rng(0)
+    scores = rng.exponential(size=800)
+    anomalous = rng.random(800) < 0.05
+    scores[anomalous] += 8
+    scorer = W1ACAS(alpha_c=0.02, window=300, learning_rate=0.02, prior=prior, dtype="float64")
+    shares, raised, normals = [], [], []
+    for t, score in enumerate(scores):
+        weights = scorer.weights[0][: min(t, 300)]
+        past, known = scores[:t][::-1][:300], anomalous[:t][::-1][:300]
+        p = scorer.update([score])[0]
+        normal = (1 + weights[~known & (past >= score)].sum()) / (1 + weights[~known].sum())
+        shares.append(weights[known].sum() / (1 + weights.sum()))
+        raised.append(p - normal)
+        normals.append(normal)
+    shares, raised, normals = np.array(shares), np.array(raised), np.array(normals)
+    assert np.all(raised <= shares + 1e-9)
+    assert np.all(raised >= -shares * normals - 1e-9)
+    assert (raised > 0.9 * shares)[300:].mean() > 0.02  # the bound is no idle one

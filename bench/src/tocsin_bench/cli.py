@@ -4,6 +4,7 @@ import os
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,13 +25,15 @@ from tocsin.cli.application import (
 from tocsin.cli.options import options_of
 from tocsin.forecasting import available_forecasters, make_forecaster
 from tocsin_bench import ablation
+from tocsin_bench.archives import nab_files, nab_windows, read_nab, read_ucr, ucr_files
 from tocsin_bench.baselines import BASELINES, BaselineError, BaselineWorker
-from tocsin_bench.files import dataset_of, find_files
+from tocsin_bench.files import LabelledFile, dataset_of, find_files
 from tocsin_bench.forecast_errors import ForecasterChoice
 from tocsin_bench.grid import TUNABLE, combinations, grid_plan
 from tocsin_bench.methods import METHODS
 from tocsin_bench.report import summary_tables, write_report
 from tocsin_bench.report.formats import comma_separated, csv_text, for_terminal
+from tocsin_bench.report.public import nab_sheet, ucr_sheet
 from tocsin_bench.report.sheet import Sheet
 from tocsin_bench.report.summaries import grouped
 from tocsin_bench.results import BenchmarkResults, MethodRun
@@ -81,6 +84,15 @@ Forecasters = Annotated[
         help=f"A forecaster with its options; repeatable. Default: {' and '.join(DEFAULT_FORECASTERS)}.",
     ),
 ]
+PublicMethods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help=f"A method to run; repeatable. Default: tocsin, tocsin-light, w1-acas and {', '.join(RIVALS)}.",
+    ),
+]
+Forecaster = Annotated[str, typer.Option(metavar="NAME[:OPTION=VALUE,...]", help="The forecaster with its options.")]
 Plot = Annotated[bool, typer.Option(help="Draw figures (needs the extra 'plot').")]
 
 
@@ -176,10 +188,7 @@ def ablate(
             metavar="NAME", help=f"A setting to change; repeatable. Default: all, {', '.join(ablation.SETTINGS)}."
         ),
     ] = None,
-    forecaster: Annotated[
-        str,
-        typer.Option(metavar="NAME[:OPTION=VALUE,...]", help="The forecaster with its options."),
-    ] = DEFAULT_FORECASTERS[0],
+    forecaster: Forecaster = DEFAULT_FORECASTERS[0],
     dataset: Datasets = None,
     limit: Limit = None,
     jobs: Jobs = None,
@@ -198,6 +207,65 @@ def ablate(
         ablation.draw_ablation(runs, settings, picture)
     typer.echo(f"numbers: {numbers}" + (f"\npicture: {picture}" if plot else ""))
     _finish(runs)
+
+
+@bench.command()
+def nab(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A clone of NAB, or a folder with files of it and windows.json.")
+    ],
+    out: Out,
+    method: PublicMethods = None,
+    forecaster: Forecaster = DEFAULT_FORECASTERS[0],
+    jobs: Jobs = None,
+) -> None:
+    """Score methods as the Numenta Anomaly Benchmark does, beside its published scores."""
+    windows = _found(lambda: nab_files(folder), "FOLDER")
+    plan = _public_plan(method, forecaster, partial(read_nab, windows=windows))
+    runs = _benchmark(list(windows), out, plan, jobs)
+    done = {run.file for run in runs if run.status == "ok"}
+    _finish(runs)
+    rows = {path.stem: nab_windows(path, windows) for path in windows if path.stem in done}
+    with BenchmarkResults.existing(out) as results:
+        _show_with_note(out, _found(lambda: nab_sheet(results, runs, rows), "--out"))
+
+
+@bench.command()
+def ucr(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Folders with files of the UCR anomaly archive, its own or TSB-AD's."),
+    ],
+    out: Out,
+    method: PublicMethods = None,
+    forecaster: Forecaster = DEFAULT_FORECASTERS[0],
+    limit: Limit = None,
+    jobs: Jobs = None,
+) -> None:
+    """Show how often the highest score is within 100 of the anomaly, on files of the UCR anomaly archive."""
+    paths = _found(lambda: ucr_files(folders), "DIR")[:limit]
+    runs = _benchmark(paths, out, _public_plan(method, forecaster, read_ucr), jobs, limit)
+    done = {run.file for run in runs if run.status == "ok"}
+    _finish(runs)
+    files = {path.stem: read_ucr(path) for path in paths if path.stem in done}
+    with BenchmarkResults.existing(out) as results:
+        _show_with_note(out, _found(lambda: ucr_sheet(results, runs, files), "--out"))
+
+
+def _show_with_note(out: Path, sheet: Sheet) -> None:
+    _show_sheets(out, sheet)
+    typer.echo(sheet.note)
+
+
+def _public_plan(method: Sequence[str] | None, forecaster: str, reader: Callable[[Path], LabelledFile]) -> RunPlan:
+    chosen = method or ["tocsin", "tocsin-light", "w1-acas", *RIVALS]
+    refuse_unknown("--method", chosen, [*METHODS, *RIVALS])
+    return RunPlan(
+        forecasters=_forecasters([forecaster]),
+        methods=tuple(one for name, one in METHODS.items() if name in chosen),
+        rivals=tuple(name for name in RIVALS if name in chosen),
+        reader=reader,
+    )
 
 
 @bench.command()

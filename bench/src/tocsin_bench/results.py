@@ -207,7 +207,11 @@ class BenchmarkResults:
 
 
 def trace_path(folder: Path, file: str, forecaster: str, method: str) -> Path:
-    """Where the p-values of a run are (`p`, one for each observation), learned `weights` and past `errors` by lag."""
+    """Where the p-values of a run are: `p`, one for each observation.
+
+    Where the method has them, with its `severity` likewise, the first and last observation of its `incidents`, learned
+    `weights` and past `errors` by lag.
+    """
     return folder / "traces" / file / forecaster / f"{method}.npz"
 
 

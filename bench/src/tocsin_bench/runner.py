@@ -51,7 +51,8 @@ class RunPlan:
 
     `rivals` are simple detectors, by name; `outside` are folders of scores from elsewhere, likewise. `baseline_python`
     is the Python that has TSB-AD, and `baseline_timeout` how many seconds a baseline may take for a file. Without
-    `keeps_traces`, p-values are not written to disk, only metrics. `protocol` is one of `PROTOCOLS`.
+    `keeps_traces`, p-values are not written to disk, only metrics. `protocol` is one of `PROTOCOLS`. `reader` reads a
+    file, or raises `UnusableFileError`.
     """
 
     forecasters: tuple[ForecasterChoice, ...] = ()
@@ -64,6 +65,7 @@ class RunPlan:
     outside: tuple[tuple[str, Path], ...] = ()
     keeps_traces: bool = True
     protocol: str = "paper"
+    reader: Callable[[Path], LabelledFile] = read_file
 
     def keys(self, name: str, several_features: bool) -> list[Key]:
         """The keys of all runs on a file."""
@@ -160,7 +162,7 @@ def _undone(path: Path, plan: RunPlan, finished: frozenset[Key], status: str, pr
 def judge_file(path: Path, plan: RunPlan, finished: frozenset[Key], folder: Path) -> FileOutcome:
     """Run all unfinished methods on one file; p-values are written to the folder, for pictures, if the plan says so."""
     try:
-        file, source = read_file(path), source_of(path)
+        file, source = plan.reader(path), source_of(path)
     except (UnusableFileError, OSError) as error:
         return FileOutcome(_undone(path, plan, finished, "skipped", str(error)), [])
     todo = {key for key in plan.keys(file.name, file.values.shape[1] > 1) if key not in finished}
@@ -308,8 +310,8 @@ class _Judged:
             signal = signal_path(self.folder, file.name)
             _save(signal, values=file.values, labels=file.labels, first_evaluated=np.array(file.calibration))
             self._signal_kept = True
-        learned = {"weights": judgement.weights, "errors": judgement.errors}
-        known = {name: array for name, array in learned.items() if array is not None}
+        also = {name: getattr(judgement, name) for name in ("weights", "errors", "severity", "incidents")}
+        known = {name: array for name, array in also.items() if array is not None}
         _save(trace_path(self.folder, file.name, forecaster, method), p=judgement.p, **known)
 
 

@@ -1,5 +1,6 @@
 """From nonconformity scores to p-values: W1-ACAS, reference scorers, and merges of p-values."""
 
+from tocsin.conformal.contextual import ContextualScorer
 from tocsin.conformal.fixed import ExponentialDecay, SlidingWindow, SplitConformal
 from tocsin.conformal.gaussian import GaussianTail
 from tocsin.conformal.merge import MERGES, Guarantee, Merge, available_merges, merge_p_values
@@ -11,6 +12,7 @@ __all__ = [
     "MERGES",
     "SCORERS",
     "W1ACAS",
+    "ContextualScorer",
     "ExponentialDecay",
     "GaussianTail",
     "Guarantee",

@@ -1,0 +1,1 @@
+"""Pages of the documentation, and what makes their tables and pictures."""

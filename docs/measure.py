@@ -1,0 +1,161 @@
+"""Tables of numbers in the docs, made by the commands that they name: `python -m docs.measure NAME FOLDER...`.
+
+Runs the command of a table on the folders that it needs, and writes the result between the table's markers in its page,
+with the fingerprint of what was measured: the network's weights, the defaults and the constants of the detector.
+`tests/test_docs.py` compares each recorded fingerprint with that of the code, so a table cannot be older than a change
+of these. `python -m docs.measure` lists the tables. Tables without markers are not made this way: their pages say what
+they were measured with.
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tocsin
+from tocsin.constants import Constants
+from tocsin.detection import DetectorSettings
+from tocsin.detection.paper.options import PAPER_OPTIONS
+from tocsin.detection.settings.declaration import declared
+from tocsin_bench.methods import DETECTOR_SETTINGS
+
+DOCS = Path(__file__).resolve().parent
+WEIGHTS = Path(tocsin.__file__).parent / "forecasting" / "embedded" / "weights.npz"
+MARKED = re.compile(r"<!-- measured: (\S+) (\w+) -->\n(.*?)<!-- end of measured -->\n", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table of `page`: what `command` writes to `result` in its folder {out}, or the last line that it prints.
+
+    `columns` are the headings in `result` with those in the page, the first of which names the rows.
+    """
+
+    page: str
+    command: str
+    result: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    decimals: int = 3
+
+    def measure(self, folders: Sequence[str], out: Path) -> str:
+        """Run the command, and return the table."""
+        command = self.command.format(*map(shlex.quote, folders), out=shlex.quote(str(out)))
+        done = subprocess.run(command, shell=True, cwd=DOCS.parent, check=True, stdout=subprocess.PIPE, text=True)
+        if not self.result:
+            return f"\n    {done.stdout.splitlines()[-1]}\n\n"
+        with (out / self.result).open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        lines = ["| " + " | ".join(heading for _, heading in self.columns) + " |", "|---" * len(self.columns) + "|"]
+        lines += ["| " + " | ".join(self._cell(row[name]) for name, _ in self.columns) + " |" for row in rows]
+        return "\n" + "\n".join(lines) + "\n\n"
+
+    def _cell(self, text: str) -> str:
+        try:
+            return f"{float(text):.{self.decimals}f}"
+        except ValueError:
+            return text
+
+
+TABLES = {
+    "tsb-ad": Measured(
+        "results.md",
+        "tocsin bench run {0} --out {out} --protocol tsb-ad --forecaster embedded:context_length=52 --method tocsin "
+        "--method tocsin-light --method w1-acas --method matrix-profile-64 --method regression-16 --method z-score-288 "
+        "--method seasonal-naive --method ewma-288 --method z-score-100 && tocsin bench report {out} --no-plot",
+        "report/tables/tsb-ad.csv",
+        (("method", ""), ("VUS-PR after `tr`", "VUS-PR after `tr`"), ("VUS-PR, whole file", "whole file"),
+         ("AUC-PR after `tr`", "AUC-PR after `tr`"), ("AUC-PR, whole file", "whole file"),
+         ("Affiliation-F, whole file", "Affiliation-F, whole file")),
+    ),
+    "nab": Measured(
+        "results.md",
+        "tocsin bench nab {0} --out {out}",
+        "nab.csv",
+        (("method", ""), ("standard", "standard"), ("low FP", "low FP"), ("low FN", "low FN")),
+        decimals=1,
+    ),
+    "ucr": Measured(
+        "results.md",
+        "tocsin bench ucr {0} --out {out}",
+        "ucr.csv",
+        (("method", ""), ("accuracy", "accuracy")),
+    ),
+    "real": Measured("benchmarks.md", "python benchmarks/real.py --nab {0} --skab {1}"),
+    "context": Measured("scorers.md", "python benchmarks/context.py {0} {1}"),
+}  # fmt: skip
+"""The tables that are made this way, by name."""
+
+
+def fingerprint() -> str:
+    """What measured numbers depend on: the network's weights, the defaults that are not off, and the constants."""
+    on = {name: one.default for name, one in declared(DetectorSettings).items() if one.default}
+    parts = [
+        on,
+        PAPER_OPTIONS,
+        DETECTOR_SETTINGS,
+        Constants()._asdict(),
+        hashlib.sha256(WEIGHTS.read_bytes()).hexdigest(),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def require_same_code(out: Path) -> None:
+    """Refuse a folder with results of other weights, defaults or constants."""
+    out.mkdir(parents=True, exist_ok=True)
+    note = out / "fingerprint"
+    if not any(out.iterdir()):
+        note.write_text(fingerprint())
+    if not note.is_file() or note.read_text() != fingerprint():
+        raise SystemExit(f"{out} holds results of other code than today's: give --out another folder")
+
+
+def recorded() -> list[tuple[str, str, str]]:
+    """The page, name and fingerprint of every table between markers."""
+    return [
+        (page.name, *found.group(1, 2))
+        for page in sorted(DOCS.glob("*.md"))
+        for found in MARKED.finditer(page.read_text(encoding="utf-8"))
+    ]
+
+
+def write(name: str, table: str) -> Path:
+    """Put a table between its markers, with the fingerprint of today's code."""
+    page = DOCS / TABLES[name].page
+    text = page.read_text(encoding="utf-8")
+    found = [one for one in MARKED.finditer(text) if one[1] == name]
+    if len(found) != 1:
+        raise ValueError(f"{page} must have one table between the markers of {name}, found {len(found)}")
+    marked = f"<!-- measured: {name} {fingerprint()} -->\n{table}<!-- end of measured -->\n"
+    page.write_text(text[: found[0].start()] + marked + text[found[0].end() :], encoding="utf-8")
+    return page
+
+
+def main() -> None:
+    """Measure one table, or list them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="?", choices=TABLES, help="a table; without it, they are listed")
+    parser.add_argument("folders", nargs="*", help="the folders of files that its command takes")
+    parser.add_argument("--out", type=Path, help="where the command keeps its results, so that it can be interrupted")
+    given = parser.parse_args()
+    if given.name is None:
+        now = fingerprint()
+        states = {name: "up to date" if measured == now else "older than the code" for _, name, measured in recorded()}
+        for name, one in TABLES.items():
+            print(f"{name}: {one.page}, {states.get(name, 'not in its page')}: {one.command}")
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        out = given.out or Path(scratch)
+        require_same_code(out)
+        table = TABLES[given.name].measure(given.folders, out)
+    print(f"written to {write(given.name, table)}")
+
+
+if __name__ == "__main__":
+    main()
