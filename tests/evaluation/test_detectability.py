@@ -109,7 +109,7 @@ def test_other_detectors_are_measured_as_well(preset, more):
 def test_one_feature_after_the_other_and_constant_ones_left_out():
     values = np.random.default_rng(3).normal(size=(WARM_UP + 300, 3)) * [1, 100, 0]
     values[::50, 0] = np.nan
-    found = detectable(light(["a [bar]", "b", "c"]), values, cases=1, lasts=LASTS)
+    found = detectable(light(["a [bar]", "b", "c"]), values, cases=4, lasts=LASTS, seconds=0.01)
     assert {one.feature for one in found.findings} == {"a [bar]", "b"}
     sizes = {one.feature: one.size for one in found.findings if one.fault == "shift"}
     assert 50 < sizes["b"] / sizes["a [bar]"] < 200

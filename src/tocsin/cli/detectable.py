@@ -35,6 +35,9 @@ def detectable(
     lasts: Annotated[
         int, typer.Option("--lasts", parser=whole_number(1), metavar="INTEGER", help="Observations that a fault lasts.")
     ] = 200,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=1.0, help="Inject no more after this time for each signal.")
+    ] = 300.0,
     settings: dict[str, Any],
 ) -> None:
     """Show which faults would be found in the signals of files, how soon, and which would not."""
@@ -46,27 +49,27 @@ def detectable(
         try:
             with read_signals(file, **reading) as signals:
                 for number in range(len(signals)):
-                    failed |= not _shown(signals[number], settings, cases, lasts)
+                    failed |= not _shown(signals[number], settings, cases=cases, lasts=lasts, seconds=seconds)
         except (DataError, OSError, ImportError, MemoryError, TypeError, ValueError) as error:
             say(f"{label_of(file)}: {in_options(error)}")
             failed = True
     raise typer.Exit(Exit.FAILED if failed else Exit.DONE)
 
 
-def _shown(signal: Signal, settings: dict[str, Any], cases: int, lasts: int) -> bool:
+def _shown(signal: Signal, settings: dict[str, Any], **limits: Any) -> bool:
     """Print what can be found in a signal; false if that cannot be told, with a message that says why."""
     try:
-        found = _measured(signal, settings, cases, lasts)
+        found = _measured(signal, settings, **limits)
     except (TypeError, ValueError) as error:
         say(f"{signal.name}: {in_options(error)}")
         return False
-    console().print(f"{signal.name}: {found.cases} cases of each fault", markup=False)
+    console().print(f"{signal.name}: {found.cases} case{'s' if found.cases > 1 else ''} of each fault", markup=False)
     for sentence in found.sentences:
         console().print(f"  {sentence}", markup=False, soft_wrap=True)
     return True
 
 
-def _measured(signal: Signal, settings: dict[str, Any], cases: int, lasts: int) -> Detectability:
+def _measured(signal: Signal, settings: dict[str, Any], **limits: Any) -> Detectability:
     detector = Detector(**settings)
     detector.fleet.complete_from(features=signal.features, interval=signal.interval)
     with progress() as bar:
@@ -75,4 +78,4 @@ def _measured(signal: Signal, settings: dict[str, Any], cases: int, lasts: int) 
         def tell(done: int, places: int) -> None:
             bar.update(task, completed=done, total=places, description="places with faults")
 
-        return measure(detector, signal.values, signal.times, cases=cases, lasts=lasts, progress=tell)
+        return measure(detector, signal.values, signal.times, **limits, progress=tell)
