@@ -17,7 +17,8 @@ def test_it_says_what_the_library_finds(tmp_path):
     assert result.exit_code == 0, result.output
     alone = Detector(["value"], preset="light", alarm_rate=0.01, interval=300.0)
     found = detectable(alone, values, cases=2, lasts=20)
-    assert result.stdout.splitlines() == ["pump: 2 cases of each fault", *(f"  {one}" for one in found.sentences)]
+    counted = f"pump: {found.cases} case{'s' * (found.cases > 1)} of each fault"
+    assert result.stdout.splitlines() == [counted, *(f"  {one}" for one in found.sentences)]
     assert "a stuck sensor is found" in result.stdout
 
 
